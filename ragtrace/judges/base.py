@@ -1,0 +1,183 @@
+"""What a judge is: tasks it may be asked, and the verdicts it returns.
+
+A judge answers tasks, not metrics: one audit of an answer feeds faithfulness, citations, no-answer and context
+use at once. Metrics ask through `ragtrace.metrics.case.Case`, which makes each task at most once a record.
+A judge that cannot do a task leaves it out of `Judge.tasks`; the metric is then ``na unsupported_by_judge``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragtrace.model import RagRecord
+
+Task = Literal["audit", "citations", "grades", "questions", "facts", "relevance"]
+Verdict = Literal["supported", "not_supported", "contradicted"]
+Support = Literal["full", "partial", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a task took: calls, tokens."""
+
+    llm_calls: int = 0
+    embed_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One factual claim of the answer with its verdict.
+
+    Attributes:
+        support: in [0, 1]; 1.0 or 0.0 from a judge that decides, graded from one that measures.
+        sources: 0-based indexes into the record's contexts (blank contexts keep their index) that support it.
+    """
+
+    text: str
+    verdict: Verdict
+    support: float
+    sources: tuple[int, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitationVerdict:
+    """Support of one (answer part, cited passage) pair; `part` is the 0-based index of the part."""
+
+    part: int
+    citation: str
+    support: Support
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """The fused reading of an answer against its contexts.
+
+    Attributes:
+        attempted: whether the answer tries to answer at all (a wrong answer is an attempt).
+        noncommittal: whether it evades.
+        claims: factual claims in order; empty when there are none.
+        citations: one verdict for each distinct non-dangling (part, citation) pair, when parts cite anything.
+        truncated: True when only the first claims were judged.
+    """
+
+    attempted: bool
+    noncommittal: bool
+    claims: tuple[Claim, ...] = ()
+    citations: tuple[CitationVerdict, ...] = ()
+    truncated: bool = False
+    spent: Spent = field(default_factory=Spent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grades:
+    """Grades 1 to 5 by passage id for the judged pool; `scale` as in `ragtrace.model.LabelScale`."""
+
+    grades: Mapping[str, int]
+    scale: str = "direct5"
+    spent: Spent = field(default_factory=Spent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question that the answer would answer, and whether the answer is noncommittal towards it."""
+
+    text: str
+    noncommittal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """Questions generated from the answer alone."""
+
+    questions: tuple[Question, ...]
+    spent: Spent = field(default_factory=Spent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A fact of the reference; `sources` are 0-based indexes of the contexts that hold it, empty if none."""
+
+    text: str
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Facts of the reference attributed to contexts."""
+
+    facts: tuple[Fact, ...]
+    spent: Spent = field(default_factory=Spent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relevance:
+    """Binary relevance of each non-blank context, keyed by its 0-based index in the record's contexts."""
+
+    relevant: Mapping[int, bool]
+    spent: Spent = field(default_factory=Spent)
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Answers tasks about one record. Coroutine-safe: many tasks may run at once on one event loop.
+
+    Every method raises a `ragtrace.errors.JudgeError` when it has no usable verdict, and never returns a guess.
+
+    Attributes:
+        name: ``overlap`` or ``openai:MODEL``; stands on every score.
+        tasks: the tasks this judge can do.
+        thresholds: the judge's own pass thresholds by metric name, which replace the metric's default.
+    """
+
+    name: str
+    tasks: frozenset[Task]
+    thresholds: Mapping[str, float]
+
+    def version(self, task: Task) -> str:
+        """Return 8 hex digits over prompt, schema, model and parameters of a task."""
+        ...
+
+    async def audit(self, record: RagRecord) -> Audit:
+        """Read the answer against the delivered contexts."""
+        ...
+
+    async def grades(self, record: RagRecord) -> Grades:
+        """Grade each passage of the candidate pool against the query, 1 to 5."""
+        ...
+
+    async def questions(self, record: RagRecord, n: int) -> Questions:
+        """Write `n` questions that the answer would answer."""
+        ...
+
+    async def facts(self, record: RagRecord) -> Facts:
+        """Attribute the facts of the reference to contexts."""
+        ...
+
+    async def relevance(self, record: RagRecord, *, with_reference: bool) -> Relevance:
+        """Decide for each context whether it is relevant to the query, given answer or reference."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections."""
+        ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors; `name` stands on every score that uses it."""
+
+    name: str
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return an array of shape (len(texts), d); a text without content gives a zero row."""
+        ...

@@ -1,0 +1,73 @@
+"""What a metric is: a declaration, and one coroutine from a case to results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.judges.base import Task
+    from ragtrace.metrics.case import Case
+    from ragtrace.model import MetricResult
+
+Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder"]
+Direction = Literal["up", "down"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """One exported number of a metric: its name, range, direction and default threshold.
+
+    `threshold` None: no pass or fail label, and no ``low.w`` counter (METRICS.md 0.9).
+    """
+
+    name: str
+    low: float = 0.0
+    high: float = 1.0
+    direction: Direction = "up"
+    threshold: float | None = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """What the registry, the CLI list, the docs table and the dashboards read of a metric.
+
+    Attributes:
+        name: what a person selects it by.
+        aliases: other names a person may select it by.
+        summary: one sentence.
+        needs: inputs it reads, in the order in which their absence is reported.
+        gates: the needs whose absence alone makes it ``na``; None means all of `needs`.
+        task: the judge task it always asks; None when it asks none or only sometimes.
+        outputs: every number it exports.
+        calls: judge and embedding calls in words, for the table.
+        source: paper, system or formula it follows.
+        code_version: raised when the arithmetic changes, so that the new numbers start a new series.
+    """
+
+    name: str
+    summary: str
+    needs: tuple[Need, ...]
+    outputs: tuple[Output, ...]
+    calls: str
+    source: str
+    aliases: tuple[str, ...] = ()
+    gates: tuple[Need, ...] | None = None
+    task: Task | None = None
+    code_version: int = 1
+
+
+class Metric(Protocol):
+    """A metric: the declaration, and the coroutine that computes it.
+
+    `compute` returns one result for each of its outputs (for each K, where it has one). It may raise a
+    `ragtrace.errors.JudgeError`; `ragtrace.metrics.evaluate` turns that into ``na`` or ``error`` results.
+    """
+
+    declaration: Declaration
+
+    async def compute(self, case: Case) -> Sequence[MetricResult]:
+        """Compute the metric for one case."""
+        ...

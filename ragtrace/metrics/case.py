@@ -1,0 +1,144 @@
+"""One record under one judge: every judge task is asked at most once, whoever needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.errors import JudgeError, JudgeUnsupported
+from ragtrace.judges.base import Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragtrace.judges.base import Audit, Embedder, Facts, Grades, Judge, Questions, Relevance, Task
+    from ragtrace.model import Passage, RagRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Settings of metrics.
+
+    Attributes:
+        k_values: cut-offs of @K metrics; empty means the number of contexts delivered.
+        n_questions: questions generated for answer relevancy, 1 to 10.
+        harm_max: highest grade that counts as harm.
+        relevant_grade: lowest grade on the 1 to 5 scale that counts as relevant.
+        zero_on_empty_context: faithfulness without contexts is 0.0 instead of ``na no_contexts``.
+    """
+
+    k_values: tuple[int, ...] = ()
+    n_questions: int = 3
+    harm_max: int = 2
+    relevant_grade: int = 4
+    zero_on_empty_context: bool = False
+
+
+class Case:
+    """A record with the judge and embedder that may be asked about it.
+
+    A task's verdict, or its failure, is kept for the metrics that follow, so that faithfulness, citations and
+    no-answer share one audit call. What a task took is charged to the metric that asked first.
+    One case is used by one coroutine at a time.
+    """
+
+    def __init__(
+        self,
+        record: RagRecord,
+        *,
+        judge: Judge | None = None,
+        embedder: Embedder | None = None,
+        options: Options | None = None,
+    ) -> None:
+        self.record = record
+        self.judge = judge
+        self.embedder = embedder
+        self.options = options or Options()
+        self.tasks_used: list[Task] = []
+        self._known: dict[Task, Any] = {}
+        self._unclaimed = Spent()
+
+    async def audit(self) -> Audit:
+        """Return the fused reading of the answer; raises JudgeError."""
+        verdict: Audit = await self._ask("audit", lambda judge: judge.audit(self.record))
+        return verdict
+
+    async def grades(self) -> Grades:
+        """Return the judge's grades of the candidate pool; raises JudgeError."""
+        verdict: Grades = await self._ask("grades", lambda judge: judge.grades(self.record))
+        return verdict
+
+    async def questions(self) -> Questions:
+        """Return questions the answer would answer; raises JudgeError."""
+        n = self.options.n_questions
+        verdict: Questions = await self._ask("questions", lambda judge: judge.questions(self.record, n))
+        return verdict
+
+    async def facts(self) -> Facts:
+        """Return the reference's facts attributed to contexts; raises JudgeError."""
+        verdict: Facts = await self._ask("facts", lambda judge: judge.facts(self.record))
+        return verdict
+
+    async def relevance(self) -> Relevance:
+        """Return each context's relevance given the reference, or the answer where there is none."""
+        given = bool((self.record.reference or "").strip())
+        verdict: Relevance = await self._ask(
+            "relevance", lambda judge: judge.relevance(self.record, with_reference=given)
+        )
+        return verdict
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return one row a text; raises JudgeUnsupported without an embedder."""
+        if self.embedder is None:
+            raise JudgeUnsupported("no embedder is configured")
+        rows = await self.embedder.embed(texts)
+        self._charge(Spent(embed_calls=1))
+        return rows
+
+    def contexts(self) -> list[tuple[int, Passage]]:
+        """Return the delivered contexts that are not blank, each with its 0-based place in the record."""
+        return [(i, passage) for i, passage in enumerate(self.record.contexts) if passage.text.strip()]
+
+    def k_values(self) -> tuple[int, ...]:
+        """Return the cut-offs of this record: the setting, else the record's k, else contexts delivered."""
+        if self.options.k_values:
+            return self.options.k_values
+        return (self.record.k if self.record.k is not None else len(self.record.contexts),)
+
+    def take_spent(self) -> Spent:
+        """Return what was spent since the last call, and forget it."""
+        spent, self._unclaimed = self._unclaimed, Spent()
+        return spent
+
+    async def _ask(self, task: Task, ask: Callable[[Judge], Awaitable[Any]]) -> Any:
+        self.tasks_used.append(task)
+        if task not in self._known:
+            self._known[task] = await self._try(task, ask)
+        verdict = self._known[task]
+        if isinstance(verdict, JudgeError):
+            raise verdict
+        return verdict
+
+    async def _try(self, task: Task, ask: Callable[[Judge], Awaitable[Any]]) -> Any:
+        if self.judge is None or task not in self.judge.tasks:
+            name = self.judge.name if self.judge else "none"
+            return JudgeUnsupported(f"judge {name!r} cannot do {task!r}")
+        try:
+            verdict = await ask(self.judge)
+        except JudgeError as error:
+            self._charge(getattr(error, "spent", Spent()))
+            return error
+        self._charge(verdict.spent)
+        return verdict
+
+    def _charge(self, spent: Spent) -> None:
+        was = self._unclaimed
+        self._unclaimed = Spent(
+            llm_calls=was.llm_calls + spent.llm_calls,
+            embed_calls=was.embed_calls + spent.embed_calls,
+            prompt_tokens=was.prompt_tokens + spent.prompt_tokens,
+            completion_tokens=was.completion_tokens + spent.completion_tokens,
+        )

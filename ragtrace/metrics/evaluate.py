@@ -1,0 +1,156 @@
+"""Runs metrics over a case, and turns every way to fail into a state with a reason, never into a number."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ragtrace.errors import JudgeError, JudgeUnsupported
+from ragtrace.model import JudgeInfo, MetricResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ragtrace.judges.base import Task
+    from ragtrace.metrics.base import Declaration, Metric, Need, Output
+    from ragtrace.metrics.case import Case
+
+_log = logging.getLogger("ragtrace")
+
+
+async def evaluate(metrics: Iterable[Metric], case: Case) -> list[MetricResult]:
+    """Run metrics over one case, in the order given, and return every output of each.
+
+    Never raises: a judge's failure becomes ``error`` with its reason, a missing input ``na``, a defect of a
+    metric ``error internal_error`` with a log line.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.registry import select
+        >>> from ragtrace.model import RagRecord
+        >>> case = Case(RagRecord(id="1", query="Where?", answer="  "))
+        >>> results = asyncio.run(evaluate(select(["faithfulness"]), case))
+        >>> results[0].state, results[0].reason
+        ('na', 'no_answer')
+    """
+    results: list[MetricResult] = []
+    for metric in metrics:
+        results.extend(await _one(metric, case))
+    return results
+
+
+async def _one(metric: Metric, case: Case) -> Sequence[MetricResult]:
+    declaration = metric.declaration
+    case.tasks_used.clear()
+    missing = _missing(declaration, case)
+    if missing is not None:
+        results: Sequence[MetricResult] = _every(declaration, "na", missing)
+    else:
+        results = await _guarded(metric, case)
+    return _signed(declaration, results, case)
+
+
+async def _guarded(metric: Metric, case: Case) -> Sequence[MetricResult]:
+    try:
+        return await metric.compute(case)
+    except JudgeUnsupported as error:
+        return _every(metric.declaration, "na", error.reason, str(error))
+    except JudgeError as error:
+        return _every(metric.declaration, "error", error.reason, str(error))
+    except Exception as error:
+        _log.exception("metric %s failed on record %s", metric.declaration.name, case.record.id)
+        return _every(metric.declaration, "error", "internal_error", type(error).__name__)
+
+
+def _every(declaration: Declaration, state: str, reason: str, message: str = "") -> list[MetricResult]:
+    details = {"message": message} if message else {}
+    return [
+        MetricResult(name=output.name, state=state, reason=reason, details=details)  # type: ignore[arg-type]
+        for output in declaration.outputs
+    ]
+
+
+def _missing(declaration: Declaration, case: Case) -> str | None:
+    gates = declaration.needs if declaration.gates is None else declaration.gates
+    for need in gates:
+        reason = _absent(need, case)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _absent(need: Need, case: Case) -> str | None:
+    record = case.record
+    if need == "answer":
+        if record.outcome != "answered":
+            return "partial_run"
+        return None if record.answer.strip() else "no_answer"
+    if need == "query":
+        return None if record.query.strip() else "missing_input:query"
+    if need == "contexts":
+        return None if case.contexts() else "no_contexts"
+    if need == "pool":
+        return None if any(pool.passages for pool in record.pools) else "no_contexts"
+    if need == "reference":
+        return None if (record.reference or "").strip() else "missing_input:reference"
+    if need == "labels":
+        return None if record.labels is not None else "no_labels"
+    if need == "judge":
+        return None if case.judge is not None else "unsupported_by_judge"
+    return None if case.embedder is not None else "unsupported_by_judge"
+
+
+def _signed(declaration: Declaration, results: Sequence[MetricResult], case: Case) -> list[MetricResult]:
+    """Write judge, version, pass mark and cost onto the results of one metric."""
+    judge, version = _identity(declaration, case)
+    spent = case.take_spent()
+    outputs = {output.name: output for output in declaration.outputs}
+    signed = [
+        replace(
+            result,
+            judge=result.judge or judge,
+            version=version,
+            passed=_passed(outputs.get(result.name), result, case),
+        )
+        for result in results
+    ]
+    if signed:
+        signed[0] = replace(
+            signed[0],
+            llm_calls=spent.llm_calls,
+            embed_calls=spent.embed_calls,
+            prompt_tokens=spent.prompt_tokens,
+            completion_tokens=spent.completion_tokens,
+        )
+    return signed
+
+
+def _identity(declaration: Declaration, case: Case) -> tuple[JudgeInfo | None, str]:
+    tasks: set[Task] = set(case.tasks_used)
+    if declaration.task is not None:
+        tasks.add(declaration.task)
+    embeds = "embedder" in declaration.needs and case.embedder is not None
+    parts = [declaration.name, str(declaration.code_version), repr(case.options)]
+    judge = None
+    if tasks and case.judge is not None:
+        hashes = [case.judge.version(task) for task in sorted(tasks) if task in case.judge.tasks]
+        judge = JudgeInfo(model=case.judge.name, prompt_hash=hashes[0] if hashes else "")
+        parts += [case.judge.name, *hashes]
+    if embeds and case.embedder is not None:
+        parts.append(case.embedder.name)
+        judge = judge or JudgeInfo(model=f"embedder:{case.embedder.name}")
+    return judge, hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+
+
+def _passed(output: Output | None, result: MetricResult, case: Case) -> bool | None:
+    if output is None or result.value is None:
+        return None
+    threshold = output.threshold
+    if result.judge is None and case.judge is not None and case.tasks_used:
+        threshold = case.judge.thresholds.get(result.name, threshold)
+    if threshold is None:
+        return None
+    return result.value >= threshold if output.direction == "up" else result.value <= threshold

@@ -1,0 +1,55 @@
+"""Pure values: passages, pools, records and scores.
+
+Owns: the shapes that every other room passes around. Imports: the standard library alone.
+"""
+
+from ragtrace.model.passage import Passage, Pool, Stage, content_id
+from ragtrace.model.record import (
+    AnswerPart,
+    Feedback,
+    Labels,
+    LabelScale,
+    Message,
+    Outcome,
+    RagRecord,
+    Universe,
+    Usage,
+)
+from ragtrace.model.score import (
+    ERROR_REASONS,
+    NA_REASONS,
+    SKIP_REASONS,
+    Cost,
+    JudgeInfo,
+    MetricResult,
+    Score,
+    ScoreKey,
+    State,
+    Stratum,
+)
+
+__all__ = [
+    "ERROR_REASONS",
+    "NA_REASONS",
+    "SKIP_REASONS",
+    "AnswerPart",
+    "Cost",
+    "Feedback",
+    "JudgeInfo",
+    "LabelScale",
+    "Labels",
+    "Message",
+    "MetricResult",
+    "Outcome",
+    "Passage",
+    "Pool",
+    "RagRecord",
+    "Score",
+    "ScoreKey",
+    "Stage",
+    "State",
+    "Stratum",
+    "Universe",
+    "Usage",
+    "content_id",
+]

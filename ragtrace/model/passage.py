@@ -1,0 +1,70 @@
+"""Passages and the pools they stand in."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Stage = Literal["retrieved", "reranked", "used"]
+
+
+def content_id(text: str) -> str:
+    """Return the id of a passage that came without one: ``sha256:`` and 16 hex digits of its text.
+
+    The same text gives the same id in every stage, so that pool and selection join (TELEMETRY.md 1).
+
+    Example:
+        >>> content_id("Refunds take 5 days.")
+        'sha256:558c378376e08651'
+    """
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    return f"sha256:{digest.hexdigest()[:16]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """One retrieved piece of text.
+
+    Attributes:
+        id: stable identifier; `content_id` of the text when the application gave none.
+        text: the passage itself; may be empty when contents were redacted.
+        rank: 1-based place in its pool.
+        score: the score of the stage the passage stands in, None when the framework gave none.
+        source: the data source it came from.
+        metadata: small scalar facts the application attached.
+        truncated: length of the original text in characters when `text` was cut, else 0.
+
+    Example:
+        >>> Passage(id="faq-7", text="Refunds take 5 days.", rank=1, score=0.83).rank
+        1
+    """
+
+    id: str
+    text: str
+    rank: int
+    score: float | None = None
+    source: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    truncated: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """The ranked passages of one stage, best first.
+
+    Attributes:
+        stage: ``retrieved`` (the candidate pool), ``reranked`` (the selection) or ``used`` (what the prompt held).
+        passages: best first; ids may repeat when the framework returned duplicates.
+    """
+
+    stage: Stage
+    passages: tuple[Passage, ...]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids in rank order."""
+        return tuple(passage.id for passage in self.passages)

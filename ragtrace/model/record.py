@@ -1,0 +1,134 @@
+"""The record: everything one RAG run leaves behind for the spans and the scorer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ragtrace.model.passage import Passage, Pool, Stage
+
+Outcome = Literal["answered", "partial", "cancelled", "interrupted", "error"]
+Universe = Literal["gold", "cache", "pool", "shadow", "stratified"]
+LabelScale = Literal["direct5", "umbrela_mapped", "umbrela_mapped_strict"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens that the application's own model consumed; None where the provider did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn of the conversation before this query."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerPart:
+    """A sentence of the answer with the passage ids it cites."""
+
+    text: str
+    citations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """Relevance grades of passages for this query.
+
+    Attributes:
+        grades: passage id -> grade, integers 1 to 5 (5 holds the key elements, 1 is irrelevant).
+        universe: which set was labelled; RA-nWG and PROC are defined on ``gold`` and ``cache`` alone.
+        scale: how the grades came to be; scales are never mixed in one aggregate.
+        version: version of the label set, so that a changed set starts a new series.
+    """
+
+    grades: Mapping[str, int]
+    universe: Universe = "gold"
+    scale: LabelScale = "direct5"
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What a person said of the answer: a value in [0, 1] (1 = good), with an optional comment."""
+
+    value: float
+    comment: str | None = None
+    source: str = "human"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RagRecord:
+    """One RAG run, complete in itself: what was asked, retrieved, chosen, shown to the model and answered.
+
+    Times are Unix seconds. Text is already clamped and redacted. Every field but `id` may be missing:
+    a metric that needs it is then ``na missing_input:<field>``.
+
+    Attributes:
+        id: the caller's id, else the trace id and root span id.
+        trace_id: 32 lower-case hex digits, "" for a record that never was a trace (a file).
+        span_id: 16 lower-case hex digits of the root span.
+        pools: the stages that were seen, in the order retrieved, reranked, used.
+        selection_source: how the selection was found: explicit, framework, retriever, chain, prompt.
+        answer_parts: the answer cut into sentences with citations, where the application gave them.
+        k: the cut-off of this record's @K metrics; None means the number of contexts delivered.
+        head_probability: probability with which the trace reached us; None = unknown (outside weighted series).
+        revision: counts late changes of the same trace.
+        lossy: what was cut or lost on the way, by kind.
+
+    Example:
+        >>> from ragtrace import Passage, RagRecord
+        >>> from ragtrace.model import Pool
+        >>> pool = Pool(stage="retrieved", passages=(Passage(id="a", text="Oslo.", rank=1),))
+        >>> RagRecord(id="1", query="Where?", answer="Oslo.", pools=(pool,)).contexts[0].id
+        'a'
+    """
+
+    id: str
+    trace_id: str = ""
+    span_id: str = ""
+    workflow: str = "rag"
+    session: str | None = None
+    user: str | None = None
+    environment: str | None = None
+    corpus: str | None = None
+    corpus_version: str | None = None
+    query: str = ""
+    history: tuple[Message, ...] = ()
+    pools: tuple[Pool, ...] = ()
+    selection_source: str | None = None
+    answer: str = ""
+    answer_parts: tuple[AnswerPart, ...] = ()
+    reference: str | None = None
+    labels: Labels | None = None
+    k: int | None = None
+    usage: Usage | None = None
+    feedback: tuple[Feedback, ...] = ()
+    started: float = 0.0
+    ended: float = 0.0
+    outcome: Outcome = "answered"
+    head_probability: float | None = 1.0
+    model: str | None = None
+    tags: tuple[str, ...] = ()
+    revision: int = 0
+    lossy: Mapping[str, int] = field(default_factory=dict)
+
+    def pool(self, stage: Stage) -> tuple[Passage, ...]:
+        """Return the passages of one stage, best first; empty when that stage was not seen."""
+        for pool in self.pools:
+            if pool.stage == stage:
+                return pool.passages
+        return ()
+
+    @property
+    def contexts(self) -> tuple[Passage, ...]:
+        """The passages that were delivered to the model: those of the last stage seen."""
+        return self.pools[-1].passages if self.pools else ()

@@ -1,0 +1,157 @@
+"""Results of metrics, and the scores that leave the library."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+State = Literal["ok", "na", "error", "skipped"]
+Stratum = Literal["random", "forced"]
+
+NA_REASONS = frozenset(
+    {
+        "no_answer", "abstained", "no_contexts", "no_claims", "no_entities", "no_labels", "unlabelled_topk",
+        "zero_oracle", "zero_pool", "k_not_positive", "insufficient_runs", "no_samples", "no_tokens",
+        "no_citations", "no_parts", "unsupported_by_judge", "partial_run", "insufficient_ratings",
+    }
+)  # fmt: skip
+ERROR_REASONS = frozenset(
+    {
+        "judge_error", "judge_incomplete", "judge_timeout", "judge_refused", "judge_truncated", "judge_filtered",
+        "judge_invalid_output", "judge_unavailable", "invalid_grade", "zero_embedding", "internal_error",
+        "budget_exceeded",
+    }
+)  # fmt: skip
+SKIP_REASONS = frozenset({"not_sampled", "budget_exceeded", "expired", "evicted"})
+_REASONS: dict[str, frozenset[str]] = {"na": NA_REASONS, "error": ERROR_REASONS, "skipped": SKIP_REASONS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What judging took: tokens, US dollars (None = price unknown) and seconds."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeInfo:
+    """Which judge gave a verdict, exactly enough to never mix two of them in one aggregate.
+
+    Attributes:
+        model: the judge's name, for example ``overlap`` or ``openai:gpt-4o-mini``.
+        prompt_hash: 8 hex digits over prompt, schema and parameters.
+        label_scale: the grade scale, where the metric uses grades.
+    """
+
+    model: str
+    prompt_hash: str = ""
+    label_scale: str | None = None
+
+
+def _check_reason(state: State, reason: str | None) -> None:
+    if state == "ok":
+        if reason is not None:
+            raise ValueError("a result of state 'ok' has no reason")
+        return
+    if reason is None:
+        raise ValueError(f"a result of state {state!r} needs a reason")
+    if state == "na" and reason.startswith("missing_input:"):
+        return
+    if reason not in _REASONS[state]:
+        raise ValueError(f"{reason!r} is not a reason of state {state!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricResult:
+    """What a metric says of one record: a number, or the reason why there is none (METRICS.md 0.1).
+
+    The constructor refuses NaN and infinity, a value without state ``ok``, ``ok`` without a value, and a
+    reason outside the closed list, so that a failure can never turn into a number.
+
+    Attributes:
+        name: the exported metric name, for example ``faithfulness`` or ``p_at_k``.
+        value: present with state ``ok`` only.
+        reason: present with every other state.
+        details: JSON-ready facts behind the number (claims, weights, counts).
+        passed: value against the threshold in the metric's direction; None without a threshold or a value.
+        k: the cut-off of an @K metric.
+        universe: which set of passages was labelled, for metrics over labels.
+        variant: "" for the first of several K, else the K as text; see `key`.
+        version: 8 hex digits over metric code version, prompt, schema and judge parameters.
+
+    Example:
+        >>> MetricResult(name="faithfulness", value=0.75, state="ok").value
+        0.75
+        >>> MetricResult(name="faithfulness", value=float("nan"), state="ok")
+        Traceback (most recent call last):
+        ...
+        ValueError: faithfulness: a value must be finite, got nan
+    """
+
+    name: str
+    state: State
+    value: float | None = None
+    reason: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    llm_calls: int = 0
+    embed_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    judge: JudgeInfo | None = None
+    passed: bool | None = None
+    k: int | None = None
+    universe: str | None = None
+    variant: str = ""
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.value is None) == (self.state == "ok"):
+            raise ValueError(f"{self.name}: a value stands with state 'ok' and with no other")
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(f"{self.name}: a value must be finite, got {self.value}")
+        _check_reason(self.state, self.reason)
+
+    @property
+    def key(self) -> str:
+        """Name in files and span attributes: the metric, and ``@K`` behind it for every K but the first."""
+        return f"{self.name}@{self.variant}" if self.variant else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreKey:
+    """Identity of a score: a repeat of the same key replaces, never adds."""
+
+    trace_id: str
+    span_id: str
+    metric: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """A metric's result for one trace, with what it takes to average it honestly.
+
+    Attributes:
+        key: identity of the score.
+        result: the metric's result.
+        stratum: ``random`` scores estimate the mean, ``forced`` ones never enter it.
+        weight: 1 / inclusion probability (at least 1); None when the head probability is unknown.
+        scored_at: Unix seconds.
+    """
+
+    key: ScoreKey
+    result: MetricResult
+    stratum: Stratum = "random"
+    weight: float | None = 1.0
+    scored_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.weight is not None and not (math.isfinite(self.weight) and self.weight >= 1.0):
+            raise ValueError(f"a weight is 1 / probability and so at least 1, got {self.weight}")

@@ -1,1 +1,33 @@
-"""TODO."""
+"""The recorder that integrations call, and what keeps it safe: clamps, redaction, the guard.
+
+Owns: turning what an application reports into a `RagRecord` and its steps, without ever raising.
+Imports: model and errors alone, and of third parties nothing.
+"""
+
+from ragtrace.capture.guard import guarded, losses, lost, register_fork_reset
+from ragtrace.capture.passages import PassageReader
+from ragtrace.capture.recorder import Limits, Listener, Recorder, TraceRef
+from ragtrace.capture.run import Run, outcome_of
+from ragtrace.capture.steps import Captured, Failure, Generation, Rerank, Retrieval, Step
+
+__all__ = [
+    "Captured",
+    "Failure",
+    "Generation",
+    "Limits",
+    "Listener",
+    "PassageReader",
+    "Recorder",
+    "Rerank",
+    "Retrieval",
+    "Run",
+    "Step",
+    "TraceRef",
+    "guarded",
+    "losses",
+    "lost",
+    "outcome_of",
+    "register_fork_reset",
+]
+
+register_fork_reset()

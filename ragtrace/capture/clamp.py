@@ -1,0 +1,103 @@
+"""Makes anything an application hands over safe to keep: bounded, valid Unicode, JSON-ready.
+
+The SDK drops a whole attribute for one lone surrogate or an integer beyond 64 bits, and raises into the
+application for an object whose ``__str__`` raises (measured with opentelemetry-sdk 1.45.2).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_METADATA_KEYS = 24
+MAX_METADATA_CHARS = 512
+_INT64 = 1 << 63
+
+
+def clean_text(value: object, limit: int) -> tuple[str, int]:
+    """Return `value` as valid Unicode of at most `limit` characters, and its original length if it was cut.
+
+    Lone surrogates become U+FFFD. None is "". An object is shown through a guarded ``str``.
+
+    Example:
+        >>> clean_text("refund", 3)
+        ('ref', 6)
+        >>> clean_text(None, 3)
+        ('', 0)
+    """
+    text = value if type(value) is str else _shown(value)
+    original = 0
+    if len(text) > limit:
+        original, text = len(text), text[:limit]
+    if not text.isascii():
+        text = _without_surrogates(text)
+    return text, original
+
+
+def clean_score(value: object) -> float | None:
+    """Return a finite float, or None for anything that is not one (NaN, text, None).
+
+    Example:
+        >>> clean_score("0.5"), clean_score(float("nan")), clean_score(1)
+        (None, None, 1.0)
+    """
+    if isinstance(value, str | bytes):
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except Exception:  # any object may stand here, numpy scalars and broken ones among them
+        return None
+    return number if math.isfinite(number) else None
+
+
+def clean_metadata(metadata: Mapping[Any, Any] | None) -> dict[str, Any]:
+    """Return the scalar facts of a mapping: at most 24 keys, texts of at most 512 characters.
+
+    Nested values are left out (they may be cyclic or huge); integers beyond 64 bits become text.
+
+    Example:
+        >>> clean_metadata({"page": 3, "nested": {"a": 1}})
+        {'page': 3}
+    """
+    if not metadata:
+        return {}
+    kept: dict[str, Any] = {}
+    for key, value in metadata.items():
+        if len(kept) >= MAX_METADATA_KEYS:
+            break
+        scalar = _scalar(value)
+        if scalar is not None:
+            kept[clean_text(key, MAX_METADATA_CHARS)[0]] = scalar
+    return kept
+
+
+def _scalar(value: object) -> str | int | float | bool | None:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return clean_text(value, MAX_METADATA_CHARS)[0]
+    if isinstance(value, int):
+        return int(value) if -_INT64 <= value < _INT64 else clean_text(value, MAX_METADATA_CHARS)[0]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return None
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    try:
+        return str(value)
+    except Exception:  # a __str__ that raises is the application's defect, and must not reach it through us
+        return f"<{type(value).__name__}>"
+
+
+def _without_surrogates(text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text

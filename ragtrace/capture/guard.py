@@ -1,0 +1,78 @@
+"""The one guard between ragtrace and the application: an internal error is counted here and goes no further."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_log = logging.getLogger("ragtrace")
+_lock = threading.Lock()
+_losses: Counter[str] = Counter()
+
+
+def lost(site: str, error: BaseException | None = None) -> None:
+    """Count one loss at `site`, and log the first of each site.
+
+    The log line names the error's type only: its message may hold the application's contents.
+    """
+    with _lock:
+        _losses[site] += 1
+        is_first = _losses[site] == 1
+    if is_first:
+        kind = type(error).__name__ if error is not None else "loss"
+        _log.warning("ragtrace lost data at %s (%s); the application is not affected", site, kind)
+        _log.debug("details of the first loss at %s", site, exc_info=error)
+
+
+def losses() -> dict[str, int]:
+    """Return the number of losses by site since the process began."""
+    with _lock:
+        return dict(_losses)
+
+
+def guarded(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function swallow and count its own errors; it then returns None.
+
+    Only `Exception` is caught: KeyboardInterrupt, SystemExit and cancellation pass. The wrapped function is
+    looked up at each call (``__wrapped__``), so that a test can break the inside and leave the guard whole.
+
+    Example:
+        >>> @guarded
+        ... def broken() -> int:
+        ...     raise RuntimeError("inside")
+        >>> broken() is None
+        True
+    """
+    site = f"{function.__module__}.{function.__qualname__}"
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
+        try:
+            return cast("Any", wrapper).__wrapped__(*args, **kwargs)
+        except Exception as error:
+            lost(site, error)
+            return None
+
+    return cast("Callable[P, R]", wrapper)
+
+
+def _reset_after_fork() -> None:
+    global _lock  # noqa: PLW0603 - the parent's lock may be held for ever in the child
+    _lock = threading.Lock()
+
+
+def register_fork_reset() -> None:
+    """Give a forked child a fresh lock; called once by the capture room."""
+    import os  # noqa: PLC0415
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,0 +1,87 @@
+"""What integrations and people hand over as passages, made into `Passage`s."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture.clamp import clean_metadata, clean_score, clean_text
+from ragtrace.model import Passage, content_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+MAX_ID_CHARS = 256
+
+
+class PassageReader:
+    """Reads passages of one run: clamps, redacts, and gives an id to those that came without one.
+
+    The same text is cleaned once a run, whatever number of stages it passes through.
+
+    Args:
+        redact: applied to every text before it is kept; None keeps texts as they are.
+        limit: characters kept of each text.
+    """
+
+    __slots__ = ("_cleaned", "_limit", "_redact")
+
+    def __init__(self, redact: Callable[[str], str] | None, limit: int) -> None:
+        self._redact = redact
+        self._limit = limit
+        self._cleaned: dict[str, tuple[str, int]] = {}
+
+    def read(self, items: Iterable[Any] | None, source: str | None = None) -> tuple[Passage, ...]:
+        """Return passages ranked from 1 in the order given.
+
+        An item is a `Passage`, a text, or a mapping with ``text`` (or ``content``) and optionally ``id``,
+        ``score``, ``metadata``. Anything else is shown as text. None is an empty pool.
+
+        Example:
+            >>> [p.id for p in PassageReader(None, 100).read([{"id": 7, "text": "a"}, "b"])]
+            ['7', 'sha256:3e23e8160039594a']
+        """
+        return tuple(self._one(item, rank, source) for rank, item in enumerate(items or (), start=1))
+
+    def _one(self, item: Any, rank: int, source: str | None) -> Passage:
+        if isinstance(item, Passage):
+            return self.make(item.text, rank, item.id, item.score, item.source or source, item.metadata)
+        if isinstance(item, dict):
+            text = item.get("text", item.get("content"))
+            return self.make(text, rank, item.get("id"), item.get("score"), source, item.get("metadata"))
+        return self.make(item, rank, None, None, source, None)
+
+    def make(
+        self,
+        text: object,
+        rank: int,
+        given_id: object = None,
+        score: object = None,
+        source: str | None = None,
+        metadata: Mapping[Any, Any] | None = None,
+    ) -> Passage:
+        """Return one passage; `given_id` None or "" gives it the hash of its original text as id."""
+        raw = text if type(text) is str else clean_text(text, self._limit)[0]
+        cleaned = self._cleaned.get(raw)
+        if cleaned is None:
+            cleaned = self._cleaned[raw] = self._clean(raw)
+        is_named = given_id is not None and given_id != ""
+        return Passage(
+            id=clean_text(given_id, MAX_ID_CHARS)[0] if is_named else content_id(raw),
+            text=cleaned[0],
+            rank=rank,
+            score=None if score is None else clean_score(score),
+            source=source,
+            metadata=self._metadata(metadata) if metadata else {},
+            truncated=cleaned[1],
+        )
+
+    def _clean(self, raw: str) -> tuple[str, int]:
+        if self._redact is None:
+            return clean_text(raw, self._limit)
+        return clean_text(self._redact(raw), self._limit)
+
+    def _metadata(self, metadata: Mapping[Any, Any]) -> dict[str, Any]:
+        kept = clean_metadata(metadata)
+        if self._redact is None:
+            return kept
+        return {key: self._redact(value) if isinstance(value, str) else value for key, value in kept.items()}

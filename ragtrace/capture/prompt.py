@@ -1,0 +1,62 @@
+"""Finds which passages really stand in a rendered prompt, and how much of each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.model import Passage
+
+SHORTEST_CUT_CHARS = 40  # a shorter common beginning ("The ", a title) says nothing of a passage
+
+
+def found_in(prompt: str, passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Return the passages whose text stands in the prompt, in their own order.
+
+    A passage that a formatter cut comes back with the beginning that is there as its text, and its full
+    length in `truncated`. White space may differ. A blank passage is never found.
+
+    Example:
+        >>> from ragtrace.model import Passage
+        >>> pool = [Passage(id="a", text="Oslo.", rank=1), Passage(id="b", text="Bergen.", rank=2)]
+        >>> [p.id for p in found_in("Context: Oslo. Question: where?", pool)]
+        ['a']
+    """
+    found: list[Passage] = []
+    folded: str | None = None
+    for passage in passages:
+        text = passage.text
+        if not text.strip():
+            continue
+        if text in prompt:
+            found.append(passage)
+            continue
+        if folded is None:
+            folded = _folded(prompt)
+        kept = _kept(_folded(text), folded)
+        if kept is not None:
+            found.append(passage if kept == -1 else replace(passage, text=text[:kept], truncated=len(text)))
+    return tuple(found)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _kept(text: str, prompt: str) -> int | None:
+    """Return -1 when the whole text is there, the length of the beginning that is, or None."""
+    if text in prompt:
+        return -1
+    if len(text) < SHORTEST_CUT_CHARS or text[:SHORTEST_CUT_CHARS] not in prompt:
+        return None
+    low, high = SHORTEST_CUT_CHARS, len(text)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        if text[:middle] in prompt:
+            low = middle
+        else:
+            high = middle
+    return low

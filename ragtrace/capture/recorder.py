@@ -1,0 +1,276 @@
+"""The recorder: the one API that integrations and the manual form write to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ragtrace.capture.clamp import clean_text
+from ragtrace.capture.guard import guarded, lost
+from ragtrace.capture.prompt import found_in
+from ragtrace.capture.redact import safe
+from ragtrace.capture.run import MAX_NAME_CHARS, Run
+from ragtrace.capture.steps import Captured
+from ragtrace.model import Pool, RagRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ragtrace.model import Outcome, Passage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one run and one process may keep; what is cut is counted in the record's `lossy`."""
+
+    passage_chars: int = 65_536
+    record_chars: int = 262_144
+    answer_chars: int = 65_536
+    open_runs: int = 4_096
+    run_idle_s: float = 600.0
+
+
+class TraceRef(Protocol):
+    """A started root span: its ids, and whatever the listener needs to end it."""
+
+    trace_id: str
+    span_id: str
+
+
+class Listener(Protocol):
+    """What the service hangs on the recorder. Called in the application's thread: neither blocks nor does I/O."""
+
+    def started(self, workflow: str, started_ns: int) -> TraceRef:
+        """Begin the trace of a run."""
+        ...
+
+    def finished(self, ref: TraceRef, captured: Captured) -> None:
+        """Take a finished run."""
+        ...
+
+
+class Recorder:
+    """Opens runs and hands each finished one to its listener as a `Captured`.
+
+    Thread-safe. At most `Limits.open_runs` stay open: the longest idle is ended as ``partial`` for a new one.
+
+    Args:
+        listener: takes finished runs; None keeps nothing (recording is then cheap and harmless).
+        redact: applied to every text before it is kept; a failure drops the text.
+        limits: what may be kept.
+        workflow: name of runs that give none.
+        environment: deployment name written on every record.
+
+    Example:
+        >>> recorder = Recorder()
+        >>> run = recorder.start(query="Where is the lab?")
+        >>> run.finish()
+        >>> recorder.open_runs
+        0
+    """
+
+    def __init__(
+        self,
+        listener: Listener | None = None,
+        *,
+        redact: Callable[[str], str] | None = None,
+        limits: Limits | None = None,
+        workflow: str = "rag",
+        environment: str | None = None,
+    ) -> None:
+        self.listener = listener
+        self.redact = safe(redact)
+        self.limits = limits or Limits()
+        self.workflow = workflow
+        self.environment = environment
+        self._lock = threading.Lock()
+        self._open: dict[int, Run] = {}
+
+    @property
+    def open_runs(self) -> int:
+        """Runs begun and not yet ended."""
+        return len(self._open)
+
+    def start(
+        self,
+        *,
+        query: str | None = None,
+        workflow: str | None = None,
+        session: str | None = None,
+        user: str | None = None,
+        corpus: str | None = None,
+        corpus_version: str | None = None,
+        tags: Iterable[str] = (),
+        k: int | None = None,
+        started_ns: int | None = None,
+    ) -> Run:
+        """Open a run; never raises.
+
+        Args:
+            query: the question; `Run.asked` may give it later.
+            workflow: name of the application or chain.
+            session: conversation id; never invented.
+            user: end user's id.
+            corpus: name of the index searched.
+            corpus_version: its version.
+            tags: free labels.
+            k: cut-off of @K metrics; default the number of contexts delivered.
+            started_ns: Unix ns; default now.
+        """
+        run = Run(self, {}, started_ns or time.time_ns())
+        self._begin(run, workflow)
+        if query is not None:
+            run.asked(query)
+        run.about(session=session, user=user, corpus=corpus, corpus_version=corpus_version)
+        if tags:
+            run.tagged(tags)
+        if k is not None:
+            run.cut_at(k)
+        return run
+
+    @guarded
+    def _begin(self, run: Run, workflow: str | None) -> None:
+        name = clean_text(workflow or self.workflow, MAX_NAME_CHARS)[0]
+        run.facts["workflow"] = name
+        if self.listener is not None:
+            run.ref = self.listener.started(name, run.started_ns)
+        with self._lock:
+            self._open[id(run)] = run
+            oldest = min(self._open.values(), key=_touched) if len(self._open) > self.limits.open_runs else None
+        if oldest is not None:
+            lost("ragtrace.capture.recorder.open_runs")
+            oldest.finish("partial")
+
+    def close(self, run: Run, outcome: Outcome, ended_ns: int) -> None:
+        """Take a run off the list and hand it to the listener; called by `Run.finish` once a run."""
+        with self._lock:
+            self._open.pop(id(run), None)
+        if self.listener is None or run.ref is None:
+            return
+        self.listener.finished(run.ref, captured(run, outcome, ended_ns, self.environment))
+
+    @guarded
+    def sweep(self, now: float | None = None) -> None:
+        """End runs that were idle longer than `Limits.run_idle_s` as ``partial``.
+
+        Args:
+            now: seconds of the monotonic clock; default now.
+        """
+        limit = (time.monotonic() if now is None else now) - self.limits.run_idle_s
+        with self._lock:
+            idle = [run for run in self._open.values() if run.touched < limit]
+        for run in idle:
+            run.finish("partial")
+
+    def reset_after_fork(self) -> None:
+        """Forget the parent's open runs and take a fresh lock, in a forked child."""
+        self._lock = threading.Lock()
+        self._open = {}
+
+
+def _touched(run: Run) -> float:
+    return run.touched
+
+
+def captured(run: Run, outcome: Outcome, ended_ns: int, environment: str | None) -> Captured:
+    """Build the record and the steps of a run that ends now."""
+    retrieved = run.candidates()
+    selected = run.selection
+    used, prompt_ids = _used(run, selected if selected is not None else retrieved)
+    pools = _pools(run, retrieved, selected, used)
+    source = run.selection_source or _implied_source(retrieved, used)
+    ref = run.ref
+    trace_id, span_id = (ref.trace_id, ref.span_id) if ref else ("", "")
+    record = RagRecord(
+        id=f"{trace_id}-{span_id}",
+        trace_id=trace_id,
+        span_id=span_id,
+        environment=environment,
+        pools=pools,
+        selection_source=source if retrieved or selected else None,
+        feedback=tuple(run.given_feedback),
+        started=run.started_ns / 1e9,
+        ended=ended_ns / 1e9,
+        outcome=outcome,
+        lossy=dict(run.lossy),
+        **_known(run.facts),
+    )
+    return Captured(
+        record=_within(record, run.record_chars),
+        steps=tuple(run.steps),
+        started_ns=run.started_ns,
+        ended_ns=ended_ns,
+        failure=run.failure,
+        prompt_ids=prompt_ids,
+    )
+
+
+def _known(facts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _implied_source(retrieved: tuple[Passage, ...], used: tuple[Passage, ...] | None) -> str:
+    """Say how the selection is known when nobody chose: the prompt showed fewer, or the retriever decided."""
+    return "prompt" if used is not None and len(used) < len(retrieved) else "retriever"
+
+
+def _used(run: Run, delivered: tuple[Passage, ...]) -> tuple[tuple[Passage, ...] | None, tuple[str, ...] | None]:
+    """Return the passages of the final prompt, and their ids; None where no prompt was seen."""
+    if run.used_passages is not None:
+        return run.used_passages, tuple(p.id for p in run.used_passages)
+    if not run.prompts:
+        return None, None
+    found = found_in(run.prompts[-1], delivered)
+    if found or not delivered:
+        return found or None, tuple(p.id for p in found)
+    # The prompt shows none of them: a formatter rewrote them, so what was delivered stays what is scored.
+    run.lossy["prompt_unmatched"] = len(delivered)
+    return None, ()
+
+
+def _pools(
+    run: Run,
+    retrieved: tuple[Passage, ...],
+    selected: tuple[Passage, ...] | None,
+    used: tuple[Passage, ...] | None,
+) -> tuple[Pool, ...]:
+    pools = []
+    if run.steps and (retrieved or any(hasattr(step, "top_k") for step in run.steps)):
+        ranked = tuple(p if p.rank == i else replace(p, rank=i) for i, p in enumerate(retrieved, start=1))
+        pools.append(Pool(stage="retrieved", passages=ranked))
+    if selected is not None:
+        pools.append(Pool(stage="reranked", passages=selected))
+    if used is not None:
+        placed = tuple(p if p.rank == i else replace(p, rank=i) for i, p in enumerate(used, start=1))
+        pools.append(Pool(stage="used", passages=placed))
+    return tuple(pools)
+
+
+def _within(record: RagRecord, limit: int) -> RagRecord:
+    """Drop the texts of the lowest ranks of the pool until the record fits; never ids, scores or ranks.
+
+    What was delivered to the model goes last, since the judge reads it.
+    """
+    texts = {p.text for pool in record.pools for p in pool.passages}
+    size = sum(map(len, texts))
+    if size <= limit:
+        return record
+    kept: set[str] = set()
+    room = limit
+    for pool in reversed(record.pools):
+        for passage in pool.passages:
+            if passage.text not in kept and len(passage.text) <= room:
+                kept.add(passage.text)
+                room -= len(passage.text)
+    dropped = len(texts) - len(kept)
+    pools = tuple(
+        replace(pool, passages=tuple(p if p.text in kept else _emptied(p) for p in pool.passages))
+        for pool in record.pools
+    )
+    return replace(record, pools=pools, lossy={**record.lossy, "passage_texts": dropped})
+
+
+def _emptied(passage: Passage) -> Passage:
+    return replace(passage, text="", truncated=passage.truncated or len(passage.text))

@@ -1,0 +1,421 @@
+"""One open RAG run: what integrations and people report, collected until it ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+from ragtrace.capture.clamp import clean_score, clean_text
+from ragtrace.capture.guard import guarded, lost
+from ragtrace.capture.passages import PassageReader
+from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval
+from ragtrace.model import AnswerPart, Feedback, Labels, Message, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+
+    from ragtrace.capture.recorder import Recorder, TraceRef
+    from ragtrace.capture.steps import Operation, Step
+    from ragtrace.model import LabelScale, Outcome, Passage, Universe
+
+MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `lossy`
+MAX_NAME_CHARS = 256
+
+
+class Run:
+    """An open run. Every method is safe to call from any thread and in any order, and never raises.
+
+    Use it as a context manager (``with`` or ``async with``): the run ends with the block; an exception makes
+    its outcome ``error`` (``cancelled`` for a cancellation) and passes on unchanged.
+
+    Example:
+        >>> from ragtrace.capture import Recorder
+        >>> with Recorder().start(query="How do I cancel?") as run:
+        ...     run.retrieved([{"id": "faq-7", "text": "Cancel in settings.", "score": 0.9}])
+        ...     run.answered("In settings.")
+        >>> run.is_finished
+        True
+    """
+
+    def __init__(self, recorder: Recorder, facts: dict[str, Any], started_ns: int) -> None:
+        self._recorder = recorder
+        self._lock = threading.Lock()
+        self.facts = facts
+        self.started_ns = started_ns
+        self.touched = time.monotonic()
+        self.steps: list[Step] = []
+        self.prompts: list[str] = []
+        self.selection: tuple[Passage, ...] | None = None
+        self.selection_source: str | None = None
+        self.used_passages: tuple[Passage, ...] | None = None
+        self.pool_order: tuple[Passage, ...] | None = None
+        self.given_feedback: list[Feedback] = []
+        self.lossy: dict[str, int] = {}
+        self.failure: Failure | None = None
+        self.ref: TraceRef | None = None
+        self.is_finished = False
+        self.record_chars = recorder.limits.record_chars
+        self.reader = PassageReader(recorder.redact, recorder.limits.passage_chars)
+
+    @property
+    def trace_id(self) -> str:
+        """32 lower-case hex digits; "" when tracing is off."""
+        return self.ref.trace_id if self.ref else ""
+
+    @property
+    def span_id(self) -> str:
+        """16 lower-case hex digits of the root span; "" when tracing is off."""
+        return self.ref.span_id if self.ref else ""
+
+    @guarded
+    def asked(self, query: str) -> None:
+        """Set the question, when it was not known at the start."""
+        self._put("query", query, self._recorder.limits.answer_chars)
+
+    @guarded
+    def about(self, **facts: str | None) -> None:
+        """Set session, user, corpus, corpus_version, environment, workflow or model."""
+        for name, value in facts.items():
+            if value is not None:
+                self._put(name, value, MAX_NAME_CHARS)
+
+    @guarded
+    def tagged(self, tags: Iterable[str]) -> None:
+        """Add tags."""
+        new = tuple(clean_text(tag, MAX_NAME_CHARS)[0] for tag in tags)
+        self.facts["tags"] = tuple(dict.fromkeys((*self.facts.get("tags", ()), *new)))[:64]
+
+    @guarded
+    def conversed(self, history: Iterable[Message]) -> None:
+        """Set the turns before this question, oldest first."""
+        self.facts["history"] = tuple(self._message(turn.role, turn.content) for turn in history)[-32:]
+
+    @guarded
+    def retrieved(
+        self,
+        passages: Iterable[Any] | None,
+        *,
+        source: str | None = None,
+        query: str | None = None,
+        top_k: int | None = None,
+        started_ns: int | None = None,
+        ended_ns: int | None = None,
+        error: BaseException | None = None,
+        key: str | None = None,
+        parent_key: str | None = None,
+        is_fused: bool = False,
+    ) -> None:
+        """Report one retriever call and the candidates it returned, best first.
+
+        Args:
+            passages: `Passage`s, texts or mappings with text, id, score, metadata; None or empty is an empty pool.
+            source: name of the index or data source.
+            query: what was searched for, where it is not the question.
+            top_k: how many were asked for.
+            started_ns: Unix ns of the call; default now.
+            ended_ns: Unix ns of the return; default now.
+            error: what made it fail.
+            key: any name of this step that `parent_key` of another step may refer to.
+            parent_key: the composite retriever's `key`, which may be reported later.
+            is_fused: the output of a composite retriever whose order is the order of the pool.
+        """
+        now = time.time_ns()
+        name = None if source is None else clean_text(source, MAX_NAME_CHARS)[0]
+        read = self.reader.read(passages, name)
+        if is_fused:
+            self.pool_order = read
+        self._add(
+            Retrieval(
+                started_ns=started_ns or now,
+                ended_ns=ended_ns or now,
+                query=self._text(query) if query is not None else self.facts.get("query", ""),
+                passages=read,
+                source=name,
+                top_k=top_k,
+                key=key,
+                parent_key=parent_key,
+                failure=self._failure(error),
+            )
+        )
+
+    @guarded
+    def reranked(
+        self,
+        passages: Iterable[Any] | None,
+        *,
+        candidates: Iterable[Any] | None = None,
+        model: str | None = None,
+        top_n: int | None = None,
+        started_ns: int | None = None,
+        ended_ns: int | None = None,
+        error: BaseException | None = None,
+        key: str | None = None,
+        parent_key: str | None = None,
+        selection_source: str = "explicit",
+    ) -> None:
+        """Report what a reranker chose, best first, with its own scores.
+
+        Args:
+            passages: the selection, in its new order.
+            candidates: what went in; default the pool so far.
+            model: the reranker's name.
+            top_n: how many were asked for.
+            started_ns: Unix ns of the call; default now.
+            ended_ns: Unix ns of the return; default now.
+            error: what made it fail; the selection is then left as it was.
+            key: any name of this step.
+            parent_key: key of the composite it ran in.
+            selection_source: explicit, framework, retriever or chain: how it became known.
+        """
+        now = time.time_ns()
+        chosen = self.reader.read(passages)
+        came_in = self.candidates() if candidates is None else self.reader.read(candidates)
+        self._add(
+            Rerank(
+                started_ns=started_ns or now,
+                ended_ns=ended_ns or now,
+                candidates=came_in,
+                passages=chosen,
+                model=None if model is None else clean_text(model, MAX_NAME_CHARS)[0],
+                top_n=top_n,
+                key=key,
+                parent_key=parent_key,
+                failure=self._failure(error),
+            )
+        )
+        if error is None:
+            self.selection, self.selection_source = chosen, selection_source
+
+    @guarded
+    def selected(self, passages: Iterable[Any], *, selection_source: str) -> None:
+        """Set the selection without a reranker step (a chain that filtered, a helper that marked)."""
+        self.selection, self.selection_source = self.reader.read(passages), selection_source
+
+    @guarded
+    def used(self, passages: Iterable[Any]) -> None:
+        """Report the passages that really went into the prompt, in its order."""
+        self.used_passages = self.reader.read(passages)
+
+    @guarded
+    def prompted(self, prompt: str) -> None:
+        """Report a rendered prompt; the passages that stand in it are found when the run ends."""
+        if len(self.prompts) < MAX_STEPS:
+            self.prompts.append(clean_text(self._redacted(prompt), self._recorder.limits.record_chars)[0])
+
+    @guarded
+    def generated(
+        self,
+        *,
+        operation: Operation = "chat",
+        model: str | None = None,
+        provider: str | None = None,
+        response_model: str | None = None,
+        response_id: str | None = None,
+        inputs: Iterable[Message] = (),
+        outputs: Iterable[Message] = (),
+        usage: Usage | None = None,
+        finish_reasons: Iterable[str] = (),
+        first_chunk_s: float | None = None,
+        is_in_process: bool = False,
+        started_ns: int | None = None,
+        ended_ns: int | None = None,
+        error: BaseException | None = None,
+        key: str | None = None,
+        parent_key: str | None = None,
+    ) -> None:
+        """Report one call of the application's own model; see `ragtrace.capture.steps.Generation`."""
+        now = time.time_ns()
+        self._add(
+            Generation(
+                started_ns=started_ns or now,
+                ended_ns=ended_ns or now,
+                operation=operation,
+                model=model,
+                provider=provider,
+                response_model=response_model,
+                response_id=response_id,
+                inputs=tuple(self._message(m.role, m.content) for m in inputs),
+                outputs=tuple(self._message(m.role, m.content) for m in outputs),
+                usage=usage,
+                finish_reasons=tuple(finish_reasons),
+                first_chunk_s=first_chunk_s,
+                is_in_process=is_in_process,
+                key=key,
+                parent_key=parent_key,
+                failure=self._failure(error),
+            )
+        )
+        self.facts.setdefault("model", model)
+
+    @guarded
+    def answered(
+        self,
+        text: str,
+        *,
+        model: str | None = None,
+        usage: Usage | Mapping[str, int] | None = None,
+        parts: Iterable[Any] | None = None,
+    ) -> None:
+        """Set the answer.
+
+        Args:
+            text: the whole answer.
+            model: the model that wrote it.
+            usage: its tokens, as `Usage` or a mapping with input_tokens and output_tokens.
+            parts: sentences with citations: `AnswerPart`s, or mappings with text and citations (passage ids).
+        """
+        self._put("answer", text, self._recorder.limits.answer_chars)
+        if model is not None:
+            self._put("model", model, MAX_NAME_CHARS)
+        if usage is not None:
+            self.facts["usage"] = usage if isinstance(usage, Usage) else _usage(usage)
+        if parts is not None:
+            self.facts["answer_parts"] = tuple(self._part(part) for part in parts)
+
+    @guarded
+    def reference(self, text: str) -> None:
+        """Set the reference answer, for metrics that need one."""
+        self._put("reference", text, self._recorder.limits.answer_chars)
+
+    @guarded
+    def labels(
+        self,
+        grades: Mapping[str, int],
+        *,
+        universe: Universe = "gold",
+        scale: LabelScale = "direct5",
+        version: str | None = None,
+    ) -> None:
+        """Set relevance grades 1 to 5 by passage id."""
+        cleaned = {clean_text(name, MAX_NAME_CHARS)[0]: grade for name, grade in grades.items()}
+        self.facts["labels"] = Labels(grades=cleaned, universe=universe, scale=scale, version=version)
+
+    @guarded
+    def cut_at(self, k: int) -> None:
+        """Set the K of this run's @K metrics; the default is the number of contexts delivered."""
+        self.facts["k"] = k
+
+    @guarded
+    def feedback(self, value: float, comment: str | None = None, source: str = "human") -> None:
+        """Add what a person said of the answer: a value in [0, 1], 1 = good."""
+        number = clean_score(value)
+        if number is None or not 0.0 <= number <= 1.0:
+            lost("ragtrace.capture.run.feedback")
+            return
+        text = None if comment is None else self._text(comment)
+        self.given_feedback.append(Feedback(value=number, comment=text, source=source))
+
+    @guarded
+    def failed(self, error: BaseException) -> None:
+        """Note what made the run fail; `finish` then defaults to the outcome ``error``."""
+        self.failure = self._failure(error)
+
+    @guarded
+    def finish(self, outcome: Outcome | None = None, *, ended_ns: int | None = None) -> None:
+        """End the run; a second call does nothing.
+
+        Args:
+            outcome: default ``error`` after `failed`, else ``answered``.
+            ended_ns: Unix ns; default now.
+        """
+        with self._lock:
+            if self.is_finished:
+                return
+            self.is_finished = True
+        decided = outcome or ("error" if self.failure else "answered")
+        self._recorder.close(self, decided, ended_ns or time.time_ns())
+
+    def candidates(self) -> tuple[Passage, ...]:
+        """Return the candidate pool: the fused order where one was given, else the leaves' results in turn."""
+        if self.pool_order is not None:
+            return self.pool_order
+        parents = {step.parent_key for step in self.steps if isinstance(step, Retrieval) and step.parent_key}
+        leaves = [s for s in self.steps if isinstance(s, Retrieval) and (s.key is None or s.key not in parents)]
+        if len(leaves) == 1:
+            return leaves[0].passages
+        return tuple(passage for leaf in leaves for passage in leaf.passages)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave(error)
+
+    async def __aenter__(self) -> Run:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave(error)
+
+    @guarded
+    def _leave(self, error: BaseException | None) -> None:
+        if error is None:
+            self.finish()
+            return
+        self.failed(error)
+        self.finish(outcome_of(error))
+
+    def _add(self, step: Step) -> None:
+        self.touched = time.monotonic()
+        if len(self.steps) < MAX_STEPS:
+            self.steps.append(step)
+        else:
+            self.lossy["steps"] = self.lossy.get("steps", 0) + 1
+
+    def _put(self, name: str, value: object, limit: int) -> None:
+        self.touched = time.monotonic()
+        text, original = clean_text(self._redacted(value), limit)
+        self.facts[name] = text
+        if original:
+            self.lossy[f"{name}_chars"] = original
+
+    def _redacted(self, value: object) -> str:
+        text = value if type(value) is str else clean_text(value, self._recorder.limits.record_chars)[0]
+        redact = self._recorder.redact
+        return text if redact is None else redact(text)
+
+    def _text(self, value: object) -> str:
+        return clean_text(self._redacted(value), self._recorder.limits.answer_chars)[0]
+
+    def _message(self, role: str, content: object) -> Message:
+        return Message(role=clean_text(role, 32)[0], content=self._text(content))
+
+    def _part(self, part: Any) -> AnswerPart:
+        text, cites = (part.text, part.citations) if isinstance(part, AnswerPart) else _mapped(part)
+        cited = tuple(clean_text(name, MAX_NAME_CHARS)[0] for name in cites)
+        return AnswerPart(text=self._text(text), citations=cited)
+
+    def _failure(self, error: BaseException | None) -> Failure | None:
+        if error is None:
+            return None
+        return Failure(kind=type(error).__name__, message=clean_text(self._redacted(error), 1024)[0])
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """Return the outcome that an exception leaving the run stands for.
+
+    Example:
+        >>> outcome_of(ValueError()), outcome_of(GeneratorExit())
+        ('error', 'partial')
+    """
+    if isinstance(error, GeneratorExit):
+        return "partial"
+    # By name, since asyncio, concurrent.futures and anyio backends each have their own class.
+    if type(error).__name__ in {"CancelledError", "Cancelled"} or isinstance(error, KeyboardInterrupt):
+        return "cancelled"
+    return "error"
+
+
+def _usage(usage: Mapping[str, int]) -> Usage:
+    return Usage(input_tokens=usage.get("input_tokens"), output_tokens=usage.get("output_tokens"))
+
+
+def _mapped(part: Any) -> tuple[object, Iterable[object]]:
+    mapping = cast("Mapping[str, Any]", part)
+    return mapping.get("text", ""), mapping.get("citations", ())

@@ -134,8 +134,9 @@ class Recorder:
     def _begin(self, run: Run, workflow: str | None) -> None:
         name = clean_text(workflow or self.workflow, MAX_NAME_CHARS)[0]
         run.facts["workflow"] = name
-        if self.listener is not None:
-            run.ref = self.listener.started(name, run.started_ns)
+        run.listener = self.listener
+        if run.listener is not None:
+            run.ref = run.listener.started(name, run.started_ns)
         with self._lock:
             self._open[id(run)] = run
             oldest = min(self._open.values(), key=_touched) if len(self._open) > self.limits.open_runs else None
@@ -147,9 +148,9 @@ class Recorder:
         """Take a run off the list and hand it to the listener; called by `Run.finish` once a run."""
         with self._lock:
             self._open.pop(id(run), None)
-        if self.listener is None or run.ref is None:
+        if run.listener is None or run.ref is None:
             return
-        self.listener.finished(run.ref, captured(run, outcome, ended_ns, self.environment))
+        run.listener.finished(run.ref, captured(run, outcome, ended_ns, self.environment))
 
     @guarded
     def sweep(self, now: float | None = None) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import TracebackType
 
-    from ragtrace.capture.recorder import Recorder, TraceRef
+    from ragtrace.capture.recorder import Listener, Recorder, TraceRef
     from ragtrace.capture.steps import Operation, Step
     from ragtrace.model import LabelScale, Outcome, Passage, Universe
 
@@ -54,6 +54,7 @@ class Run:
         self.given_feedback: list[Feedback] = []
         self.lossy: dict[str, int] = {}
         self.failure: Failure | None = None
+        self.listener: Listener | None = None  # the one it began with: settings may change while it is open
         self.ref: TraceRef | None = None
         self.is_finished = False
         self.record_chars = recorder.limits.record_chars

@@ -1,1 +1,9 @@
-"""TODO."""
+"""Queues between capture and scorer.
+
+Owns: units waiting to be scored, within bounds. Imports: model and errors.
+"""
+
+from ragtrace.queues.base import Queue, Unit
+from ragtrace.queues.memory import MemoryQueue
+
+__all__ = ["MemoryQueue", "Queue", "Unit"]

@@ -1,0 +1,53 @@
+"""A draw that every process makes alike: a hash of the trace id against the sampling probability."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+_SALT = b"ragtrace:v1\0"
+_BITS = 53  # what a float64 holds exactly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """Whether a trace is scored, and the probability with which it had to be.
+
+    Attributes:
+        decision: ``random`` (drawn), ``forced`` (taken for a reason of its own) or ``none`` (not scored).
+        probability: inclusion probability in [0, 1]; the weight of a drawn trace is 1 / probability.
+        reason: why it was forced or not drawn.
+    """
+
+    decision: Literal["random", "forced", "none"]
+    probability: float
+    reason: str | None = None
+
+
+def uniform(trace_id: str) -> float:
+    """Return the trace's own number in [0, 1): the first 53 bits of a salted SHA-256 (SCORING.md 7).
+
+    It is the same in every process and for every metric, so that draws at a lower rate are nested in
+    draws at a higher one.
+
+    Example:
+        >>> 0.0 <= uniform("4bf92f3577b34da6a3ce929d0e0e4736") < 1.0
+        True
+    """
+    digest = hashlib.sha256(_SALT + trace_id.encode()).digest()
+    return (int.from_bytes(digest[:8], "big") >> (64 - _BITS)) / (1 << _BITS)
+
+
+def draw(trace_id: str, probability: float) -> Draw:
+    """Draw one trace at a probability in [0, 1].
+
+    Example:
+        >>> draw("4bf92f3577b34da6a3ce929d0e0e4736", 1.0).decision
+        'random'
+        >>> draw("4bf92f3577b34da6a3ce929d0e0e4736", 0.0).decision
+        'none'
+    """
+    if uniform(trace_id) < probability:
+        return Draw(decision="random", probability=probability)
+    return Draw(decision="none", probability=probability, reason="not_sampled")

@@ -1,0 +1,75 @@
+"""The accounts: what became of every trace that was offered to the scorer."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+End = Literal["scored", "skipped", "dropped", "failed"]
+
+
+class Ledger:
+    """Counts every offered trace exactly once at its end: offered = scored + skipped + dropped + failed + pending.
+
+    ``skipped`` was not drawn; ``dropped`` was drawn and lost (its reason says where); ``failed`` met a defect of
+    the scorer itself. Thread-safe.
+
+    Example:
+        >>> ledger = Ledger()
+        >>> ledger.offer(); ledger.offer(); ledger.end("scored")
+        >>> ledger.pending, ledger.snapshot()["scored"]
+        (1, 1)
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._offered = 0
+        self._ends: Counter[tuple[End, str]] = Counter()
+
+    def offer(self) -> None:
+        """Note one more trace."""
+        with self._changed:
+            self._offered += 1
+
+    def end(self, state: End, reason: str = "") -> None:
+        """Note the end of one trace."""
+        with self._changed:
+            self._ends[state, reason] += 1
+            self._changed.notify_all()
+
+    @property
+    def offered(self) -> int:
+        """Traces offered so far."""
+        return self._offered
+
+    @property
+    def pending(self) -> int:
+        """Traces offered and not ended."""
+        with self._changed:
+            return self._offered - sum(self._ends.values())
+
+    def counts(self) -> Mapping[tuple[End, str], int]:
+        """Return the number of ended traces by (state, reason)."""
+        with self._changed:
+            return dict(self._ends)
+
+    def snapshot(self) -> dict[str, int]:
+        """Return offered, pending, and the ends by ``state`` and ``state:reason``, all of one moment."""
+        with self._changed:
+            shown = {"offered": self._offered, "pending": self._offered - sum(self._ends.values())}
+            shown |= dict.fromkeys(("scored", "skipped", "dropped", "failed"), 0)
+            for (state, reason), count in self._ends.items():
+                shown[state] += count
+                if reason:
+                    shown[f"{state}:{reason}"] = count
+            return shown
+
+    def wait_settled(self, timeout_s: float) -> bool:
+        """Block until everything offered before this call has ended; False when the time is over first."""
+        with self._changed:
+            goal = self._offered
+            return self._changed.wait_for(lambda: sum(self._ends.values()) >= goal, timeout_s)

@@ -1,0 +1,72 @@
+"""From a unit to its scores: the metrics that were chosen, under the judge that was chosen."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.evaluate import evaluate
+from ragtrace.model import Score, ScoreKey
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.judges.base import Embedder, Judge
+    from ragtrace.metrics.base import Metric
+    from ragtrace.model import MetricResult
+    from ragtrace.queues import Unit
+
+MAX_WEIGHT = 1e6  # of a probability so small that one score would outweigh a day
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scorer:
+    """Scores one unit at a time; coroutine-safe, so that many may be under way on one loop.
+
+    Attributes:
+        metrics: what to compute, in order.
+        judge: who is asked.
+        embedder: who embeds.
+        options: settings of metrics.
+    """
+
+    metrics: tuple[Metric, ...]
+    judge: Judge | None
+    embedder: Embedder | None
+    options: Options
+
+    async def score(self, unit: Unit) -> list[Score]:
+        """Return every score of a unit; a judge's failure is a score of state ``error``."""
+        case = Case(unit.record, judge=self.judge, embedder=self.embedder, options=self.options)
+        return self._signed(unit, await evaluate(self.metrics, case))
+
+    async def aclose(self) -> None:
+        """Release the judge's connections."""
+        if self.judge is not None:
+            await self.judge.aclose()
+
+    def _signed(self, unit: Unit, results: Sequence[MetricResult]) -> list[Score]:
+        now = time.time()
+        record = unit.record
+        return [
+            Score(
+                key=ScoreKey(
+                    trace_id=record.trace_id, span_id=record.span_id, metric=result.key, version=result.version
+                ),
+                result=result,
+                stratum=unit.decision,
+                weight=weight_of(unit),
+                scored_at=now,
+            )
+            for result in results
+        ]
+
+
+def weight_of(unit: Unit) -> float | None:
+    """Return 1 / inclusion probability, at most `MAX_WEIGHT`; None when the head probability is unknown."""
+    head = unit.record.head_probability
+    if head is None or head <= 0.0 or unit.probability <= 0.0:
+        return None
+    return min(1.0 / (head * unit.probability), MAX_WEIGHT)

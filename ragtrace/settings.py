@@ -1,0 +1,213 @@
+"""Every setting in one table: what it is called, where it comes from, and what it may be.
+
+Order: argument of `ragtrace.configure` > ``RAGTRACE_*`` variable > ``OTEL_*`` variable > default.
+An unknown ``RAGTRACE_*`` variable is a warning with the nearest name; a wrong value is a `ConfigError`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from ragtrace.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from dataclasses import Field
+
+ContentMode = Literal["none", "full"]
+AttachMode = Literal["child", "link", "hold"]
+Dialect = Literal["genai", "openinference", "both"]
+
+_log = logging.getLogger("ragtrace")
+_PREFIX = "RAGTRACE_"
+_OTEL_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_OTEL_CONTENT_MODES = {
+    "NO_CONTENT": "none",
+    "SPAN_ONLY": "full",
+    "EVENT_ONLY": "full",
+    "SPAN_AND_EVENT": "full",
+}
+
+
+def _setting(default: Any, doc: str, **rules: Any) -> Any:
+    return field(default=default, metadata={"doc": doc, **rules})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings, checked. `Settings.resolve` builds one from arguments and the environment.
+
+    Example:
+        >>> Settings.resolve({"sample_rate": 0.2}, environ={}).sample_rate
+        0.2
+        >>> Settings.resolve({"sampel_rate": 0.2}, environ={})
+        Traceback (most recent call last):
+        ...
+        ragtrace.errors.ConfigError: unknown setting 'sampel_rate'; did you mean 'sample_rate'?
+    """
+
+    enabled: bool = _setting(True, "False turns capture and scoring off altogether.")
+    judge: str = _setting("overlap", "Who judges: overlap (offline) or openai:MODEL.")
+    judge_base_url: str | None = _setting(None, "Base URL of an OpenAI-compatible server.")
+    judge_api_key: str | None = _setting(None, "Its key; default OPENAI_API_KEY.", secret=True)
+    judge_timeout_s: float = _setting(45.0, "Seconds for one attempt at the judge.", above=0.0)
+    embedder: str = _setting("overlap", "Who embeds: overlap (offline) or openai:MODEL.")
+    metrics: tuple[str, ...] = _setting(
+        ("faithfulness", "answer_relevancy", "answer_similarity", "no_answer", "citations"),
+        "Metrics to compute, by name; see `ragtrace metrics`.",
+    )
+    k_values: tuple[int, ...] = _setting((), "Cut-offs of @K metrics; empty = number of contexts delivered.")
+    sample_rate: float = _setting(0.05, "Share of traces to score, 0 to 1.", low=0.0, high=1.0)
+    content: ContentMode = _setting(
+        "none", "none: ids, scores and counts on spans; full: texts too.", one_of=("none", "full")
+    )
+    attach: AttachMode = _setting(
+        "child", "Where scores go: child span, linked trace, or held root.", one_of=("child", "link", "hold")
+    )
+    hold_ms: int = _setting(5_000, "attach=hold: how long a root waits for its scores.", above=0)
+    dialect: Dialect = _setting("both", "Attribute dialect on spans.", one_of=("genai", "openinference", "both"))
+    max_span_bytes: int = _setting(262_144, "Byte budget of one span.", above=4_095)
+    workflow: str = _setting("rag", "Name of runs that give none.")
+    environment: str | None = _setting(None, "Deployment name written on every record.")
+    corpus: str | None = _setting(None, "Name of the index, where runs give none.")
+    queue_units: int = _setting(2_048, "Most units waiting to be scored.", above=0)
+    queue_bytes: int = _setting(33_554_432, "Most bytes of text waiting to be scored.", above=0)
+    concurrency: int = _setting(8, "Units scored at once.", above=0)
+    window_s: float = _setting(3_600.0, "Window of the mean gauges, in seconds.", above=0.0)
+    metrics_port: int | None = _setting(None, "Port of the OpenMetrics endpoint; none = no endpoint.")
+    metrics_host: str = _setting("127.0.0.1", "Address the endpoint binds to.")
+    drift_baseline: int = _setting(500, "Scores the drift detector learns its baseline from.", above=1)
+    service_name: str | None = _setting(None, "service.name; default OTEL_SERVICE_NAME.")
+    redact: Callable[[str], str] | None = _setting(None, "Applied to every text before it is kept.", code=True)
+
+    @classmethod
+    def resolve(cls, given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
+        """Build settings from arguments and environment; None as an argument means "not given".
+
+        Raises:
+            ConfigError: an unknown name or a wrong value, in one line.
+        """
+        env = os.environ if environ is None else environ
+        known = {item.name: item for item in fields(cls)}
+        for name in given:
+            if name not in known:
+                raise ConfigError(f"unknown setting {name!r}{nearest(name, known)}")
+        _warn_of_unknown(env, known)
+        values = _from_otel(env)
+        for name, item in known.items():
+            variable = _PREFIX + name.upper()
+            if not item.metadata.get("code") and env.get(variable, "") != "":
+                values[name] = _parsed(variable, env[variable], item.default)
+            if given.get(name) is not None:
+                values[name] = _coerced(name, given[name], item.default)
+        for name, value in values.items():
+            _check(name, value, known[name].metadata)
+        return cls(**values)
+
+    def with_changes(self, **changes: Any) -> Settings:
+        """Return a copy with some settings replaced, checked."""
+        for name, value in changes.items():
+            _check(name, value, {item.name: item for item in fields(self)}[name].metadata)
+        return replace(self, **changes)
+
+    def __repr__(self) -> str:
+        shown = (f"{item.name}={_shown(self, item)}" for item in fields(self))
+        return f"Settings({', '.join(shown)})"
+
+
+def _shown(settings: Settings, item: Field[Any]) -> str:
+    value = getattr(settings, item.name)
+    return "***" if item.metadata.get("secret") and value else repr(value)
+
+
+def variables() -> list[tuple[str, str, object, str]]:
+    """Return (setting, environment variable, default, description) of every setting, for the docs table."""
+    return [
+        (
+            item.name,
+            "" if item.metadata.get("code") else _PREFIX + item.name.upper(),
+            item.default,
+            item.metadata["doc"],
+        )
+        for item in fields(Settings)
+    ]
+
+
+def _warn_of_unknown(env: Mapping[str, str], known: Mapping[str, Any]) -> None:
+    valid = {_PREFIX + name.upper() for name in known}
+    for variable in env:
+        # RAGTRACE_GOLDEN_DIR belongs to the project's own tests.
+        if variable.startswith(_PREFIX) and variable not in valid and variable != "RAGTRACE_GOLDEN_DIR":
+            _log.warning("unknown variable %s%s", variable, nearest(variable, valid))
+
+
+def _from_otel(env: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    mode = env.get(_OTEL_CONTENT, "").strip().upper()
+    if mode:
+        if mode in _OTEL_CONTENT_MODES:
+            values["content"] = _OTEL_CONTENT_MODES[mode]
+        else:
+            _log.warning("%s=%s is not known%s", _OTEL_CONTENT, mode, nearest(mode, _OTEL_CONTENT_MODES))
+    if env.get("OPENAI_API_KEY"):
+        values["judge_api_key"] = env["OPENAI_API_KEY"]
+    if env.get("OPENAI_BASE_URL"):
+        values["judge_base_url"] = env["OPENAI_BASE_URL"]
+    if env.get("OTEL_SERVICE_NAME"):
+        values["service_name"] = env["OTEL_SERVICE_NAME"]
+    return values
+
+
+_WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+_NUMBERS = {"judge_timeout_s": float, "sample_rate": float, "window_s": float, "metrics_port": int}
+
+
+def _parsed(variable: str, text: str, default: Any) -> Any:
+    name = variable.removeprefix(_PREFIX).lower()
+    text = text.strip()
+    try:
+        if isinstance(default, bool):
+            return _WORDS[text.lower()]
+        if isinstance(default, tuple):
+            items = tuple(part.strip() for part in text.split(",") if part.strip())
+            return tuple(int(item) for item in items) if name == "k_values" else items
+        if name in _NUMBERS:
+            return _NUMBERS[name](text)
+        if isinstance(default, int | float):
+            return type(default)(text)
+    except (KeyError, ValueError):
+        kind = "a truth value" if isinstance(default, bool) else "a number"
+        raise ConfigError(f"{variable}={text!r} is not {kind}; correct or unset it") from None
+    return text
+
+
+def _coerced(name: str, value: Any, default: Any) -> Any:
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else tuple(value)
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    wanted = _NUMBERS.get(name, type(default) if default is not None else None)
+    if wanted is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)):
+        raise ConfigError(f"{name}={value!r} is not of type {wanted.__name__}")
+    return value
+
+
+def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{name}={value!r} is not a finite number")
+    if "one_of" in rules and value not in rules["one_of"]:
+        raise ConfigError(f"{name}={value!r} is not valid{nearest(str(value), rules['one_of'])}")
+    if "above" in rules and not value > rules["above"]:
+        raise ConfigError(f"{name}={value!r} must be above {rules['above']}")
+    if "low" in rules and not rules["low"] <= value <= rules["high"]:
+        raise ConfigError(f"{name}={value!r} must lie between {rules['low']} and {rules['high']}")
+    if name == "k_values" and not all(isinstance(k, int) and k > 0 for k in value):
+        raise ConfigError(f"k_values={value!r} must be positive whole numbers")
+    if name == "metrics_port" and value is not None and not 0 <= value <= 65_535:
+        raise ConfigError(f"metrics_port={value!r} must lie between 0 (any free port) and 65535")
+    if name == "redact" and value is not None and not callable(value):
+        raise ConfigError("redact must be a function from text to text")

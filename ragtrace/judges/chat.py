@@ -1,0 +1,61 @@
+"""What a judge needs of a language model: one prompt in, one text out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatReply:
+    """The text of a reply, and the tokens that the server counted; 0 where it did not say.
+
+    Example:
+        >>> ChatReply(text="{}", prompt_tokens=812).completion_tokens
+        0
+    """
+
+    text: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """A language model that replies with JSON. Coroutine-safe: many calls may run at once on one event loop.
+
+    Attributes:
+        name: the model's name, without a provider in front.
+    """
+
+    name: str
+
+    async def complete(
+        self,
+        *,
+        system: str,
+        user: str,
+        schema_name: str,
+        schema: Mapping[str, Any],
+        max_output_tokens: int,
+        temperature: float,
+    ) -> ChatReply:
+        """Return the model's reply to one prompt.
+
+        A raised error may carry ``spent`` (`ragtrace.judges.base.Spent`) where the failed call was charged.
+
+        Raises:
+            ragtrace.errors.JudgeError: refused, filtered, truncated, timed out, rate limited or unavailable.
+        """
+        ...
+
+    def fingerprint(self) -> str:
+        """Return what stands in the judge's version: model and parameters, never a key or an address."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections."""
+        ...

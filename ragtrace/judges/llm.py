@@ -1,0 +1,223 @@
+"""A judge that asks a language model, over any `ChatModel`."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, ClassVar
+
+from ragtrace.errors import JudgeIncomplete
+from ragtrace.judges.asking import Asking
+from ragtrace.judges.auditing import MAX_CLAIMS, audited
+from ragtrace.judges.base import Fact, Facts, Grades, Question, Questions, Relevance
+from ragtrace.judges.chat import ChatModel, ChatReply
+from ragtrace.judges.numbering import Numbered, grading_batches
+from ragtrace.judges.replies import (
+    FactsRepair,
+    FactsReply,
+    FormT,
+    GradesReply,
+    QuestionsReply,
+    RelevanceReply,
+    RowT,
+    SourcedRow,
+    aligned,
+    completed,
+    listed,
+)
+from ragtrace.prompts.loader import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ragtrace.judges.base import Audit, Task
+    from ragtrace.model import RagRecord
+
+__all__ = ["MAX_CLAIMS", "ChatModel", "ChatReply", "LLMJudge"]
+
+
+class LLMJudge:
+    """Judges by asking a language model, with every verdict checked and every number computed by code.
+
+    Records are data: they stand inside a fence (`ragtrace.prompts.fence`), contexts are numbered by us, and the
+    numbers of a reply are checked to exist. A reply of another form, or with missing, doubled or unknown ids, is
+    repaired by one more call an evaluation; after that the task fails with a `ragtrace.errors.JudgeError` that
+    carries ``spent``. Coroutine-safe; not thread-safe, as little as its model.
+
+    Args:
+        model: who replies.
+        name: stands on every score; ``openai:MODEL`` when left out.
+        batch_size: passages graded in one call, 1 to 10.
+        max_output_tokens: limit of one reply; generous, as reasoning models count their thoughts in it.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> pool = Pool(stage="retrieved", passages=(Passage(id="a", text="Oslo is in Norway.", rank=1),))
+        >>> judge = LLMJudge(ScriptedChat([{"grades": [{"id": 1, "grade": 4}]}]))
+        >>> asyncio.run(judge.grades(RagRecord(id="1", query="Where is Oslo?", pools=(pool,)))).grades
+        {'a': 4}
+    """
+
+    tasks: frozenset[Task] = frozenset({"audit", "citations", "grades", "questions", "facts", "relevance"})
+    _TEMPERATURES: ClassVar[Mapping[str, float]] = {"questions": 0.3}  # METRICS.md 1.3: for diversity, only here
+
+    def __init__(
+        self, model: ChatModel, name: str | None = None, *, batch_size: int = 10, max_output_tokens: int = 4096
+    ) -> None:
+        if not 1 <= batch_size <= 10:
+            raise ValueError(f"batch_size is 1 to 10, got {batch_size}")
+        self.name = name or f"openai:{model.name}"
+        self.thresholds: Mapping[str, float] = {}
+        self._model = model
+        self._batch_size = batch_size
+        self._max_output_tokens = max_output_tokens
+
+    def version(self, task: Task) -> str:
+        """Return 8 hex digits over prompt, schema, model and parameters of a task."""
+        prompt = load("audit" if task == "citations" else task)
+        batch = self._batch_size if task == "grades" else 0
+        parts = (prompt.hash, self._model.fingerprint(), self._TEMPERATURES.get(task, 0.0), batch, MAX_CLAIMS)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
+
+    async def audit(self, record: RagRecord) -> Audit:
+        """Read the answer against the delivered contexts, in one call (two with a repair).
+
+        Returns:
+            Claims with verdicts (``support`` 1.0 or 0.0), and one citation verdict for each distinct pair whose
+            passage was delivered; a citation of a passage without text is ``none`` without being asked.
+
+        Raises:
+            JudgeError: no usable reply; JudgeIncomplete when verdicts stay missing after the repair.
+        """
+        asking = self._asking("audit")
+        with asking.charging():
+            return await audited(record, asking)
+
+    async def grades(self, record: RagRecord) -> Grades:
+        """Grade the passages of the candidate pool (the first pool) against the query, 1 to 5.
+
+        One call for each of `ragtrace.judges.numbering.grading_batches`, one after the other; passages are
+        numbered from 1 within a batch. Blank passages get no grade; an empty pool costs no call.
+
+        Raises:
+            JudgeError: no usable reply; JudgeIncomplete when a grade stays missing after the repair.
+        """
+        asking = self._asking("grades")
+        grades: dict[str, int] = {}
+        with asking.charging():
+            for batch in grading_batches(record, self._batch_size):
+                shown = [{"id": n, "text": passage.text} for n, passage in enumerate(batch, start=1)]
+                data = {"query": record.query, "passages": shown}
+                rows = await _rows(asking, data, "passages", GradesReply, lambda reply: reply.grades)
+                grades |= {passage.id: rows[n].grade for n, passage in enumerate(batch, start=1)}
+        return Grades(grades=grades, spent=asking.spent)
+
+    async def questions(self, record: RagRecord, n: int) -> Questions:
+        """Write `n` (1 to 10) questions that the answer would answer; the query is not shown.
+
+        Blank questions are dropped with their flag, so that fewer than `n` may be returned.
+
+        Raises:
+            JudgeError: no usable reply; JudgeIncomplete when all are blank after the repair.
+        """
+        n = min(max(n, 1), 10)
+        asking = self._asking("questions")
+        data, want = {"answer": record.answer}, f"Write {n}."
+        with asking.charging():
+            kept = _written(await asking.ask(data, QuestionsReply, want))
+            if not kept:
+                kept = _written(await asking.mend(data, QuestionsReply, want))
+            if not kept:
+                raise JudgeIncomplete("the judge wrote no question")
+        return Questions(questions=tuple(kept[:n]), spent=asking.spent)
+
+    async def facts(self, record: RagRecord) -> Facts:
+        """Attribute the facts of the reference to contexts.
+
+        Raises:
+            JudgeError: no usable reply; JudgeIncomplete when attributions stay missing after the repair.
+        """
+        asking = self._asking("facts")
+        contexts = Numbered(record)
+        data = {"query": record.query, "contexts": contexts.shown(), "reference": record.reference or ""}
+        with asking.charging():
+            reply = await asking.ask(data, FactsReply)
+            found = await _attributed(asking, data, reply, len(contexts))
+        facts = tuple(
+            Fact(text=reply.facts[n - 1].strip(), sources=contexts.indexes(row.sources))
+            for n, row in sorted(found.items())
+        )
+        return Facts(facts=facts, spent=asking.spent)
+
+    async def relevance(self, record: RagRecord, *, with_reference: bool) -> Relevance:
+        """Decide for each context that is not blank whether it helps to reach the answer, or the reference.
+
+        No context costs no call.
+
+        Raises:
+            JudgeError: no usable reply; JudgeIncomplete when a verdict stays missing after the repair.
+        """
+        asking = self._asking("relevance")
+        contexts = Numbered(record)
+        if not contexts.kept:
+            return Relevance(relevant={})
+        target = (record.reference or "") if with_reference else record.answer
+        data = {"query": record.query, "contexts": contexts.shown(), "answer": target}
+        with asking.charging():
+            rows = await _rows(asking, data, "contexts", RelevanceReply, lambda reply: reply.verdicts)
+        relevant = {contexts.kept[n - 1][0]: row.relevant for n, row in sorted(rows.items())}
+        return Relevance(relevant=relevant, spent=asking.spent)
+
+    async def aclose(self) -> None:
+        """Release the model's connections."""
+        await self._model.aclose()
+
+    def _asking(self, prompt_id: str) -> Asking:
+        return Asking(
+            self._model,
+            load(prompt_id),
+            max_output_tokens=self._max_output_tokens,
+            temperature=self._TEMPERATURES.get(prompt_id, 0.0),
+        )
+
+
+async def _rows(
+    asking: Asking,
+    data: dict[str, Any],
+    key: str,
+    form: type[FormT],
+    rows_of: Callable[[FormT], list[RowT]],
+) -> dict[int, RowT]:
+    """Return one sound row for each of the numbered items under `key`, with a repair for those left out."""
+    items = data[key]
+    found, owed = aligned(rows_of(await asking.ask(data, form)), len(items))
+    if owed:
+        again = data | {key: [item for item in items if item["id"] in owed]}
+        more = await asking.mend(again, form, f"Give rows only for the ids {listed(owed)}.")
+        found |= completed(aligned(rows_of(more), len(items))[0], owed)
+    return found
+
+
+async def _attributed(
+    asking: Asking, data: dict[str, Any], reply: FactsReply, n_contexts: int
+) -> dict[int, SourcedRow]:
+    """Return one sound attribution for each fact that is not blank."""
+    wanted = [n for n, text in enumerate(reply.facts, start=1) if text.strip()]
+    found, doubtful = aligned(reply.attributions, len(reply.facts), n_contexts)
+    owed = [n for n in doubtful if n in wanted]
+    if owed:
+        again = data | {"facts": [{"id": n, "text": reply.facts[n - 1]} for n in owed]}
+        want = f'Leave facts empty; give attributions only for the ids {listed(owed)} of "facts".'
+        more = await asking.mend(again, FactsRepair, want)
+        found |= completed(aligned(more.attributions, len(reply.facts), n_contexts)[0], owed)
+    return {n: found[n] for n in wanted}
+
+
+def _written(reply: QuestionsReply) -> list[Question]:
+    return [
+        Question(text=row.question.strip(), noncommittal=row.noncommittal)
+        for row in reply.questions
+        if row.question.strip()
+    ]

@@ -1,0 +1,72 @@
+"""How a record's passages are numbered for a judge, and how its numbers lead back to the record."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.model import Passage, RagRecord
+
+
+class Numbered:
+    """The contexts of a record that are not blank, numbered from 1.
+
+    Example:
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> texts = enumerate(("Oslo.", " ", "Bergen."), start=1)
+        >>> passages = tuple(Passage(id=f"p{i}", text=text, rank=i) for i, text in texts)
+        >>> contexts = Numbered(RagRecord(id="1", pools=(Pool(stage="used", passages=passages),)))
+        >>> contexts.shown(), contexts.indexes([2])
+        ([{'id': 1, 'text': 'Oslo.'}, {'id': 2, 'text': 'Bergen.'}], (2,))
+    """
+
+    def __init__(self, record: RagRecord) -> None:
+        self.kept = [(i, passage) for i, passage in enumerate(record.contexts) if passage.text.strip()]
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def shown(self, *, with_names: bool = False) -> list[dict[str, Any]]:
+        """Return the contexts as the judge sees them, with their own ids where citations need these."""
+        return [
+            {"id": n, **({"cited_as": passage.id} if with_names else {}), "text": passage.text}
+            for n, (_, passage) in enumerate(self.kept, start=1)
+        ]
+
+    def indexes(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """Return 0-based indexes into the record's contexts for numbers of the judge, each once, in order."""
+        return tuple(self.kept[n - 1][0] for n in dict.fromkeys(numbers))
+
+    def numbers(self) -> dict[str, int]:
+        """Return the number of each passage id; of the first context where an id repeats."""
+        numbers: dict[str, int] = {}
+        for number, (_, passage) in enumerate(self.kept, start=1):
+            numbers.setdefault(passage.id, number)
+        return numbers
+
+
+def grading_batches(record: RagRecord, size: int = 10) -> list[list[Passage]]:
+    """Return the candidate pool in the order in which a judge grades it, in batches of at most `size`.
+
+    The candidate pool is the record's first pool. Blank passages are left out, an id that repeats is asked once.
+    The order is shuffled by the trace id (the record's id where there is none), which keeps a judge that
+    prefers early passages from favouring the retriever's order. Within a batch passages are numbered from 1.
+
+    Example:
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> passages = tuple(Passage(id=f"p{i}", text="x", rank=i) for i in range(1, 13))
+        >>> record = RagRecord(id="1", pools=(Pool(stage="retrieved", passages=passages),))
+        >>> [len(batch) for batch in grading_batches(record)]
+        [10, 2]
+    """
+    pool = record.pools[0].passages if record.pools else ()
+    distinct: dict[str, Passage] = {}
+    for passage in pool:
+        if passage.text.strip():
+            distinct.setdefault(passage.id, passage)
+    order = list(distinct.values())
+    random.Random(record.trace_id or record.id).shuffle(order)
+    return [order[i : i + size] for i in range(0, len(order), size)]

@@ -1,0 +1,208 @@
+"""The forms of a judge's replies, checked strictly: an integer is an integer, a verdict is one of the words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+# 40 claims with reasons are about 12,000 characters; far above that a reply is junk and is not parsed.
+MAX_REPLY_CHARS = 1_000_000
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+
+class Row(_Form):
+    """A row of a reply, numbered from 1."""
+
+    id: int
+
+    @property
+    def named_contexts(self) -> list[int]:
+        """Numbers of contexts that the row names."""
+        return []
+
+
+class SourcedRow(Row):
+    """A row that names the contexts behind it."""
+
+    sources: list[int] = []
+
+    @property
+    def named_contexts(self) -> list[int]:
+        """Numbers of contexts that the row names."""
+        return self.sources
+
+
+class VerdictRow(SourcedRow):
+    """The verdict on one claim."""
+
+    verdict: Literal["supported", "not_supported", "contradicted"]
+    reason: str = ""
+
+
+class CitationRow(_Form):
+    """The support of one (part, citation) pair."""
+
+    part: int
+    cites: str | int
+    support: Literal["full", "partial", "none"]
+
+
+class AuditReply(_Form):
+    """Reply to the audit prompt."""
+
+    attempted: bool
+    noncommittal: bool
+    claims: list[str]
+    verdicts: list[VerdictRow]
+    citations: list[CitationRow] = []
+
+
+class AuditRepair(_Form):
+    """Reply to the audit's repair: only what was missing."""
+
+    verdicts: list[VerdictRow] = []
+    citations: list[CitationRow] = []
+
+
+class GradeRow(Row):
+    """The grade of one passage."""
+
+    grade: int = Field(ge=1, le=5)
+
+
+class GradesReply(_Form):
+    """Reply to the grades prompt."""
+
+    grades: list[GradeRow]
+
+
+class QuestionRow(_Form):
+    """One question."""
+
+    question: str
+    noncommittal: bool
+
+
+class QuestionsReply(_Form):
+    """Reply to the questions prompt."""
+
+    questions: list[QuestionRow]
+
+
+class FactsReply(_Form):
+    """Reply to the facts prompt."""
+
+    facts: list[str]
+    attributions: list[SourcedRow]
+
+
+class FactsRepair(_Form):
+    """Reply to the facts' repair."""
+
+    attributions: list[SourcedRow]
+
+
+class RelevanceRow(Row):
+    """The relevance of one context."""
+
+    relevant: bool
+
+
+class RelevanceReply(_Form):
+    """Reply to the relevance prompt."""
+
+    verdicts: list[RelevanceRow]
+
+
+FormT = TypeVar("FormT", bound=_Form)
+RowT = TypeVar("RowT", bound=Row)
+
+
+def read(form: type[FormT], text: str) -> FormT:
+    """Return a reply as its form.
+
+    Raises:
+        JudgeInvalidOutput: empty, too long, not JSON, or not of the form. The message names the fields at fault
+            and never quotes the reply.
+
+    Example:
+        >>> read(GradesReply, '{"grades": [{"id": 1, "grade": 4}]}').grades[0].grade
+        4
+        >>> read(GradesReply, '{"grades": [{"id": 1, "grade": 4.5}]}')
+        Traceback (most recent call last):
+        ...
+        ragtrace.errors.JudgeInvalidOutput: grades.0.grade: Input should be a valid integer
+    """
+    if len(text) > MAX_REPLY_CHARS:
+        raise JudgeInvalidOutput(f"the reply has {len(text)} characters, more than {MAX_REPLY_CHARS}")
+    if not text.strip():
+        raise JudgeInvalidOutput("the reply is empty")
+    try:
+        return form.model_validate_json(text)
+    except (ValidationError, UnicodeError) as error:
+        fault = _fault(error)
+    raise JudgeInvalidOutput(fault)
+
+
+def _fault(error: ValidationError | UnicodeError) -> str:
+    if isinstance(error, UnicodeError):
+        return "the reply is not valid Unicode"
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        return "the reply is not JSON"
+    return f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
+
+
+def aligned(rows: Sequence[RowT], known: int, n_contexts: int = 0) -> tuple[dict[int, RowT], list[int]]:
+    """Match rows with the ids 1 to `known`: the sound rows, and the ids that must be asked again.
+
+    An id that is missing or doubled, or whose row names a context that does not exist, is asked again. An id
+    outside 1 to `known` puts the whole numbering in doubt, so that all are asked again.
+
+    Example:
+        >>> rows = [Row(id=1), Row(id=3), Row(id=3)]
+        >>> aligned(rows, 3)
+        ({1: Row(id=1)}, [2, 3])
+    """
+    times = Counter(row.id for row in rows)
+    if any(not 1 <= number <= known for number in times):
+        return {}, list(range(1, known + 1))
+    sound = {
+        row.id: row
+        for row in rows
+        if times[row.id] == 1 and all(1 <= number <= n_contexts for number in row.named_contexts)
+    }
+    return sound, [number for number in range(1, known + 1) if number not in sound]
+
+
+def completed(found: dict[int, RowT], owed: Collection[int]) -> dict[int, RowT]:
+    """Return the rows of a repair that were owed.
+
+    Raises:
+        JudgeIncomplete: one is still missing; after the repair there is no other.
+    """
+    missing = [number for number in owed if number not in found]
+    if missing:
+        raise JudgeIncomplete(f"no sound verdict for the ids {listed(missing)}, also after the repair")
+    return {number: found[number] for number in owed}
+
+
+def listed(numbers: Collection[int]) -> str:
+    """Return numbers as text, at most 50 of them.
+
+    Example:
+        >>> listed([1, 4])
+        '1, 4'
+    """
+    shown = ", ".join(str(number) for number in list(numbers)[:50])
+    return shown if len(numbers) <= 50 else f"{shown} and {len(numbers) - 50} more"

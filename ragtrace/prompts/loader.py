@@ -1,0 +1,75 @@
+"""Reads a judge prompt from its file, and gives it the hash that stands in the judge's version."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROMPT_IDS = ("audit", "facts", "grades", "questions", "relevance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One judge prompt: fixed texts and the JSON schema of the reply.
+
+    Attributes:
+        id: name of the prompt, its file and its schema.
+        version: raised by hand when the meaning changes; every change of a text changes `hash` anyway.
+        system: who the judge is and what a data block is; holds no data.
+        task: the instructions; they stand before the data, so that a server can cache them.
+        reminder: the instruction repeated after the data.
+        schema: JSON schema of the reply.
+    """
+
+    id: str
+    version: int
+    system: str
+    task: str
+    reminder: str
+    schema: Mapping[str, Any]
+
+    @property
+    def hash(self) -> str:
+        """8 hex digits over id, version, texts and schema."""
+        parts = (self.id, self.version, self.system, self.task, self.reminder, self.schema)
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
+
+
+@cache
+def load(prompt_id: str) -> Prompt:
+    """Return the judge prompt of that id, read once a process.
+
+    Args:
+        prompt_id: one of `PROMPT_IDS`.
+
+    Raises:
+        ConfigError: there is no such prompt; the message names the nearest one.
+
+    Example:
+        >>> load("grades").schema["required"]
+        ['grades']
+        >>> len(load("audit").hash)
+        8
+    """
+    if prompt_id not in PROMPT_IDS:
+        raise ConfigError(f"no judge prompt {prompt_id!r}{nearest(prompt_id, PROMPT_IDS)}")
+    file = resources.files("ragtrace.prompts").joinpath(f"{prompt_id}.toml")
+    fields = tomllib.loads(file.read_text(encoding="utf-8"))
+    return Prompt(
+        id=fields["id"],
+        version=fields["version"],
+        system=fields["system"].strip(),
+        task=fields["task"].strip(),
+        reminder=fields["reminder"].strip(),
+        schema=json.loads(fields["schema"]),
+    )

@@ -31,7 +31,7 @@ async def audited(record: RagRecord, asking: Asking) -> Audit:
     owed = [n for n in doubtful if n in wanted]
     open_pairs = [pair for pair in citations.asked if pair not in supports]
     if owed or open_pairs:
-        data |= {"claims": [{"id": n, "text": reply.claims[n - 1]} for n in owed]}
+        data |= {"claims": {str(n): reply.claims[n - 1] for n in owed}}
         data |= {"parts": citations.shown(open_pairs)}
         more = await asking.mend(data, AuditRepair, _want(owed, open_pairs))
         found, _ = aligned(more.verdicts, len(reply.claims), len(contexts))
@@ -43,11 +43,13 @@ async def audited(record: RagRecord, asking: Asking) -> Audit:
 def _data(record: RagRecord, contexts: Numbered, citations: Citations) -> dict[str, Any]:
     data: dict[str, Any] = {
         "query": record.query,
-        "contexts": contexts.shown(with_names=citations.are_named and bool(citations.asked)),
+        "contexts": contexts.shown(),
         "answer": record.answer,
     }
     if citations.asked:
         data["parts"] = citations.shown(citations.asked)
+    if citations.asked and citations.are_named:
+        data["cited_as"] = citations.names()
     return data
 
 

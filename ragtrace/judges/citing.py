@@ -49,6 +49,10 @@ class Citations:
             if (cites := [self._label(cited) for owner, cited in pairs if owner == part])
         ]
 
+    def names(self) -> dict[str, str]:
+        """Return the passage id behind each number, for contexts that are cited by id."""
+        return {str(number): cleaned(cited) for cited, number in self._numbers.items()}
+
     def matched(self, rows: Sequence[CitationRow]) -> dict[Pair, Support]:
         """Return the support of every asked pair on which the rows agree; rows about other pairs are ignored."""
         keys: dict[tuple[int, str], Pair] = {}

@@ -108,7 +108,7 @@ class LLMJudge:
         grades: dict[str, int] = {}
         with asking.charging():
             for batch in grading_batches(record, self._batch_size):
-                shown = [{"id": n, "text": passage.text} for n, passage in enumerate(batch, start=1)]
+                shown = {str(n): passage.text for n, passage in enumerate(batch, start=1)}
                 data = {"query": record.query, "passages": shown}
                 rows = await _rows(asking, data, "passages", GradesReply, lambda reply: reply.grades)
                 grades |= {passage.id: rows[n].grade for n, passage in enumerate(batch, start=1)}
@@ -194,7 +194,7 @@ async def _rows(
     items = data[key]
     found, owed = aligned(rows_of(await asking.ask(data, form)), len(items))
     if owed:
-        again = data | {key: [item for item in items if item["id"] in owed]}
+        again = data | {key: {n: text for n, text in items.items() if int(n) in owed}}
         more = await asking.mend(again, form, f"Give rows only for the ids {listed(owed)}.")
         found |= completed(aligned(rows_of(more), len(items))[0], owed)
     return found
@@ -208,7 +208,7 @@ async def _attributed(
     found, doubtful = aligned(reply.attributions, len(reply.facts), n_contexts)
     owed = [n for n in doubtful if n in wanted]
     if owed:
-        again = data | {"facts": [{"id": n, "text": reply.facts[n - 1]} for n in owed]}
+        again = data | {"facts": {str(n): reply.facts[n - 1] for n in owed}}
         want = f'Leave facts empty; give attributions only for the ids {listed(owed)} of "facts".'
         more = await asking.mend(again, FactsRepair, want)
         found |= completed(aligned(more.attributions, len(reply.facts), n_contexts)[0], owed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ class Numbered:
         >>> passages = tuple(Passage(id=f"p{i}", text=text, rank=i) for i, text in texts)
         >>> contexts = Numbered(RagRecord(id="1", pools=(Pool(stage="used", passages=passages),)))
         >>> contexts.shown(), contexts.indexes([2])
-        ([{'id': 1, 'text': 'Oslo.'}, {'id': 2, 'text': 'Bergen.'}], (2,))
+        ({'1': 'Oslo.', '2': 'Bergen.'}, (2,))
     """
 
     def __init__(self, record: RagRecord) -> None:
@@ -29,12 +29,9 @@ class Numbered:
     def __len__(self) -> int:
         return len(self.kept)
 
-    def shown(self, *, with_names: bool = False) -> list[dict[str, Any]]:
-        """Return the contexts as the judge sees them, with their own ids where citations need these."""
-        return [
-            {"id": n, **({"cited_as": passage.id} if with_names else {}), "text": passage.text}
-            for n, (_, passage) in enumerate(self.kept, start=1)
-        ]
+    def shown(self) -> dict[str, str]:
+        """Return the contexts as the judge sees them: text by number."""
+        return {str(n): passage.text for n, (_, passage) in enumerate(self.kept, start=1)}
 
     def indexes(self, numbers: Sequence[int]) -> tuple[int, ...]:
         """Return 0-based indexes into the record's contexts for numbers of the judge, each once, in order."""

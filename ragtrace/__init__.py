@@ -1,0 +1,67 @@
+"""ragtrace: traces RAG applications into OpenTelemetry, scores them, and tells a real drop from noise.
+
+The names below are the whole public interface; each is imported when it is first used, so that
+``import ragtrace`` costs an application next to nothing.
+
+=================  ==============================================================================
+`configure`        settings, once, at start-up; without it the environment decides at first use
+`query`            capture one RAG run by hand: ``with ragtrace.query("...") as run:``
+`recorder`         the recorder that integrations write to
+`flush`            wait until everything offered so far is scored and exported
+`shutdown`         the same, and then stop, within a deadline
+`metric`           register a metric of your own
+`Passage`          one retrieved piece of text
+`RagRecord`        everything one run leaves behind
+`Score`            a metric's result for one trace
+=================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from ragtrace._version import __version__
+
+if TYPE_CHECKING:
+    from ragtrace.metrics.registry import metric
+    from ragtrace.model import Passage, RagRecord, Score
+    from ragtrace.service.runtime import configure, flush, query, recorder, shutdown
+
+__all__ = [
+    "Passage",
+    "RagRecord",
+    "Score",
+    "__version__",
+    "configure",
+    "flush",
+    "metric",
+    "query",
+    "recorder",
+    "shutdown",
+]
+
+_HOMES = {
+    "Passage": "ragtrace.model",
+    "RagRecord": "ragtrace.model",
+    "Score": "ragtrace.model",
+    "configure": "ragtrace.service.runtime",
+    "flush": "ragtrace.service.runtime",
+    "metric": "ragtrace.metrics.registry",
+    "query": "ragtrace.service.runtime",
+    "recorder": "ragtrace.service.runtime",
+    "shutdown": "ragtrace.service.runtime",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ragtrace' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

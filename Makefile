@@ -1,0 +1,61 @@
+# Every target makes the environment it needs; a fresh machine needs git, make and Python 3.11+ with venv.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
+# Two workers: more gain nothing on two cores and make subprocess tests slow.
+WORKERS ?= 2
+
+.PHONY: demo test check format wheel bench docs lock clean help
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): requirements/dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "ragtrace needs Python 3.11 or later; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DOCS_READY): $(READY) requirements/docs.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.lock
+	@touch $@
+
+demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-way
+	$(BIN)/ragtrace demo
+
+test: $(READY) ## all tests and every executed docstring
+	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest --doctest-modules --no-header -q -p no:cacheprovider ragtrace integrations/langchain/ragtrace_langchain
+
+check: $(READY) ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## format and mend what the linter can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+wheel: $(READY) ## build the wheel into dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+bench: $(READY) ## cost of capture, judge and set metrics, as ratios in one run
+	$(BIN)/python -m benchmarks
+
+docs: $(DOCS_READY) ## build the documentation into site/
+	$(BIN)/python -m docs.build
+
+lock: ## resolve requirements/*.in anew
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet -r requirements/dev.in
+	build/lock/bin/python -m pip freeze --exclude-editable --exclude ragtrace-otel | grep -v ' @ ' > requirements/dev.lock
+	build/lock/bin/python -m pip install --quiet -r requirements/docs.in
+	build/lock/bin/python -m pip freeze --exclude-editable --exclude ragtrace-otel | grep -v ' @ ' | grep -vxFf requirements/dev.lock > requirements/docs.lock
+	rm -rf build/lock
+
+clean: ## remove everything that the other targets made
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

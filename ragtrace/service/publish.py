@@ -1,0 +1,134 @@
+"""Sends scores out as telemetry: the evaluation span or the held root, events and metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.capture import guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ragtrace.capture import Captured
+    from ragtrace.metrics.base import Output
+    from ragtrace.model import MetricResult, Score
+    from ragtrace.queues import Unit
+    from ragtrace.sampling import Draw
+    from ragtrace.telemetry.evaluation import EvaluationWriter
+    from ragtrace.telemetry.hold import Hold
+    from ragtrace.telemetry.instruments import Instruments
+    from ragtrace.telemetry.spans import Root
+
+NO_THRESHOLD: dict[str, float] = {}
+
+
+class Publisher:
+    """Knows every place in OpenTelemetry where a score goes.
+
+    Args:
+        instruments: the metrics.
+        evaluation: writes evaluation spans and events.
+        held: holds roots back in ``attach = hold``; None otherwise.
+        outputs: every output of the chosen metrics by name.
+        thresholds: the judge's own thresholds.
+    """
+
+    def __init__(
+        self,
+        *,
+        instruments: Instruments,
+        evaluation: EvaluationWriter,
+        held: Hold | None,
+        outputs: Mapping[str, Output],
+        thresholds: Mapping[str, float] = NO_THRESHOLD,
+    ) -> None:
+        self.instruments = instruments
+        self._evaluation = evaluation
+        self._held = held
+        self._outputs = outputs
+        self._thresholds = thresholds
+
+    def hold(self, root: Root, ended_ns: int) -> bool:
+        """Keep a root open for its scores; False when it has to end now."""
+        return self._held is not None and root.is_recording and self._held.keep(root, ended_ns)
+
+    def release_held(self) -> None:
+        """End every held root without scores."""
+        if self._held is not None:
+            self._held.release_all()
+
+    def forget_held(self) -> None:
+        """Drop held roots without ending them: in a forked child they belong to the parent."""
+        if self._held is not None:
+            self._held.forget()
+
+    def sweep(self) -> None:
+        """End held roots whose time is over."""
+        if self._held is not None:
+            self._held.sweep()
+
+    def captured(self, captured: Captured, draw: Draw | None) -> None:
+        """Count a finished run, and pre-create the label sets of its scores."""
+        decision = draw.decision if draw else "none"
+        if draw is None:
+            self.instruments.traces("dropped", "internal_error")
+        elif decision == "none":
+            self.instruments.traces("skipped", draw.reason)
+        else:
+            self.instruments.traces("sampled", draw.reason)
+        self.instruments.operations(captured)
+
+    def scored(self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int) -> None:
+        """Send all scores of one unit out, each way guarded on its own."""
+        is_on_root = self._to_root(unit, scores)
+        self._to_span(unit, scores, started_ns, ended_ns, is_on_root=bool(is_on_root))
+        for score in scores:
+            self._to_metrics(unit, score)
+        self._to_self_metrics(unit, scores, started_ns, ended_ns)
+
+    @guarded
+    def _to_root(self, unit: Unit, scores: Sequence[Score]) -> bool:
+        return self._held is not None and self._held.finish(unit.root, scores)
+
+    @guarded
+    def _to_span(
+        self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int, *, is_on_root: bool
+    ) -> None:
+        self._evaluation.write(
+            unit.record,
+            scores,
+            is_root_sampled=unit.is_recorded,
+            is_on_root=is_on_root,
+            decision=unit.decision,
+            probability=unit.probability,
+            started_ns=started_ns,
+            ended_ns=ended_ns,
+        )
+
+    @guarded
+    def _to_metrics(self, unit: Unit, score: Score) -> None:
+        output = self._outputs.get(score.result.name)
+        self.instruments.scored(
+            unit.record,
+            score,
+            is_recorded=unit.is_recorded,
+            low=output.low if output else 0.0,
+            high=output.high if output else 1.0,
+            direction=output.direction if output else "up",
+            threshold=self._threshold(score.result, output),
+        )
+
+    @guarded
+    def _to_self_metrics(self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int) -> None:
+        self.instruments.evaluated(
+            unit.record, scores, duration_s=(ended_ns - started_ns) / 1e9, lag_s=ended_ns / 1e9 - unit.record.ended
+        )
+
+    def _threshold(self, result: MetricResult, output: Output | None) -> float | None:
+        default = output.threshold if output else None
+        return self._thresholds.get(result.name, default) if default is not None else None
+
+
+def outputs_of(declarations: Sequence[Sequence[Output]]) -> dict[str, Output]:
+    """Return every output by name."""
+    return {output.name: output for outputs in declarations for output in outputs}

@@ -1,0 +1,231 @@
+"""The process's one recorder and the service behind it: configure, query, flush, shutdown."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture import Recorder
+from ragtrace.capture.redact import safe
+from ragtrace.errors import ConfigError
+from ragtrace.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+    from ragtrace.capture import Run
+    from ragtrace.service.service import Service
+    from ragtrace.settings import AttachMode, ContentMode, Dialect
+    from ragtrace.sinks.base import Sink
+
+_log = logging.getLogger("ragtrace")
+_AT_EXIT_S = 5.0
+_REPLACE_S = 5.0
+
+
+class _State:
+    """What configure replaces; the recorder stays, since handlers hold it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.recorder = Recorder()
+        self.service: Service | None = None
+        self.is_configured = False
+
+
+_state = _State()
+
+
+def configure(
+    *,
+    judge: str | None = None,
+    metrics: Iterable[str] | None = None,
+    sample_rate: float | None = None,
+    content: ContentMode | None = None,
+    redact: Callable[[str], str] | None = None,
+    attach: AttachMode | None = None,
+    dialect: Dialect | None = None,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    logger_provider: Any = None,
+    sinks: Sequence[Sink] = (),
+    **settings: Any,
+) -> None:
+    """Set ragtrace up, or up anew: a second call replaces every setting of the first.
+
+    Without it, the first capture configures from the environment. Runs that are open keep what they began with.
+
+    Args:
+        judge: ``overlap`` (offline, the default) or ``openai:MODEL``.
+        metrics: names as ``ragtrace metrics`` lists them.
+        sample_rate: share of traces to score, 0 to 1; default .05.
+        content: ``none`` (default) keeps texts off spans, ``full`` writes them.
+        redact: applied to every text before it is kept; if it raises, the text is dropped and counted.
+        attach: ``child`` (default), ``link`` or ``hold``: where the scores of a trace go.
+        dialect: ``genai``, ``openinference`` or ``both`` (default).
+        tracer_provider: default the global one if the application set one, else our own from ``OTEL_*``.
+        meter_provider: likewise.
+        logger_provider: likewise.
+        sinks: objects with ``emit(record, scores)``, called in the scorer's thread.
+        **settings: every other setting of `ragtrace.settings.Settings` by name.
+
+    Raises:
+        ConfigError: an unknown or wrong setting, in one line; what ran before goes on unchanged.
+
+    Example:
+        >>> import ragtrace
+        >>> ragtrace.configure(sample_rate=2.0)
+        Traceback (most recent call last):
+        ...
+        ragtrace.errors.ConfigError: sample_rate=2.0 must lie between 0.0 and 1.0
+    """
+    given = {
+        **settings,
+        "judge": judge,
+        "metrics": tuple(metrics) if metrics is not None else None,
+        "sample_rate": sample_rate,
+        "content": content,
+        "redact": redact,
+        "attach": attach,
+        "dialect": dialect,
+    }
+    resolved = Settings.resolve(given)
+    with _state.lock:
+        _install(resolved, tracer_provider, meter_provider, logger_provider, sinks)
+
+
+def recorder() -> Recorder:
+    """Return the process's recorder, configured from the environment at first use; never raises.
+
+    Integrations keep it: `configure` changes what stands behind it, not the recorder.
+    """
+    if not _state.is_configured:
+        _configure_from_environment()
+    return _state.recorder
+
+
+def query(
+    query: str,
+    *,
+    workflow: str | None = None,
+    session: str | None = None,
+    user: str | None = None,
+    corpus: str | None = None,
+    corpus_version: str | None = None,
+    tags: Iterable[str] = (),
+    k: int | None = None,
+) -> Run:
+    """Capture one RAG run by hand; use it with ``with`` or ``async with``. Never raises.
+
+    Args:
+        query: the question.
+        workflow: name of the application or chain; default the setting.
+        session: conversation id.
+        user: end user's id.
+        corpus: name of the index.
+        corpus_version: its version.
+        tags: free labels.
+        k: cut-off of @K metrics; default the number of contexts delivered.
+
+    Example:
+        >>> import ragtrace
+        >>> with ragtrace.query("How do I cancel?", workflow="support") as run:
+        ...     run.retrieved([{"id": "faq-7", "text": "Cancel in settings.", "score": 0.9}], source="faq")
+        ...     run.answered("In settings.", model="my-model")
+    """
+    return recorder().start(
+        query=query,
+        workflow=workflow,
+        session=session,
+        user=user,
+        corpus=corpus,
+        corpus_version=corpus_version,
+        tags=tags,
+        k=k,
+    )
+
+
+def flush(timeout_s: float = 30.0) -> bool:
+    """Wait until everything offered so far is scored and exported; return whether it is.
+
+    Blocks the calling thread for at most about `timeout_s`. True when nothing was ever configured.
+    """
+    service = _state.service
+    return True if service is None else service.flush(timeout_s)
+
+
+def shutdown(timeout_s: float = 30.0) -> bool:
+    """Score and export what is there, then stop, within `timeout_s`; return whether nothing was left.
+
+    Afterwards capture costs next to nothing and keeps nothing, until `configure` is called again.
+    """
+    with _state.lock:
+        service, _state.service = _state.service, None
+        _state.recorder.listener = None
+    return True if service is None else service.shutdown(timeout_s)
+
+
+def current() -> Service | None:
+    """Return the service behind the recorder, None before the first use and after `shutdown`."""
+    return _state.service
+
+
+def _install(
+    settings: Settings, tracer_provider: Any, meter_provider: Any, logger_provider: Any, sinks: Sequence[Sink]
+) -> None:
+    from ragtrace.service.build import build  # noqa: PLC0415 - brings the SDK in; only when it is wanted
+
+    service = None
+    if settings.enabled:
+        service = build(
+            settings,
+            tracer_provider=tracer_provider,
+            meter_provider=meter_provider,
+            logger_provider=logger_provider,
+            sinks=sinks,
+            recorder=_state.recorder,
+        )
+    if not _state.is_configured:
+        atexit.register(_at_exit)
+    old, _state.service, _state.is_configured = _state.service, service, True
+    _state.recorder.redact = safe(settings.redact)
+    _state.recorder.workflow = settings.workflow
+    _state.recorder.environment = settings.environment
+    _state.recorder.listener = service
+    if old is not None:
+        old.shutdown(_REPLACE_S)
+
+
+def _configure_from_environment() -> None:
+    with _state.lock:
+        if _state.is_configured:
+            return
+        try:
+            _install(Settings.resolve({}), None, None, None, ())
+        except ConfigError as error:
+            _log.error("ragtrace is off: %s", error)
+        except Exception:
+            _log.exception("ragtrace is off: it could not be set up")
+        finally:
+            _state.is_configured = True
+
+
+def _at_exit() -> None:
+    shutdown(_AT_EXIT_S)
+
+
+def _after_fork() -> None:
+    _state.lock = threading.RLock()
+    _state.recorder.reset_after_fork()
+    if _state.service is not None:
+        _state.service.reset_after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

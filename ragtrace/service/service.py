@@ -1,0 +1,209 @@
+"""The object graph of one set of settings: spans out, units in, scores out."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture import guarded, lost
+from ragtrace.queues import MemoryQueue, Unit
+from ragtrace.sampling import draw
+from ragtrace.scoring import Ledger, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ragtrace.capture import Captured
+    from ragtrace.model import Score
+    from ragtrace.sampling import Draw
+    from ragtrace.scoring import Scorer
+    from ragtrace.service.drift import DriftMonitor
+    from ragtrace.service.publish import Publisher
+    from ragtrace.settings import Settings
+    from ragtrace.sinks.base import Sink
+    from ragtrace.telemetry.provider import Providers
+    from ragtrace.telemetry.spans import Root, SpanWriter
+
+_log = logging.getLogger("ragtrace")
+
+
+class Service:
+    """Listens to the recorder, draws, writes spans, queues, scores in a background thread, publishes.
+
+    Built by `ragtrace.service.build.build` alone. Its methods may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        providers: Providers,
+        writer: SpanWriter,
+        publisher: Publisher,
+        scorer: Scorer,
+        drift: DriftMonitor,
+        sinks: Sequence[Sink] = (),
+        endpoint: Any = None,
+        sweep: Callable[[], None] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.providers = providers
+        self.publisher = publisher
+        self.drift = drift
+        self.endpoint = endpoint
+        self.ledger = Ledger()
+        self.queue = MemoryQueue(settings.queue_units, settings.queue_bytes)
+        self._writer = writer
+        self._scorer = scorer
+        self._sinks = tuple(sinks)
+        self._recorder_sweep = sweep
+        self._worker = self._new_worker()
+        self._is_closed = False
+
+    # -- the recorder's side: called in the application's thread, no I/O, no waiting --
+
+    def started(self, workflow: str, started_ns: int) -> Root:
+        """Begin the trace of a run."""
+        return self._writer.open_root(workflow, started_ns)
+
+    def finished(self, ref: Any, captured: Captured) -> None:
+        """Draw, write the run's spans, and queue it when it was drawn. Each step is guarded on its own."""
+        self.ledger.offer()
+        decision = self._drawn(captured)
+        self._write(ref, captured, decision)
+        self._measure(captured, decision)
+        if decision is not None and decision.decision != "none":
+            self._queue_unit(ref, captured, decision)
+        else:
+            self.ledger.end("skipped", "not_sampled")
+
+    @guarded
+    def _drawn(self, captured: Captured) -> Draw | None:
+        return draw(captured.record.trace_id, self.settings.sample_rate)
+
+    @guarded
+    def _write(self, root: Root, captured: Captured, decision: Draw | None) -> None:
+        is_drawn = decision is not None and decision.decision != "none"
+        try:
+            self._writer.write(
+                root,
+                captured,
+                decision=decision.decision if decision else "none",
+                reason=decision.reason if decision else "internal_error",
+                probability=decision.probability if decision else 0.0,
+            )
+        finally:
+            if not (is_drawn and self.publisher.hold(root, captured.ended_ns)):
+                self._writer.end_root(root, captured.ended_ns)
+
+    @guarded
+    def _measure(self, captured: Captured, decision: Draw | None) -> None:
+        self.publisher.captured(captured, decision)
+
+    def _queue_unit(self, root: Root, captured: Captured, decision: Draw) -> None:
+        evicted = self._put(root, captured, decision)
+        if evicted is None:
+            self.ledger.end("dropped", "internal_error")
+            self._count_dropped("internal_error")
+            return
+        for _ in evicted:
+            self.ledger.end("dropped", "queue_full")
+            self._count_dropped("queue_full")
+
+    @guarded
+    def _put(self, root: Root, captured: Captured, decision: Draw) -> list[Unit]:
+        unit = Unit(
+            record=captured.record,
+            decision="forced" if decision.decision == "forced" else "random",
+            probability=decision.probability,
+            is_recorded=root.is_recording,
+            root=root,
+        )
+        if self._is_closed:
+            return [unit]
+        return self.queue.put(unit)
+
+    @guarded
+    def _count_dropped(self, reason: str) -> None:
+        self.publisher.instruments.traces("dropped", reason)
+
+    # -- the scorer's side: called in the background thread --
+
+    async def _handle(self, unit: Unit) -> None:
+        started_ns = time.time_ns()
+        scores = await self._scorer.score(unit)
+        self._publish(unit, scores, started_ns)
+
+    def _publish(self, unit: Unit, scores: list[Score], started_ns: int) -> None:
+        self._observe(scores, unit)
+        self._to_telemetry(unit, scores, started_ns)
+        for sink in self._sinks:
+            try:
+                sink.emit(unit.record, scores)
+            except Exception as error:
+                lost(f"sink:{type(sink).__name__}", error)
+
+    @guarded
+    def _observe(self, scores: list[Score], unit: Unit) -> None:
+        self.drift.observe(scores, unit.record.workflow)
+
+    @guarded
+    def _to_telemetry(self, unit: Unit, scores: list[Score], started_ns: int) -> None:
+        self.publisher.scored(unit, scores, started_ns, time.time_ns())
+
+    def _new_worker(self) -> Worker:
+        return Worker(
+            self.queue,
+            self._handle,
+            self.ledger,
+            concurrency=self.settings.concurrency,
+            sweep=self._swept,
+            close=self._scorer.aclose,
+        )
+
+    @guarded
+    def _swept(self) -> None:
+        if self._recorder_sweep is not None:
+            self._recorder_sweep()
+        self.publisher.sweep()
+
+    # -- the operator's side --
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything offered so far is scored and exported; False when the time is over first."""
+        deadline = time.monotonic() + timeout_s
+        is_scored = self.ledger.wait_settled(timeout_s)
+        self.publisher.release_held()
+        return self.providers.flush(max(deadline - time.monotonic(), 0.0)) and is_scored
+
+    def shutdown(self, timeout_s: float) -> bool:
+        """Score and export what is there, then stop; what is left at the deadline is counted and logged."""
+        if self._is_closed:
+            return True
+        self._is_closed = True
+        deadline = time.monotonic() + timeout_s
+        is_scored = self._worker.stop(timeout_s * 0.6) and self.queue.size == 0
+        left = self.queue.clear()
+        for _ in left:
+            self.ledger.end("dropped", "shutdown")
+            self._count_dropped("shutdown")
+        self.publisher.release_held()
+        if self.endpoint is not None:
+            self.endpoint.close()
+        is_exported = self.providers.shutdown(max(deadline - time.monotonic(), 0.05))
+        if not (is_scored and is_exported):
+            _log.warning(
+                "shutdown: the deadline of %.1f s was not met; %d traces not scored%s",
+                timeout_s,
+                len(left) + self.ledger.pending,
+                "" if is_exported else ", and not everything was exported",
+            )
+        return is_scored and is_exported
+
+    def reset_after_fork(self) -> None:
+        """Give a forked child its own queue, accounts and thread; the parent scores what it had."""
+        self.ledger = Ledger()
+        self.queue = MemoryQueue(self.settings.queue_units, self.settings.queue_bytes)
+        self.publisher.forget_held()
+        self._worker = self._new_worker()

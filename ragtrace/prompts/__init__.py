@@ -1,1 +1,4 @@
-"""TODO."""
+"""Judge prompts, one file each, and the fence that keeps data from posing as instructions.
+
+Owns: every text that a judge model is told. Imports: errors alone.
+"""

@@ -1,0 +1,195 @@
+"""What an OpenAI-compatible server understands: found out by its refusals, and remembered.
+
+The ladder of reply formats is strict JSON schema, plain JSON schema, JSON mode with the schema in the prompt, and
+text with the schema in the prompt. A refusal (400 or 422) that names the format steps down one rung; one that
+names a parameter leaves the parameter out from then on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Rung = Literal["strict_schema", "schema", "json_object", "text"]
+RUNGS: tuple[Rung, ...] = ("strict_schema", "schema", "json_object", "text")
+
+_FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|\bschema\b|\bformat\b")
+_OPTIONAL = ("temperature", "top_p", "seed")
+# These refuse what was sent, not how: another format would be refused as well.
+_FINAL = re.compile(
+    r"context.?length|context.?window|maximum context|too (?:long|large)|content.?(?:filter|policy|management)"
+    r"|model.?not.?found|does not exist|billing|quota|credit"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How a server wants to be asked.
+
+    Attributes:
+        rung: the reply format.
+        without: parameters that it refuses.
+        limit_field: the name of its output limit; reasoning models refuse ``max_tokens``.
+    """
+
+    rung: Rung = "strict_schema"
+    without: frozenset[str] = frozenset()
+    limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+
+    def body(
+        self,
+        *,
+        system: str,
+        user: str,
+        schema_name: str,
+        schema: Mapping[str, Any],
+        max_output_tokens: int,
+        temperature: float,
+    ) -> dict[str, Any]:
+        r"""Return the request without the model.
+
+        Example:
+            >>> body = Dialect(rung="json_object").body(
+            ...     system="s", user="u", schema_name="n", schema={}, max_output_tokens=9, temperature=0.0
+            ... )
+            >>> body["response_format"], body["messages"][0]["content"]
+            ({'type': 'json_object'}, 's\nReply with one JSON object of this JSON schema: {}')
+        """
+        if self.rung in {"json_object", "text"}:
+            text = json.dumps(schema, separators=(",", ":"))
+            system = f"{system}\nReply with one JSON object of this JSON schema: {text}"
+        optional = {"temperature": temperature, "top_p": 1, "seed": 42}
+        return {
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+            self.limit_field: max_output_tokens,
+            **{name: value for name, value in optional.items() if name not in self.without},
+            **self._response_format(schema_name, schema),
+        }
+
+    def _response_format(self, schema_name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        if self.rung == "text":
+            return {}
+        if self.rung == "json_object":
+            return {"response_format": {"type": "json_object"}}
+        named = {"name": schema_name, "schema": schema, "strict": self.rung == "strict_schema"}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}
+
+    def after(self, complaint: str, param: str | None = None) -> Dialect | None:
+        """Return the dialect to try after a refusal that names what it refuses; None when it names nothing.
+
+        Args:
+            complaint: what the server said.
+            param: the parameter at fault, where the server named it apart.
+
+        Example:
+            >>> Dialect().after("response_format json_schema is not supported").rung
+            'schema'
+            >>> Dialect().after("'max_tokens' is not supported with this model").limit_field
+            'max_completion_tokens'
+            >>> Dialect().after("boom") is None
+            True
+        """
+        said = (param or complaint).lower()
+        if not _FORMAT.search(said):
+            if re.search(r"\bmax_(?:completion_)?tokens\b", said) and self.limit_field == "max_tokens":
+                return replace(self, limit_field="max_completion_tokens")
+            for name in _OPTIONAL:
+                if name not in self.without and re.search(rf"\b{name}\b", said):
+                    return replace(self, without=self.without | {name})
+            return None
+        return self.down()
+
+    def down(self) -> Dialect | None:
+        """Return the dialect one rung below; None on the lowest."""
+        place = RUNGS.index(self.rung)
+        return replace(self, rung=RUNGS[place + 1]) if place + 1 < len(RUNGS) else None
+
+
+class Ladder:
+    """The dialect of one server and model, as far as it is known. Used on one event loop, by many calls at once.
+
+    Attributes:
+        current: what the next call uses.
+        is_settled: whether a call succeeded with it.
+    """
+
+    def __init__(self) -> None:
+        self.current = Dialect()
+        self.is_settled = False
+
+    def adapt(self, used: Dialect, complaint: str, param: str | None = None) -> bool:
+        """Take a refusal of a call that used `used` into account, and return whether to try again.
+
+        A refusal that names nothing steps down too, until a first call has succeeded: some servers answer an
+        unknown format with a bare 400.
+        """
+        if self.current != used:
+            return True
+        if _FINAL.search(complaint.lower()):
+            return False
+        follower = used.after(complaint, param)
+        if follower is None and not self.is_settled:
+            follower = used.down()
+        if follower is None:
+            return False
+        self.current = follower
+        return True
+
+    def settle(self, used: Dialect) -> None:
+        """Remember that a call succeeded."""
+        self.is_settled = self.is_settled or used == self.current
+
+    def reset(self) -> None:
+        """Forget the steps of a probe in which no rung succeeded: the fault was another one."""
+        if not self.is_settled:
+            self.current = Dialect()
+
+
+_LADDERS: dict[tuple[str, str], Ladder] = {}
+
+
+def ladder_for(base_url: str, model: str) -> Ladder:
+    """Return the ladder of a server and model, one a process.
+
+    Example:
+        >>> ladder_for("http://localhost/v1", "m") is ladder_for("http://localhost/v1", "m")
+        True
+    """
+    return _LADDERS.setdefault((base_url, model), Ladder())
+
+
+def json_text(text: str) -> str:
+    """Return the JSON object of a reply: the reply itself, or its last balanced ``{...}``.
+
+    Thoughts up to ``</think>`` are left out. When an object stays open at the end, the reply is returned as it
+    is, so that a piece quoted earlier is never taken for the verdict.
+
+    Example:
+        >>> json_text('Sure! {"id": 1} No: {"id": 2} Done.')
+        '{"id": 2}'
+        >>> json_text('{"id": 1} and {"id":')
+        '{"id": 1} and {"id":'
+    """
+    text = text.rpartition("</think>")[2].strip()
+    if text.startswith("{") and text.endswith("}"):
+        return text
+    start = end = depth = 0
+    is_string = False
+    span = None
+    for found in re.finditer(r'\\.|["{}]', text, re.DOTALL):
+        mark = found.group()
+        if mark == '"' and depth:
+            is_string = not is_string
+        elif mark == "{" and not is_string:
+            start = found.start() if depth == 0 else start
+            depth += 1
+        elif mark == "}" and depth and not is_string:
+            depth -= 1
+            end = found.end()
+            span = (start, end) if depth == 0 else span
+    return text if depth or span is None else text[span[0] : span[1]]

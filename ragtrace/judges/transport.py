@@ -1,0 +1,251 @@
+"""Sends requests to an OpenAI-compatible server: attempts, waits, and every way to fail as a judge error.
+
+Nothing here raises inside an ``except`` block: an error chained to the client's own would carry the request's
+headers, and with them the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import random
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from time import time
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from ragtrace.errors import (
+    ConfigError,
+    JudgeError,
+    JudgeFiltered,
+    JudgeInvalidOutput,
+    JudgeRateLimited,
+    JudgeTimeout,
+    JudgeUnavailable,
+    MissingExtra,
+)
+from ragtrace.judges.quiet import uninstrumented
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openai import APIStatusError, AsyncOpenAI
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+Endpoint = Literal["chat", "embeddings"]
+_REPEATABLE = frozenset({408, 409, 429})
+# Modules of the client's HTTP layers: their errors while a body is read are broken connections.
+_NETWORK = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "anyio", "h11", "h2", "ssl"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A failed attempt.
+
+    Attributes:
+        error: what to raise when nobody can help; carries ``status`` and ``retry_after_s`` where known.
+        may_repeat: whether the same request may succeed later.
+        complaint: what the server said, for `ragtrace.judges.negotiate`.
+        param: the parameter that it named.
+    """
+
+    error: JudgeError
+    status: int | None = None
+    may_repeat: bool = False
+    retry_after_s: float | None = None
+    complaint: str = ""
+    param: str | None = None
+
+
+class Transport:
+    """One server: a client made at first use, and the attempts of a request.
+
+    Args:
+        base_url: where the server is; OpenAI's when None.
+        api_key: its key; None sends a placeholder, for servers that need none.
+        timeout_s: limit of one attempt in all, not of one read.
+        attempts: tries of one request; 408, 409, 429, 5xx and broken connections are tried again.
+        backoff_s: the first wait is uniform in [0, backoff_s], the second in twice that.
+        retry_after_max_s: a server that asks for a longer wait is given up.
+
+    Raises:
+        MissingExtra: the package openai is not installed.
+        ConfigError: the key holds a character that no header may hold.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None,
+        api_key: str | None,
+        timeout_s: float,
+        attempts: int = 3,
+        backoff_s: float = 1.0,
+        retry_after_max_s: float = 60.0,
+    ) -> None:
+        if importlib.util.find_spec("openai") is None:
+            raise MissingExtra("openai", "openai")
+        self.base_url = (base_url or DEFAULT_BASE_URL).rstrip("/")
+        self.where = _without_password(self.base_url)
+        self.requests_sent = 0
+        self._api_key = (api_key or "").strip()
+        if not self._api_key.isascii() or not self._api_key.isprintable():
+            raise ConfigError("the judge's API key holds a character that cannot be sent: set it again")
+        self._timeout_s = timeout_s
+        self._attempts = attempts
+        self._backoff_s = backoff_s
+        self._retry_after_max_s = retry_after_max_s
+        self._client: AsyncOpenAI | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def post(self, endpoint: Endpoint, body: Mapping[str, Any], max_bytes: int) -> dict[str, Any] | Fault:
+        """Return the server's JSON object, or the last fault; raises nothing but a cancellation.
+
+        Args:
+            endpoint: which resource.
+            body: the request.
+            max_bytes: a longer answer is not read to its end.
+        """
+        with uninstrumented():
+            for attempt in range(1, self._attempts + 1):
+                outcome = await self._attempt(endpoint, body, max_bytes)
+                if not isinstance(outcome, Fault) or not outcome.may_repeat or attempt == self._attempts:
+                    return outcome
+                wait_s = self._wait_s(attempt, outcome)
+                if wait_s > self._retry_after_max_s:
+                    return outcome
+                await asyncio.sleep(wait_s)
+        raise AssertionError("attempts is at least 1")
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.close()
+
+    def _wait_s(self, attempt: int, fault: Fault) -> float:
+        jitter_s = random.uniform(0.0, self._backoff_s * 2 ** (attempt - 1))
+        return jitter_s if fault.retry_after_s is None else max(jitter_s, fault.retry_after_s)
+
+    def _connected(self) -> AsyncOpenAI:
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            from openai import AsyncOpenAI  # noqa: PLC0415 -- 0.6 s and 59 MB, paid at the first call
+
+            self._loop = loop
+            self._client = AsyncOpenAI(
+                base_url=self.base_url,
+                api_key=self._api_key or "none",
+                timeout=self._timeout_s,
+                max_retries=0,
+            )
+        return self._client
+
+    async def _attempt(self, endpoint: Endpoint, body: Mapping[str, Any], max_bytes: int) -> dict[str, Any] | Fault:
+        client = self._connected()
+        self.requests_sent += 1
+        resource: Any = client.chat.completions if endpoint == "chat" else client.embeddings
+        try:
+            async with (
+                asyncio.timeout(self._timeout_s),
+                resource.with_streaming_response.create(**body) as response,
+            ):
+                raw = bytearray()
+                async for chunk in response.iter_bytes():
+                    raw += chunk
+                    if len(raw) > max_bytes:
+                        return self._fault(JudgeInvalidOutput, f"the answer is larger than {max_bytes} bytes")
+        except Exception as error:
+            return self._fault_of(error)
+        return self._object(bytes(raw))
+
+    def _object(self, raw: bytes) -> dict[str, Any] | Fault:
+        try:
+            value = json.loads(raw)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            return self._fault(
+                JudgeUnavailable, f"{self.where} answered 200 without a JSON object: check the base URL"
+            )
+        if value.get("error"):
+            said = self._said(value["error"])
+            return self._fault(JudgeUnavailable, f"{self.where} answered 200 with an error{said}")
+        return value
+
+    def _fault(self, kind: type[JudgeError], message: str, **facts: Any) -> Fault:
+        error = kind(message)
+        vars(error).update({name: facts[name] for name in ("status", "retry_after_s") if name in facts})
+        return Fault(error=error, **facts)
+
+    def _fault_of(self, error: Exception) -> Fault:
+        import openai  # noqa: PLC0415 -- loaded by now
+
+        if isinstance(error, TimeoutError | openai.APITimeoutError):
+            return self._fault(JudgeTimeout, f"{self.where} gave no reply within {self._timeout_s:g} s")
+        if isinstance(error, openai.APIStatusError):
+            return self._refusal(error)
+        is_network = (
+            isinstance(error, openai.APIConnectionError | OSError)
+            or type(error).__module__.partition(".")[0] in _NETWORK
+        )
+        cause = type(error.__cause__ or error).__name__
+        message = f"{self.where} cannot be reached or broke the connection ({cause})"
+        return self._fault(JudgeUnavailable, message, may_repeat=is_network)
+
+    def _refusal(self, error: APIStatusError) -> Fault:
+        status = error.status_code
+        body = error.body if isinstance(error.body, dict) else {}
+        complaint = json.dumps(error.body)[:4000] if error.body is not None else ""
+        code = str(body.get("code") or body.get("type") or "")
+        facts: dict[str, Any] = {"status": status, "complaint": complaint}
+        if status == 429 and "insufficient_quota" not in complaint:
+            facts |= {"may_repeat": True, "retry_after_s": _retry_after_s(error.response.headers)}
+            return self._fault(JudgeRateLimited, f"{self.where} limits the rate (429)", **facts)
+        if status in _REPEATABLE or status >= 500:
+            facts |= {
+                "may_repeat": status != 429,
+                "retry_after_s": _retry_after_s(error.response.headers),
+            }
+        elif "content_filter" in code or "content_policy" in code:
+            return self._fault(JudgeFiltered, f"{self.where} filtered the prompt ({status})", **facts)
+        elif isinstance(body.get("param"), str):
+            facts["param"] = body["param"]
+        return self._fault(JudgeUnavailable, self._sentence(status, body), **facts)
+
+    def _sentence(self, status: int, body: Mapping[str, Any]) -> str:
+        if status == 401:
+            return f"{self.where} refuses the API key (401): check OPENAI_API_KEY"
+        if status == 403:
+            return f"{self.where} forbids this key to use this model (403)"
+        if status == 404:
+            return f"{self.where} has no such model or path (404): check the model's name and the base URL"
+        return f"{self.where} answered {status}{self._said(body)}"
+
+    def _said(self, body: object) -> str:
+        """Return a short form of the server's own message, without the key; it may quote anything."""
+        said = body.get("message") if isinstance(body, dict) else body
+        if not isinstance(said, str) or not said.strip():
+            return ""
+        if self._api_key:
+            said = said.replace(self._api_key, "[key]")
+        return f": {' '.join(said.split())[:200]}"
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Return the wait that a server asks for; None when it asks for none, or for nonsense."""
+    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        said = headers.get(name, "")
+        if said.strip().replace(".", "", 1).isdecimal():
+            return float(said) * unit_s
+    try:
+        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time())
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -99,5 +99,6 @@ def _without_surrogates(text: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        # By UTF-16, where one lone surrogate is one U+FFFD and a split pair becomes its character again.
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text

@@ -1,0 +1,248 @@
+"""The recorder: what a run leaves behind, and that nothing it is given can break the application."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+
+from ragtrace.capture import Captured, Limits, Recorder, Retrieval, losses
+from ragtrace.model import Message, Passage, Usage
+
+
+@dataclass
+class Ref:
+    trace_id: str
+    span_id: str
+
+
+@dataclass
+class Keeper:
+    """A real listener that keeps what it is given."""
+
+    runs: list[Captured] = field(default_factory=list)
+    begun: int = 0
+
+    def started(self, workflow: str, started_ns: int) -> Ref:
+        self.begun += 1
+        return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
+
+    def finished(self, ref: Ref, captured: Captured) -> None:
+        self.runs.append(captured)
+
+
+POOL = [{"id": f"d{i}", "text": f"Passage number {i} about refunds.", "score": 1 - i / 100} for i in range(50)]
+
+
+def test_the_chain_of_pool_selection_and_prompt() -> None:
+    keeper = Keeper()
+    with Recorder(keeper).start(query="How do I cancel?", workflow="support") as run:
+        run.retrieved(POOL, source="faq", top_k=50)
+        run.reranked([{**POOL[7], "score": 3.1}, {**POOL[2], "score": 2.0}], model="x")
+        run.prompted("Use this: " + POOL[7]["text"] + " And answer.")
+        run.answered("In settings.", model="m", usage={"input_tokens": 5, "output_tokens": 2})
+    record = keeper.runs[0].record
+    assert [pool.stage for pool in record.pools] == ["retrieved", "reranked", "used"]
+    assert len(record.pool("retrieved")) == 50
+    assert [(p.id, p.score, p.rank) for p in record.pool("reranked")] == [("d7", 3.1, 1), ("d2", 2.0, 2)]
+    assert [p.id for p in record.contexts] == ["d7"]
+    assert keeper.runs[0].prompt_ids == ("d7",)
+    assert record.selection_source == "explicit"
+    assert record.usage == Usage(input_tokens=5, output_tokens=2)
+    assert (record.workflow, record.query, record.outcome) == ("support", "How do I cancel?", "answered")
+    assert record.trace_id == f"{1:032x}"
+
+
+def test_ids_are_made_of_the_text_and_join_over_stages() -> None:
+    keeper = Keeper()
+    with Recorder(keeper).start(query="q") as run:
+        run.retrieved(["alpha", "beta"])
+        run.reranked(["beta"])
+    record = keeper.runs[0].record
+    assert record.pool("reranked")[0].id == record.pool("retrieved")[1].id
+    assert record.contexts[0].id.startswith("sha256:")
+
+
+def test_leaves_and_composites() -> None:
+    keeper = Keeper()
+    with Recorder(keeper).start(query="q") as run:
+        run.retrieved(["a", "b"], key="1", parent_key="0")
+        run.retrieved(["b", "c"], key="2", parent_key="0")
+        run.retrieved(["b", "a", "c"], key="0", is_fused=True)
+    texts = [p.text for p in keeper.runs[0].record.pool("retrieved")]
+    assert texts == ["b", "a", "c"]
+    assert [p.rank for p in keeper.runs[0].record.pool("retrieved")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [(ValueError("x"), "error"), (asyncio.CancelledError(), "cancelled"), (GeneratorExit(), "partial")],
+)
+def test_an_exception_passes_and_decides_the_outcome(error: BaseException, outcome: str) -> None:
+    keeper = Keeper()
+    with pytest.raises(type(error)), Recorder(keeper).start(query="q"):
+        raise error
+    assert keeper.runs[0].record.outcome == outcome
+
+
+async def test_the_async_form() -> None:
+    keeper = Keeper()
+    async with Recorder(keeper).start(query="q") as run:
+        run.answered("a")
+    assert keeper.runs[0].record.answer == "a"
+
+
+def test_a_run_ends_once() -> None:
+    keeper = Keeper()
+    run = Recorder(keeper).start(query="q")
+    run.finish("partial")
+    run.finish()
+    assert [r.record.outcome for r in keeper.runs] == ["partial"]
+
+
+class Broken:
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+def test_nothing_handed_over_can_raise() -> None:
+    keeper = Keeper()
+    run = Recorder(keeper).start(query="\ud800 lone surrogate")
+    cyclic: dict = {}
+    cyclic["self"] = cyclic
+    run.retrieved(
+        [Broken(), None, 7, {"text": None, "id": 12, "score": "x", "metadata": cyclic}, {"text": "\udfff"}]
+    )
+    run.retrieved(Broken())  # type: ignore[arg-type]
+    run.labels({Broken(): 3})  # type: ignore[dict-item]
+    run.feedback(float("nan"))
+    run.answered(Broken())  # type: ignore[arg-type]
+    run.finish()
+    record = keeper.runs[0].record
+    assert "\ud800" not in record.query
+    record.query.encode()
+    assert [p.text for p in record.pool("retrieved")] == ["<Broken>", "", "7", "", "\ufffd"]
+    assert record.pool("retrieved")[3].id == "12"
+    assert record.pool("retrieved")[3].score is None
+    assert any("retrieved" in site for site in losses())
+
+
+def test_redaction_runs_before_anything_is_kept() -> None:
+    keeper = Keeper()
+    recorder = Recorder(keeper, redact=lambda text: text.replace("Ada", "[name]"))
+    with recorder.start(query="Ada asks") as run:
+        run.conversed([Message(role="user", content="I am Ada")])
+        run.retrieved([{"text": "Ada lives here", "metadata": {"by": "Ada"}}], query="where is Ada")
+        run.prompted("Ada lives here")
+        run.generated(inputs=[Message(role="user", content="Ada?")], outputs=[Message(role="ai", content="Ada!")])
+        run.answered("Ada it is", parts=[{"text": "Ada it is", "citations": ["1"]}])
+        run.reference("Ada")
+        run.feedback(1.0, "Ada liked it")
+        run.failed(ValueError("Ada broke it"))
+    assert "Ada" not in repr(keeper.runs[0])
+    assert keeper.runs[0].record.contexts[0].text == "[name] lives here"
+
+
+def test_a_redaction_that_raises_drops_the_text_and_is_counted() -> None:
+    keeper = Keeper()
+    before = losses().get("ragtrace.capture.redact", 0)
+
+    def fails(text: str) -> str:
+        raise RuntimeError("no")
+
+    with Recorder(keeper, redact=fails).start(query="secret") as run:
+        run.retrieved(["secret"])
+        run.answered("secret")
+    assert "secret" not in repr(keeper.runs[0])
+    assert losses()["ragtrace.capture.redact"] == before + 3
+
+
+def test_what_is_too_large_is_cut_from_the_lowest_ranks_and_said() -> None:
+    keeper = Keeper()
+    recorder = Recorder(keeper, limits=Limits(record_chars=1_000, passage_chars=400))
+    with recorder.start(query="q") as run:
+        run.retrieved([{"id": str(i), "text": f"{i}" * 500, "score": 1.0} for i in range(10)])
+    record = keeper.runs[0].record
+    assert [p.id for p in record.contexts] == [str(i) for i in range(10)]
+    assert [len(p.text) for p in record.contexts] == [400, 400] + [0] * 8
+    assert record.contexts[0].truncated == 500
+    assert record.lossy["passage_texts"] == 8
+
+
+def test_a_formatter_that_cuts_a_passage_is_seen() -> None:
+    keeper = Keeper()
+    text = "The refund takes five working days after the parcel has come back to the warehouse in Oslo."
+    with Recorder(keeper).start(query="q") as run:
+        run.retrieved([{"id": "a", "text": text}, {"id": "b", "text": "Another thing."}])
+        run.prompted("Context: " + text[:60] + "...")
+    assert [(p.id, p.text, p.truncated) for p in keeper.runs[0].record.contexts] == [("a", text[:60], len(text))]
+
+
+def test_a_prompt_that_shows_none_keeps_what_was_delivered() -> None:
+    keeper = Keeper()
+    with Recorder(keeper).start(query="q") as run:
+        run.retrieved(["Some passage."])
+        run.prompted("Nothing of it.")
+    assert keeper.runs[0].prompt_ids == ()
+    assert keeper.runs[0].record.lossy["prompt_unmatched"] == 1
+    assert len(keeper.runs[0].record.contexts) == 1
+
+
+def test_idle_runs_end_as_partial() -> None:
+    keeper = Keeper()
+    recorder = Recorder(keeper, limits=Limits(run_idle_s=10))
+    run = recorder.start(query="q")
+    recorder.sweep(run.touched + 5)
+    assert recorder.open_runs == 1
+    recorder.sweep(run.touched + 11)
+    assert recorder.open_runs == 0
+    assert keeper.runs[0].record.outcome == "partial"
+
+
+def test_open_runs_are_bounded() -> None:
+    keeper = Keeper()
+    recorder = Recorder(keeper, limits=Limits(open_runs=3))
+    runs = [recorder.start(query=str(i)) for i in range(5)]
+    assert recorder.open_runs == 3
+    assert [r.record.query for r in keeper.runs] == ["", ""] or len(keeper.runs) == 2
+    assert runs[0].is_finished
+
+
+def test_a_recorder_shared_by_many_threads_mixes_nothing() -> None:
+    keeper = Keeper()
+    recorder = Recorder(keeper)
+
+    def work(name: int) -> None:
+        for i in range(50):
+            with recorder.start(query=f"{name}-{i}") as run:
+                run.retrieved([f"{name}-{i}"])
+                run.answered(f"{name}-{i}")
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert len(keeper.runs) == 400
+    assert all(r.record.query == r.record.answer == r.record.contexts[0].text for r in keeper.runs)
+    assert recorder.open_runs == 0
+
+
+def test_without_a_listener_nothing_is_kept() -> None:
+    recorder = Recorder()
+    run = recorder.start(query="q")
+    run.retrieved(["a"])
+    run.finish()
+    assert (run.trace_id, recorder.open_runs) == ("", 0)
+
+
+def test_a_passage_given_as_such_keeps_its_facts() -> None:
+    keeper = Keeper()
+    with Recorder(keeper).start() as run:
+        run.asked("late")
+        run.retrieved([Passage(id="x", text="t", rank=9, score=0.5, source="s", metadata={"page": 3})])
+    passage = keeper.runs[0].record.contexts[0]
+    assert (passage.id, passage.rank, passage.source, passage.metadata) == ("x", 1, "s", {"page": 3})
+    assert isinstance(keeper.runs[0].steps[0], Retrieval)

@@ -1,0 +1,70 @@
+"""Settings: where they come from, and what a person reads when one is wrong."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from ragtrace.errors import ConfigError
+from ragtrace.settings import Settings, variables
+
+
+def test_the_order_argument_variable_otel_default() -> None:
+    env = {
+        "RAGTRACE_CONTENT": "none",
+        "RAGTRACE_SAMPLE_RATE": "0.5",
+        "RAGTRACE_METRICS": "faithfulness, mrr",
+        "RAGTRACE_K_VALUES": "3,5",
+        "RAGTRACE_METRICS_PORT": "9464",
+        "RAGTRACE_ENABLED": "no",
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
+        "OTEL_SERVICE_NAME": "shop",
+    }
+    settings = Settings.resolve({"sample_rate": 1}, env)
+    assert (settings.sample_rate, settings.content, settings.service_name) == (1.0, "none", "shop")
+    assert (settings.metrics, settings.k_values) == (("faithfulness", "mrr"), (3, 5))
+    assert (settings.metrics_port, settings.enabled) == (9464, False)
+    assert (
+        Settings.resolve({}, {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only"}).content == "full"
+    )
+    assert Settings.resolve({}, {}).sample_rate == 0.05
+
+
+@pytest.mark.parametrize(
+    ("given", "env", "words"),
+    [
+        ({"sample_rat": 1.0}, {}, "did you mean 'sample_rate'?"),
+        ({"content": "ful"}, {}, "did you mean 'full'?"),
+        ({"sample_rate": 1.5}, {}, "between 0.0 and 1.0"),
+        ({"sample_rate": float("nan")}, {}, "finite"),
+        ({"concurrency": 0}, {}, "above 0"),
+        ({"concurrency": "8"}, {}, "of type int"),
+        ({"k_values": (0,)}, {}, "positive"),
+        ({"redact": "x"}, {}, "a function"),
+        ({}, {"RAGTRACE_SAMPLE_RATE": "many"}, "RAGTRACE_SAMPLE_RATE='many' is not a number"),
+        ({}, {"RAGTRACE_ENABLED": "maybe"}, "not a truth value"),
+        ({"metrics_port": 70_000}, {}, "65535"),
+    ],
+)
+def test_a_wrong_setting_is_one_clear_line(given: dict, env: dict, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Settings.resolve(given, env)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_variable_is_a_warning_with_the_nearest_name(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "ragtrace"):
+        Settings.resolve({}, {"RAGTRACE_SAMPEL_RATE": "1"})
+    assert "did you mean 'RAGTRACE_SAMPLE_RATE'?" in caplog.text
+
+
+def test_the_key_is_never_shown() -> None:
+    settings = Settings.resolve({"judge_api_key": "sk-very-secret"}, {})
+    assert "sk-very-secret" not in repr(settings)
+    assert "sk-very-secret" not in str(settings)
+
+
+def test_every_setting_is_documented() -> None:
+    assert all(doc and name for name, _, _, doc in variables())

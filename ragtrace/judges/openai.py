@@ -235,7 +235,7 @@ class OpenAIEmbedder:
         by_index = {
             row.get("index"): row.get("embedding")
             for row in (rows if isinstance(rows, list) else [])
-            if isinstance(row, dict)
+            if isinstance(row, dict) and type(row.get("index")) is int
         }
         vectors = [by_index.get(i) for i in range(len(texts))]
         if len(by_index) != len(texts) or not all(_is_vector(vector) for vector in vectors):

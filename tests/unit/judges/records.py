@@ -1,0 +1,37 @@
+"""Records for judge tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragtrace.model import AnswerPart, Passage, Pool, RagRecord
+
+
+def record(*texts: str, ids: tuple[str, ...] | None = None, **fields: Any) -> RagRecord:
+    names = ids or tuple(f"p{i}" for i in range(len(texts)))
+    passages = tuple(
+        Passage(id=name, text=text, rank=rank)
+        for rank, (name, text) in enumerate(zip(names, texts, strict=True), 1)
+    )
+    fields = {"query": "Where is the lab?", "answer": "In Oslo, since 2010."} | fields
+    return RagRecord(id="r1", pools=(Pool(stage="used", passages=passages),), **fields)
+
+
+def parts(*cited: tuple[str, ...]) -> tuple[AnswerPart, ...]:
+    return tuple(AnswerPart(text=f"Part {i}.", citations=ids) for i, ids in enumerate(cited))
+
+
+def verdict(
+    number: int, word: str = "supported", sources: tuple[int, ...] = (1,), reason: str = ""
+) -> dict[str, Any]:
+    return {"id": number, "verdict": word, "sources": list(sources), "reason": reason}
+
+
+def audit(claims: list[str], verdicts: list[dict[str, Any]], citations: Any = (), **fields: Any) -> dict[str, Any]:
+    return {
+        "attempted": True,
+        "noncommittal": False,
+        "claims": claims,
+        "verdicts": verdicts,
+        "citations": list(citations),
+    } | fields

@@ -19,6 +19,7 @@ class Answer:
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     hold: threading.Event | None = None  # answered only when set
+    drip_until: threading.Event | None = None  # sends a blank now and then, and never ends by itself
     drop: bool = False  # close the connection in the middle of the body
 
 
@@ -109,10 +110,14 @@ class JudgeServer:
         try:
             handler.send_response(answer.status)
             handler.send_header("Content-Type", "application/json")
-            handler.send_header("Content-Length", str(len(body) + (10 if answer.drop else 0)))
+            handler.send_header(
+                "Content-Length", str(len(body) + (0 if not answer.drop and answer.drip_until is None else 1000))
+            )
             for name, value in answer.headers.items():
                 handler.send_header(name, value)
             handler.end_headers()
+            while answer.drip_until is not None and not answer.drip_until.wait(0.02):
+                handler.wfile.write(b" ")
             handler.wfile.write(body)
         except (BrokenPipeError, ConnectionResetError):  # the client gave up, as the test wanted
             handler.close_connection = True

@@ -276,6 +276,14 @@ async def test_a_slow_server_times_out_once(judge_server: JudgeServer) -> None:
     assert len(judge_server.requests) == 1
 
 
+async def test_a_server_that_drips_times_out_too(judge_server: JudgeServer) -> None:
+    done = threading.Event()
+    judge_server.always = lambda _: Answer(200, completion({"a": 1}), drip_until=done)
+    with pytest.raises(JudgeTimeout):
+        await ask(chat(judge_server, timeout_s=0.3))
+    done.set()
+
+
 async def test_a_broken_body_is_tried_again(judge_server: JudgeServer) -> None:
     judge_server.answers = [Answer(200, completion({"a": 1}), drop=True), Answer(200, completion({"a": 2}))]
     assert (await ask(chat(judge_server))).text == '{"a": 2}'

@@ -74,7 +74,8 @@ async def prompts(count: Callable[[str], int], *, with_citations: bool) -> dict[
 
 
 async def test_faithfulness_alone_takes_a_thousand_tokens(count: Callable[[str], int]) -> None:
-    assert (await prompts(count, with_citations=False))["audit"] <= 1000
+    size = (await prompts(count, with_citations=False))["audit"]
+    assert size <= 1000, size
 
 
 async def test_the_bundle_takes_2600_tokens(count: Callable[[str], int]) -> None:

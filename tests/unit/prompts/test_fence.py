@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from ragtrace.prompts.fence import cleaned, fenced, new_key
 
-KEY = "0123456789abcdef0123456789abcdef"
+KEY = "0123456789abcdef0123456789ABCDEF"  # not digits alone: case must not matter
 MARKS = [
     "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>", "[INST]", "[/INST]",
     "<<SYS>>", "<</SYS>>", "<s>", "</s>", "<start_of_turn>", "<end_of_turn>", "<think>", "</think>", "<system>",
-    "</user>", "<tool_call>", "<\uff5cUser\uff5c>", "<data-", "</data-", KEY, KEY.upper(),
+    "</user>", "<tool_call>", "<\uff5cUser\uff5c>", "<data-", "</data-", KEY, KEY.lower(),
 ]  # fmt: skip
 INVISIBLE = [
     "\u200b", "\u200d", "\u202e", "\u2066", "\ufeff", "\u00ad", "\u2060", "\ufe0f", "\U000e0041", "\U000e0100",
@@ -44,7 +44,7 @@ def test_no_data_can_contain_the_fence_or_a_mark(data: dict[str, object]) -> Non
     text = fenced(data, KEY)
     opening, body, closing = text.split("\n")
     assert (opening, closing) == (f"<data-{KEY}>", f"</data-{KEY}>")
-    assert KEY not in body.lower()
+    assert KEY.lower() not in body.lower()
     for mark in (*MARKS, *INVISIBLE):
         assert mark.lower() not in body.lower()
     assert set(json.loads(body)) == set(data)
@@ -77,7 +77,8 @@ def test_hidden_ascii_in_tags_disappears() -> None:
 def test_keys_are_fresh_and_have_128_bits() -> None:
     keys = {new_key() for _ in range(100)}
     assert len(keys) == 100
-    assert all(len(bytes.fromhex(key)) == 16 for key in keys)
+    assert all(len(key) == 39 and key.isdecimal() for key in keys)
+    assert max(int(key) for key in keys) >= 2**120
 
 
 def test_cleaning_is_linear_in_hostile_text() -> None:

@@ -1,0 +1,1 @@
+"""Benchmarks: ratios against a bare run or a peer in the same process run; never a timed test."""

@@ -223,9 +223,11 @@ def _used(run: Run, delivered: tuple[Passage, ...]) -> tuple[tuple[Passage, ...]
         return run.used_passages, tuple(p.id for p in run.used_passages)
     if not run.prompts:
         return None, None
-    found = found_in(run.prompts[-1], delivered)
-    if found or not delivered:
-        return found or None, tuple(p.id for p in found)
+    if not delivered:
+        return None, ()
+    for prompt in reversed(run.prompts):  # the last may be a check of the answer, or make a title for it
+        if found := found_in(prompt, delivered):
+            return found, tuple(p.id for p in found)
     # The prompt shows none of them: a formatter rewrote them, so what was delivered stays what is scored.
     run.lossy["prompt_unmatched"] = len(delivered)
     return None, ()

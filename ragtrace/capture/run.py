@@ -51,6 +51,7 @@ class Run:
         self.selection_source: str | None = None
         self.used_passages: tuple[Passage, ...] | None = None
         self.pool_order: tuple[Passage, ...] | None = None
+        self.fused_keys: set[str] = set()
         self.given_feedback: list[Feedback] = []
         self.lossy: dict[str, int] = {}
         self.failure: Failure | None = None
@@ -125,8 +126,10 @@ class Run:
         now = time.time_ns()
         name = None if source is None else clean_text(source, MAX_NAME_CHARS)[0]
         read = self.reader.read(passages, name)
-        if is_fused:
+        if is_fused and key is None:
             self.pool_order = read
+        elif is_fused and key is not None:
+            self.fused_keys.add(key)
         self._add(
             Retrieval(
                 started_ns=started_ns or now,
@@ -332,11 +335,22 @@ class Run:
         """Return the candidate pool: the fused order where one was given, else the leaves' results in turn."""
         if self.pool_order is not None:
             return self.pool_order
-        parents = {step.parent_key for step in self.steps if isinstance(step, Retrieval) and step.parent_key}
-        leaves = [s for s in self.steps if isinstance(s, Retrieval) and (s.key is None or s.key not in parents)]
-        if len(leaves) == 1:
-            return leaves[0].passages
-        return tuple(passage for leaf in leaves for passage in leaf.passages)
+        steps = [step for step in self.steps if isinstance(step, Retrieval)]
+        if len(steps) == 1:
+            return steps[0].passages
+        above = {step.key: step.parent_key for step in steps if step.key}
+        parents = set(above.values())
+        ends = (s for s in steps if s.key is None or s.key in self.fused_keys or s.key not in parents)
+        kept = [step.passages for step in ends if not self._is_in_fused(step.parent_key, above)]
+        return kept[0] if len(kept) == 1 else tuple(passage for passages in kept for passage in passages)
+
+    def _is_in_fused(self, key: str | None, above: Mapping[str, str | None]) -> bool:
+        """Tell whether a step stands, at any depth, inside a composite that fused its order."""
+        for _ in range(len(above)):
+            if key is None or key in self.fused_keys:
+                break
+            key = above.get(key)
+        return key in self.fused_keys
 
     def __enter__(self) -> Run:
         return self

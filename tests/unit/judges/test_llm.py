@@ -255,6 +255,14 @@ async def test_one_repair_for_all_batches() -> None:
     assert caught.value.spent.llm_calls == 3
 
 
+async def test_a_second_batch_of_another_form_is_not_repaired() -> None:
+    repaired = {"grades": [{"id": n, "grade": 3} for n in range(1, 11)]}
+    chat = ScriptedChat(["junk", repaired, "junk", repaired])
+    with pytest.raises(JudgeInvalidOutput):
+        await LLMJudge(chat).grades(pool_record(12))
+    assert chat.calls == 3
+
+
 async def test_batches_of_one() -> None:
     chat = ScriptedChat(always={"grades": [{"id": 1, "grade": 4}]})
     assert len((await LLMJudge(chat, batch_size=1).grades(pool_record(5))).grades) == 5

@@ -1,0 +1,375 @@
+"""Every name that ragtrace puts on the wire: attributes, span names, events and metrics, with their stability.
+
+Dashboards, alerts and people's queries depend on these names, so tests assert them and nothing else in the
+code spells one out. Two groups, told apart by their prefix:
+
+* **Standard names** (``gen_ai.*``, ``error.type``, ``session.id``, ``user.id``): the OpenTelemetry GenAI
+  conventions, status Development: they may still change upstream, and then change here with an entry in the
+  changelog. The incubating constants of the Python package are deprecated, which is why they stand here.
+  OpenInference keys (``openinference.*``, ``input.*``, ``output.*``, ``llm.*``, ``reranker.*``,
+  ``embedding.*``) follow that project.
+* **Own names** (``ragtrace.*``): what the conventions lack for retrieval-augmented generation. Stable within a
+  major version of ragtrace.
+"""
+
+# ruff: noqa: S105 - attribute names with "token" and "pass" in them are no passwords
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+SCOPE: Final = "ragtrace"
+"""Name of our tracer, meter and logger."""
+
+# -- span names: the prefix, a blank, and the name of the thing --
+
+SPAN_WORKFLOW: Final = "invoke_workflow"
+SPAN_RETRIEVAL: Final = "retrieval"
+SPAN_RERANK: Final = "rerank"
+SPAN_CHAT: Final = "chat"
+SPAN_TEXT_COMPLETION: Final = "text_completion"
+SPAN_EMBEDDINGS: Final = "embeddings"
+SPAN_EVALUATION: Final = "evaluation"
+
+# -- standard attributes: OpenTelemetry --
+
+ERROR_TYPE: Final = "error.type"  # stable
+SESSION_ID: Final = "session.id"
+USER_ID: Final = "user.id"
+GEN_AI_CONVERSATION_ID: Final = "gen_ai.conversation.id"
+GEN_AI_DATA_SOURCE_ID: Final = "gen_ai.data_source.id"
+GEN_AI_EVALUATION_EXPLANATION: Final = "gen_ai.evaluation.explanation"
+GEN_AI_EVALUATION_NAME: Final = "gen_ai.evaluation.name"
+GEN_AI_EVALUATION_SCORE_LABEL: Final = "gen_ai.evaluation.score.label"
+GEN_AI_EVALUATION_SCORE_VALUE: Final = "gen_ai.evaluation.score.value"
+GEN_AI_INPUT_MESSAGES: Final = "gen_ai.input.messages"
+GEN_AI_OPERATION_NAME: Final = "gen_ai.operation.name"
+GEN_AI_OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+GEN_AI_PROVIDER_NAME: Final = "gen_ai.provider.name"
+GEN_AI_REQUEST_MODEL: Final = "gen_ai.request.model"
+GEN_AI_RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+GEN_AI_RESPONSE_ID: Final = "gen_ai.response.id"
+GEN_AI_RESPONSE_MODEL: Final = "gen_ai.response.model"
+GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
+GEN_AI_RETRIEVAL_DOCUMENTS: Final = "gen_ai.retrieval.documents"
+GEN_AI_RETRIEVAL_QUERY_TEXT: Final = "gen_ai.retrieval.query.text"
+GEN_AI_RETRIEVAL_TOP_K: Final = "gen_ai.retrieval.top_k"
+GEN_AI_TOKEN_TYPE: Final = "gen_ai.token.type"
+GEN_AI_USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+GEN_AI_USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+GEN_AI_WORKFLOW_NAME: Final = "gen_ai.workflow.name"
+
+OPERATION_WORKFLOW: Final = "invoke_workflow"
+OPERATION_RETRIEVAL: Final = "retrieval"
+OPERATION_RERANK: Final = "rerank"  # open proposal 253 of the conventions
+OPERATION_EVALUATION: Final = "evaluation"  # ours; the conventions have an event only
+
+# -- standard attributes: OpenInference --
+
+OPENINFERENCE_SPAN_KIND: Final = "openinference.span.kind"
+INPUT_VALUE: Final = "input.value"
+OUTPUT_VALUE: Final = "output.value"
+LLM_MODEL_NAME: Final = "llm.model_name"
+LLM_PROVIDER: Final = "llm.provider"
+LLM_TOKEN_COUNT_PROMPT: Final = "llm.token_count.prompt"
+LLM_TOKEN_COUNT_COMPLETION: Final = "llm.token_count.completion"
+EMBEDDING_MODEL_NAME: Final = "embedding.model_name"
+RERANKER_MODEL_NAME: Final = "reranker.model_name"
+RERANKER_TOP_K: Final = "reranker.top_k"
+
+KIND_CHAIN: Final = "CHAIN"
+KIND_RETRIEVER: Final = "RETRIEVER"
+KIND_RERANKER: Final = "RERANKER"
+KIND_LLM: Final = "LLM"
+KIND_EMBEDDING: Final = "EMBEDDING"
+KIND_EVALUATOR: Final = "EVALUATOR"
+
+# -- own attributes: the run --
+
+RUN_OUTCOME: Final = "ragtrace.run.outcome"
+RUN_LOSSY: Final = "ragtrace.run.lossy"  # addition: JSON of what was cut on the way, by kind
+POOL_IDS: Final = "ragtrace.pool.ids"
+POOL_SCORES: Final = "ragtrace.pool.scores"
+SELECTED_IDS: Final = "ragtrace.selected.ids"
+SELECTED_SCORES: Final = "ragtrace.selected.scores"
+SELECTED_RANKS: Final = "ragtrace.selected.ranks"
+PROMPT_IDS: Final = "ragtrace.prompt.ids"
+SELECTION_SOURCE: Final = "ragtrace.selection.source"
+K: Final = "ragtrace.k"
+CORPUS_NAME: Final = "ragtrace.corpus.name"
+CORPUS_VERSION: Final = "ragtrace.corpus.version"
+SAMPLING_DECISION: Final = "ragtrace.sampling.decision"
+SAMPLING_REASON: Final = "ragtrace.sampling.reason"
+SAMPLING_PROBABILITY: Final = "ragtrace.sampling.probability"
+
+# -- own attributes: retrieval and rerank --
+
+RETRIEVAL_DOCUMENT_COUNT: Final = "ragtrace.retrieval.document.count"
+RETRIEVAL_DOCUMENT_CAPTURED: Final = "ragtrace.retrieval.document.captured"
+RETRIEVAL_DOCUMENT_TRUNCATED: Final = "ragtrace.retrieval.document.truncated"
+RERANK_CANDIDATE_COUNT: Final = "ragtrace.rerank.candidate.count"
+RERANK_TOP_N: Final = "ragtrace.rerank.top_n"
+RERANK_DOCUMENTS: Final = "ragtrace.rerank.documents"
+
+# -- own attributes: evaluation --
+
+SCORE_PREFIX: Final = "ragtrace.score."
+SCORE_STATE_SUFFIX: Final = ".state"
+SCORE_REASON_SUFFIX: Final = ".reason"
+EVALUATION_EVALUATOR: Final = "ragtrace.evaluation.evaluator"
+EVALUATION_VERSION: Final = "ragtrace.evaluation.version"
+EVALUATION_JUDGE_MODEL: Final = "ragtrace.evaluation.judge.model"
+EVALUATION_LABEL_SCALE: Final = "ragtrace.evaluation.label_scale"
+EVALUATION_K: Final = "ragtrace.evaluation.k"
+EVALUATION_COST: Final = "ragtrace.evaluation.cost"
+EVALUATION_LLM_CALLS: Final = "ragtrace.evaluation.llm_calls"
+EVALUATION_INPUT_DIGEST: Final = "ragtrace.evaluation.input_digest"
+EVALUATION_DETAILS: Final = "ragtrace.evaluation.details"
+
+# -- own attributes: points of metrics --
+
+EVALUATOR: Final = "ragtrace.evaluator"
+JUDGE_MODEL: Final = "ragtrace.judge.model"
+JUDGE_VERSION: Final = "ragtrace.judge.version"
+LABEL_SCALE: Final = "ragtrace.label_scale"
+UNIVERSE: Final = "ragtrace.universe"
+STRATUM: Final = "ragtrace.stratum"
+OUTCOME: Final = "ragtrace.outcome"
+REASON: Final = "ragtrace.reason"
+DECISION: Final = "ragtrace.decision"
+DETECTOR: Final = "ragtrace.detector"
+STATE: Final = "ragtrace.state"
+SITE: Final = "ragtrace.site"  # addition: where in ragtrace something was lost
+
+# -- events --
+
+EVENT_EVALUATION_RESULT: Final = "gen_ai.evaluation.result"  # Development
+
+# -- metrics --
+
+EVALUATION_SCORE: Final = "ragtrace.evaluation.score"
+SCORE_N: Final = "ragtrace.score.n"
+SCORE_W: Final = "ragtrace.score.w"
+SCORE_WX: Final = "ragtrace.score.wx"
+SCORE_W2: Final = "ragtrace.score.w2"
+SCORE_W2X: Final = "ragtrace.score.w2x"
+SCORE_W2X2: Final = "ragtrace.score.w2x2"
+SCORE_LOW_W: Final = "ragtrace.score.low.w"
+WINDOW_MEAN: Final = "ragtrace.evaluation.score.window.mean"
+WINDOW_LOW: Final = "ragtrace.evaluation.score.window.low"
+WINDOW_HIGH: Final = "ragtrace.evaluation.score.window.high"
+PASS_RATIO: Final = "ragtrace.evaluation.pass.ratio"
+DRIFT_STATISTIC: Final = "ragtrace.drift.statistic"
+DRIFT_THRESHOLD: Final = "ragtrace.drift.threshold"
+DRIFT_STATE: Final = "ragtrace.drift.state"
+DRIFT_CHANGE_TIME: Final = "ragtrace.drift.change.time"
+DRIFT_ALARMS: Final = "ragtrace.drift.alarms"
+BASELINE_MEAN: Final = "ragtrace.baseline.mean"
+BASELINE_SD: Final = "ragtrace.baseline.sd"
+BASELINE_N: Final = "ragtrace.baseline.n"
+COVERAGE_RATIO: Final = "ragtrace.evaluation.coverage.ratio"
+WEIGHT_CAPPED: Final = "ragtrace.weight.capped"
+CANARY_GAP: Final = "ragtrace.canary.gap"
+RETRIEVAL_EMPTY: Final = "ragtrace.retrieval.empty"
+BUDGET_REMAINING: Final = "ragtrace.budget.remaining"
+BREAKER_STATE: Final = "ragtrace.judge.breaker.state"
+LEDGER: Final = "ragtrace.ledger"
+EVALUATIONS: Final = "ragtrace.evaluations"
+TRACES: Final = "ragtrace.traces"
+EVALUATION_DURATION: Final = "ragtrace.evaluation.duration"
+EVALUATION_LAG: Final = "ragtrace.evaluation.lag"
+EVALUATION_COST_METRIC: Final = "ragtrace.evaluation.cost"
+JUDGE_CALLS: Final = "ragtrace.judge.calls"
+JUDGE_TOKENS: Final = "ragtrace.judge.tokens"
+QUEUE_SIZE: Final = "ragtrace.queue.size"
+QUEUE_CAPACITY: Final = "ragtrace.queue.capacity"
+QUEUE_OLDEST: Final = "ragtrace.queue.oldest"
+EVALUATION_LAST_TIME: Final = "ragtrace.evaluation.last.time"
+INTERNAL_LOSSES: Final = "ragtrace.internal.losses"  # addition: what the guard of the capture room swallowed
+CLIENT_OPERATION_DURATION: Final = "gen_ai.client.operation.duration"
+CLIENT_TOKEN_USAGE: Final = "gen_ai.client.token.usage"
+INVOKE_WORKFLOW_DURATION: Final = "gen_ai.invoke_workflow.duration"
+
+SCORE_BOUNDARIES: Final = tuple(round(step * 0.05, 2) for step in range(21))
+OPERATION_BOUNDARIES_S: Final = tuple(round(0.01 * 2**step, 2) for step in range(14))
+WORKFLOW_BOUNDARIES_S: Final = (1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0)
+TOKEN_BOUNDARIES: Final = tuple(float(4**step) for step in range(14))
+SCORING_BOUNDARIES_S: Final = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 21_600.0,
+    86_400.0,
+)  # fmt: skip
+
+Kind = Literal["counter", "histogram", "observable_gauge", "observable_counter"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instrument:
+    """One metric of TELEMETRY.md section 3: what instruments are created from and dashboards are checked against.
+
+    Attributes:
+        name: the OpenTelemetry name.
+        kind: what it is created as.
+        unit: ``s``, an annotation in braces, or ``1`` where the name ends in ``.ratio``.
+        description: one sentence, also the HELP text of a scrape.
+        boundaries: bucket boundaries of a histogram (advisory), else empty.
+        attributes: every point attribute it may carry.
+    """
+
+    name: str
+    kind: Kind
+    unit: str
+    description: str
+    boundaries: tuple[float, ...] = ()
+    attributes: tuple[str, ...] = ()
+
+    @property
+    def prometheus(self) -> str:
+        """Name of its series in Prometheus; a histogram's has ``_bucket``, ``_sum`` and ``_count`` behind it."""
+        return prometheus_name(self.name, self.unit, is_counter=self.kind.endswith("counter"))
+
+
+def prometheus_name(name: str, unit: str, *, is_counter: bool = False) -> str:
+    """Return the Prometheus name by the one rule: dots to underscores, ``_seconds`` for s, ``_total`` on counters.
+
+    Units in braces and ``1`` leave no trace; the Python exporter, the Collector and Prometheus 3 then agree.
+
+    Example:
+        >>> prometheus_name("ragtrace.evaluation.lag", "s")
+        'ragtrace_evaluation_lag_seconds'
+        >>> prometheus_name("ragtrace.score.low.w", "{score}", is_counter=True)
+        'ragtrace_score_low_w_total'
+    """
+    plain = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_:") else "_" for letter in name)
+    if plain[:1].isdigit():
+        plain = f"_{plain}"
+    if unit == "s" and not plain.endswith("_seconds"):
+        plain = f"{plain}_seconds"
+    return f"{plain}_total" if is_counter and not plain.endswith("_total") else plain
+
+
+def score_attribute(key: str) -> str:
+    """Return the span attribute of one score.
+
+    Example:
+        >>> score_attribute("faithfulness")
+        'ragtrace.score.faithfulness'
+    """
+    return f"{SCORE_PREFIX}{key}"
+
+
+_SERIES = (
+    GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, GEN_AI_REQUEST_MODEL, EVALUATOR, JUDGE_MODEL, JUDGE_VERSION, K,
+    LABEL_SCALE, UNIVERSE, STRATUM,
+)  # fmt: skip
+_DRIFT = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, DETECTOR)
+_CLIENT = (GEN_AI_OPERATION_NAME, GEN_AI_PROVIDER_NAME, GEN_AI_REQUEST_MODEL, GEN_AI_RESPONSE_MODEL, ERROR_TYPE)
+
+
+def _counter(name: str, unit: str, description: str, attributes: tuple[str, ...] = _SERIES) -> Instrument:
+    return Instrument(name=name, kind="counter", unit=unit, description=description, attributes=attributes)
+
+
+def _gauge(name: str, unit: str, description: str, attributes: tuple[str, ...] = _SERIES) -> Instrument:
+    return Instrument(name=name, kind="observable_gauge", unit=unit, description=description, attributes=attributes)
+
+
+def _histogram(
+    name: str, unit: str, description: str, boundaries: tuple[float, ...], attributes: tuple[str, ...]
+) -> Instrument:
+    return Instrument(
+        name=name,
+        kind="histogram",
+        unit=unit,
+        description=description,
+        boundaries=boundaries,
+        attributes=attributes,
+    )
+
+
+METRICS: Final[tuple[Instrument, ...]] = (
+    _histogram(
+        EVALUATION_SCORE, "{score}", "Scores as they came, unweighted, by stratum.", SCORE_BOUNDARIES, _SERIES
+    ),
+    _counter(SCORE_N, "{score}", "Number of scores of the random stratum."),
+    _counter(SCORE_W, "{score}", "Sum of weights w = 1 / inclusion probability."),
+    _counter(SCORE_WX, "{score}", "Sum of w times score."),
+    _counter(SCORE_W2, "{score}", "Sum of squared weights."),
+    _counter(SCORE_W2X, "{score}", "Sum of squared weight times score."),
+    _counter(SCORE_W2X2, "{score}", "Sum of squared weight times squared score."),
+    _counter(SCORE_LOW_W, "{score}", "Sum of w of scores on the failing side of the metric's threshold."),
+    _gauge(WINDOW_MEAN, "{score}", "Weighted mean score over the window; absent when the window is empty."),
+    _gauge(WINDOW_LOW, "{score}", "Lower 95 % confidence bound of the window's mean."),
+    _gauge(WINDOW_HIGH, "{score}", "Upper 95 % confidence bound of the window's mean."),
+    _gauge(PASS_RATIO, "1", "Weighted share of the window's scores that meet the metric's threshold."),
+    _gauge(DRIFT_STATISTIC, "{statistic}", "Value of the drift detector.", _DRIFT),
+    _gauge(DRIFT_THRESHOLD, "{statistic}", "Value at which the drift detector alarms.", _DRIFT),
+    _gauge(DRIFT_STATE, "{state}", "0 learning, 1 ok, 2 warning, 3 alarm.", _DRIFT),
+    _gauge(DRIFT_CHANGE_TIME, "s", "Unix time at which the change is estimated to have begun.", _DRIFT),
+    _counter(DRIFT_ALARMS, "{alarm}", "Alarms of the drift detector.", _DRIFT),
+    _gauge(BASELINE_MEAN, "{score}", "Mean of the drift baseline.", _DRIFT),
+    _gauge(BASELINE_SD, "{score}", "Standard deviation of the drift baseline.", _DRIFT),
+    _gauge(BASELINE_N, "{score}", "Scores in the drift baseline.", _DRIFT),
+    _gauge(
+        COVERAGE_RATIO, "1", "Share of drawn traces that got a score, over the window.", (GEN_AI_WORKFLOW_NAME,)
+    ),
+    _counter(WEIGHT_CAPPED, "{score}", "Scores whose weight hit the cap.", (GEN_AI_WORKFLOW_NAME,)),
+    _gauge(CANARY_GAP, "{score}", "Poisoned minus clean score of the judge's canaries.", (JUDGE_MODEL,)),
+    _counter(RETRIEVAL_EMPTY, "{trace}", "Runs that searched and retrieved nothing.", (GEN_AI_WORKFLOW_NAME,)),
+    _gauge(BUDGET_REMAINING, "{USD}", "What is left of the judge's budget today.", (JUDGE_MODEL,)),
+    _gauge(
+        BREAKER_STATE, "{state}", "Circuit breaker of the judge: 0 closed, 1 half-open, 2 open.", (JUDGE_MODEL,)
+    ),
+    _gauge(LEDGER, "{trace}", "Traces offered to the scorer, by what became of them.", (STATE, REASON)),
+    _counter(
+        EVALUATIONS,
+        "{evaluation}",
+        "Results of metrics, by outcome and reason.",
+        (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, EVALUATOR, JUDGE_MODEL, OUTCOME, REASON),
+    ),
+    _counter(TRACES, "{trace}", "Captured traces, by the scorer's decision.", (DECISION, REASON)),
+    _histogram(
+        EVALUATION_DURATION,
+        "s",
+        "Time to score one trace.",
+        SCORING_BOUNDARIES_S,
+        (GEN_AI_WORKFLOW_NAME, EVALUATOR),
+    ),
+    _histogram(
+        EVALUATION_LAG,
+        "s",
+        "Time from the end of a run to its scores.",
+        SCORING_BOUNDARIES_S,
+        (GEN_AI_WORKFLOW_NAME, EVALUATOR),
+    ),
+    _counter(EVALUATION_COST_METRIC, "{USD}", "What judging cost.", (GEN_AI_WORKFLOW_NAME, EVALUATOR, JUDGE_MODEL)),
+    _counter(JUDGE_CALLS, "{call}", "Calls of the judge.", (JUDGE_MODEL, EVALUATOR, OUTCOME)),
+    _counter(JUDGE_TOKENS, "{token}", "Tokens of the judge.", (JUDGE_MODEL, EVALUATOR, GEN_AI_TOKEN_TYPE)),
+    _gauge(QUEUE_SIZE, "{trace}", "Traces waiting to be scored.", ()),
+    _gauge(QUEUE_CAPACITY, "{trace}", "Most traces that may wait.", ()),
+    _gauge(QUEUE_OLDEST, "s", "Age of the oldest waiting trace.", ()),
+    _gauge(EVALUATION_LAST_TIME, "s", "Unix time of the last score; absent before the first.", ()),
+    Instrument(
+        name=INTERNAL_LOSSES,
+        kind="observable_counter",
+        unit="{loss}",
+        description="Errors inside ragtrace that were swallowed to protect the application, by place.",
+        attributes=(SITE,),
+    ),
+    _histogram(CLIENT_OPERATION_DURATION, "s", "GenAI operation duration.", OPERATION_BOUNDARIES_S, _CLIENT),
+    _histogram(
+        CLIENT_TOKEN_USAGE,
+        "{token}",
+        "Number of input and output tokens used.",
+        TOKEN_BOUNDARIES,
+        (*_CLIENT, GEN_AI_TOKEN_TYPE),
+    ),
+    _histogram(
+        INVOKE_WORKFLOW_DURATION,
+        "s",
+        "Duration of one run of a workflow.",
+        WORKFLOW_BOUNDARIES_S,
+        (GEN_AI_WORKFLOW_NAME, ERROR_TYPE),
+    ),
+)
+"""Every metric, in the order of the contract."""

@@ -1,0 +1,137 @@
+"""One step of a run into the name, kind and attributes of its span."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.trace import SpanKind
+
+from ragtrace import semconv
+from ragtrace.capture import Generation, Rerank, Retrieval
+from ragtrace.telemetry.documents import documents_json, reranked_json
+from ragtrace.telemetry.messages import messages_json
+from ragtrace.telemetry.wire import clean_value, cut_text, size_bytes
+
+if TYPE_CHECKING:
+    from ragtrace.capture import Step
+    from ragtrace.telemetry.documents import Room
+    from ragtrace.telemetry.messages import PassageMarks
+
+Built = tuple[str, SpanKind, dict[str, Any]]
+
+
+class StepWriter:
+    """Builds the spans' contents of one trace; not thread-safe, one for each run.
+
+    Args:
+        room: what the trace may still put on the wire.
+        marks: what stands for passages in prompts.
+        has_content: whether texts are written.
+        dialect: genai, openinference or both.
+    """
+
+    def __init__(self, room: Room, marks: PassageMarks, *, has_content: bool, dialect: str) -> None:
+        self._room = room
+        self._marks = marks
+        self._has_content = has_content
+        self._is_genai = dialect != "openinference"
+        self._is_openinference = dialect != "genai"
+
+    def built(self, step: Step) -> Built:
+        """Return span name, kind and attributes of one step; None values are to be left out."""
+        if isinstance(step, Retrieval):
+            return self._retrieval(step)
+        if isinstance(step, Rerank):
+            return self._rerank(step)
+        return self._generation(step)
+
+    def _retrieval(self, step: Retrieval) -> Built:
+        query = self._text(step.query)
+        documents = documents_json(step.passages, self._room, has_content=self._has_content)
+        attributes: dict[str, Any] = {
+            semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_RETRIEVAL,
+            semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_RETRIEVER,
+            semconv.GEN_AI_DATA_SOURCE_ID: step.source,
+            semconv.GEN_AI_RETRIEVAL_TOP_K: step.top_k,
+            semconv.GEN_AI_RETRIEVAL_DOCUMENTS: documents.json,
+            semconv.RETRIEVAL_DOCUMENT_COUNT: len(step.passages),
+            semconv.RETRIEVAL_DOCUMENT_CAPTURED: documents.captured,
+            semconv.RETRIEVAL_DOCUMENT_TRUNCATED: documents.truncated,
+        }
+        if self._is_genai:
+            attributes[semconv.GEN_AI_RETRIEVAL_QUERY_TEXT] = query
+        if self._is_openinference:
+            attributes[semconv.INPUT_VALUE] = query
+        return _named(semconv.SPAN_RETRIEVAL, step.source), SpanKind.CLIENT, attributes
+
+    def _rerank(self, step: Rerank) -> Built:
+        attributes: dict[str, Any] = {
+            semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_RERANK,
+            semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_RERANKER,
+            semconv.RERANK_CANDIDATE_COUNT: len(step.candidates),
+            semconv.RERANK_TOP_N: step.top_n,
+            semconv.RERANK_DOCUMENTS: reranked_json(step.candidates, step.passages, self._room),
+        }
+        if self._is_genai:
+            attributes[semconv.GEN_AI_REQUEST_MODEL] = step.model
+        if self._is_openinference:
+            attributes[semconv.RERANKER_MODEL_NAME] = step.model
+            attributes[semconv.RERANKER_TOP_K] = step.top_n
+        return _named(semconv.SPAN_RERANK, step.model), SpanKind.INTERNAL, attributes
+
+    def _generation(self, step: Generation) -> Built:
+        is_embedding = step.operation == "embeddings"
+        attributes: dict[str, Any] = {
+            semconv.GEN_AI_OPERATION_NAME: step.operation,
+            semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EMBEDDING if is_embedding else semconv.KIND_LLM,
+        }
+        if self._is_genai:
+            attributes |= _genai(step)
+        if self._is_openinference:
+            attributes |= _openinference(step, is_embedding=is_embedding)
+        if self._has_content:
+            said = messages_json(step.inputs, self._room, self._marks)
+            reply = messages_json(step.outputs, self._room, self._marks, finish_reasons=step.finish_reasons)
+            # One dialect carries the messages: each text is on the wire once.
+            keys = (semconv.GEN_AI_INPUT_MESSAGES, semconv.GEN_AI_OUTPUT_MESSAGES)
+            if not self._is_genai:
+                keys = (semconv.INPUT_VALUE, semconv.OUTPUT_VALUE)
+            attributes |= dict(zip(keys, (said, reply), strict=True))
+        kind = SpanKind.INTERNAL if step.is_in_process else SpanKind.CLIENT
+        return _named(step.operation, step.model), kind, attributes
+
+    def _text(self, text: str) -> str | None:
+        if not self._has_content:
+            return None
+        kept: str = clean_value(cut_text(text, self._room.text_bytes // 8))
+        copies = 2 if self._is_genai and self._is_openinference else 1
+        self._room.text_bytes -= copies * size_bytes(kept)
+        return kept
+
+
+def _genai(step: Generation) -> dict[str, Any]:
+    usage = step.usage
+    return {
+        semconv.GEN_AI_PROVIDER_NAME: step.provider,
+        semconv.GEN_AI_REQUEST_MODEL: step.model,
+        semconv.GEN_AI_RESPONSE_MODEL: step.response_model,
+        semconv.GEN_AI_RESPONSE_ID: step.response_id,
+        semconv.GEN_AI_RESPONSE_FINISH_REASONS: step.finish_reasons or None,
+        semconv.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: step.first_chunk_s,
+        semconv.GEN_AI_USAGE_INPUT_TOKENS: usage.input_tokens if usage else None,
+        semconv.GEN_AI_USAGE_OUTPUT_TOKENS: usage.output_tokens if usage else None,
+    }
+
+
+def _openinference(step: Generation, *, is_embedding: bool) -> dict[str, Any]:
+    usage = step.usage
+    return {
+        semconv.EMBEDDING_MODEL_NAME if is_embedding else semconv.LLM_MODEL_NAME: step.model,
+        semconv.LLM_PROVIDER: None if is_embedding else step.provider,
+        semconv.LLM_TOKEN_COUNT_PROMPT: usage.input_tokens if usage else None,
+        semconv.LLM_TOKEN_COUNT_COMPLETION: usage.output_tokens if usage else None,
+    }
+
+
+def _named(prefix: str, thing: object) -> str:
+    return f"{prefix} {clean_value(thing)}" if thing else prefix

@@ -1,0 +1,131 @@
+"""Text and JSON for span attributes: always valid, always sized in bytes, never raising."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture.clamp import clean_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_NO_LIMIT = 1 << 62
+_INT64 = 1 << 63
+
+
+def _shown(value: object) -> str:
+    return clean_text(value, 1_024)[0]
+
+
+_encode = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False, default=_shown
+).encode
+
+
+def to_json(value: Any) -> str:
+    """Return compact, valid JSON in valid Unicode for any value.
+
+    The fast path is one call of the C encoder. A value that it refuses (NaN, a cycle, an odd key) is copied
+    in a clean form first: NaN and infinity become null, objects become text, cycles end.
+
+    Example:
+        >>> to_json([{"id": "a", "score": 0.5}])
+        '[{"id":"a","score":0.5}]'
+        >>> to_json({"score": float("nan")})
+        '{"score":null}'
+    """
+    try:
+        text = _encode(value)
+    except Exception:  # whatever an application put into its metadata
+        text = _encode(_plain(value, 8))
+    return text if text.isascii() else clean_text(text, _NO_LIMIT)[0]
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if depth and isinstance(value, dict):
+        return {_shown(key): _plain(item, depth - 1) for key, item in value.items()}
+    if depth and isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item, depth - 1) for item in value]
+    return _shown(value)
+
+
+def size_bytes(text: str) -> int:
+    """Return the size of a text in UTF-8; a lone surrogate counts as the U+FFFD that replaces it.
+
+    Example:
+        >>> size_bytes("año")
+        4
+    """
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def cut_text(text: str, budget_bytes: int) -> str:
+    """Return the text within a byte budget; a cut says so and how long the text was.
+
+    Example:
+        >>> cut_text("a" * 100, 40)
+        'aaaaaaaaaaaaaaaa…[cut, 100 characters]'
+        >>> cut_text("short", 40)
+        'short'
+    """
+    if size_bytes(text) <= budget_bytes:
+        return text
+    mark = f"…[cut, {len(text)} characters]"
+    room = max(budget_bytes - size_bytes(mark), 0)
+    # A character is at least one byte, so that the slice bounds the work; "ignore" drops a split last one.
+    kept = text[:room].encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+    return f"{kept}{mark}"
+
+
+def clean_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes that the SDK takes as they are: None left out, the rest sanitised (TELEMETRY.md 1).
+
+    Example:
+        >>> clean_attributes({"a": None, "b": 1 << 70, "c": "x", "d": float("inf")})
+        {'b': '1180591620717411303424', 'c': 'x'}
+    """
+    return {
+        name: cleaned
+        for name, value in attributes.items()
+        if value is not None and (cleaned := clean_value(value)) is not None
+    }
+
+
+def clean_value(value: Any) -> Any:
+    """Return one attribute value in a form that can be sent, None for one that cannot (NaN).
+
+    Example:
+        >>> clean_value(["a", "b"]), clean_value(True)
+        (('a', 'b'), True)
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else clean_text(value, _NO_LIMIT)[0]
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if -_INT64 <= value < _INT64 else str(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, list | tuple):
+        return _clean_sequence(value)
+    return _shown(value)
+
+
+def _clean_sequence(values: Iterable[Any]) -> tuple[Any, ...]:
+    kept = tuple(values)
+    kinds = set(map(type, kept))
+    if kinds == {str} and "".join(kept).isascii():
+        return kept
+    if kinds <= {str}:
+        return tuple(clean_text(value, _NO_LIMIT)[0] for value in kept)
+    if kinds <= {int, float} and all(map(math.isfinite, kept)):
+        return tuple(map(float, kept)) if float in kinds else tuple(map(clean_value, kept))
+    return tuple(map(_shown, kept))

@@ -23,7 +23,7 @@ class Documents:
 
     Attributes:
         json: a JSON array, never empty text.
-        captured: documents that stand in it; below the number given only where the SDK's own length limit forces it.
+        captured: documents that stand in it; fewer than given only where the SDK's own length limit forces it.
         truncated: documents whose text was wanted, and is cut or left out for size.
     """
 
@@ -90,7 +90,9 @@ def documents_json(passages: Sequence[Passage], room: Room, *, has_content: bool
         items = _items(passages, wanted, kept)
         text = to_json(items)
     room.sent.update(p.text for p, is_wanted in zip(passages[:kept], wanted, strict=False) if is_wanted)
-    cut = sum(wanted[kept:]) + sum(1 for p, is_wanted in zip(passages[:kept], wanted, strict=False) if is_wanted and p.truncated)
+    cut = sum(wanted[kept:]) + sum(
+        1 for p, is_wanted in zip(passages[:kept], wanted, strict=False) if is_wanted and p.truncated
+    )
     return _fitted(items, text, room, cut)
 
 

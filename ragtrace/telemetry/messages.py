@@ -74,13 +74,17 @@ def messages_json(
             text = to_json(_items(messages[len(messages) - shown :], ["…"] * shown, finish_reasons))
             continue
         last = texts[len(texts) - shown :]
-        text = to_json(_items(messages[len(messages) - shown :], [cut_text(t, share) for t in last], finish_reasons))
+        text = to_json(
+            _items(messages[len(messages) - shown :], [cut_text(t, share) for t in last], finish_reasons)
+        )
         share //= 2
     room.text_bytes = max(room.text_bytes - size_bytes(text), 0)
     return text
 
 
-def _items(messages: Sequence[Message], texts: Sequence[str], finish_reasons: Sequence[str]) -> list[dict[str, Any]]:
+def _items(
+    messages: Sequence[Message], texts: Sequence[str], finish_reasons: Sequence[str]
+) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for place, (message, text) in enumerate(zip(messages, texts, strict=True)):
         item: dict[str, Any] = {"role": message.role, "parts": [{"type": "text", "content": text}]}

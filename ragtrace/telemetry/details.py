@@ -1,0 +1,78 @@
+"""What stands behind scores, as one JSON attribute that fits a byte budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.telemetry.wire import cut_text, size_bytes, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.model import MetricResult, Score
+
+_MOST_EXPLANATION_BYTES = 4_096
+
+
+def details_json(scores: Sequence[Score], budget_bytes: int, *, has_content: bool) -> str:
+    """Return ``{metric: {version, judge, label_scale, k, universe, details}}``, valid JSON within the budget.
+
+    Without content the details keep their numbers and truth values alone: claims, explanations and messages
+    may quote the answer. Over budget the details of the last metrics go first, then whole metrics.
+
+    Example:
+        >>> from ragtrace.model import MetricResult, Score, ScoreKey
+        >>> result = MetricResult(name="mrr", state="ok", value=1.0, version="0a1b2c3d", k=3, details={"rank": 1})
+        >>> score = Score(key=ScoreKey(trace_id="", span_id="", metric="mrr", version="0a1b2c3d"), result=result)
+        >>> details_json([score], 1_000, has_content=False)
+        '{"mrr":{"version":"0a1b2c3d","k":3,"details":{"rank":1}}}'
+    """
+    rows = {score.result.key: _row(score.result, has_content=has_content) for score in scores}
+    text = to_json(rows)
+    for key in reversed(list(rows)):
+        if size_bytes(text) <= budget_bytes:
+            return text
+        rows[key].pop("details", None)
+        text = to_json(rows)
+    while rows and size_bytes(text) > budget_bytes:
+        rows.popitem()
+        text = to_json(rows)
+    return text
+
+
+def _row(result: MetricResult, *, has_content: bool) -> dict[str, Any]:
+    judge = result.judge
+    row: dict[str, Any] = {
+        "version": result.version or None,
+        "judge": judge.model if judge else None,
+        "prompt": (judge.prompt_hash or None) if judge else None,
+        "label_scale": judge.label_scale if judge else None,
+        "k": result.k,
+        "universe": result.universe,
+        "details": _kept(result, has_content=has_content) or None,
+    }
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _kept(result: MetricResult, *, has_content: bool) -> dict[str, Any]:
+    if has_content:
+        return dict(result.details)
+    return {name: value for name, value in result.details.items() if isinstance(value, bool | int | float)}
+
+
+def explanation(result: MetricResult) -> str | None:
+    """Return a score's explanation in words: its own, the unsupported claims, or the judge's message.
+
+    Example:
+        >>> from ragtrace.model import MetricResult
+        >>> explanation(MetricResult(name="x", state="ok", value=0.5, details={"unsupported": ["It rains."]}))
+        'unsupported: ["It rains."]'
+    """
+    for name in ("explanation", "message"):
+        text = result.details.get(name)
+        if isinstance(text, str) and text:
+            return cut_text(text, _MOST_EXPLANATION_BYTES)
+    unsupported = result.details.get("unsupported")
+    if unsupported:
+        return cut_text(f"unsupported: {to_json(unsupported)}", _MOST_EXPLANATION_BYTES)
+    return None

@@ -1,0 +1,252 @@
+"""Scores on the wire: the evaluation span, the result events, and scores on a held root."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Literal
+
+from opentelemetry._logs import LogRecord, SeverityNumber
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, SpanKind
+
+from ragtrace import semconv
+from ragtrace._version import __version__
+from ragtrace.telemetry.details import details_json, explanation
+from ragtrace.telemetry.root import remote_context, span_context
+from ragtrace.telemetry.wire import clean_attributes, clean_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from opentelemetry._logs import Logger
+    from opentelemetry.trace import Tracer
+
+    from ragtrace.model import MetricResult, RagRecord, Score
+    from ragtrace.telemetry.root import Root
+
+MAX_SCORE_ATTRIBUTES = 80  # 100 a span, less what is not a score
+_DETAILS_SHARE = 2  # details take at most half of the span's byte budget
+
+
+class EvaluationWriter:
+    """Writes one evaluation span and its events for each scored record. Thread-safe; never waits.
+
+    Args:
+        tracer: of scope ``ragtrace``.
+        logger: takes one log event per score; None writes none.
+        content: ``full`` writes claims and explanations, ``none`` numbers alone.
+        attach: ``child`` puts the span under the evaluated root, ``link`` in a trace of its own. In mode
+            ``hold`` use ``child``: it is the fallback for a root that could not wait.
+        evaluator: who scored.
+        evaluator_version: its version.
+        max_span_bytes: budget of the evaluation span.
+    """
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        logger: Logger | None,
+        *,
+        content: Literal["none", "full"] = "none",
+        attach: Literal["child", "link"] = "child",
+        evaluator: str = "ragtrace",
+        evaluator_version: str = __version__,
+        max_span_bytes: int = 262_144,
+    ) -> None:
+        self._tracer = tracer
+        self._logger = logger
+        self._has_content = content == "full"
+        self._is_linked = attach == "link"
+        self._about = {semconv.EVALUATION_EVALUATOR: evaluator, semconv.EVALUATION_VERSION: evaluator_version}
+        self._details_bytes = max_span_bytes // _DETAILS_SHARE
+
+    def write(
+        self,
+        record: RagRecord,
+        scores: Sequence[Score],
+        *,
+        is_root_sampled: bool,
+        is_on_root: bool = False,
+        decision: str,
+        probability: float,
+        started_ns: int,
+        ended_ns: int,
+        root: Root | None = None,
+        reason: str | None = None,
+        cost_usd: float | None = None,
+    ) -> None:
+        """Write the scores of one record.
+
+        A root that was not sampled gets no evaluation span, and one that carries its scores needs none; log
+        events are written for both.
+
+        Args:
+            record: what was evaluated; a record that never was a trace gives events without a context.
+            scores: its scores, in order; those beyond `MAX_SCORE_ATTRIBUTES` are in the details alone.
+            is_root_sampled: whether the evaluated root was sampled for export.
+            is_on_root: whether the root carries the scores already (``hold``).
+            decision: ``random`` or ``forced``.
+            probability: inclusion probability of the draw.
+            started_ns: Unix ns at which scoring began.
+            ended_ns: Unix ns at which it ended.
+            root: the process's own handle of the root, for links and copies; None for a record from elsewhere.
+            reason: why it was forced.
+            cost_usd: what judging cost, where the price is known.
+        """
+        if is_root_sampled and not is_on_root:
+            sampling = {
+                semconv.SAMPLING_DECISION: decision,
+                semconv.SAMPLING_REASON: reason,
+                semconv.SAMPLING_PROBABILITY: probability,
+                semconv.EVALUATION_COST: cost_usd,
+            }
+            self._write_span(record, scores, sampling, root, started_ns, ended_ns)
+        if self._logger is not None:
+            self._write_logs(record, scores, root, ended_ns, is_sampled=is_root_sampled)
+
+    def _write_span(
+        self,
+        record: RagRecord,
+        scores: Sequence[Score],
+        sampling: dict[str, Any],
+        root: Root | None,
+        started_ns: int,
+        ended_ns: int,
+    ) -> None:
+        parent = span_context(record.trace_id, record.span_id, is_sampled=True)
+        links = list(root.linked) if root else []
+        context = Context()
+        if self._is_linked and parent is not None:
+            links.insert(0, parent)
+        elif not self._is_linked:
+            context = remote_context(record.trace_id, record.span_id, is_sampled=True)
+        attributes = {
+            **_copies(record, root),
+            **self._about,
+            **_totals([score.result for score in scores]),
+            **sampling,
+            semconv.EVALUATION_INPUT_DIGEST: input_digest(record),
+            **score_attributes(scores),
+            semconv.EVALUATION_DETAILS: details_json(scores, self._details_bytes, has_content=self._has_content),
+        }
+        span = self._tracer.start_span(
+            f"{semconv.SPAN_EVALUATION} {clean_value(record.workflow)}",
+            context=context,
+            kind=SpanKind.INTERNAL,
+            attributes=clean_attributes(attributes),
+            links=[Link(found) for found in links],
+            start_time=started_ns,
+        )
+        if span.is_recording():
+            for score in scores:
+                event = self._event(score.result, root)
+                span.add_event(semconv.EVENT_EVALUATION_RESULT, event, timestamp=ended_ns)
+        span.end(ended_ns)
+
+    def _write_logs(
+        self, record: RagRecord, scores: Sequence[Score], root: Root | None, ended_ns: int, *, is_sampled: bool
+    ) -> None:
+        if self._logger is None:
+            return
+        context = remote_context(record.trace_id, record.span_id, is_sampled=is_sampled)
+        for score in scores:
+            entry = LogRecord(
+                timestamp=ended_ns,
+                context=context,
+                severity_number=SeverityNumber.INFO,
+                event_name=semconv.EVENT_EVALUATION_RESULT,
+                attributes=self._event(score.result, root),
+            )
+            self._logger.emit(entry)
+
+    def _event(self, result: MetricResult, root: Root | None) -> dict[str, Any]:
+        label = None if result.passed is None else "pass" if result.passed else "fail"
+        is_ok = result.state == "ok"
+        return clean_attributes(
+            {
+                semconv.GEN_AI_EVALUATION_NAME: result.key,
+                semconv.GEN_AI_EVALUATION_SCORE_VALUE: result.value,
+                semconv.GEN_AI_EVALUATION_SCORE_LABEL: label,
+                semconv.GEN_AI_EVALUATION_EXPLANATION: explanation(result) if self._has_content else None,
+                semconv.GEN_AI_RESPONSE_ID: root.response_id if root else None,
+                semconv.ERROR_TYPE: result.reason if result.state == "error" else None,
+                semconv.OUTCOME: None if is_ok else result.state,
+                semconv.REASON: None if is_ok else result.reason,
+            }
+        )
+
+
+def score_attributes(scores: Iterable[Score]) -> dict[str, Any]:
+    """Return ``ragtrace.score.<key>`` of each score, or its ``.state`` and ``.reason``: at most 80 attributes.
+
+    Example:
+        >>> from ragtrace.model import MetricResult, Score, ScoreKey
+        >>> result = MetricResult(name="mrr", state="na", reason="no_labels")
+        >>> score_attributes([Score(key=ScoreKey(trace_id="", span_id="", metric="mrr", version=""), result=result)])
+        {'ragtrace.score.mrr.state': 'na', 'ragtrace.score.mrr.reason': 'no_labels'}
+    """
+    attributes: dict[str, Any] = {}
+    for score in scores:
+        result = score.result
+        if len(attributes) + 2 > MAX_SCORE_ATTRIBUTES:
+            break
+        name = semconv.score_attribute(result.key)
+        if result.value is not None:
+            attributes[name] = float(result.value)
+        else:
+            attributes[name + semconv.SCORE_STATE_SUFFIX] = result.state
+            attributes[name + semconv.SCORE_REASON_SUFFIX] = result.reason
+    return attributes
+
+
+def scores_on_root(
+    root: Root, scores: Sequence[Score], *, has_content: bool = False, details_bytes: int = 65_536
+) -> None:
+    """Write scores and their details on a root that is still open (``hold``)."""
+    attributes = score_attributes(scores)
+    attributes[semconv.EVALUATION_DETAILS] = details_json(scores, details_bytes, has_content=has_content)
+    root.span.set_attributes(clean_attributes(attributes))
+
+
+def input_digest(record: RagRecord) -> str:
+    """Return 16 hex digits over question, answer, reference and contexts: the same input gives the same digest.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> input_digest(RagRecord(id="1", query="a")) == input_digest(RagRecord(id="2", query="a"))
+        True
+    """
+    digest = hashlib.sha256()
+    for text in (record.query, record.answer, record.reference or "", *(p.text for p in record.contexts)):
+        part = text.encode("utf-8", "surrogatepass")
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()[:16]
+
+
+def _copies(record: RagRecord, root: Root | None) -> dict[str, Any]:
+    """What a backend that stores late spans in another block needs to find again."""
+    source = root.data_source if root else None
+    return {
+        semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EVALUATION,
+        semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EVALUATOR,
+        semconv.GEN_AI_WORKFLOW_NAME: record.workflow,
+        semconv.GEN_AI_REQUEST_MODEL: record.model,
+        semconv.GEN_AI_DATA_SOURCE_ID: source or next((p.source for p in record.contexts if p.source), None),
+        semconv.GEN_AI_CONVERSATION_ID: record.session,
+    }
+
+
+def _totals(results: Sequence[MetricResult]) -> dict[str, Any]:
+    judges = [result.judge for result in results if result.judge is not None]
+    cuts = {result.k for result in results if result.k is not None}
+    return {
+        semconv.EVALUATION_JUDGE_MODEL: _joined(judge.model for judge in judges),
+        semconv.EVALUATION_LABEL_SCALE: _joined(judge.label_scale for judge in judges),
+        # Several cut-offs stand with their metrics in the details.
+        semconv.EVALUATION_K: cuts.pop() if len(cuts) == 1 else None,
+        semconv.EVALUATION_LLM_CALLS: sum(result.llm_calls for result in results),
+    }
+
+
+def _joined(names: Iterable[str | None]) -> str | None:
+    return ",".join(sorted({name for name in names if name})) or None

@@ -1,0 +1,61 @@
+"""No-answer: whether the answer tries to answer at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.metrics.base import Declaration, Output
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from ragtrace.metrics.case import Case
+
+NAME = "answered"
+# Whole answers that need no judge, compared without case and edge punctuation.
+PHRASES = frozenset({"i don't know", "i do not know", "no result found", "no results found", "no answer", "n/a"})
+
+
+class NoAnswer:
+    """1.0 when the answer attempts an answer, right or wrong; 0.0 when it declines or is blank; higher is better.
+
+    A blank answer and a known phrase are decided without a call; a run that did not end as ``answered`` is
+    ``na partial_run``. Source: METRICS.md 1.9.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.evaluate import evaluate
+        >>> from ragtrace.model import RagRecord
+        >>> asyncio.run(evaluate([METRIC], Case(RagRecord(id="1", query="Where?", answer=""))))[0].value
+        0.0
+    """
+
+    declaration = Declaration(
+        name="no_answer",
+        aliases=(NAME,),
+        summary="Whether the answer attempts an answer (exported as answered, 1 = attempted).",
+        needs=("query", "answer"),
+        gates=(),
+        outputs=(Output(name=NAME, threshold=None),),
+        calls="0 for a blank answer or a known phrase, else the shared audit call",
+        source="METRICS.md 1.9",
+        task="audit",
+    )
+
+    async def compute(self, case: Case) -> list[MetricResult]:
+        """Return one result; raises JudgeError."""
+        if case.record.outcome != "answered":
+            return [MetricResult(name=NAME, state="na", reason="partial_run")]
+        bare = case.record.answer.strip().strip(".!?\"'").replace("’", "'").lower()
+        if not bare or bare in PHRASES:
+            return [_result(attempted=False, short_circuit=True)]
+        audit = await case.audit()
+        return [_result(attempted=audit.attempted, short_circuit=False)]
+
+
+def _result(*, attempted: bool, short_circuit: bool) -> MetricResult:
+    details = {"attempted": attempted, "short_circuit": short_circuit}
+    return MetricResult(name=NAME, state="ok", value=float(attempted), details=details)
+
+
+METRIC = NoAnswer()

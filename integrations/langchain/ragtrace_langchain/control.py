@@ -1,0 +1,36 @@
+"""LangGraph's control flow, which travels as exceptions and is no error."""
+
+from __future__ import annotations
+
+import sys
+
+_ERRORS = "langgraph.errors"
+
+
+def is_control_flow(error: BaseException) -> bool:
+    """Tell whether an exception is LangGraph steering: an interrupt, a command to the parent graph, a drain.
+
+    Only an application that has imported LangGraph can raise one, so that ours need not import it. The class
+    decides, never its name: an application's own ``GraphInterrupt`` is an error like any other.
+
+    Example:
+        >>> is_control_flow(ValueError())
+        False
+    """
+    return _is_a(error, "GraphBubbleUp")
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Tell whether an exception is a LangGraph interrupt: the run waits for a person.
+
+    Example:
+        >>> is_interrupt(KeyboardInterrupt())
+        False
+    """
+    return _is_a(error, "GraphInterrupt")
+
+
+def _is_a(error: BaseException, name: str) -> bool:
+    module = sys.modules.get(_ERRORS)
+    kind = getattr(module, name, None) if module is not None else None
+    return isinstance(kind, type) and isinstance(error, kind)

@@ -1,0 +1,221 @@
+"""LangChain documents as values: which stand in a chain's input or output, their ids and their scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from langchain_core.documents import Document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ID_KEYS = ("id", "doc_id", "_id", "chunk_id")
+# "distance" is not among them: lower is better there.
+SCORE_KEYS = ("score", "relevance_score", "similarity_score", "similarity", "_score")
+RERANK_SCORE_KEYS = (
+    "relevance_score",
+    "rerank_score",
+    "reranker_score",
+    "rerank_relevance_score",
+    "cross_encoder_score",
+    "query_similarity_score",
+    *SCORE_KEYS,
+)
+
+
+class Hit(TypedDict):
+    """A document as the recorder reads it; `key` joins it over the stages of a run."""
+
+    key: str
+    id: str | None
+    text: str
+    score: float | None
+    metadata: dict[str, Any]
+
+
+def documents_in(value: Any) -> list[Any] | None:
+    """Return the documents in a chain's value: a list of them, or a dict that holds such lists.
+
+    None when there are none; a value that is an empty list says nothing about documents.
+
+    Example:
+        >>> documents_in({"question": "?", "docs": [Document(page_content="a")]})
+        [Document(metadata={}, page_content='a')]
+        >>> documents_in("text") is None
+        True
+    """
+    if isinstance(value, list | tuple):
+        return list(value) if _is_documents(value) else None
+    if isinstance(value, dict):
+        lists = [part for part in value.values() if isinstance(part, list | tuple) and _is_documents(part)]
+        if lists:
+            return [document for part in lists for document in part]
+    return None
+
+
+def new_documents(outputs: Any, inputs: Any) -> list[Any] | None:
+    """Return the documents that a chain gave out, less the lists that it merely handed on from its input.
+
+    An output list that is empty where the input had documents is an empty choice: ``[]``.
+
+    Example:
+        >>> docs = [Document(page_content="a"), Document(page_content="b")]
+        >>> new_documents({"docs": docs, "top": docs[:1]}, {"docs": docs})
+        [Document(metadata={}, page_content='a')]
+        >>> new_documents([], docs)
+        []
+    """
+    if isinstance(outputs, dict):
+        if isinstance(inputs, dict):
+            return _new_in(outputs, inputs)
+        return documents_in(outputs)
+    if isinstance(outputs, list) and not outputs and isinstance(inputs, list) and _is_documents(inputs):
+        return []
+    return documents_in(outputs)
+
+
+def _new_in(outputs: dict[Any, Any], inputs: dict[Any, Any]) -> list[Any] | None:
+    found: list[Any] | None = None
+    for key, part in outputs.items():
+        given = inputs.get(key)
+        if part is given or not isinstance(part, list | tuple):
+            continue
+        was_documents = isinstance(given, list | tuple) and _is_documents(given)
+        if _is_documents(part) or (not part and was_documents):
+            found = [*(found or ()), *part]
+    return found
+
+
+def is_documents_only(value: Any) -> bool:
+    """Tell whether a value consists of documents alone: nothing a reader could take for an answer.
+
+    Example:
+        >>> is_documents_only({"docs": [Document(page_content="a")], "answer": "b"})
+        False
+    """
+    parts = value.values() if isinstance(value, dict) else (value,)
+    return all(isinstance(part, list | tuple) and (not part or _is_documents(part)) for part in parts)
+
+
+def _is_documents(parts: Sequence[Any]) -> bool:
+    return bool(parts) and isinstance(parts[0], Document)
+
+
+class KnownDocuments:
+    """The names of the documents met in one run, by which a document is known again in a later stage.
+
+    Example:
+        >>> known = KnownDocuments()
+        >>> known.name(Document(id="d1", page_content="a")), known.name(Document(page_content="a"))
+        (('d1', 'd1'), ('d1', 'd1'))
+    """
+
+    __slots__ = ("_id_by_text", "_text_by_id")
+
+    def __init__(self) -> None:
+        self._id_by_text: dict[str, str | None] = {}
+        self._text_by_id: dict[str, str] = {}
+
+    def name(self, document: Any, text: str | None = None) -> tuple[str | None, str]:
+        """Return a document's id, and the key that joins it over stages.
+
+        A document without an id, as some rerankers return it, takes the id of the same text. An id out of the
+        metadata may be shared by the chunks of one source: a second text of that id gets a key of its own.
+        """
+        shown = text_of(document) if text is None else text
+        given = getattr(document, "id", None)
+        if given is not None and given != "":
+            name = given if type(given) is str else str(given)
+            self._id_by_text.setdefault(shown, name)
+            return name, name
+        noted = _id_in(getattr(document, "metadata", None))
+        if noted is None:
+            known = self._id_by_text.setdefault(shown, None)
+            return known, known or shown
+        self._id_by_text.setdefault(shown, noted)
+        owner = self._text_by_id.setdefault(noted, shown)
+        return noted, noted if owner == shown else f"{noted}\0{shown}"
+
+
+def text_of(document: Any) -> str:
+    """Return a document's text; what is no document is shown as text.
+
+    Example:
+        >>> text_of(Document(page_content="a")), text_of("b"), text_of(None)
+        ('a', 'b', '')
+    """
+    text = getattr(document, "page_content", document)
+    if type(text) is str:
+        return text
+    return "" if text is None else str(text)
+
+
+def _id_in(metadata: Any) -> str | None:
+    if isinstance(metadata, dict):
+        for key in ID_KEYS:
+            value = metadata.get(key)
+            if value is not None and value != "":
+                return str(value)
+    return None
+
+
+def score_of(metadata: Mapping[str, Any]) -> float | None:
+    """Return a retriever's score out of a document's metadata; None where there is none.
+
+    Example:
+        >>> score_of({"score": 0.5}), score_of({"distance": 0.1})
+        (0.5, None)
+    """
+    score = metadata.get("score")
+    return score if type(score) is float else _first(metadata, SCORE_KEYS)
+
+
+def rerank_score_of(metadata: Mapping[str, Any], before: Mapping[str, Any] | None) -> float | None:
+    """Return the score a reranker wrote: one that was not there before, or is another now.
+
+    The retriever's score, which most rerankers carry along, is thus never taken for the reranker's.
+
+    Example:
+        >>> rerank_score_of({"score": 0.5, "relevance_score": 0.9}, {"score": 0.5})
+        0.9
+        >>> rerank_score_of({"score": 0.5}, {"score": 0.5}) is None
+        True
+    """
+    if before is None:
+        return _first(metadata, RERANK_SCORE_KEYS)
+    for key in RERANK_SCORE_KEYS:
+        if key in metadata and (number := _number(metadata[key])) is not None and before.get(key) != number:
+            return number
+    return None
+
+
+def hit_of(document: Any, known: KnownDocuments) -> Hit:
+    """Return one document as a `Hit`, with a copy of its metadata as it is now.
+
+    Example:
+        >>> hit_of(Document(id="d1", page_content="a", metadata={"score": 0.5}), KnownDocuments())["score"]
+        0.5
+    """
+    text = text_of(document)
+    name, key = known.name(document, text)
+    metadata = getattr(document, "metadata", None)
+    if not metadata or not isinstance(metadata, dict):
+        return {"key": key, "id": name, "text": text, "score": None, "metadata": {}}
+    facts = metadata.copy()
+    return {"key": key, "id": name, "text": text, "score": score_of(facts), "metadata": facts}
+
+
+def _first(metadata: Mapping[str, Any], keys: Sequence[str]) -> float | None:
+    for key in keys:
+        if key in metadata and (number := _number(metadata[key])) is not None:
+            return number
+    return None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool | str | bytes) or value is None:
+        return None
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except Exception:  # an application's object may raise anything here; it is then no score
+        return None

@@ -1,0 +1,224 @@
+"""Reads questions, answers and messages out of what LangChain events carry. Pure: values in, values out."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import BaseMessage
+
+from ragtrace.model import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "search_query", "prompt", "text")
+HISTORY_KEYS = ("chat_history", "history", "messages")
+ANSWER_KEYS = (
+    "answer",
+    "output",
+    "result",
+    "response",
+    "final_answer",
+    "generation",
+    "output_text",
+    "completion",
+    "text",
+)
+_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
+_DEPTH = 4  # of containers in containers, for cyclic ones
+
+
+def question_in(inputs: Any) -> str:
+    """Return the question in a root run's input, "" when there is none to be seen.
+
+    A text, a message, a list of messages (the last human one), a prompt value, or a dict with one of those
+    under ``question``, ``query``, ``input``, ``messages`` and the like, or with one text only.
+
+    Example:
+        >>> question_in({"input": "Where?", "chat_history": []})
+        'Where?'
+        >>> question_in({"messages": [("user", "Where?")]})
+        'Where?'
+    """
+    if isinstance(inputs, str):
+        return inputs
+    if isinstance(inputs, dict):
+        return _question_under_keys(inputs)
+    turns = turns_in(inputs)
+    asked = [turn.content for turn in turns if turn.role == "user"]
+    return asked[-1] if asked else ""
+
+
+def _question_under_keys(inputs: dict[Any, Any]) -> str:
+    for key in (*QUESTION_KEYS, "messages"):
+        value = inputs.get(key)
+        if value is not None and not isinstance(value, dict) and (found := question_in(value)):
+            return found
+    texts = [value for value in inputs.values() if isinstance(value, str)]
+    return texts[0] if len(texts) == 1 else ""
+
+
+def history_in(inputs: Any) -> tuple[Message, ...]:
+    """Return the turns before the question, oldest first; system messages are not among them.
+
+    Example:
+        >>> [m.content for m in history_in([("user", "Hi"), ("assistant", "Hello"), ("user", "Where?")])]
+        ['Hi', 'Hello']
+    """
+    if isinstance(inputs, dict):
+        for key in HISTORY_KEYS:
+            turns = turns_in(inputs.get(key))
+            if turns:
+                return _before_question(turns) if key == "messages" else _spoken(turns)
+        return ()
+    return _before_question(turns_in(inputs))
+
+
+def _before_question(turns: Sequence[Message]) -> tuple[Message, ...]:
+    last = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=0)
+    return _spoken(turns[:last])
+
+
+def _spoken(turns: Iterable[Message]) -> tuple[Message, ...]:
+    return tuple(turn for turn in turns if turn.role in {"user", "assistant"} and turn.content)
+
+
+def turns_in(value: Any) -> tuple[Message, ...]:
+    """Return the messages in a value: a message, a list of them, a prompt value; pairs and dicts count too.
+
+    Example:
+        >>> turns_in([{"role": "user", "content": "Hi"}])
+        (Message(role='user', content='Hi'),)
+    """
+    to_messages = getattr(value, "to_messages", None)
+    if to_messages is not None and not isinstance(value, type):
+        value = to_messages()
+    if isinstance(value, list | tuple) and not _is_pair(value):
+        return tuple(turn for part in value if (turn := turn_of(part)) is not None)
+    one = turn_of(value)
+    return () if one is None else (one,)
+
+
+def turn_of(value: Any) -> Message | None:
+    """Return one message with its role in words of the API (user, assistant, system, tool), else None.
+
+    Example:
+        >>> turn_of(("human", "Hi"))
+        Message(role='user', content='Hi')
+    """
+    if isinstance(value, BaseMessage):
+        return Message(role=_role(value), content=message_text(value))
+    if _is_pair(value):
+        return Message(role=_api_role(value[0]), content=value[1])
+    if isinstance(value, dict) and "role" in value and "content" in value:
+        return Message(role=_api_role(value["role"]), content=content_text(value["content"]))
+    return None
+
+
+def _is_pair(value: Any) -> bool:
+    is_two = isinstance(value, tuple) and len(value) == 2
+    return is_two and isinstance(value[0], str) and isinstance(value[1], str)
+
+
+def _api_role(role: Any) -> str:
+    return _ROLES.get(role, role) if isinstance(role, str) else "user"
+
+
+def _role(message: BaseMessage) -> str:
+    if message.type == "chat":
+        return _api_role(getattr(message, "role", None))
+    return _api_role(message.type)
+
+
+def message_text(message: BaseMessage) -> str:
+    """Return a message's text, with its tool calls behind it, one a line.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage
+        >>> message_text(AIMessage("", tool_calls=[{"name": "search", "args": {"q": "lab"}, "id": "1"}]))
+        'search({"q": "lab"})'
+    """
+    text = content_text(message.content)
+    calls = getattr(message, "tool_calls", None)
+    if not calls:
+        return text
+    shown = [f"{call['name']}({json.dumps(call['args'], default=str, ensure_ascii=False)})" for call in calls]
+    return "\n".join([text, *shown] if text else shown)
+
+
+def content_text(content: Any) -> str:
+    """Return the text of a message's content; of blocks, the text blocks, and the others' types in brackets.
+
+    Example:
+        >>> content_text([{"type": "text", "text": "Look: "}, {"type": "image_url", "image_url": "..."}])
+        'Look: [image_url]'
+    """
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list | tuple):
+        return "" if content is None else str(content)
+    return "".join(_block_text(block) for block in content)
+
+
+def _block_text(block: Any) -> str:
+    if isinstance(block, str):
+        return block
+    if not isinstance(block, dict):
+        return ""
+    kind = block.get("type")
+    if kind == "text":
+        return str(block.get("text", ""))
+    # A model's own reasoning is no part of its answer, and tool calls stand in the message's own field.
+    return "" if kind in {"thinking", "reasoning", "tool_use", "tool_call", "tool_call_chunk"} else f"[{kind}]"
+
+
+def prompt_text(messages: Iterable[Message]) -> str:
+    r"""Return a rendered prompt as one text, message after message.
+
+    Example:
+        >>> prompt_text([Message(role="system", content="Be brief."), Message(role="user", content="Where?")])
+        'Be brief.\nWhere?'
+    """
+    return "\n".join(message.content for message in messages)
+
+
+def answer_in(outputs: Any, depth: int = 0) -> str | None:
+    """Return the answer in a root run's output, None when there is none to be seen.
+
+    A text, a message, the last assistant message of a list, a dict or object with ``answer``, ``output``,
+    ``result``, ``response`` and the like, or a state with ``messages``.
+
+    Example:
+        >>> answer_in({"question": "Where?", "answer": "In Oslo."})
+        'In Oslo.'
+        >>> answer_in({"context": []}) is None
+        True
+    """
+    if isinstance(outputs, str):
+        return outputs
+    if outputs is None or depth > _DEPTH:
+        return None
+    if isinstance(outputs, BaseMessage):
+        return content_text(outputs.content)
+    if isinstance(outputs, list | tuple):
+        return _last_said(outputs)
+    if isinstance(outputs, dict):
+        return _answer_under_keys(outputs, depth)
+    for key in ANSWER_KEYS:  # structured output: an object with an answer among its fields
+        value = getattr(outputs, key, None)
+        if isinstance(value, str):
+            return value
+    return None
+
+
+def _answer_under_keys(outputs: dict[Any, Any], depth: int) -> str | None:
+    for key in ANSWER_KEYS:
+        if key in outputs and (found := answer_in(outputs[key], depth + 1)) is not None:
+            return found
+    return _last_said(outputs.get("messages") or ())
+
+
+def _last_said(parts: Iterable[Any]) -> str | None:
+    said = [part for part in parts if isinstance(part, BaseMessage) and _role(part) == "assistant"]
+    return content_text(said[-1].content) if said else None

@@ -1,0 +1,169 @@
+"""Reads model calls out of LangChain events: which model, whose, what it said and what that took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.model import Message, Usage
+from ragtrace_langchain.extract import content_text, turn_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langchain_core.outputs import LLMResult
+
+_MODEL_KEYS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment", "repo_id")
+# Names of the GenAI conventions for what LangChain calls otherwise.
+_PROVIDERS = {
+    "azure": "azure.ai.openai",
+    "azure_openai": "azure.ai.openai",
+    "amazon_bedrock": "aws.bedrock",
+    "bedrock": "aws.bedrock",
+    "google_genai": "gcp.gemini",
+    "google_vertexai": "gcp.vertex_ai",
+    "vertexai": "gcp.vertex_ai",
+    "mistral": "mistral_ai",
+    "mistralai": "mistral_ai",
+    "ibm": "ibm.watsonx.ai",
+    "xai": "x_ai",
+}
+_IN_PROCESS = ("fake", "llamacpp", "huggingface_pipeline", "huggingfacepipeline", "gpt4all", "ctransformers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """What the start of a model call says of the model."""
+
+    model: str | None
+    provider: str | None
+    is_in_process: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the end of a model call says; `text` is the first choice without its tool calls."""
+
+    text: str = ""
+    outputs: tuple[Message, ...] = ()
+    usage: Usage | None = None
+    finish_reasons: tuple[str, ...] = ()
+    response_model: str | None = None
+    response_id: str | None = None
+
+
+def model_facts(
+    serialized: Mapping[str, Any] | None,
+    metadata: Mapping[str, Any] | None,
+    invocation: Mapping[str, Any] | None,
+    name: str,
+) -> ModelFacts:
+    """Return model and provider of a call: LangSmith's fields, then the call's parameters, then the class's name.
+
+    Example:
+        >>> model_facts(None, {"ls_provider": "openai", "ls_model_name": "gpt-4o"}, None, "ChatOpenAI").model
+        'gpt-4o'
+    """
+    noted = metadata or {}
+    settings = (serialized or {}).get("kwargs")
+    model = _text(noted.get("ls_model_name")) or _model_in(invocation) or _model_in(settings)
+    provider = _text(noted.get("ls_provider"))
+    kind = f"{provider or ''} {name}".lower()
+    return ModelFacts(
+        model=model or name or None,
+        provider=_PROVIDERS.get(provider, provider) if provider else None,
+        is_in_process=any(word in kind for word in _IN_PROCESS),
+    )
+
+
+def _model_in(settings: Any) -> str | None:
+    if not isinstance(settings, dict):
+        return None
+    return next((name for key in _MODEL_KEYS if (name := _text(settings.get(key)))), None)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def reply_of(response: LLMResult | None) -> Reply:
+    """Return outputs, usage and finish reasons of a finished call; an empty `Reply` for None.
+
+    Usage comes from the messages (``usage_metadata``), else from ``llm_output``.
+
+    Example:
+        >>> from langchain_core.outputs import Generation, LLMResult
+        >>> reply_of(LLMResult(generations=[[Generation(text="In Oslo.")]])).text
+        'In Oslo.'
+    """
+    generations = getattr(response, "generations", None)
+    choices = [choice for choice in (generations or [[]])[0] if choice is not None]
+    messages = [getattr(choice, "message", None) for choice in choices]
+    outputs = tuple(_said(choice, message) for choice, message in zip(choices, messages, strict=True))
+    facts = [_facts(choice, message) for choice, message in zip(choices, messages, strict=True)]
+    whole = getattr(response, "llm_output", None) or {}
+    first = facts[0] if facts else {}
+    reasons = (fact.get("finish_reason") or fact.get("stop_reason") or fact.get("done_reason") for fact in facts)
+    return Reply(
+        text=_text_of(choices[0], messages[0]) if choices else "",
+        outputs=outputs,
+        usage=next((u for m in messages if (u := _usage(getattr(m, "usage_metadata", None)))), None)
+        or _usage(whole.get("token_usage") or whole.get("usage")),
+        finish_reasons=tuple(reason for reason in reasons if isinstance(reason, str)),
+        response_model=_text(first.get("model_name"))
+        or _text(first.get("model"))
+        or _text(whole.get("model_name")),
+        response_id=_text(first.get("id")) or _provider_id(messages) or _text(whole.get("id")),
+    )
+
+
+def _said(choice: Any, message: Any) -> Message:
+    turn = turn_of(message)
+    return turn if turn is not None else Message(role="assistant", content=_text_of(choice, None))
+
+
+def _text_of(choice: Any, message: Any) -> str:
+    return content_text(message.content if message is not None else getattr(choice, "text", None))
+
+
+def _facts(choice: Any, message: Any) -> dict[str, Any]:
+    noted = getattr(choice, "generation_info", None) or {}
+    return {**noted, **(getattr(message, "response_metadata", None) or {})}
+
+
+def _provider_id(messages: list[Any]) -> str | None:
+    name = _text(getattr(messages[0], "id", None)) if messages else None
+    # LangChain makes up an id of its own run where the provider gave none.
+    return None if name is None or name.startswith(("lc_", "run-")) else name
+
+
+def _usage(counts: Any) -> Usage | None:
+    if not isinstance(counts, dict):
+        return None
+    sent = counts.get("input_tokens", counts.get("prompt_tokens"))
+    written = counts.get("output_tokens", counts.get("completion_tokens"))
+    if not isinstance(sent, int) and not isinstance(written, int):
+        return None
+    return Usage(
+        input_tokens=sent if isinstance(sent, int) else None,
+        output_tokens=written if isinstance(written, int) else None,
+    )
+
+
+def added(one: Usage | None, other: Usage | None) -> Usage | None:
+    """Return the tokens of two calls together; an unknown count is left out of the sum.
+
+    Example:
+        >>> added(Usage(input_tokens=3), Usage(input_tokens=2, output_tokens=1))
+        Usage(input_tokens=5, output_tokens=1)
+    """
+    if one is None or other is None:
+        return one or other
+    return Usage(
+        input_tokens=_sum(one.input_tokens, other.input_tokens),
+        output_tokens=_sum(one.output_tokens, other.output_tokens),
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other

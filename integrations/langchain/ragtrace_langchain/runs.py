@@ -1,0 +1,131 @@
+"""The map of open LangChain events: bounded, shared by all handlers of one recorder, emptied at each root's end."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from langchain_core.runnables.config import var_child_runnable_config
+
+from ragtrace_langchain.documents import KnownDocuments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from ragtrace.capture import Recorder
+    from ragtrace_langchain.tree import Node, Tree
+
+MAX_BURIED = 2_048  # ids kept of what was still open when its root ended
+
+
+class RunMap:
+    """Open events by run id.
+
+    There is no lock: every change is one dict, set or deque operation, and a forked child can therefore never
+    inherit a held one. Two handlers of one recorder share a map, so that an event reported by both counts once.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[object, Node] = {}
+        self._trees: deque[Tree] = deque()
+        self._buried: set[int] = set()
+        self._buried_before: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def get(self, run_id: object) -> Node | None:
+        """Return the open event of this id."""
+        return self._nodes.get(run_id)
+
+    def add(self, run_id: object, node: Node) -> None:
+        """Take an event that began."""
+        if node.parent is None:
+            self._look_over()
+            self._trees.append(node.tree)
+        node.tree.open.add(run_id)
+        self._nodes[run_id] = node
+
+    def pop(self, run_id: object) -> Node | None:
+        """Take an event off the map, when it ends."""
+        node = self._nodes.pop(run_id, None)
+        if node is not None:
+            node.tree.open.discard(run_id)
+        return node
+
+    def opened(self, tree: Tree) -> Iterator[Node]:
+        """Yield the events of a tree that are still open."""
+        for run_id in tuple(tree.open):
+            node = self._nodes.get(run_id)
+            if node is not None:
+                yield node
+
+    def drop(self, tree: Tree, root_id: object = None) -> None:
+        """Forget a whole tree; what later comes from inside it is ignored, see `is_buried`."""
+        if root_id is not None:
+            self.bury(root_id)
+        for run_id in tuple(tree.open):
+            self._nodes.pop(run_id, None)
+            self.bury(run_id)
+        tree.open.clear()
+        tree.seen = {}
+        tree.pool = {}
+        tree.known = KnownDocuments()
+
+    def bury(self, run_id: object) -> None:
+        """Remember an id whose children are not to open a run of their own."""
+        self._buried.add(hash(run_id))
+        if len(self._buried) > MAX_BURIED:
+            self._buried_before, self._buried = self._buried, set()
+
+    def is_buried(self, run_id: object) -> bool:
+        """Tell whether an id belonged to a root that has ended."""
+        name = hash(run_id)
+        return name in self._buried or name in self._buried_before
+
+    def _look_over(self) -> None:
+        """Look at the two oldest trees and drop what the recorder's sweep has ended.
+
+        Two looks for each new root see every tree in time, at a constant price.
+        """
+        for _ in range(2):
+            try:
+                tree = self._trees.popleft()
+            except IndexError:
+                return
+            if tree.run.is_finished:
+                self.drop(tree)
+            else:
+                self._trees.append(tree)
+
+
+def ambient_run_id() -> UUID | None:
+    """Return the id of the LangChain run whose code is executing, for an event that names no parent.
+
+    ``with_fallbacks`` gives its alternatives the caller's callbacks instead of its own (langchain-core 1.7.2), as
+    does a chain that calls another with a handler of its own: both belong to the run they are called in.
+
+    Example:
+        >>> ambient_run_id() is None
+        True
+    """
+    config = var_child_runnable_config.get()
+    return getattr(config.get("callbacks"), "parent_run_id", None) if config else None
+
+
+_of_facade = RunMap()
+_by_recorder: WeakKeyDictionary[Recorder, RunMap] = WeakKeyDictionary()
+
+
+def runs_of(recorder: Recorder | None) -> RunMap:
+    """Return the map of a recorder; None stands for the one of ``ragtrace.configure``.
+
+    Example:
+        >>> runs_of(None) is runs_of(None)
+        True
+    """
+    if recorder is None:
+        return _of_facade
+    return _by_recorder.setdefault(recorder, RunMap())

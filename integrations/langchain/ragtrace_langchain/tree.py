@@ -1,0 +1,170 @@
+"""What is known of a LangChain run tree while it is open: one `Tree` a root, one `Node` an open event."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Literal
+
+from ragtrace_langchain.documents import KnownDocuments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ragtrace.capture import Run
+    from ragtrace.capture.steps import Operation
+    from ragtrace.model import Message, Usage
+    from ragtrace_langchain.documents import Hit
+    from ragtrace_langchain.models import ModelFacts
+
+Kind = Literal["chain", "tool", "retriever", "model"]
+
+MAX_STREAMED_CHARS = 65_536
+
+
+class Tree:
+    """One root run: the `Run` it writes to and what its steps have shown so far.
+
+    Attributes:
+        run: the open run.
+        open: run ids begun and not yet ended, the root's among them.
+        seen: every document met, as it was when first met; a reranker may write its scores into the same object.
+        known: the names of the documents met.
+        pool: the candidates, by key.
+        is_narrowed: some step chose among the documents.
+        last_chosen: keys of the selection reported last.
+        last_text: text of the last model call outside retrievers, and `last_model` its model.
+    """
+
+    __slots__ = (
+        "has_query",
+        "is_interrupted",
+        "is_narrowed",
+        "known",
+        "last_chosen",
+        "last_model",
+        "last_text",
+        "lock",
+        "open",
+        "pool",
+        "run",
+        "seen",
+        "selection_source",
+        "usage",
+    )
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.lock = threading.Lock()
+        self.open: set[object] = set()
+        self.seen: dict[str, Hit] = {}
+        self.pool: dict[str, Hit] = {}
+        self.known = KnownDocuments()
+        self.is_narrowed = False
+        self.is_interrupted = False
+        self.has_query = False
+        self.selection_source = "chain"
+        self.last_chosen: list[str] = []
+        self.last_text = ""
+        self.last_model: str | None = None
+        self.usage: Usage | None = None
+
+
+class Node:
+    """One open LangChain event and the documents found inside it so far.
+
+    Nodes refer to their parents and never to their children, so that nothing is kept once an event ends.
+
+    Attributes:
+        within: the nearest retriever above it.
+        found: documents that retrievers inside it delivered, less what rerankers inside it dropped.
+        sources: number of retriever results behind `found`.
+        chosen: what the last reranker inside it kept.
+        has_model: a model was called inside it.
+        inputs: what a chain was given.
+        given: the documents in `inputs`, in the order in which they came.
+    """
+
+    __slots__ = (
+        "chosen",
+        "found",
+        "found_ns",
+        "given",
+        "has_model",
+        "inputs",
+        "is_narrowed",
+        "key",
+        "kind",
+        "name",
+        "parent",
+        "query",
+        "source",
+        "sources",
+        "started_ns",
+        "top_k",
+        "tree",
+        "within",
+    )
+
+    def __init__(self, tree: Tree, parent: Node | None, kind: Kind, name: str, started_ns: int) -> None:
+        self.tree = tree
+        self.parent = parent
+        self.kind = kind
+        self.name = name
+        self.started_ns = started_ns
+        self.within: Node | None = None
+        if parent is not None:
+            self.within = parent if parent.kind == "retriever" else parent.within
+        self.key = ""
+        self.query = ""
+        self.source = name
+        self.top_k: int | None = None
+        self.inputs: Any = None
+        self.given: list[Any] | None = None
+        self.found: dict[str, Hit] = {}
+        self.found_ns = 0
+        self.sources = 0
+        self.chosen: dict[str, Hit] | None = None
+        self.is_narrowed = False
+        self.has_model = False
+
+    @property
+    def within_key(self) -> str | None:
+        """Key of the nearest retriever above, None outside retrievers."""
+        return self.within.key if self.within is not None else None
+
+    def enclosing(self) -> Iterator[Node]:
+        """Yield the nodes above, up to and with the nearest retriever, else up to the root."""
+        node = self.parent
+        while node is not None:
+            yield node
+            if node.kind == "retriever":
+                return
+            node = node.parent
+
+
+class ModelCall(Node):
+    """An open model call: what went in, and what streamed out of it so far."""
+
+    __slots__ = ("facts", "first_chunk_ns", "messages", "operation", "streamed", "streamed_chars")
+
+    def __init__(self, tree: Tree, parent: Node | None, name: str, started_ns: int) -> None:
+        super().__init__(tree, parent, "model", name, started_ns)
+        self.facts: ModelFacts | None = None
+        self.operation: Operation = "chat"
+        self.messages: tuple[Message, ...] = ()
+        self.first_chunk_ns = 0
+        self.streamed: list[str] = []
+        self.streamed_chars = 0
+
+    def streams(self, token: str, now_ns: int) -> None:
+        """Note a streamed piece; what lies beyond 65,536 characters is not kept."""
+        if not self.first_chunk_ns:
+            self.first_chunk_ns = now_ns
+        if token and self.streamed_chars < MAX_STREAMED_CHARS:
+            self.streamed.append(token)
+            self.streamed_chars += len(token)
+
+    @property
+    def first_chunk_s(self) -> float | None:
+        """Seconds to the first streamed chunk, None when nothing streamed."""
+        return (self.first_chunk_ns - self.started_ns) / 1e9 if self.first_chunk_ns else None

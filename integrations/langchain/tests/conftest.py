@@ -1,0 +1,46 @@
+"""A recorder that keeps, and the handler on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.langchain.tests.parts import Keeper
+from ragtrace.capture import Recorder, losses
+from ragtrace_langchain import RagtraceHandler
+
+
+@pytest.fixture
+def keeper():
+    return Keeper()
+
+
+@pytest.fixture
+def recorder(keeper):
+    return Recorder(keeper)
+
+
+@pytest.fixture
+def handler(recorder):
+    return RagtraceHandler(recorder)
+
+
+@pytest.fixture
+def config(handler):
+    return {"callbacks": [handler]}
+
+
+@pytest.fixture
+def loses():
+    """Marks a test that loses data on purpose."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_lost_or_kept(request, recorder, handler):
+    """No test may lose data, leave a run open or leave anything on the map, unless it says so."""
+    before = losses()
+    yield
+    if "loses" in request.fixturenames:
+        return
+    assert losses() == before
+    assert recorder.open_runs == 0
+    assert len(handler._runs) == 0

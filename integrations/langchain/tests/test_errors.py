@@ -1,0 +1,178 @@
+"""Failures of every stage reach the application unchanged, and the run says what failed."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableLambda
+from pydantic import Field
+
+from integrations.langchain.tests.parts import ANSWER, Broken, Faq, chat, ids, kinds, lcel, shown, step
+from ragtrace.capture import Generation, Retrieval, losses
+from ragtrace_langchain import RagtraceHandler, selection
+
+
+def failing(*_):
+    raise ValueError("no")
+
+
+class BrokenModel(FakeListChatModel):
+    responses: list[str] = Field(default=[ANSWER])
+
+    def _call(self, *args, **kwargs):
+        raise TimeoutError("model is down")
+
+    def _stream(self, *args, **kwargs):
+        yield from list(super()._stream(*args, **kwargs))[:3]
+        raise TimeoutError("model is down")
+
+
+def test_retriever(keeper, config):
+    with pytest.raises(ConnectionError, match="index is down"):
+        lcel(Broken()).invoke("Where?", config)
+    run = keeper.only
+    assert (run.record.outcome, run.record.query, run.record.answer) == ("error", "Where?", "")
+    assert run.failure.kind == "ConnectionError"
+    assert step(run, Retrieval).failure.message == "index is down"
+
+
+def test_reranker(keeper, config):
+    with pytest.raises(ValueError, match="no"):
+        lcel(reranker=failing).invoke("Where?", config)
+    run = keeper.only
+    assert (run.record.outcome, kinds(run), len(ids(run, "retrieved"))) == ("error", ["retrieval"], 6)
+
+
+def test_model(keeper, config):
+    with pytest.raises(TimeoutError):
+        lcel(model=BrokenModel()).invoke("Where?", config)
+    run = keeper.only
+    assert (run.record.outcome, run.failure.kind, run.record.answer) == ("error", "TimeoutError", "")
+    assert step(run, Generation).failure.kind == "TimeoutError"
+    assert run.prompt_ids == ("d3", "d2")
+
+
+async def test_model_async(keeper, config):
+    with pytest.raises(TimeoutError):
+        await lcel(model=BrokenModel()).ainvoke("Where?", config)
+    assert keeper.only.record.outcome == "error"
+
+
+def test_stream_that_breaks(keeper, config):
+    got = []
+    with pytest.raises(TimeoutError):
+        got.extend(lcel(model=BrokenModel()).stream("Where?", config))
+    run = keeper.only
+    assert (run.record.outcome, run.record.query) == ("error", "Where?")
+    assert step(run, Generation).outputs[0].content == ANSWER[:3]
+
+
+def test_parser(keeper, config):
+    with pytest.raises(ValueError, match="no"):
+        (lcel() | RunnableLambda(failing)).invoke("Where?", config)
+    assert (keeper.only.record.outcome, keeper.only.failure.kind) == ("error", "ValueError")
+
+
+def test_tool(keeper, config):
+    from langchain_core.tools import tool
+
+    @tool
+    def search(query: str) -> str:
+        """Search."""
+        raise LookupError(query)
+
+    with pytest.raises(LookupError):
+        search.invoke("Where?", config)
+    assert (keeper.only.record.outcome, keeper.only.failure.kind) == ("error", "LookupError")
+
+
+def test_a_failure_that_the_application_catches_is_none_of_the_run(keeper, config):
+    chain = RunnableLambda(failing).with_fallbacks([Faq(size=1) | shown | chat()])
+    assert chain.invoke("Where?", config).content == ANSWER
+    assert (keeper.only.record.outcome, keeper.only.failure) == ("answered", None)
+    assert ids(keeper.only, "used") == ["d0"]
+
+
+@pytest.mark.parametrize("site", ["take_chain", "take_retrieved", "settle"])
+@pytest.mark.usefixtures("loses")
+def test_our_own_failure_is_counted_and_harmless(keeper, recorder, config, monkeypatch, site):
+    def broken(*_, **__):
+        raise RuntimeError("inside")
+
+    monkeypatch.setattr(getattr(selection, site), "__wrapped__", broken)
+    name = f"ragtrace_langchain.selection.{site}"
+    before = losses().get(name, 0)
+    assert lcel().invoke("Where?", config) == ANSWER
+    assert losses()[name] > before
+    assert keeper.only.record.answer == ANSWER
+    assert recorder.open_runs == 0
+
+
+@pytest.mark.parametrize("event", [name for name in dir(RagtraceHandler) if name.startswith("on_")])
+@pytest.mark.usefixtures("loses")
+def test_every_callback_is_guarded(config, monkeypatch, caplog, event):
+    method = getattr(RagtraceHandler, event)
+    if event in {"on_agent_action", "on_agent_finish", "on_custom_event", "on_retry", "on_text"}:
+        assert method.__module__.startswith("langchain_core")  # not ours: does nothing
+        return
+
+    def broken(*_, **__):
+        raise RuntimeError("inside")
+
+    monkeypatch.setattr(method, "__wrapped__", broken)
+    with caplog.at_level(logging.WARNING, logger="langchain_core"):
+        assert "".join(lcel().stream("Where?", config)) == ANSWER
+    assert not [record for record in caplog.records if record.name.startswith("langchain")]
+
+
+class Hostile:
+    def __str__(self):
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [Document(page_content="a", metadata={"score": Hostile(), "x": Hostile()})],
+        [Document(page_content="\ud800 lone", metadata={"id": 7})],
+        [Document(page_content="a" * 1_000_000)],
+        [Document.model_construct(page_content=None, metadata=None, id=None)],
+        [Document.model_construct(page_content="a", metadata={"score": float("nan")}, id=3)],
+        [Document(page_content="a"), "text", None, 5],
+    ],
+)
+def test_bad_documents(keeper, config, documents):
+    looped = {}
+    looped["self"] = looped
+    if documents[0].metadata is not None:
+        documents[0].metadata["loop"] = looped
+    RunnableLambda(lambda q: documents).invoke("?", config)
+    assert len(ids(keeper.only, "retrieved")) == len(documents)
+
+
+def test_events_of_unknown_runs_are_ignored(handler, keeper):
+    from uuid import uuid4
+
+    handler.on_chain_end("x", run_id=uuid4())
+    handler.on_llm_new_token("x", run_id=uuid4())
+    handler.on_retriever_end([], run_id=uuid4(), parent_run_id=uuid4())
+    handler.on_llm_error(ValueError(), run_id=uuid4())
+    assert keeper.runs == []
+
+
+def test_a_step_that_begins_after_its_root_ended_opens_no_run(handler, keeper):
+    from uuid import uuid4
+
+    root, child, late, later = (uuid4() for _ in range(4))
+    handler.on_chain_start(None, "Where?", run_id=root, name="root")
+    handler.on_chain_start(None, "Where?", run_id=child, parent_run_id=root, name="child")
+    handler.on_chain_error(GeneratorExit(), run_id=root)
+    handler.on_chain_start(None, "x", run_id=late, parent_run_id=child, name="late")
+    handler.on_retriever_start(None, "x", run_id=later, parent_run_id=late)
+    handler.on_retriever_end([], run_id=later, parent_run_id=late)
+    assert (keeper.only.record.outcome, keeper.begun) == ("partial", 1)

@@ -1,0 +1,127 @@
+"""LangGraph: nodes as steps, interrupts and commands that are no errors, agents that search."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, TypedDict
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.tools import create_retriever_tool
+
+from integrations.langchain.tests.parts import ANSWER, Faq, chat, ids, kinds, rerank, shown, step
+from ragtrace.capture import Rerank
+from ragtrace.model import Usage
+
+pytest.importorskip("langgraph")
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+
+
+class State(TypedDict, total=False):
+    question: str
+    documents: list
+    generation: str
+    notes: Annotated[list, operator.add]
+
+
+def graph(*, asks=False):
+    def confirm(state):
+        return {"notes": [interrupt({"really": True})] if asks else []}
+
+    nodes = {
+        "retrieve": lambda s: {"documents": Faq().invoke(s["question"])},
+        "rank": lambda s: {"documents": rerank(s["documents"])},
+        "confirm": confirm,
+        "generate": lambda s: {"generation": chat().invoke(shown(s["documents"])).content},
+    }
+    built = StateGraph(State)
+    for name, node in nodes.items():
+        built.add_node(name, node)
+    for one, next_one in zip([START, *nodes], [*nodes, END], strict=True):
+        built.add_edge(one, next_one)
+    return built.compile(checkpointer=InMemorySaver() if asks else None)
+
+
+def test_nodes(keeper, config):
+    graph().invoke({"question": "Where?"}, config)
+    run = keeper.only
+    assert kinds(run) == ["retrieval", "rerank", "chat"]
+    assert (step(run, Rerank).model, ids(run, "reranked"), run.prompt_ids) == ("rank", ["d3", "d2"], ("d3", "d2"))
+    assert (run.record.query, run.record.answer, run.record.outcome) == ("Where?", ANSWER, "answered")
+
+
+async def test_nodes_async_stream(keeper, config):
+    assert [part async for part in graph().astream({"question": "Where?"}, config)]
+    assert (ids(keeper.only, "reranked"), keeper.only.record.answer) == (["d3", "d2"], ANSWER)
+
+
+def test_interrupt_and_resume(keeper, config, caplog):
+    config["configurable"] = {"thread_id": "t1"}
+    app = graph(asks=True)
+    app.invoke({"question": "Where?"}, config)
+    run = keeper.runs[0]
+    assert (run.record.outcome, run.failure, run.record.session) == ("interrupted", None, "t1")
+    assert ids(run, "reranked") == ["d3", "d2"]
+    app.invoke(Command(resume="yes"), config)
+    resumed = keeper.runs[1]
+    assert (resumed.record.outcome, resumed.record.answer) == ("answered", ANSWER)
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_command_to_the_parent_graph_is_no_error(keeper, config):
+    inner = StateGraph(MessagesState)
+    inner.add_node(
+        "go", lambda s: Command(goto="other", graph=Command.PARENT, update={"messages": [AIMessage("a")]})
+    )
+    inner.add_edge(START, "go")
+    outer = StateGraph(MessagesState)
+    outer.add_node("inner", inner.compile(), destinations=("other",))
+    outer.add_node("other", lambda s: {"messages": [AIMessage(ANSWER)]})
+    outer.add_edge(START, "inner")
+    outer.compile().invoke({"messages": [("user", "Where?")]}, config)
+    run = keeper.only
+    assert (run.record.outcome, run.failure, run.record.answer) == ("answered", None, ANSWER)
+
+
+def test_an_error_of_the_same_name_is_an_error(keeper, config):
+    class GraphInterrupt(Exception):
+        pass
+
+    def node(state):
+        raise GraphInterrupt
+
+    built = StateGraph(State)
+    built.add_node("node", node)
+    built.add_edge(START, "node")
+    with pytest.raises(GraphInterrupt):
+        built.compile().invoke({"question": "Where?"}, config)
+    assert (keeper.only.record.outcome, keeper.only.failure.kind) == ("error", "GraphInterrupt")
+
+
+def test_agent_that_searches_twice(keeper, config):
+    agents = pytest.importorskip("langchain.agents")
+
+    class Model(GenericFakeChatModel):
+        def bind_tools(self, tools, **_):
+            return self
+
+    def call(query):
+        args = {"name": "search", "args": {"query": query}, "id": query}
+        return AIMessage("", tool_calls=[args], usage_metadata=usage(1))
+
+    def usage(n):
+        return {"input_tokens": n, "output_tokens": n, "total_tokens": 2 * n}
+
+    model = Model(messages=iter([call("one"), call("two"), AIMessage(ANSWER, usage_metadata=usage(3))]))
+    tool = create_retriever_tool(Faq(size=2), "search", "Searches.")
+    agents.create_agent(model, [tool]).invoke({"messages": [("user", "Where?")]}, config)
+    run = keeper.only
+    assert kinds(run) == ["chat", "retrieval", "chat", "retrieval", "chat"]
+    assert (run.record.query, run.record.answer) == ("Where?", ANSWER)
+    assert run.record.usage == Usage(input_tokens=5, output_tokens=5)
+    assert [s.query for s in run.steps if hasattr(s, "top_k")] == ["one", "two"]
+    assert set(run.prompt_ids) == {"d0", "d1"}

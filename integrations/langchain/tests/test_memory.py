@@ -1,0 +1,88 @@
+"""Nothing is kept of runs that have ended."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+
+import pytest
+
+from integrations.langchain.tests.parts import Broken, lcel
+from ragtrace.capture import Recorder
+from ragtrace_langchain import RagtraceHandler
+from ragtrace_langchain.runs import MAX_BURIED, RunMap
+
+
+class Forgetful:
+    """A listener that keeps nothing, so that what is kept is the handler's."""
+
+    def started(self, workflow, started_ns):
+        return self
+
+    def finished(self, ref, captured):
+        return None
+
+    trace_id = "0" * 32
+    span_id = "0" * 16
+
+
+def tracked():
+    gc.collect()
+    return Counter(f"{type(one).__module__}.{type(one).__name__}" for one in gc.get_objects())
+
+
+def test_two_thousand_runs_retain_nothing():
+    handler = RagtraceHandler(Recorder(Forgetful()))
+    config = {"callbacks": [handler]}
+    chain, broken = lcel(), lcel(Broken())
+
+    def some(n):
+        for i in range(n):
+            if i % 10 == 0:
+                with pytest.raises(ConnectionError):
+                    broken.invoke("?", config)
+            elif i % 10 == 1:
+                stream = chain.stream("?", config)
+                next(stream)
+                del stream
+            else:
+                chain.invoke("?", config)
+
+    some(200)
+    before = tracked()
+    some(2000)
+    grown = tracked() - before
+    ours = {name: n for name, n in grown.items() if name.startswith("ragtrace")}
+    assert sum(ours.values()) <= 4, ours  # at most the two trees that a new root would look at
+    kinds = (
+        "langchain_core.documents.base.Document",
+        "uuid.UUID",
+        "builtins.dict",
+        "builtins.list",
+        "builtins.tuple",
+    )
+    assert sum(grown[name] for name in kinds) < 200, grown.most_common(5)
+    assert len(handler._runs) == 0
+
+
+def test_buried_ids_are_bounded():
+    runs = RunMap()
+    for number in range(5 * MAX_BURIED):
+        runs.bury(number)
+    assert runs.is_buried(5 * MAX_BURIED - 1)
+    assert not runs.is_buried(0)
+    assert len(runs._buried) + len(runs._buried_before) <= 2 * MAX_BURIED + 1
+
+
+def test_a_swept_tree_leaves_the_map_with_the_next_roots():
+    recorder = Recorder(Forgetful())
+    handler = RagtraceHandler(recorder)
+    config = {"callbacks": [handler]}
+    leaked = [lcel().stream("?", config) for _ in range(20)]
+    for stream in leaked:
+        next(stream)
+    assert len(handler._runs) >= 20
+    recorder.sweep(now=1e12)
+    for _ in range(20):
+        lcel().invoke("?", config)
+    assert len(handler._runs) == 0

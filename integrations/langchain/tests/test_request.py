@@ -1,0 +1,81 @@
+"""What a request says of itself through metadata, tags and the handler's arguments."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.langchain.tests.parts import Faq, lcel, step
+from ragtrace.capture import Retrieval, losses
+from ragtrace.model import Labels
+from ragtrace_langchain import RagtraceHandler
+
+
+def test_metadata_and_tags(keeper, config):
+    config["metadata"] = {
+        "ragtrace.session": "s1",
+        "ragtrace.user": 42,
+        "ragtrace.workflow": "support",
+        "ragtrace.corpus": "faq",
+        "ragtrace.corpus_version": "2026-01",
+        "ragtrace.reference": "In Oslo.",
+        "ragtrace.labels": {"d0": 5, "d1": 1},
+        "ragtrace.k": 4,
+    }
+    config["tags"] = ["beta"]
+    lcel().invoke("Where?", config)
+    record = keeper.only.record
+    assert (record.session, record.user, record.workflow) == ("s1", "42", "support")
+    assert (record.corpus, record.corpus_version, record.reference) == ("faq", "2026-01", "In Oslo.")
+    assert record.labels == Labels(grades={"d0": 5, "d1": 1})
+    assert (record.k, record.tags) == (4, ("beta",))
+
+
+@pytest.mark.parametrize("key", ["session_id", "conversation_id", "thread_id"])
+def test_usual_names(keeper, config, key):
+    config["metadata"] = {key: "s9", "user_id": "u9"}
+    lcel().invoke("Where?", config)
+    assert (keeper.only.record.session, keeper.only.record.user) == ("s9", "u9")
+
+
+def test_nothing_is_invented(keeper, config):
+    lcel().invoke("Where?", config)
+    record = keeper.only.record
+    assert (record.session, record.user, record.corpus, record.k, record.tags) == (None, None, None, None, ())
+
+
+def test_handler_arguments_stand_behind_the_request(keeper, recorder):
+    handler = RagtraceHandler(recorder, workflow="app", session="s0", corpus="faq", k=3, tags=["prod"])
+    config = {"callbacks": [handler], "metadata": {"ragtrace.session": "s1", "ragtrace.workflow": "other"}}
+    lcel().invoke("Where?", config)
+    record = keeper.only.record
+    assert (record.workflow, record.session, record.corpus) == ("app", "s1", "faq")
+    assert (record.k, record.tags) == (3, ("prod",))
+
+
+def test_workflow_defaults_to_the_name_of_the_root(keeper, config):
+    lcel().with_config(run_name="support bot").invoke("Where?", config)
+    assert keeper.only.record.workflow == "support bot"
+
+
+def test_labels_with_their_scale(keeper, config):
+    given = {"grades": {"d0": 3}, "universe": "pool", "scale": "umbrela_mapped", "version": 2}
+    config["metadata"] = {"ragtrace.labels": given}
+    lcel().invoke("Where?", config)
+    expected = Labels(grades={"d0": 3}, universe="pool", scale="umbrela_mapped", version="2")
+    assert keeper.only.record.labels == expected
+
+
+@pytest.mark.usefixtures("loses")
+def test_labels_that_are_none_are_counted(keeper, config):
+    before = losses().get("ragtrace_langchain.request.labels", 0)
+    config["metadata"] = {"ragtrace.labels": ["d0"]}
+    lcel().invoke("Where?", config)
+    assert keeper.only.record.labels is None
+    assert losses()["ragtrace_langchain.request.labels"] == before + 1
+
+
+def test_a_retriever_names_its_source_and_its_k(keeper, config):
+    retriever = Faq(metadata={"ragtrace.source": "faq-index", "ragtrace.top_k": 50})
+    retriever.invoke("Where?", config)
+    asked = step(keeper.only, Retrieval)
+    assert (asked.source, asked.top_k) == ("faq-index", 50)

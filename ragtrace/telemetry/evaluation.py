@@ -182,7 +182,8 @@ def score_attributes(scores: Iterable[Score]) -> dict[str, Any]:
     Example:
         >>> from ragtrace.model import MetricResult, Score, ScoreKey
         >>> result = MetricResult(name="mrr", state="na", reason="no_labels")
-        >>> score_attributes([Score(key=ScoreKey(trace_id="", span_id="", metric="mrr", version=""), result=result)])
+        >>> key = ScoreKey(trace_id="", span_id="", metric="mrr", version="")
+        >>> score_attributes([Score(key=key, result=result)])
         {'ragtrace.score.mrr.state': 'na', 'ragtrace.score.mrr.reason': 'no_labels'}
     """
     attributes: dict[str, Any] = {}

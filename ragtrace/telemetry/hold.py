@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.root import Root
     from ragtrace.telemetry.spans import SpanWriter
 
+_IDLE_S = 30.0  # the thread ends after that long without a root, so that a replaced Hold can be collected
+
 
 class Hold:
     """Postpones the end of roots, for a bounded time and number, so that scores can stand on them.
@@ -112,8 +114,9 @@ class Hold:
     def _watch(self) -> None:
         while True:
             with self._changed:
-                while not self._held:
-                    self._changed.wait()
+                if not self._held and not self._changed.wait_for(lambda: bool(self._held), _IDLE_S):
+                    self._thread = None
+                    return
                 first = min(limit for _, _, limit in self._held.values())
                 rest = first - self._clock()
                 if rest > 0:

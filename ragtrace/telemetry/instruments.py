@@ -1,0 +1,390 @@
+"""Every metric of TELEMETRY.md section 3: what is counted, summed and observed of captured and scored runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+
+from ragtrace import semconv
+from ragtrace.capture import Retrieval, losses, lost
+from ragtrace.telemetry.board import Fan
+from ragtrace.telemetry.client_metrics import record_operations
+from ragtrace.telemetry.readings import DRIFT_GAUGES, coverage, ledger_points
+from ragtrace.telemetry.root import remote_context
+from ragtrace.telemetry.series import Measure, Names, bounded_text
+from ragtrace.telemetry.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from opentelemetry.metrics import Meter
+
+    from ragtrace.capture import Captured
+    from ragtrace.model import MetricResult, RagRecord, Score
+    from ragtrace.telemetry.readings import DriftReading, Observed, QueueReading
+    from ragtrace.telemetry.window import WindowMean
+
+    Reader = Callable[[], Iterable[tuple[float, Mapping[str, Any]]]]
+
+_SUMS = (
+    semconv.SCORE_N, semconv.SCORE_W, semconv.SCORE_WX, semconv.SCORE_W2, semconv.SCORE_W2X, semconv.SCORE_W2X2,
+)  # fmt: skip
+_WINDOW_GAUGES = (semconv.WINDOW_MEAN, semconv.WINDOW_LOW, semconv.WINDOW_HIGH, semconv.PASS_RATIO)
+_MOST_MODELS = 100
+_MOST_PRECREATED = 1_000  # label sets; the SDK folds what lies beyond 2,000 an instrument into one
+_MOST_WINDOWS = 2_000
+# Not the empty context: the SDK would then take whatever span is current in the scorer's thread.
+_NO_TRACE = trace.set_span_in_context(trace.INVALID_SPAN, Context())
+
+
+class Instruments:
+    """Writes ragtrace's metrics to one or several meters. Thread-safe; no method waits.
+
+    Args:
+        meters: each gets every instrument; a scrape-only meter may stand beside the application's own. A later
+            `Instruments` on the same meter takes its gauges over.
+        window_s: seconds of the window of mean gauges.
+        evaluator: who scores.
+        max_workflows: names kept apart; further ones become ``other``.
+        has_client_metrics: whether the conventions' ``gen_ai.*`` metrics are recorded too.
+        clock: monotonic seconds.
+
+    Example:
+        >>> from opentelemetry.metrics import NoOpMeter
+        >>> instruments = Instruments([NoOpMeter("ragtrace")])
+        >>> instruments.traces("sampled", None)
+    """
+
+    def __init__(
+        self,
+        meters: Sequence[Meter],
+        *,
+        window_s: float = 3_600.0,
+        evaluator: str = "ragtrace",
+        max_workflows: int = 100,
+        has_client_metrics: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._fan = Fan(meters)
+        self._window_s = window_s
+        self._evaluator = evaluator
+        self._has_client_metrics = has_client_metrics
+        self._clock = clock
+        self._workflows = Names(max_workflows)
+        self._models = Names(_MOST_MODELS)
+        self._lock = threading.Lock()
+        self._seen: set[tuple[str, str | None]] = set()
+        self._measures: set[Measure] = set()
+        self._created: set[tuple[Any, ...]] = set()
+        self._windows: dict[tuple[Any, ...], tuple[Window, dict[str, Any]]] = {}
+        self._scored_at: float | None = None
+        self._readers: dict[str, Reader] = {semconv.INTERNAL_LOSSES: _losses}
+        for name in _WINDOW_GAUGES:
+            self._readers[name] = self._window_reader(name)
+        self._readers[semconv.EVALUATION_LAST_TIME] = self._last_time
+        self._read_bound = self._read
+        self._fan.own(self._read_bound)
+
+    # -- captured runs: called in the application's thread --
+
+    def operations(self, captured: Captured) -> None:
+        """Count a finished run: pre-create its scores' label sets, and record the conventions' metrics."""
+        record = captured.record
+        self.eligible(record)
+        workflow = self._workflow(record)
+        searches = [step for step in captured.steps if isinstance(step, Retrieval) and step.failure is None]
+        if searches:
+            is_empty = not any(step.passages for step in searches)
+            self._fan.add(semconv.RETRIEVAL_EMPTY, int(is_empty), {semconv.GEN_AI_WORKFLOW_NAME: workflow})
+        if self._has_client_metrics:
+            record_operations(self._fan, captured, workflow, self._model)
+
+    def eligible(self, record: RagRecord) -> None:
+        """Create with add(0) the label sets that a score of this record would have, at first sight of its like.
+
+        ``increase()`` loses the first increment of a series that was never seen at 0.
+        """
+        like = (self._workflow(record), self._model(record.model) if record.model else None)
+        if like in self._seen:
+            return
+        with self._lock:
+            self._seen.add(like)
+            measures = list(self._measures)
+        for measure in measures:
+            self._create(measure, like)
+
+    def expect(
+        self,
+        result: MetricResult,
+        *,
+        low: float = 0.0,
+        high: float = 1.0,
+        direction: str = "up",
+        threshold: float | None = None,
+    ) -> None:
+        """Announce a metric before its first score, by any result of it (``na`` will do): see `eligible`."""
+        self._know(Measure.of(result, low=low, high=high, direction=direction, threshold=threshold))
+
+    def traces(self, decision: str, reason: str | None) -> None:
+        """Count one captured trace: ``sampled``, ``skipped`` or ``dropped``."""
+        attributes = {semconv.DECISION: decision}
+        if reason:
+            attributes[semconv.REASON] = reason
+        self._fan.add(semconv.TRACES, 1, attributes)
+
+    # -- scores: called in the scorer's thread --
+
+    def scored(
+        self,
+        record: RagRecord,
+        score: Score,
+        *,
+        is_recorded: bool,
+        low: float = 0.0,
+        high: float = 1.0,
+        direction: str = "up",
+        threshold: float | None = None,
+    ) -> None:
+        """Enter one score: outcome, histogram, weighted sums and window.
+
+        Sums and window take the random stratum with a known weight alone; a metric outside [0, 1] that is no
+        1-5 form has the window alone (TELEMETRY.md 3).
+
+        Args:
+            record: what was scored.
+            score: the score, of any state.
+            is_recorded: whether the root was exported, so that an exemplar may point at it.
+            low: the metric's lowest value.
+            high: its highest.
+            direction: up = higher is better.
+            threshold: of pass and fail; None = none.
+        """
+        result = score.result
+        measure = Measure.of(result, low=low, high=high, direction=direction, threshold=threshold)
+        self._know(measure)
+        self._fan.add(semconv.EVALUATIONS, 1, self._outcome(record, result))
+        if result.value is None:
+            return
+        self._scored_at = score.scored_at or time.time()
+        value = measure.exported(result.value)
+        attributes = measure.attributes(self._about(record), score.stratum)
+        if measure.is_summed:
+            value = min(max(value, 0.0), 1.0)
+            context = remote_context(record.trace_id, record.span_id, is_sampled=True) if is_recorded else None
+            self._fan.record(semconv.EVALUATION_SCORE, value, attributes, context or _NO_TRACE)
+        if score.stratum != "random" or score.weight is None:
+            return
+        is_pass = measure.is_pass(result.value)
+        if measure.is_summed:
+            self._sum(attributes, value, score.weight, is_pass=is_pass)
+        self._into_window(measure, attributes, value, score.weight, is_pass=is_pass)
+
+    def evaluated(
+        self,
+        record: RagRecord,
+        scores: Sequence[Score],
+        *,
+        duration_s: float,
+        lag_s: float,
+        cost_usd: float | None = None,
+    ) -> None:
+        """Enter what scoring one trace took: time, lag behind the run's end, judge calls, tokens and dollars."""
+        about = {semconv.GEN_AI_WORKFLOW_NAME: self._workflow(record), semconv.EVALUATOR: self._evaluator}
+        self._fan.record(semconv.EVALUATION_DURATION, max(duration_s, 0.0), about)
+        self._fan.record(semconv.EVALUATION_LAG, max(lag_s, 0.0), about)
+        if cost_usd is not None:
+            self._fan.add(semconv.EVALUATION_COST_METRIC, cost_usd, about)
+        for score in scores:
+            self._judged(score.result)
+
+    def weight_capped(self, record: RagRecord) -> None:
+        """Count one score whose weight hit the cap."""
+        self._fan.add(semconv.WEIGHT_CAPPED, 1, {semconv.GEN_AI_WORKFLOW_NAME: self._workflow(record)})
+
+    def drift_alarm(self, reading: DriftReading) -> None:
+        """Count one alarm of a drift detector."""
+        self._fan.add(semconv.DRIFT_ALARMS, 1, reading.attributes)
+
+    # -- gauges: read when metrics are collected --
+
+    def observe(self, name: str, read: Reader) -> None:
+        """Let `read` give the points of an observable instrument (value, attributes); it replaces an earlier one.
+
+        Raises:
+            KeyError: `name` is no observable instrument of `ragtrace.semconv.METRICS`.
+        """
+        if not any(it.name == name and it.kind.startswith("observable") for it in semconv.METRICS):
+            raise KeyError(name)
+        self._readers[name] = read
+
+    def observe_queue(self, read: Callable[[], QueueReading]) -> None:
+        """Let `read` tell the state of the scorer's queue."""
+        self.observe(semconv.QUEUE_SIZE, lambda: [(read().size, {})])
+        self.observe(semconv.QUEUE_CAPACITY, lambda: [(read().capacity, {})])
+        self.observe(semconv.QUEUE_OLDEST, lambda: [(read().oldest_s, {})])
+
+    def observe_ledger(
+        self, counts: Callable[[], Mapping[tuple[Any, str], int]], pending: Callable[[], int]
+    ) -> None:
+        """Let the scorer's accounts be read: ended traces by (state, reason), and those pending."""
+
+        def covered() -> list[Observed]:
+            share = coverage(counts())
+            return [] if share is None else [(share, {})]
+
+        self.observe(semconv.LEDGER, lambda: ledger_points(counts(), pending()))
+        self.observe(semconv.COVERAGE_RATIO, covered)
+
+    def observe_drift(self, read: Callable[[], Iterable[DriftReading]]) -> None:
+        """Let `read` tell the state of every drift detector."""
+        for name in DRIFT_GAUGES:
+            self.observe(name, _drift_reader(name, read))
+
+    def close(self) -> None:
+        """Observe nothing any more; what was counted stays counted."""
+        self._fan.disown(self._read_bound)
+
+    def reset_after_fork(self) -> None:
+        """Take a fresh lock and empty windows, in a forked child: the parent exports what it had."""
+        self._lock = threading.Lock()
+        self._windows = {}
+
+    # -- inside --
+
+    def _workflow(self, record: RagRecord) -> str:
+        return self._workflows.bounded(bounded_text(record.workflow))
+
+    def _model(self, name: str) -> str:
+        return self._models.bounded(bounded_text(name))
+
+    def _about(self, record: RagRecord) -> dict[str, Any]:
+        return {
+            semconv.GEN_AI_WORKFLOW_NAME: self._workflow(record),
+            semconv.GEN_AI_REQUEST_MODEL: self._model(record.model) if record.model else None,
+            semconv.EVALUATOR: self._evaluator,
+        }
+
+    def _know(self, measure: Measure) -> None:
+        if measure in self._measures:
+            return
+        with self._lock:
+            self._measures.add(measure)
+            likes = list(self._seen)
+        for like in likes:
+            self._create(measure, like)
+
+    def _create(self, measure: Measure, like: tuple[str, str | None]) -> None:
+        workflow, model = like
+        about = {
+            semconv.GEN_AI_WORKFLOW_NAME: workflow,
+            semconv.GEN_AI_REQUEST_MODEL: model,
+            semconv.EVALUATOR: self._evaluator,
+        }
+        attributes = measure.attributes(about, "random")
+        key = tuple(sorted(attributes.items()))
+        with self._lock:
+            if key in self._created or len(self._created) >= _MOST_PRECREATED:
+                return
+            self._created.add(key)
+        if measure.is_summed:
+            for name in _SUMS:
+                self._fan.add(name, 0.0, attributes)
+            if measure.threshold is not None:
+                self._fan.add(semconv.SCORE_LOW_W, 0.0, attributes)
+        outcome = {semconv.GEN_AI_EVALUATION_NAME: measure.name, semconv.GEN_AI_WORKFLOW_NAME: workflow}
+        self._fan.add(semconv.EVALUATIONS, 0, self._judge(outcome, measure.judge_model) | {semconv.OUTCOME: "ok"})
+
+    def _outcome(self, record: RagRecord, result: MetricResult) -> dict[str, Any]:
+        attributes: dict[str, Any] = {
+            semconv.GEN_AI_EVALUATION_NAME: result.name,
+            semconv.GEN_AI_WORKFLOW_NAME: self._workflow(record),
+            semconv.OUTCOME: result.state,
+        }
+        if result.reason:
+            attributes[semconv.REASON] = result.reason
+        return self._judge(attributes, result.judge.model if result.judge else None)
+
+    def _judge(self, attributes: dict[str, Any], model: str | None) -> dict[str, Any]:
+        attributes[semconv.EVALUATOR] = self._evaluator
+        if model is not None:
+            attributes[semconv.JUDGE_MODEL] = model
+        return attributes
+
+    def _judged(self, result: MetricResult) -> None:
+        if not (result.llm_calls or result.prompt_tokens or result.completion_tokens):
+            return
+        about = self._judge({}, result.judge.model if result.judge else None)
+        outcome = "error" if result.state == "error" else "ok"
+        self._fan.add(semconv.JUDGE_CALLS, result.llm_calls, about | {semconv.OUTCOME: outcome})
+        for kind, tokens in (("input", result.prompt_tokens), ("output", result.completion_tokens)):
+            self._fan.add(semconv.JUDGE_TOKENS, tokens, about | {semconv.GEN_AI_TOKEN_TYPE: kind})
+
+    def _sum(self, attributes: dict[str, Any], x: float, w: float, *, is_pass: bool | None) -> None:
+        parts = (1.0, w, w * x, w * w, w * w * x, w * w * x * x)
+        for name, part in zip(_SUMS, parts, strict=True):
+            self._fan.add(name, part, attributes)
+        if is_pass is not None:
+            self._fan.add(semconv.SCORE_LOW_W, 0.0 if is_pass else w, attributes)
+
+    def _into_window(
+        self, measure: Measure, attributes: dict[str, Any], x: float, w: float, *, is_pass: bool | None
+    ) -> None:
+        low, high = (0.0, 1.0) if measure.is_summed else (measure.low, measure.high)
+        key = tuple(sorted(attributes.items()))
+        with self._lock:
+            found = self._windows.get(key)
+            if found is None:
+                if len(self._windows) >= _MOST_WINDOWS:
+                    lost("ragtrace.telemetry.instruments.windows")
+                    return
+                found = self._windows[key] = (Window(self._window_s, low, high), attributes)
+            found[0].add(self._clock(), x, w, is_pass=is_pass)
+
+    def _read(self, name: str) -> Iterable[tuple[float, Mapping[str, Any]]]:
+        reader = self._readers.get(name)
+        return () if reader is None else reader()
+
+    def _window_reader(self, name: str) -> Reader:
+        field = {semconv.WINDOW_MEAN: "mean", semconv.WINDOW_LOW: "low", semconv.WINDOW_HIGH: "high"}.get(
+            name, "passed"
+        )
+
+        def read() -> list[Observed]:
+            points = []
+            for window, attributes in self._current_windows():
+                value: float | None = getattr(window, field)
+                if value is not None:
+                    points.append((value, attributes))
+            return points
+
+        return read
+
+    def _current_windows(self) -> list[tuple[WindowMean, dict[str, Any]]]:
+        now = self._clock()
+        with self._lock:
+            current = []
+            for key, (window, attributes) in list(self._windows.items()):
+                mean = window.read(now)
+                if mean is None:
+                    del self._windows[key]
+                else:
+                    current.append((mean, attributes))
+        return current
+
+    def _last_time(self) -> list[Observed]:
+        return [] if self._scored_at is None else [(self._scored_at, {})]
+
+
+def _losses() -> list[Observed]:
+    return [(float(count), {semconv.SITE: site}) for site, count in losses().items()]
+
+
+def _drift_reader(name: str, read: Callable[[], Iterable[DriftReading]]) -> Reader:
+    def observe() -> list[Observed]:
+        return [(value, reading.attributes) for reading in read() if (value := reading.value(name)) is not None]
+
+    return observe

@@ -1,0 +1,105 @@
+"""What the service gives the observable instruments to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragtrace import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Observed = tuple[float, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueReading:
+    """The scorer's queue in one moment: units waiting, most that may wait, age of the oldest in seconds."""
+
+    size: int
+    capacity: int
+    oldest_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftReading:
+    """One detector in one moment; None where there is nothing to tell yet, and then no point is exported.
+
+    Attributes:
+        metric: the metric watched.
+        workflow: the workflow watched, None = all.
+        detector: ``cusum`` or ``e_detector``.
+        state: 0 learning, 1 ok, 2 warning, 3 alarm.
+        statistic: the detector's value.
+        threshold: where it alarms.
+        change_time: Unix seconds at which the change is estimated to have begun.
+        baseline_mean: mean of the baseline.
+        baseline_sd: its standard deviation.
+        baseline_n: its number of scores.
+    """
+
+    metric: str
+    detector: str
+    state: int
+    workflow: str | None = None
+    statistic: float | None = None
+    threshold: float | None = None
+    change_time: float | None = None
+    baseline_mean: float | None = None
+    baseline_sd: float | None = None
+    baseline_n: float | None = None
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The point attributes of this detector."""
+        attributes: dict[str, Any] = {
+            semconv.GEN_AI_EVALUATION_NAME: self.metric,
+            semconv.DETECTOR: self.detector,
+        }
+        if self.workflow is not None:
+            attributes[semconv.GEN_AI_WORKFLOW_NAME] = self.workflow
+        return attributes
+
+    def value(self, name: str) -> float | None:
+        """Return what a drift or baseline gauge shows."""
+        field = _DRIFT_FIELDS[name]
+        found: float | None = getattr(self, field)
+        return found
+
+
+_DRIFT_FIELDS = {
+    semconv.DRIFT_STATISTIC: "statistic",
+    semconv.DRIFT_THRESHOLD: "threshold",
+    semconv.DRIFT_STATE: "state",
+    semconv.DRIFT_CHANGE_TIME: "change_time",
+    semconv.BASELINE_MEAN: "baseline_mean",
+    semconv.BASELINE_SD: "baseline_sd",
+    semconv.BASELINE_N: "baseline_n",
+}
+DRIFT_GAUGES = tuple(_DRIFT_FIELDS)
+"""Names of the gauges that a `DriftReading` fills."""
+
+
+def ledger_points(counts: Mapping[tuple[str, str], int], pending: int) -> Iterator[Observed]:
+    """Yield the ledger: what became of offered traces, by state and reason, and those still pending."""
+    for (state, reason), count in counts.items():
+        attributes = {semconv.STATE: state}
+        if reason:
+            attributes[semconv.REASON] = reason
+        yield float(count), attributes
+    yield float(pending), {semconv.STATE: "pending"}
+
+
+def coverage(counts: Mapping[tuple[str, str], int]) -> float | None:
+    """Return the share of drawn and ended traces that were scored; None before the first.
+
+    Example:
+        >>> coverage({("scored", ""): 9, ("dropped", "queue_full"): 1, ("skipped", "not_sampled"): 90})
+        0.9
+    """
+    ended = {state: 0 for state, _ in counts}
+    for (state, _), count in counts.items():
+        ended[state] += count
+    drawn = sum(count for state, count in ended.items() if state != "skipped")
+    return ended.get("scored", 0) / drawn if drawn else None

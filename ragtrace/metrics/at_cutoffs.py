@@ -1,0 +1,131 @@
+"""What all @K metrics over grades share: one result for each output and each K, with its state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.metrics.cutoffs import cutoffs
+from ragtrace.metrics.graded import Graded, graded
+from ragtrace.model import ERROR_REASONS, MetricResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ragtrace.metrics.base import Declaration
+    from ragtrace.metrics.case import Case, Options
+    from ragtrace.model import State
+
+Outcome = float | str  # a value, or the reason why there is none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a metric computes nothing for a record, at any K."""
+
+    reason: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The outcome of each output at one K, the facts behind them, and who graded over which universe."""
+
+    outcomes: Mapping[str, Outcome]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    source: Graded | None = None
+    universes: Mapping[str, str] = field(default_factory=dict)  # of outputs that read another than the source's
+
+
+def outcome_of(value: float | None, none_reason: str) -> Outcome:
+    """Return a value, or the reason why there is none.
+
+    Example:
+        >>> outcome_of(0.0, "zero_oracle"), outcome_of(None, "zero_oracle")
+        (0.0, 'zero_oracle')
+    """
+    return none_reason if value is None else float(value)
+
+
+def result(
+    name: str,
+    outcome: Outcome,
+    *,
+    source: Graded | None = None,
+    details: Mapping[str, Any] | None = None,
+    universe: str | None = None,
+    k: int | None = None,
+    variant: str = "",
+) -> MetricResult:
+    """Return an outcome as a result of state ok, na or error.
+
+    Example:
+        >>> result("p_at_k", "no_labels", k=5).state
+        'na'
+    """
+    state: State = "ok"
+    if isinstance(outcome, str):
+        state = "error" if outcome in ERROR_REASONS else "na"
+    return MetricResult(
+        name=name,
+        state=state,
+        value=None if isinstance(outcome, str) else outcome,
+        reason=outcome if isinstance(outcome, str) else None,
+        details={**(source.facts() if source else {}), **(details or {})},
+        judge=source.judge if source else None,
+        universe=universe or (source.universe if source else None),
+        k=k,
+        variant=variant,
+    )
+
+
+class AtCutoffs(ABC):
+    """A metric over grades with a value for each K.
+
+    Without a positive K nothing is asked of the judge. Coroutine-safe: it keeps nothing between records.
+    """
+
+    declaration: Declaration
+
+    async def compute(self, case: Case) -> list[MetricResult]:
+        """Return one result for each K and output; raises JudgeError when the judge has no grades."""
+        places = cutoffs(case)
+        source: Graded | Refusal = Refusal(reason="k_not_positive")
+        if any(k > 0 for k, _ in places):
+            source = await self.read(case)
+        return [
+            made
+            for k, variant in places
+            for made in self._results(self._found(source, k, case.options), k, variant)
+        ]
+
+    async def read(self, case: Case) -> Graded | Refusal:
+        """Return the grades of a case; a subclass may refuse instead."""
+        return await graded(case)
+
+    @abstractmethod
+    def at(self, source: Graded, k: int, options: Options) -> Found:
+        """Return the outcomes for one K, which is positive."""
+
+    def _found(self, source: Graded | Refusal, k: int, options: Options) -> Found:
+        names = [output.name for output in self.declaration.outputs]
+        if k <= 0:
+            return Found(outcomes=dict.fromkeys(names, "k_not_positive"))
+        if isinstance(source, Refusal):
+            return Found(outcomes=dict.fromkeys(names, source.reason), details=source.details)
+        return self.at(source, k, options)
+
+    def _results(self, found: Found, k: int, variant: str) -> list[MetricResult]:
+        return [
+            result(
+                output.name,
+                found.outcomes[output.name],
+                source=found.source,
+                details=found.details,
+                universe=found.universes.get(output.name),
+                k=k,
+                variant=variant,
+            )
+            for output in self.declaration.outputs
+        ]

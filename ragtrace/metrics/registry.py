@@ -1,0 +1,194 @@
+"""Every metric by name: our own, those a program registered, and those of installed packages.
+
+Modules are imported when a metric of theirs is wanted. The entry-point group ``ragtrace.metrics`` is read only on a
+name that is not known otherwise, as a scan of all installed packages takes 29 ms.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, TypeVar
+
+from ragtrace.errors import ConfigError, nearest
+from ragtrace.metrics.base import Declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ragtrace.metrics.base import Metric, Output
+
+GROUP = "ragtrace.metrics"
+DEFAULT = ("faithfulness", "answer_relevancy", "answer_similarity", "no_answer", "citations")
+
+# In the order of the lists that people see; each module holds one METRIC, whose declared name is the key.
+_MODULES = {
+    "faithfulness": "faithfulness",
+    "answer_relevancy": "answer_relevancy",
+    "answer_similarity": "answer_similarity",
+    "no_answer": "no_answer",
+    "citations": "citations",
+    "context_precision": "context_precision",
+    "context_precision_graded": "context_precision_graded",
+    "context_recall": "context_recall",
+    "p_at_k": "p_at_k",
+    "ap_at_k_retrieved": "ap_at_k",
+    "mrr": "mrr",
+    "ndcg": "ndcg",
+    "precision4": "precision4",
+    "harm": "harm",
+    "selection_efficiency": "selection_efficiency",
+    "ra_nwg": "ra_nwg",
+}
+_registered: dict[str, Metric] = {}
+_lock = threading.Lock()
+_T = TypeVar("_T")
+
+
+def all_metrics() -> dict[str, Metric]:
+    """Return every metric by name: our own in the order of the docs, then registered ones. Thread-safe.
+
+    Metrics of installed packages appear once they were selected by name.
+
+    Example:
+        >>> list(all_metrics())[:3]
+        ['faithfulness', 'answer_relevancy', 'answer_similarity']
+    """
+    own = {name: _load(module) for name, module in _MODULES.items()}
+    with _lock:
+        return {**own, **_registered}
+
+
+def select(names: Iterable[str]) -> list[Metric]:
+    """Return metrics by metric name, alias or the name of an output, each once, in the order asked for.
+
+    Args:
+        names: what a person wrote; ``all`` stands for every metric. An ``@K`` behind a name is ignored.
+
+    Raises:
+        ConfigError: a name is unknown (one line with the nearest name), or there is none.
+
+    Example:
+        >>> [metric.declaration.name for metric in select(["mrr", "citation_recall", "mrr"])]
+        ['mrr', 'citations']
+        >>> select(["fathfulness"])
+        Traceback (most recent call last):
+        ...
+        ragtrace.errors.ConfigError: unknown metric 'fathfulness'; did you mean 'faithfulness'?
+    """
+    chosen: dict[str, Metric] = {}
+    for name in names:
+        found = list(all_metrics().values()) if name == "all" else [_find(name.partition("@")[0])]
+        chosen |= {metric.declaration.name: metric for metric in found}
+    if not chosen:
+        raise ConfigError(f"no metric is given{nearest('', _MODULES)}")
+    return list(chosen.values())
+
+
+def output(name: str) -> Output:
+    """Return one exported number by its name, for example ``p_at_k`` or ``p_at_k@10``.
+
+    Raises:
+        ConfigError: no metric exports it.
+
+    Example:
+        >>> output("harm_at_k@10").direction
+        'down'
+    """
+    bare = name.partition("@")[0]
+    outputs = {item.name: item for metric in all_metrics().values() for item in metric.declaration.outputs}
+    if bare not in outputs:
+        raise ConfigError(f"unknown output {name!r}{nearest(bare, outputs)}")
+    return outputs[bare]
+
+
+def metric(target: _T) -> _T:
+    """Register a metric of your own: a class without constructor arguments, or an object. Returns it unchanged.
+
+    It needs a ``declaration`` (`ragtrace.metrics.base.Declaration`) and an async ``compute(case)``. Registering
+    the same name again replaces the former one; a name of ours is refused. Thread-safe; takes effect on metrics
+    that are selected afterwards.
+
+    Raises:
+        ConfigError: it is not a metric, or one of its names is taken.
+
+    Example:
+        >>> import ragtrace
+        >>> from ragtrace.metrics.base import Declaration, Output
+        >>> from ragtrace.model import MetricResult
+        >>> @ragtrace.metric
+        ... class AnswerWords:
+        ...     declaration = Declaration(
+        ...         name="answer_words",
+        ...         summary="Words of the answer, at most 1000.",
+        ...         needs=("answer",),
+        ...         outputs=(Output(name="answer_words", high=1000.0, threshold=None),),
+        ...         calls="none",
+        ...         source="our own",
+        ...     )
+        ...
+        ...     async def compute(self, case):
+        ...         words = min(len(case.record.answer.split()), 1000)
+        ...         return [MetricResult(name="answer_words", state="ok", value=float(words))]
+        >>> select(["answer_words"])[0].declaration.needs
+        ('answer',)
+    """
+    _register(target)
+    return target
+
+
+def _register(target: object) -> Metric:
+    made = _checked(target() if isinstance(target, type) else target)
+    with _lock:
+        _registered[made.declaration.name] = made
+    return made
+
+
+def _load(module: str) -> Metric:
+    loaded: Metric = importlib.import_module(f"ragtrace.metrics.{module}").METRIC
+    return loaded
+
+
+def _find(name: str) -> Metric:
+    if name in _MODULES:
+        return _load(_MODULES[name])
+    known = all_metrics()
+    found = known.get(name) or next((item for item in known.values() if name in _names_of(item)), None)
+    found = found or _installed(name)
+    if found is None:
+        raise ConfigError(f"unknown metric {name!r}{nearest(name, _names(known))}")
+    return found
+
+
+def _names_of(item: Metric) -> set[str]:
+    declaration = item.declaration
+    return {declaration.name, *declaration.aliases, *(out.name for out in declaration.outputs)}
+
+
+def _names(known: dict[str, Metric]) -> set[str]:
+    return {"all"}.union(*map(_names_of, known.values()))
+
+
+def _installed(name: str) -> Metric | None:
+    for entry in entry_points(group=GROUP, name=name):
+        try:
+            target = entry.load()
+        except Exception as error:
+            raise ConfigError(f"metric {name!r} of {entry.value} cannot be loaded: {error}") from error
+        return _register(target)
+    return None
+
+
+def _checked(made: object) -> Metric:
+    declaration = getattr(made, "declaration", None)
+    if not isinstance(declaration, Declaration) or not callable(getattr(made, "compute", None)):
+        raise ConfigError(
+            f"{type(made).__name__} is not a metric: it needs a declaration and an async compute(case)"
+        )
+    checked: Metric = made  # type: ignore[assignment]
+    others = {key: item for key, item in all_metrics().items() if key != declaration.name or key in _MODULES}
+    taken = _names_of(checked) & _names(others)
+    if taken:
+        raise ConfigError(f"metric {declaration.name!r}: the name {min(taken)!r} is taken")
+    return checked

@@ -232,6 +232,7 @@ class RagtraceHandler(BaseCallbackHandler):
         node = self._runs.get(run_id)
         if isinstance(node, ModelCall):
             node.streams(token if type(token) is str else "", time.time_ns())
+            node.tree.run.touched = time.monotonic()  # a stream that flows is not idle
 
     @guarded
     def on_stream_event(self, event: Any, *, run_id: UUID, **_kwargs: Any) -> None:  # noqa: ARG002 - called by keyword

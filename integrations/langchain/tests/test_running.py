@@ -106,6 +106,18 @@ def test_leaked_stream_ends_by_the_sweep(keeper, recorder, handler, config):
     assert keeper.runs[1].record.query == "Next?"
 
 
+def test_a_stream_that_flows_is_not_swept(keeper, recorder, handler, config):
+    stream = lcel().stream("Where?", config)
+    next(stream)
+    (run,) = recorder._open.values()
+    run.touched = 0.0  # as if it had begun long ago
+    next(stream)
+    recorder.sweep()
+    assert keeper.runs == []
+    list(stream)
+    assert keeper.only.record.outcome == "answered"
+
+
 async def test_cancelled(keeper, config):
     begun = asyncio.Event()
 

@@ -1,1 +1,7 @@
-"""TODO."""
+"""The command line: arguments, exit statuses, what a person reads.
+
+Owns: words on a terminal. Imports: everything below it, lazily, so that ``ragtrace --version`` is quick.
+
+Exit statuses: 0 fine, 1 broken lines in the input, 2 usage (one line says what to do), 3 a threshold was missed or
+had nothing to measure, 130 interrupted.
+"""

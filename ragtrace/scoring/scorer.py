@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Embedder, Judge
     from ragtrace.metrics.base import Metric
-    from ragtrace.model import MetricResult
+    from ragtrace.model import MetricResult, RagRecord
     from ragtrace.queues import Unit
 
 MAX_WEIGHT = 1e6  # of a probability so small that one score would outweigh a day
@@ -39,8 +39,12 @@ class Scorer:
 
     async def score(self, unit: Unit) -> list[Score]:
         """Return every score of a unit; a judge's failure is a score of state ``error``."""
-        case = Case(unit.record, judge=self.judge, embedder=self.embedder, options=self.options)
-        return self._signed(unit, await evaluate(self.metrics, case))
+        return self._signed(unit, await self.results(unit.record))
+
+    async def results(self, record: RagRecord) -> list[MetricResult]:
+        """Return every result of a record, before sampling has a say."""
+        case = Case(record, judge=self.judge, embedder=self.embedder, options=self.options)
+        return await evaluate(self.metrics, case)
 
     async def aclose(self) -> None:
         """Release the judge's connections."""

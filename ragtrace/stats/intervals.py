@@ -49,7 +49,14 @@ def bootstrap_mean_ci(
     if n == 1:
         return Interval(mean, None, None)
     rng = np.random.default_rng(seed)
-    means = array[rng.integers(0, n, (n_resamples, n))].mean(axis=1)
+    # In blocks of rows: the same stream of numbers as one draw of (B, n), without its memory.
+    block = max(1, 4_000_000 // n)
+    means = np.concatenate(
+        [
+            array[rng.integers(0, n, (min(block, n_resamples - first), n))].mean(axis=1)
+            for first in range(0, n_resamples, block)
+        ]
+    )
     tail = (1.0 - confidence) / 2.0 * 100.0
     low, high = np.percentile(means, [tail, 100.0 - tail], method="linear")
     return Interval(mean, float(low), float(high))

@@ -1,0 +1,69 @@
+"""``ragtrace``: finds the command, runs it, and turns errors into one line and an exit status."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from ragtrace._version import __version__
+from ragtrace.cli.parser import Parser
+from ragtrace.errors import ConfigError, InputError, MissingExtra, nearest
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+COMMANDS: dict[str, str] = {
+    "score": "ragtrace.cli.score",
+    "demo": "ragtrace.cli.demo",
+    "metrics": "ragtrace.cli.metrics",
+    "schema": "ragtrace.cli.schema",
+    "settings": "ragtrace.cli.settings",
+    "version": "ragtrace.cli.version",
+}
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """Build the parser; only the command that was asked for is imported, all of them for ``--help``."""
+    parser = Parser(prog="ragtrace", description="Traces RAG applications and scores them.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"ragtrace {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    wanted = [command] if command in COMMANDS else list(COMMANDS)
+    for name in wanted:
+        importlib.import_module(COMMANDS[str(name)]).add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    command = next((arg for arg in args if not arg.startswith("-")), None)
+    if command is not None and command not in COMMANDS and not args[0].startswith("-"):
+        return _complain(f"unknown command {command!r}{nearest(command, COMMANDS)}")
+    try:
+        parser = build_parser(command)
+        parsed = parser.parse_args(args)
+        if parsed.command is None:
+            parser.print_help()
+            return 2
+        status: int = importlib.import_module(COMMANDS[parsed.command]).run(parsed)
+    except (ConfigError, InputError, MissingExtra) as error:
+        return _complain(str(error))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read us (head, less) has gone: close quietly, as a filter does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return status
+
+
+def _complain(line: str) -> int:
+    print(f"ragtrace: {line}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""An argument parser whose errors are one line with the nearest valid name."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from typing import NoReturn
+
+from ragtrace.errors import nearest
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in one line what was wrong and what to do, and exits with 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and exit."""
+        print(f"ragtrace: {self._clear(message)}", file=sys.stderr)
+        sys.exit(2)
+
+    def _clear(self, message: str) -> str:
+        unknown = re.match(r"unrecognized arguments: (\S+)", message)
+        if unknown:
+            name = unknown[1].split("=")[0]
+            flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
+            hint = nearest(name, flags) if name.startswith("-") else ""
+            return f"unknown argument {name!r}{hint}"
+        choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if choice:
+            names = [name.strip(" '") for name in choice[2].split(",")]
+            return f"unknown command {choice[1]!r}{nearest(choice[1], names)}"
+        return f"{message}; see {self.prog} --help"
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
+        """Refuse what a sub-command does not know here, where its own flags are known."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest

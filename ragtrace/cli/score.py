@@ -1,0 +1,180 @@
+"""``ragtrace score FILE``: scores a file of RAG answers."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from ragtrace.cli.lines import Line, open_lines, read_lines
+from ragtrace.cli.outfile import done_before, open_out
+from ragtrace.cli.summary import Summary, limits_from
+from ragtrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+
+    from ragtrace.metrics.base import Output
+    from ragtrace.scoring import Scorer
+
+EPILOG = """\
+Input: JSON lines, plain or gzip. A line is a record (`ragtrace schema`), or just
+{"query": ..., "answer": ..., "contexts": ["...", ...]}.
+Output: each line as it was, with its id (or line number) and "scores".
+Exit status: 0 fine, 1 broken lines (the rest is scored), 2 usage, 3 a threshold was
+missed or had nothing to measure (also when lines are broken).
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "score",
+        help="score a file of RAG answers",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("file", help="JSON lines, gzip too; - reads standard input")
+    add("--metrics", help="names, separated by commas, as `ragtrace metrics` lists them; or all")
+    add("--judge", help="overlap (offline, the default) or openai:MODEL")
+    add("--base-url", help="an OpenAI-compatible server for the judge")
+    add("--embedder", help="overlap (offline, the default) or openai:MODEL")
+    add("--k-values", help="cut-offs of @K metrics, separated by commas; default the number of contexts")
+    add("--out", help="where scored lines go; default standard output")
+    add("--jobs", type=_positive, default=8, help="records scored at once (8)")
+    add("--limit", type=_positive, help="score at most so many records")
+    add("--resume", action="store_true", help="go on with --out: what stands there is not scored again")
+    add("--fail-under", action="append", default=[], metavar="METRIC=VALUE", help="exit 3 when its mean is worse")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score the file; see `EPILOG` for the exit status."""
+    scorer = _scorer(args)
+    outputs: dict[str, Output] = {o.name: o for metric in scorer.metrics for o in metric.declaration.outputs}
+    limits = limits_from(args.fail_under, outputs)
+    if args.resume and args.out in {None, "-"}:
+        raise ConfigError("--resume needs --out: the file to go on with")
+    summary = Summary()
+    stream = open_lines(args.file)
+    done = done_before(Path(args.out), summary.add) if args.resume else None
+    out = open_out(args.out, is_resumed=args.resume)
+    is_interrupted = False
+    try:
+        asyncio.run(_score(args, scorer, stream, out, summary, done))
+    except KeyboardInterrupt:
+        is_interrupted = True
+    finally:
+        if out is not sys.stdout:
+            out.close()
+    missed = summary.missed(limits)
+    _report(args, summary, missed, is_interrupted=is_interrupted)
+    if is_interrupted:
+        return 130
+    return 3 if missed else 1 if summary.broken else 0
+
+
+def _scorer(args: argparse.Namespace) -> Scorer:
+    from ragtrace.service.judges import build_scorer
+    from ragtrace.settings import Settings
+
+    given = {
+        "metrics": _names(args.metrics),
+        "judge": args.judge,
+        "judge_base_url": args.base_url,
+        "embedder": args.embedder,
+        "k_values": _cutoffs(args.k_values),
+    }
+    return build_scorer(Settings.resolve(given))
+
+
+async def _score(
+    args: argparse.Namespace,
+    scorer: Scorer,
+    stream: IO[bytes],
+    out: IO[str],
+    summary: Summary,
+    done: Counter[str] | None,
+) -> None:
+    from ragtrace.cli.progress import progress
+    from ragtrace.model.codec import score_to_json
+    from ragtrace.scoring.file import score_stream
+
+    def broken(line: str) -> None:
+        summary.broken += 1
+        print(line, file=sys.stderr)
+
+    lines = _wanted(read_lines(stream, args.file, broken), done, args.limit)
+    items = ((line, line.record) for line in lines)
+    with progress(args.file, done_before=sum(done.values()) if done else 0) as step:
+        async with aclosing(score_stream(items, scorer, jobs=args.jobs)) as scored:
+            async for line, results in scored:
+                scores = {result.key: score_to_json(result) for result in results}
+                _write(out, line, scores)
+                summary.add(scores)
+                step()
+
+
+def _wanted(lines: Iterator[Line], done: Counter[str] | None, limit: int | None) -> Iterator[Line]:
+    """Pass over what an earlier run has scored: the n-th line of an id is matched with its n-th score."""
+    given = 0
+    for line in lines:
+        if limit is not None and given >= limit:
+            return
+        given += 1
+        if done is not None and done[line.record.id] > 0:
+            done[line.record.id] -= 1
+            continue
+        yield line
+
+
+def _write(out: IO[str], line: Line, scores: dict[str, Any]) -> None:
+    row = {**line.given, "id": line.record.id, "scores": scores}
+    out.write(json.dumps(row, ensure_ascii=False, allow_nan=False, default=str).replace("\u2028", "\\u2028") + "\n")
+    out.flush()
+
+
+def _report(args: argparse.Namespace, summary: Summary, missed: list[str], *, is_interrupted: bool) -> None:
+    from rich.console import Console
+
+    to_file = args.out not in {None, "-"}
+    console = Console(stderr=not to_file, highlight=False)
+    console.print(summary.table())
+    for warning in summary.mixed():
+        console.print(f"warning: {warning}")
+    where = f" in {args.out}" if to_file else ""
+    console.print(f"{summary.lines} scored{where}, {summary.broken} broken")
+    for line in missed:
+        print(f"ragtrace: {line}", file=sys.stderr)
+    if is_interrupted:
+        hint = "the same command with --resume goes on" if to_file else "with --out FILE a run can be resumed"
+        print(f"ragtrace: stopped; {summary.lines} lines are written, {hint}", file=sys.stderr)
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else None
+
+
+def _cutoffs(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ConfigError(f"--k-values {text}: write whole numbers separated by commas, for example 3,5") from None
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return number

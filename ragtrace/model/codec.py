@@ -1,0 +1,294 @@
+"""Records and results as JSON: the file format of ``ragtrace score`` and the fixture format of the tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from ragtrace.errors import InputError
+from ragtrace.model.passage import Passage, Pool, Stage, content_id
+from ragtrace.model.record import (
+    AnswerPart,
+    Feedback,
+    Labels,
+    LabelScale,
+    Message,
+    Outcome,
+    RagRecord,
+    Universe,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ragtrace.model.score import MetricResult
+
+SCHEMA_ID = "ragtrace.record/1"
+_STAGES: dict[str, Stage] = {"pool": "retrieved", "selection": "reranked", "contexts": "used"}
+_TEXTS = ("trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "corpus_version", "model")
+
+
+def record_to_json(record: RagRecord) -> dict[str, Any]:
+    """Return a record as JSON-ready values, without what is empty; `record_from_json` reads it back.
+
+    Example:
+        >>> record_to_json(RagRecord(id="1", query="Where?", answer="Oslo."))["query"]
+        'Where?'
+    """
+    names = {stage: name for name, stage in _STAGES.items()}
+    shown: dict[str, Any] = {"schema": SCHEMA_ID, "id": record.id}
+    shown |= {name: value for name in _TEXTS if (value := getattr(record, name))}
+    shown |= {"query": record.query, "answer": record.answer}
+    shown |= {names[pool.stage]: [_passage_to_json(p) for p in pool.passages] for pool in record.pools}
+    if record.history:
+        shown["history"] = [{"role": turn.role, "content": turn.content} for turn in record.history]
+    if record.answer_parts:
+        shown["answer_parts"] = [{"text": p.text, "citations": list(p.citations)} for p in record.answer_parts]
+    if record.labels is not None:
+        shown["labels"] = _labels_to_json(record.labels)
+    if record.usage is not None:
+        shown["usage"] = {"input_tokens": record.usage.input_tokens, "output_tokens": record.usage.output_tokens}
+    if record.feedback:
+        shown["feedback"] = [{"value": f.value, "comment": f.comment, "source": f.source} for f in record.feedback]
+    optional = {
+        "reference": record.reference,
+        "k": record.k,
+        "selection_source": record.selection_source,
+        "started": record.started or None,
+        "ended": record.ended or None,
+        "tags": list(record.tags) or None,
+        "lossy": dict(record.lossy) or None,
+        "revision": record.revision or None,
+    }
+    shown |= {name: value for name, value in optional.items() if value is not None}
+    shown["outcome"] = record.outcome
+    if record.head_probability != 1.0:
+        shown["head_probability"] = record.head_probability
+    return shown
+
+
+def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
+    """Build a record from one line: the full form, or plain ``{"query", "answer", "contexts": [...]}``.
+
+    A context is a text, or an object with text and optionally id, score, source, metadata. ``pool`` is the
+    candidate pool, ``selection`` what a reranker chose, ``contexts`` what the model was given. Unknown keys are
+    left alone. Missing fields are empty: the metrics that need them are then ``na``.
+
+    Args:
+        value: the parsed JSON.
+        fallback_id: the id of a line that has none.
+
+    Raises:
+        InputError: a field of the wrong form; the message names it.
+
+    Example:
+        >>> line = {"query": "Where?", "answer": "Oslo.", "contexts": ["It is in Oslo."]}
+        >>> record_from_json(line, fallback_id="7").contexts[0].text
+        'It is in Oslo.'
+    """
+    if not isinstance(value, dict):
+        raise InputError(f"a line must be a JSON object, got {_kind(value)}")
+    schema = value.get("schema", SCHEMA_ID)
+    if schema != SCHEMA_ID:
+        raise InputError(f"schema {schema!r} is not {SCHEMA_ID!r}; `ragtrace schema` prints the one that is read")
+    record = RagRecord(
+        id=_identity(value.get("id"), fallback_id),
+        query=_text(value, "query") or "",
+        answer=_text(value, "answer") or "",
+        reference=_text(value, "reference"),
+        pools=_pools(value),
+        history=tuple(_turn(turn) for turn in _list(value, "history")),
+        answer_parts=tuple(_part(part) for part in _list(value, "answer_parts")),
+        labels=_labels(value.get("labels")),
+        usage=_usage(value.get("usage")),
+        feedback=tuple(_feedback(item) for item in _list(value, "feedback")),
+        k=_whole(value, "k"),
+        selection_source=_text(value, "selection_source"),
+        started=_number(value, "started") or 0.0,
+        ended=_number(value, "ended") or 0.0,
+        outcome=_one_of(value, "outcome", get_args(Outcome), "answered"),
+        tags=tuple(str(tag) for tag in _list(value, "tags")),
+        revision=_whole(value, "revision") or 0,
+        head_probability=_number(value, "head_probability") if "head_probability" in value else 1.0,
+    )
+    given = {name: text for name in _TEXTS if (text := _text(value, name)) is not None}
+    return replace(record, **cast("Any", given))
+
+
+def score_to_json(result: MetricResult) -> dict[str, Any]:
+    """Return one result in the form of the output lines: everything it takes to trust the number.
+
+    Example:
+        >>> from ragtrace.model import MetricResult
+        >>> score_to_json(MetricResult(name="mrr", state="ok", value=0.5))["value"]
+        0.5
+    """
+    judge = result.judge
+    return {
+        "state": result.state,
+        "value": result.value,
+        "passed": result.passed,
+        "reason": result.reason,
+        "details": dict(result.details),
+        "judge": judge.model if judge else None,
+        "version": result.version,
+        "k": result.k,
+        "universe": result.universe,
+        "label_scale": judge.label_scale if judge else None,
+    }
+
+
+def _passage_to_json(passage: Passage) -> dict[str, Any]:
+    shown: dict[str, Any] = {"id": passage.id, "text": passage.text}
+    optional = {"score": passage.score, "source": passage.source, "metadata": dict(passage.metadata) or None}
+    shown |= {name: value for name, value in optional.items() if value is not None}
+    if passage.truncated:
+        shown["truncated"] = passage.truncated
+    return shown
+
+
+def _labels_to_json(labels: Labels) -> dict[str, Any]:
+    shown: dict[str, Any] = {"grades": dict(labels.grades), "universe": labels.universe, "scale": labels.scale}
+    if labels.version is not None:
+        shown["version"] = labels.version
+    return shown
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _identity(value: Any, fallback: str) -> str:
+    if value is None or value == "":
+        return fallback
+    if isinstance(value, dict | list):
+        raise InputError(f"field 'id' must be a text or a number, got {_kind(value)}")
+    return str(value)
+
+
+def _text(value: Mapping[str, Any], name: str) -> str | None:
+    found = value.get(name)
+    if found is None or isinstance(found, str):
+        return found
+    raise InputError(f"field {name!r} must be a text, got {_kind(found)}")
+
+
+def _list(value: Mapping[str, Any], name: str) -> list[Any]:
+    found = value.get(name)
+    if found is None:
+        return []
+    if isinstance(found, list):
+        return found
+    raise InputError(f"field {name!r} must be a list, got {_kind(found)}")
+
+
+def _number(value: Mapping[str, Any], name: str) -> float | None:
+    found = value.get(name)
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise InputError(f"field {name!r} must be a number, got {_kind(found)}")
+    return float(found)
+
+
+def _whole(value: Mapping[str, Any], name: str) -> int | None:
+    found = value.get(name)
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise InputError(f"field {name!r} must be a whole number, got {found!r}")
+    return found
+
+
+def _one_of(value: Mapping[str, Any], name: str, valid: tuple[str, ...], default: str) -> Any:
+    found = value.get(name, default)
+    if found not in valid:
+        raise InputError(f"field {name!r} must be one of {', '.join(valid)}, got {found!r}")
+    return found
+
+
+def _pools(value: Mapping[str, Any]) -> tuple[Pool, ...]:
+    pools = []
+    for name, stage in _STAGES.items():
+        if value.get(name) is not None:
+            items = enumerate(_list(value, name), start=1)
+            pools.append(Pool(stage=stage, passages=tuple(_passage(item, rank, name) for rank, item in items)))
+    return tuple(pools)
+
+
+def _passage(item: Any, rank: int, name: str) -> Passage:
+    if isinstance(item, str):
+        return Passage(id=content_id(item), text=item, rank=rank)
+    if not isinstance(item, dict):
+        raise InputError(f"item {rank} of {name!r} must be a text or an object, got {_kind(item)}")
+    text = item.get("text", item.get("content"))
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"item {rank} of {name!r}: 'text' must be a text, got {_kind(text)}")
+    metadata = item.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise InputError(f"item {rank} of {name!r}: 'metadata' must be an object, got {_kind(metadata)}")
+    return Passage(
+        id=_identity(item.get("id", item.get("doc_id")), content_id(text or "")),
+        text=text or "",
+        rank=rank,
+        score=_number(item, "score"),
+        source=_text(item, "source"),
+        metadata=metadata,
+        truncated=_whole(item, "truncated") or 0,
+    )
+
+
+def _turn(turn: Any) -> Message:
+    if isinstance(turn, str):
+        return Message(role="user", content=turn)
+    if not isinstance(turn, dict):
+        raise InputError(f"a turn of 'history' must be an object with role and content, got {_kind(turn)}")
+    role = turn.get("role") or turn.get("speaker") or "user"
+    return Message(role=str(role), content=str(turn.get("content") or turn.get("text") or ""))
+
+
+def _part(part: Any) -> AnswerPart:
+    if isinstance(part, str):
+        return AnswerPart(text=part)
+    if not isinstance(part, dict):
+        raise InputError(f"a part of 'answer_parts' must be an object with text and citations, got {_kind(part)}")
+    return AnswerPart(text=_text(part, "text") or "", citations=tuple(str(c) for c in _list(part, "citations")))
+
+
+def _labels(value: Any) -> Labels | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise InputError(f"field 'labels' must be an object of passage id: grade, got {_kind(value)}")
+    is_full = isinstance(value.get("grades"), dict)
+    grades = value["grades"] if is_full else value
+    for name, grade in grades.items():
+        if isinstance(grade, bool) or not isinstance(grade, int):
+            raise InputError(f"the grade of {name!r} in 'labels' must be a whole number 1 to 5, got {grade!r}")
+    if not is_full:
+        return Labels(grades=grades)
+    return Labels(
+        grades=grades,
+        universe=_one_of(value, "universe", get_args(Universe), "gold"),
+        scale=_one_of(value, "scale", get_args(LabelScale), "direct5"),
+        version=_text(value, "version"),
+    )
+
+
+def _usage(value: Any) -> Usage | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise InputError(f"field 'usage' must be an object, got {_kind(value)}")
+    return Usage(input_tokens=_whole(value, "input_tokens"), output_tokens=_whole(value, "output_tokens"))
+
+
+def _feedback(item: Any) -> Feedback:
+    if not isinstance(item, dict):
+        raise InputError(f"an item of 'feedback' must be an object with value, got {_kind(item)}")
+    number = _number(item, "value")
+    if number is None or not 0.0 <= number <= 1.0:
+        raise InputError(f"the value of 'feedback' must lie between 0 and 1, got {number}")
+    return Feedback(value=number, comment=_text(item, "comment"), source=_text(item, "source") or "human")

@@ -13,7 +13,7 @@ _VARIANCE_FLOOR = 0.02  # of scores in [0, 1]: a perfect window would claim cert
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowMean:
-    """What a window says: weighted mean, 95 % bounds, and the weighted share of scores that pass (None = no threshold).
+    """What a window says: weighted mean, 95 % bounds, weighted share that passes (None without a threshold).
 
     Example:
         >>> WindowMean(mean=0.9, low=0.8, high=1.0, passed=None, n=12).mean

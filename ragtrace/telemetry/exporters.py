@@ -1,0 +1,154 @@
+"""Our own providers from the ``OTEL_*`` settings; exporters are imported when they are wanted."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.errors import ConfigError, nearest
+from ragtrace.telemetry.delivery import CountedLogs, CountedMetrics, CountedSpans, TakenLogs, TakenSpans
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import MetricReader
+    from opentelemetry.sdk.resources import Resource
+
+    from ragtrace.telemetry.delivery import Delivery
+
+_EXPORTERS = ("otlp", "console", "none")
+_PROTOCOLS = ("http/protobuf", "grpc")
+
+
+def is_disabled() -> bool:
+    """Whether OTEL_SDK_DISABLED switches everything off."""
+    return os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+
+
+def exporter_names(signal: str) -> list[str]:
+    """Return the exporters that ``OTEL_<SIGNAL>_EXPORTER`` names; default ``otlp``; empty for ``none``.
+
+    Args:
+        signal: TRACES, METRICS or LOGS.
+
+    Raises:
+        ConfigError: a name that is none of otlp, console, none.
+    """
+    variable = f"OTEL_{signal}_EXPORTER"
+    names = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()] or ["otlp"]
+    for name in names:
+        if name not in _EXPORTERS:
+            raise ConfigError(f"{variable}={name!r} is not known here{nearest(name, _EXPORTERS)}")
+    return [name for name in names if name != "none"]
+
+
+def protocol(signal: str) -> str:
+    """Return the OTLP protocol of a signal; default ``http/protobuf``.
+
+    Raises:
+        ConfigError: a protocol that is neither http/protobuf nor grpc.
+    """
+    for variable in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        value = os.environ.get(variable, "").strip()
+        if value:
+            if value not in _PROTOCOLS:
+                raise ConfigError(f"{variable}={value!r} is not spoken here{nearest(value, _PROTOCOLS)}")
+            return value
+    return "http/protobuf"
+
+
+def own_tracer_provider(resource: Resource, delivery: Delivery) -> Any:
+    """Return a provider of our own with the exporters of OTEL_TRACES_EXPORTER; a no-op without any."""
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+    from opentelemetry.trace import NoOpTracerProvider  # noqa: PLC0415
+
+    names = exporter_names("TRACES")
+    if is_disabled() or not names:
+        return NoOpTracerProvider(), []
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    exporters = [CountedSpans(_span_exporter(name), delivery) for name in names]
+    provider.add_span_processor(TakenSpans(delivery))
+    for exporter in exporters:
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider, exporters
+
+
+def own_meter_provider(resource: Resource, delivery: Delivery, readers: Sequence[MetricReader]) -> Any:
+    """Return a provider of our own with the exporters of OTEL_METRICS_EXPORTER and extra readers."""
+    from opentelemetry.metrics import NoOpMeterProvider  # noqa: PLC0415
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
+
+    names = [] if is_disabled() else exporter_names("METRICS")
+    if is_disabled() or not (names or readers):
+        return NoOpMeterProvider(), []
+    exporters = [CountedMetrics(_metric_exporter(name), delivery) for name in names]
+    periodic = [PeriodicExportingMetricReader(exporter) for exporter in exporters]
+    return read_by(resource, [*periodic, *readers]), exporters
+
+
+def read_by(resource: Resource, readers: Sequence[MetricReader]) -> MeterProvider:
+    """Return a meter provider with these readers, ours to shut down."""
+    from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415
+
+    return MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
+
+
+def own_logger_provider(resource: Resource, delivery: Delivery) -> Any:
+    """Return a provider of our own with the exporters of OTEL_LOGS_EXPORTER; a no-op without any."""
+    from opentelemetry._logs import NoOpLoggerProvider  # noqa: PLC0415
+    from opentelemetry.sdk._logs import LoggerProvider  # noqa: PLC0415
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor  # noqa: PLC0415
+
+    names = exporter_names("LOGS")
+    if is_disabled() or not names:
+        return NoOpLoggerProvider(), []
+    provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
+    exporters = [CountedLogs(_log_exporter(name), delivery) for name in names]
+    provider.add_log_record_processor(TakenLogs(delivery))
+    for exporter in exporters:
+        provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
+    return provider, exporters
+
+
+def _span_exporter(name: str) -> Any:
+    if name == "console":
+        from opentelemetry.sdk.trace.export import ConsoleSpanExporter  # noqa: PLC0415
+
+        return ConsoleSpanExporter()
+    if protocol("TRACES") == "grpc":
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+    else:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # type: ignore[assignment]  # noqa: PLC0415
+            OTLPSpanExporter,
+        )
+    return OTLPSpanExporter()
+
+
+def _metric_exporter(name: str) -> Any:
+    if name == "console":
+        from opentelemetry.sdk.metrics.export import ConsoleMetricExporter  # noqa: PLC0415
+
+        return ConsoleMetricExporter()
+    if protocol("METRICS") == "grpc":
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
+    else:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # type: ignore[assignment]  # noqa: PLC0415
+            OTLPMetricExporter,
+        )
+    return OTLPMetricExporter()
+
+
+def _log_exporter(name: str) -> Any:
+    if name == "console":
+        from opentelemetry.sdk._logs.export import ConsoleLogRecordExporter  # noqa: PLC0415
+
+        return ConsoleLogRecordExporter()
+    if protocol("LOGS") == "grpc":
+        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter  # noqa: PLC0415
+    else:
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import (  # type: ignore[assignment]  # noqa: PLC0415
+            OTLPLogExporter,
+        )
+    return OTLPLogExporter()

@@ -1,0 +1,202 @@
+"""Where telemetry goes: given providers, else the application's global ones, else our own from ``OTEL_*``."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import _logs, metrics, trace
+
+from ragtrace import semconv
+from ragtrace._version import __version__
+from ragtrace.capture import lost
+from ragtrace.telemetry.deadline import all_within
+from ragtrace.telemetry.delivery import Delivery
+from ragtrace.telemetry.exporters import (
+    is_disabled,
+    own_logger_provider,
+    own_meter_provider,
+    own_tracer_provider,
+    read_by,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from opentelemetry._logs import Logger, LoggerProvider
+    from opentelemetry.metrics import Meter, MeterProvider
+    from opentelemetry.sdk.metrics.export import MetricReader
+    from opentelemetry.trace import Tracer, TracerProvider
+
+_log = logging.getLogger("ragtrace")
+_STOP_S = 0.2  # for a late exporter to give up its retries
+
+
+class Providers:
+    """The three providers and what we answer for: our own pipelines are flushed, counted and shut down.
+
+    Built by `providers`.
+
+    Attributes:
+        tracer_provider: makes spans.
+        meter_providers: one, or two where a scrape endpoint stands beside the application's provider.
+        logger_provider: takes events.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider,
+        meter_providers: Sequence[MeterProvider],
+        logger_provider: LoggerProvider,
+        *,
+        owned: Sequence[Any] = (),
+        exporters: Sequence[Any] = (),
+        deliveries: Sequence[Delivery] = (),
+    ) -> None:
+        self.tracer_provider = tracer_provider
+        self.meter_providers = tuple(meter_providers)
+        self.logger_provider = logger_provider
+        self._owned = tuple(owned)
+        self._exporters = tuple(exporters)
+        self._deliveries = tuple(deliveries)
+
+    def tracer(self) -> Tracer:
+        """Return the tracer of scope ``ragtrace``."""
+        return self.tracer_provider.get_tracer(semconv.SCOPE, __version__)
+
+    def meters(self) -> list[Meter]:
+        """Return one meter of scope ``ragtrace`` for each meter provider."""
+        return [provider.get_meter(semconv.SCOPE, __version__) for provider in self.meter_providers]
+
+    def logger(self) -> Logger:
+        """Return the logger of scope ``ragtrace``."""
+        return self.logger_provider.get_logger(semconv.SCOPE, __version__)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Export everything there is; return whether that is known to have worked within `timeout_s`.
+
+        Blocks for at most about `timeout_s`. Of given providers only their own word is known; of our own
+        pipelines every item that did not arrive since the last call makes it False.
+        """
+        everything = (self.tracer_provider, *self.meter_providers, self.logger_provider)
+        is_flushed = all_within([_flushing(provider, timeout_s) for provider in everything], timeout_s)
+        # Every account is asked, since asking also marks what is missing as reported.
+        wholes = [delivery.is_whole() for delivery in self._deliveries]
+        return is_flushed and all(wholes)
+
+    def shutdown(self, timeout_s: float) -> bool:
+        """Flush everything, shut our own providers down; return whether nothing was left to send.
+
+        Keeps its own deadline. Given providers are flushed and stay open: they are the application's.
+        """
+        given = [
+            p for p in (self.tracer_provider, *self.meter_providers, self.logger_provider) if p not in self._owned
+        ]
+        calls = [_flushing(provider, timeout_s) for provider in given]
+        calls += [_stopping(provider, timeout_s) for provider in self._owned]
+        is_done = all_within(calls, timeout_s)
+        if not is_done and self._exporters:
+            # Ends retries, so that no thread of ours lives on for the exporters' own 10 to 30 s.
+            all_within([_ending(exporter) for exporter in self._exporters], _STOP_S)
+        wholes = [delivery.is_whole() for delivery in self._deliveries]
+        left = self.unsent()
+        if left:
+            _log.warning("shutdown: not sent: %s", ", ".join(f"{count} {name}" for name, count in left.items()))
+        return is_done and all(wholes)
+
+    def unsent(self) -> dict[str, int]:
+        """Return what our own pipelines took and have not sent, by signal; empty when all was sent."""
+        return {delivery.signal: delivery.unsent for delivery in self._deliveries if delivery.unsent}
+
+
+def providers(
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    logger_provider: LoggerProvider | None = None,
+    *,
+    service_name: str | None = None,
+    readers: Sequence[MetricReader] = (),
+) -> Providers:
+    """Choose each provider: the given one, else the global one the application set, else our own.
+
+    Our own follow OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER (otlp,
+    console, none), OTEL_EXPORTER_OTLP_PROTOCOL (default http/protobuf), the endpoint, header, resource and
+    sampler variables, and are never made global.
+
+    Args:
+        tracer_provider: used as it is.
+        meter_provider: used as it is.
+        logger_provider: used as it is.
+        service_name: ``service.name`` of our own resource; default OTEL_SERVICE_NAME.
+        readers: further metric readers (a scrape endpoint's); beside a provider that is not ours they get a
+            provider of their own.
+
+    Raises:
+        ConfigError: an ``OTEL_*`` variable names an exporter or protocol that is not known.
+    """
+    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - only where providers are built
+
+    resource = Resource.create({"service.name": service_name} if service_name else {})
+    tracers = tracer_provider or _global(trace.get_tracer_provider())
+    meters = meter_provider or _global(metrics.get_meter_provider())
+    loggers = logger_provider or _global(_logs.get_logger_provider())
+    owned: list[Any] = []
+    exporters: list[Any] = []
+    deliveries: list[Delivery] = []
+
+    def build(signal: str, make: Callable[[Delivery], tuple[Any, list[Any]]]) -> Any:
+        delivery = Delivery(signal)
+        provider, made = make(delivery)
+        owned.append(provider)
+        exporters.extend(made)
+        deliveries.append(delivery)
+        return provider
+
+    if tracers is None:
+        tracers = build("spans", lambda delivery: own_tracer_provider(resource, delivery))
+    if loggers is None:
+        loggers = build("events", lambda delivery: own_logger_provider(resource, delivery))
+    metered = [meters]
+    if meters is None:
+        metered = [build("metrics", lambda delivery: own_meter_provider(resource, delivery, readers))]
+    elif readers and not is_disabled():
+        metered.append(read_by(getattr(tracers, "resource", resource), readers))
+        owned.append(metered[-1])
+    return Providers(tracers, metered, loggers, owned=owned, exporters=exporters, deliveries=deliveries)
+
+
+def _global(provider: Any) -> Any:
+    """Return the global provider, None while it is the API's placeholder that waits for one."""
+    return None if "Proxy" in type(provider).__name__ else provider
+
+
+def _flushing(provider: Any, timeout_s: float) -> Callable[[], bool]:
+    def flush() -> bool:
+        force_flush = getattr(provider, "force_flush", None)  # absent from the API's own classes
+        return force_flush is None or force_flush(timeout_millis=max(int(timeout_s * 1_000), 1)) is not False
+
+    return flush
+
+
+def _stopping(provider: Any, timeout_s: float) -> Callable[[], bool]:
+    flush = _flushing(provider, timeout_s)
+
+    def stop() -> bool:
+        is_flushed = flush()
+        shutdown = getattr(provider, "shutdown", None)
+        if shutdown is not None:
+            shutdown()
+        return is_flushed
+
+    return stop
+
+
+def _ending(exporter: Any) -> Callable[[], bool]:
+    def end() -> bool:
+        try:
+            exporter.shutdown()
+        except Exception as error:
+            lost("ragtrace.telemetry.provider.shutdown", error)
+        return True
+
+    return end

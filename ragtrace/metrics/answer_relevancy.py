@@ -20,8 +20,8 @@ class AnswerRelevancy:
 
     The judge writes `Options.n_questions` questions from the answer alone. The value is 0.0 when it calls the
     answer noncommittal towards all of them, else the mean cosine, cut at 0; ``details.raw`` keeps the mean before
-    both. Blank questions, and those whose embedding is a zero vector, are left out with their flag. Levels depend on the
-    embedder: never compare across embedders. ``na``: missing_input:query, no_answer, unsupported_by_judge;
+    both. Blank questions, and those whose embedding is a zero vector, are left out with their flag. Levels depend
+    on the embedder: never compare across embedders. ``na``: missing_input:query, no_answer, unsupported_by_judge;
     ``error``: judge_incomplete without a question, zero_embedding when the question or all written ones have no
     direction. Coroutine-safe. Source: ragas answer relevancy, METRICS.md 1.3.
 

@@ -91,14 +91,10 @@ class AtCutoffs(ABC):
     async def compute(self, case: Case) -> list[MetricResult]:
         """Return one result for each K and output; raises JudgeError when the judge has no grades."""
         places = cutoffs(case)
-        source: Graded | Refusal = Refusal(reason="k_not_positive")
+        source: Graded | Refusal = _no_places(case)
         if any(k > 0 for k, _ in places):
             source = await self.read(case)
-        return [
-            made
-            for k, variant in places
-            for made in self._results(self._found(source, k, case.options), k, variant)
-        ]
+        return [made for k, variant in places for made in self._results(self._found(source, k, case), k, variant)]
 
     async def read(self, case: Case) -> Graded | Refusal:
         """Return the grades of a case; a subclass may refuse instead."""
@@ -108,13 +104,13 @@ class AtCutoffs(ABC):
     def at(self, source: Graded, k: int, options: Options) -> Found:
         """Return the outcomes for one K, which is positive."""
 
-    def _found(self, source: Graded | Refusal, k: int, options: Options) -> Found:
+    def _found(self, source: Graded | Refusal, k: int, case: Case) -> Found:
         names = [output.name for output in self.declaration.outputs]
         if k <= 0:
-            return Found(outcomes=dict.fromkeys(names, "k_not_positive"))
+            source = _no_places(case)
         if isinstance(source, Refusal):
             return Found(outcomes=dict.fromkeys(names, source.reason), details=source.details)
-        return self.at(source, k, options)
+        return self.at(source, k, case.options)
 
     def _results(self, found: Found, k: int, variant: str) -> list[MetricResult]:
         return [
@@ -129,3 +125,8 @@ class AtCutoffs(ABC):
             )
             for output in self.declaration.outputs
         ]
+
+
+def _no_places(case: Case) -> Refusal:
+    ids = [passage.id for passage in case.record.contexts]
+    return Refusal(reason="k_not_positive", details={"dup_count": len(ids) - len(set(ids))})

@@ -1,0 +1,45 @@
+"""Every golden vector, through the real metrics and the judge's real parser."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.golden.loading import COPY, Vector, folder, vectors
+from tests.golden.running import RUNNERS
+
+FOLDER = folder()
+VECTORS = vectors(FOLDER) if FOLDER.is_dir() else []
+KNOWN = [vector for vector in VECTORS if vector.record["metric"] in RUNNERS]
+UNKNOWN = Counter((v.file, v.record["metric"]) for v in VECTORS if v.record["metric"] not in RUNNERS)
+
+
+def test_the_folder_holds_vectors_of_metrics_that_exist() -> None:
+    assert KNOWN, f"{FOLDER} holds no golden vectors of metrics that exist"
+
+
+@pytest.mark.parametrize("vector", KNOWN, ids=[vector.name for vector in KNOWN])
+async def test_vector(vector: Vector) -> None:
+    await RUNNERS[vector.record["metric"]](vector.record)
+
+
+@pytest.mark.parametrize(("file", "metric"), sorted(UNKNOWN), ids=[file for file, _ in sorted(UNKNOWN)])
+def test_file_of_a_metric_that_does_not_exist_yet(file: str, metric: str) -> None:
+    pytest.skip(f"{file}.json: {UNKNOWN[file, metric]} vectors of {metric!r}, a metric that does not exist yet")
+
+
+PEERS = [v for v in KNOWN if isinstance(v.record.get("source_value"), float) and "deviation" not in v.record]
+
+
+@pytest.mark.parametrize("vector", PEERS, ids=[vector.name for vector in PEERS])
+def test_the_peer_agrees_where_no_deviation_is_given(vector: Vector) -> None:
+    expected: Any = vector.record["expected"]
+    if expected is not None:
+        assert vector.record["source_value"] == pytest.approx(expected, rel=0, abs=1e-6)
+
+
+def test_the_copy_is_whole() -> None:
+    """The copy holds a file for each metric of the harness, so that a plain clone checks them all."""
+    assert {path.stem for path in COPY.glob("*.json")} >= set(RUNNERS) - {"bootstrap_mean_ci"}

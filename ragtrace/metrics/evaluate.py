@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeError, JudgeUnsupported
-from ragtrace.model import JudgeInfo, MetricResult
+from ragtrace.metrics.case import Case
+from ragtrace.model import JudgeInfo, MetricResult, RagRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ragtrace.judges.base import Task
+    from ragtrace.judges.base import Embedder, Judge, Task
     from ragtrace.metrics.base import Declaration, Metric, Need, Output
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import Options
 
 _log = logging.getLogger("ragtrace")
 
@@ -39,6 +40,23 @@ async def evaluate(metrics: Iterable[Metric], case: Case) -> list[MetricResult]:
     results: list[MetricResult] = []
     for metric in metrics:
         results.extend(await _one(metric, case))
+    return results
+
+
+def expected(
+    metrics: Iterable[Metric], judge: Judge | None, embedder: Embedder | None, options: Options
+) -> list[MetricResult]:
+    """Return a stand-in of state ``na`` for each output whose judge and version are known before any record.
+
+    Metrics over labels are left out: their judge, K and universe are the record's own.
+    """
+    results: list[MetricResult] = []
+    for metric in metrics:
+        declaration = metric.declaration
+        if declaration.task is None and "embedder" not in declaration.needs:
+            continue
+        case = Case(RagRecord(id=""), judge=judge, embedder=embedder, options=options)
+        results.extend(_signed(declaration, _every(declaration, "na", "no_answer"), case))
     return results
 
 

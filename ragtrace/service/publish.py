@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.evaluation import EvaluationWriter
     from ragtrace.telemetry.hold import Hold
     from ragtrace.telemetry.instruments import Instruments
-    from ragtrace.telemetry.spans import Root
+    from ragtrace.telemetry.root import Root
 
 NO_THRESHOLD: dict[str, float] = {}
 
@@ -45,8 +45,20 @@ class Publisher:
         self.instruments = instruments
         self._evaluation = evaluation
         self._held = held
-        self._outputs = outputs
+        self.outputs = outputs
         self._thresholds = thresholds
+
+    def expect(self, result: MetricResult) -> None:
+        """Announce a metric before its first score, so that its label sets exist at 0 first."""
+        output = self.outputs.get(result.name)
+        if output is not None:
+            self.instruments.expect(
+                result,
+                low=output.low,
+                high=output.high,
+                direction=output.direction,
+                threshold=self._threshold(result, output),
+            )
 
     def hold(self, root: Root, ended_ns: int) -> bool:
         """Keep a root open for its scores; False when it has to end now."""
@@ -57,8 +69,13 @@ class Publisher:
         if self._held is not None:
             self._held.release_all()
 
-    def forget_held(self) -> None:
-        """Drop held roots without ending them: in a forked child they belong to the parent."""
+    def close(self) -> None:
+        """Show nothing any more in the gauges."""
+        self.instruments.close()
+
+    def reset_after_fork(self) -> None:
+        """Leave held roots and windows to the parent, in a forked child."""
+        self.instruments.reset_after_fork()
         if self._held is not None:
             self._held.forget()
 
@@ -76,7 +93,7 @@ class Publisher:
             self.instruments.traces("skipped", draw.reason)
         else:
             self.instruments.traces("sampled", draw.reason)
-        self.instruments.operations(captured)
+        self.instruments.operations(captured)  # also pre-creates the label sets of its scores
 
     def scored(self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int) -> None:
         """Send all scores of one unit out, each way guarded on its own."""
@@ -103,11 +120,12 @@ class Publisher:
             probability=unit.probability,
             started_ns=started_ns,
             ended_ns=ended_ns,
+            root=unit.root,
         )
 
     @guarded
     def _to_metrics(self, unit: Unit, score: Score) -> None:
-        output = self._outputs.get(score.result.name)
+        output = self.outputs.get(score.result.name)
         self.instruments.scored(
             unit.record,
             score,
@@ -127,8 +145,3 @@ class Publisher:
     def _threshold(self, result: MetricResult, output: Output | None) -> float | None:
         default = output.threshold if output else None
         return self._thresholds.get(result.name, default) if default is not None else None
-
-
-def outputs_of(declarations: Sequence[Sequence[Output]]) -> dict[str, Output]:
-    """Return every output by name."""
-    return {output.name: output for outputs in declarations for output in outputs}

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from ragtrace.settings import Settings
     from ragtrace.sinks.base import Sink
     from ragtrace.telemetry.provider import Providers
-    from ragtrace.telemetry.spans import Root, SpanWriter
+    from ragtrace.telemetry.root import Root
+    from ragtrace.telemetry.spans import SpanWriter
 
 _log = logging.getLogger("ragtrace")
 
@@ -112,7 +113,7 @@ class Service:
             self._count_dropped("queue_full")
 
     @guarded
-    def _put(self, root: Root, captured: Captured, decision: Draw) -> list[Unit]:
+    def _put(self, root: Root, captured: Captured, decision: Draw) -> list[Unit] | None:
         unit = Unit(
             record=captured.record,
             decision="forced" if decision.decision == "forced" else "random",
@@ -192,6 +193,7 @@ class Service:
         if self.endpoint is not None:
             self.endpoint.close()
         is_exported = self.providers.shutdown(max(deadline - time.monotonic(), 0.05))
+        self.publisher.close()
         if not (is_scored and is_exported):
             _log.warning(
                 "shutdown: the deadline of %.1f s was not met; %d traces not scored%s",
@@ -205,5 +207,6 @@ class Service:
         """Give a forked child its own queue, accounts and thread; the parent scores what it had."""
         self.ledger = Ledger()
         self.queue = MemoryQueue(self.settings.queue_units, self.settings.queue_bytes)
-        self.publisher.forget_held()
+        self.publisher.reset_after_fork()
+        self.drift.reset_after_fork()
         self._worker = self._new_worker()

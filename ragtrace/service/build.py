@@ -1,0 +1,123 @@
+"""Builds a `Service` from settings: the only place where the parts meet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace._version import __version__
+from ragtrace.metrics.evaluate import expected
+from ragtrace.service.drift import DriftMonitor
+from ragtrace.service.judges import build_scorer
+from ragtrace.service.publish import Publisher
+from ragtrace.service.service import Service
+from ragtrace.telemetry.evaluation import EvaluationWriter
+from ragtrace.telemetry.hold import Hold
+from ragtrace.telemetry.instruments import Instruments
+from ragtrace.telemetry.provider import Providers, providers
+from ragtrace.telemetry.readings import QueueReading
+from ragtrace.telemetry.spans import SpanWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.capture import Recorder
+    from ragtrace.scoring import Scorer
+    from ragtrace.settings import Settings
+    from ragtrace.sinks.base import Sink
+    from ragtrace.sinks.prometheus import OpenMetricsEndpoint
+
+
+def build(
+    settings: Settings,
+    *,
+    recorder: Recorder,
+    tracer_provider: Any = None,
+    meter_provider: Any = None,
+    logger_provider: Any = None,
+    sinks: Sequence[Sink] = (),
+) -> Service:
+    """Build the service of one set of settings.
+
+    Raises:
+        ConfigError: an unknown metric or judge, a missing key, a taken port; nothing has begun then.
+    """
+    scorer = build_scorer(settings)
+    endpoint = _endpoint(settings)
+    try:
+        given = providers(
+            tracer_provider,
+            meter_provider,
+            logger_provider,
+            service_name=settings.service_name,
+            readers=[endpoint.reader] if endpoint else [],
+        )
+        return _assembled(settings, recorder, scorer, given, endpoint, sinks)
+    except BaseException:
+        if endpoint is not None:
+            endpoint.close()
+        raise
+
+
+def _assembled(
+    settings: Settings,
+    recorder: Recorder,
+    scorer: Scorer,
+    given: Providers,
+    endpoint: OpenMetricsEndpoint | None,
+    sinks: Sequence[Sink],
+) -> Service:
+    tracer = given.tracer()
+    writer = SpanWriter(
+        tracer, content=settings.content, dialect=settings.dialect, max_span_bytes=settings.max_span_bytes
+    )
+    publisher = Publisher(
+        instruments=Instruments(given.meters(), window_s=settings.window_s),
+        evaluation=EvaluationWriter(
+            tracer,
+            given.logger(),
+            content=settings.content,
+            attach="link" if settings.attach == "link" else "child",
+            evaluator_version=__version__,
+        ),
+        held=Hold(writer, limit_ms=settings.hold_ms) if settings.attach == "hold" else None,
+        outputs={output.name: output for metric in scorer.metrics for output in metric.declaration.outputs},
+        thresholds=scorer.judge.thresholds if scorer.judge else {},
+    )
+    for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options):
+        publisher.expect(result)
+    drift = DriftMonitor(
+        publisher.outputs, baseline=settings.drift_baseline, alarmed=publisher.instruments.drift_alarm
+    )
+    service = Service(
+        settings,
+        providers=given,
+        writer=writer,
+        publisher=publisher,
+        scorer=scorer,
+        drift=drift,
+        sinks=sinks,
+        endpoint=endpoint,
+        sweep=recorder.sweep,
+    )
+    _observe(publisher.instruments, service)
+    return service
+
+
+def _endpoint(settings: Settings) -> OpenMetricsEndpoint | None:
+    if settings.metrics_port is None:
+        return None
+    from ragtrace.sinks.prometheus import OpenMetricsEndpoint  # noqa: PLC0415 - only who wants it pays for it
+
+    return OpenMetricsEndpoint(settings.metrics_host, settings.metrics_port)
+
+
+def _observe(instruments: Instruments, service: Service) -> None:
+    """Let the gauges read the service; a forked child's new queue and ledger are found through it too."""
+
+    def queue() -> QueueReading:
+        now = service.queue
+        return QueueReading(size=now.size, capacity=now.capacity, oldest_s=now.oldest_s)
+
+    instruments.observe_queue(queue)
+    instruments.observe_ledger(lambda: service.ledger.counts(), lambda: service.ledger.pending)  # noqa: PLW0108
+    instruments.observe_drift(service.drift.readings)

@@ -1,0 +1,67 @@
+"""Context precision and recall: modes, indexes and calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragtrace.judges.llm import LLMJudge
+from ragtrace.judges.overlap import OverlapJudge
+from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.metrics.case import Case
+from ragtrace.metrics.evaluate import evaluate
+from ragtrace.metrics.registry import select
+from ragtrace.model import Passage, Pool, RagRecord
+
+
+def record(*texts, **more):
+    passages = tuple(Passage(id=f"p{n}", text=text, rank=n) for n, text in enumerate(texts, start=1))
+    return RagRecord(id="1", query="q", answer="an answer", pools=(Pool(stage="used", passages=passages),), **more)
+
+
+async def run(name, made, judge):
+    return (await evaluate(select([name]), Case(made, judge=judge)))[0]
+
+
+@pytest.mark.parametrize(
+    ("reference", "mode", "shown"),
+    [
+        (None, "without_reference", "an answer"),
+        (" ", "without_reference", "an answer"),
+        ("gold", "with_reference", "gold"),
+    ],
+)
+async def test_precision_says_what_it_was_judged_against(reference, mode, shown) -> None:
+    chat = ScriptedChat([{"verdicts": [{"id": 1, "relevant": True}]}])
+    result = await run("context_precision", record("c", reference=reference), LLMJudge(chat))
+    assert result.value == 1.0
+    assert result.details["mode"] == mode
+    assert f'"answer":"{shown}"' in chat.prompts[0].user.replace(": ", ":")
+
+
+async def test_precision_keeps_the_indexes_of_the_record() -> None:
+    chat = ScriptedChat([{"verdicts": [{"id": 1, "relevant": False}, {"id": 2, "relevant": True}]}])
+    result = await run("context_precision", record("", "b", "c"), LLMJudge(chat))
+    assert result.value == 0.5
+    assert result.details["contexts"] == [1, 2]
+    assert result.details["relevant"] == [2]
+
+
+async def test_recall_names_the_contexts_of_each_fact() -> None:
+    reply = {"facts": ["f1", "f2"], "attributions": [{"id": 1, "sources": [1]}, {"id": 2, "sources": []}]}
+    result = await run("context_recall", record(" ", "b", reference="r"), LLMJudge(ScriptedChat([reply])))
+    assert result.value == 0.5
+    assert result.details["facts"] == [{"text": "f1", "sources": [1]}, {"text": "f2", "sources": []}]
+    assert result.llm_calls == 1
+
+
+async def test_recall_without_contexts_is_0_without_a_call_and_without_a_judge() -> None:
+    chat = ScriptedChat()
+    for judge in (None, OverlapJudge(), LLMJudge(chat)):
+        assert (await run("context_recall", record(reference="r"), judge)).value == 0.0
+    assert chat.calls == 0
+
+
+@pytest.mark.parametrize("name", ["context_precision", "context_recall"])
+async def test_the_offline_judge_cannot(name) -> None:
+    result = await run(name, record("c", reference="r"), OverlapJudge())
+    assert (result.state, result.reason) == ("na", "unsupported_by_judge")

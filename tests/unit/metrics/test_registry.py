@@ -1,0 +1,173 @@
+"""The registry: names, misspellings, metrics of a program's own, and those of installed packages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ragtrace.errors import ConfigError
+from ragtrace.metrics import registry
+from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.case import Case
+from ragtrace.metrics.evaluate import evaluate
+from ragtrace.model import ERROR_REASONS, NA_REASONS, MetricResult, RagRecord
+from ragtrace.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch) -> Iterator[None]:
+    monkeypatch.setattr(registry, "_registered", {})
+    return
+
+
+def declared(name="own", outputs=("own",), aliases=()) -> Declaration:
+    return Declaration(
+        name=name,
+        aliases=aliases,
+        summary="A metric of the test.",
+        needs=(),
+        outputs=tuple(Output(name=output) for output in outputs),
+        calls="none",
+        source="the test",
+    )
+
+
+class Own:
+    declaration = declared()
+
+    async def compute(self, case):
+        return [MetricResult(name="own", state="ok", value=0.25)]
+
+
+def test_every_metric_has_a_whole_declaration() -> None:
+    names: list[str] = []
+    for name, metric in registry.all_metrics().items():
+        declaration = metric.declaration
+        assert declaration.name == name
+        assert declaration.summary.endswith(".")
+        assert declaration.calls
+        assert declaration.source
+        names += {name, *declaration.aliases, *(output.name for output in declaration.outputs)}
+        for output in declaration.outputs:
+            assert output.low < output.high
+            assert (output.threshold is None) or output.low <= output.threshold <= output.high
+            assert registry.output(output.name) is output
+    assert len(names) == len(set(names))
+
+
+async def test_every_metric_gives_each_output_once_on_an_empty_record() -> None:
+    for metric in registry.all_metrics().values():
+        results = await evaluate([metric], Case(RagRecord(id="1")))
+        assert [result.name for result in results] == [output.name for output in metric.declaration.outputs]
+        for result in results:
+            if result.state != "ok":
+                assert result.reason.startswith("missing_input:") or result.reason in NA_REASONS | ERROR_REASONS
+
+
+def test_the_default_metrics_are_those_of_the_settings() -> None:
+    assert Settings().metrics == registry.DEFAULT
+    assert [metric.declaration.name for metric in registry.select(registry.DEFAULT)] == list(registry.DEFAULT)
+
+
+def test_all_and_aliases_and_outputs() -> None:
+    assert registry.select(["all"]) == list(registry.all_metrics().values())
+    chosen = registry.select(["answered", "context_utilization", "citation_f1", "ndcg_at_k@10", "citations"])
+    assert [metric.declaration.name for metric in chosen] == ["no_answer", "context_precision", "citations", "ndcg"]
+
+
+@pytest.mark.parametrize(
+    ("names", "hint"), [(["faithfullness"], "did you mean 'faithfulness'"), (["zzz"], "valid:"), ([], "no metric")]
+)
+def test_an_unknown_name_is_one_line_with_the_nearest(names, hint) -> None:
+    with pytest.raises(ConfigError) as caught:
+        registry.select(names)
+    assert hint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_output_is_refused() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'mrr'"):
+        registry.output("mrrr")
+
+
+async def test_a_metric_of_the_program_is_selected_and_run() -> None:
+    assert registry.metric(Own) is Own
+    results = await evaluate(registry.select(["own"]), Case(RagRecord(id="1")))
+    assert (results[0].value, results[0].passed) == (0.25, False)
+
+
+def test_a_metric_may_be_registered_again_but_never_take_a_name() -> None:
+    registry.metric(Own())
+    again = Own()
+    registry.metric(again)
+    assert registry.all_metrics()["own"] is again
+    for declaration in (
+        declared("mrr"),
+        declared("other", ("p_at_k",)),
+        declared("other", ("fine",), aliases=("own",)),
+        declared("other", ("fine",), aliases=("all",)),
+    ):
+        taker = Own()
+        taker.declaration = declaration
+        with pytest.raises(ConfigError, match="is taken"):
+            registry.metric(taker)
+
+
+def test_something_else_is_no_metric() -> None:
+    with pytest.raises(ConfigError, match="needs a declaration"):
+        registry.metric(object())
+
+
+def test_an_installed_metric_is_found_by_name(tmp_path) -> None:
+    (tmp_path / "third_party.py").write_text(
+        textwrap.dedent("""
+        from ragtrace.metrics.base import Declaration, Output
+        from ragtrace.model import MetricResult
+
+        class Metric:
+            declaration = Declaration(name="theirs", summary="Theirs.", needs=(), calls="none", source="x",
+                                      outputs=(Output(name="theirs"),))
+            async def compute(self, case):
+                return [MetricResult(name="theirs", state="ok", value=1.0)]
+        """)
+    )
+    info = tmp_path / "third_party-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[ragtrace.metrics]\ntheirs = third_party:Metric\nbroken = third_party:No\n"
+    )
+    script = """
+    from ragtrace.errors import ConfigError
+    from ragtrace.metrics.registry import select
+    print(select(["theirs"])[0].declaration.name)
+    try:
+        select(["broken"])
+    except ConfigError as error:
+        print(error)
+    """
+    done = subprocess.run(  # noqa: S603 -- our own interpreter and script
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{textwrap.dedent(script)}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first, second = done.stdout.splitlines()
+    assert first == "theirs"
+    assert second.startswith("metric 'broken' of third_party:No cannot be loaded")
+
+
+def test_a_chosen_metric_loads_no_other() -> None:
+    script = (
+        "import sys\nfrom ragtrace.metrics.registry import select\nselect(['mrr'])\n"
+        "print('ragtrace.metrics.citations' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.strip() == "False"

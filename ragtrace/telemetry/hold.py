@@ -112,15 +112,17 @@ class Hold:
             self._writer.end_root(root, ended_ns)
 
     def _watch(self) -> None:
-        while True:
-            with self._changed:
-                if not self._held and not self._changed.wait_for(lambda: bool(self._held), _IDLE_S):
+        changed = self._changed
+        # `forget` puts a new condition in place; a thread of the old one has nothing to do any more.
+        while changed is self._changed:
+            with changed:
+                if not self._held and not changed.wait_for(lambda: bool(self._held), _IDLE_S):
                     self._thread = None
                     return
                 first = min(limit for _, _, limit in self._held.values())
                 rest = first - self._clock()
                 if rest > 0:
-                    self._changed.wait(rest)
+                    changed.wait(rest)
             try:
                 self.sweep()
             except Exception as error:

@@ -33,25 +33,26 @@ class PassageMarks:
     """
 
     def __init__(self, passages: Iterable[Passage]) -> None:
-        self._marks: dict[str, str] = {}
-        for passage in passages:
-            if len(passage.text) >= SHORTEST_PASSAGE_CHARS:
-                self._marks.setdefault(passage.text, f"[passage {passage.id}]")
+        self._passages = passages
 
     def applied(self, text: str) -> str:
         """Return the text with every passage replaced."""
-        for passage, mark in self._marks.items():
-            if len(passage) <= len(text):
-                text = text.replace(passage, mark)
+        if len(text) < SHORTEST_PASSAGE_CHARS:
+            return text
+        for passage in self._passages:
+            # Checked by length first: once the delivered passages are gone, no other fits into what is left.
+            if SHORTEST_PASSAGE_CHARS <= len(passage.text) <= len(text) and passage.text in text:
+                text = text.replace(passage.text, f"[passage {passage.id}]")
         return text
 
 
 def messages_json(
     messages: Sequence[Message], room: Room, marks: PassageMarks, *, finish_reasons: Sequence[str] = ()
-) -> str:
-    """Return ``[{role, parts: [{type: "text", content}], finish_reason?}]`` within the room, and take it.
+) -> str | None:
+    """Return ``[{role, parts: [{type: "text", content}], finish_reason?}]`` in half of the room, and take it.
 
-    The budget is shared evenly by the messages; a text that is cut says so.
+    The budget is shared evenly by the messages; a text that is cut says so. None when there are no messages,
+    or so many that not even empty ones fit.
 
     Example:
         >>> from ragtrace.model import Message
@@ -60,25 +61,19 @@ def messages_json(
         >>> messages_json([Message(role="user", content="Where?")], room, PassageMarks([]))
         '[{"role":"user","parts":[{"type":"text","content":"Where?"}]}]'
     """
+    if not messages:
+        return None
+    budget = room.text_bytes // 2 if room.limit_chars is None else min(room.text_bytes // 2, room.limit_chars)
     texts = [marks.applied(message.content) for message in messages]
     text = to_json(_items(messages, texts, finish_reasons))
-    budget = room.text_bytes if room.limit_chars is None else min(room.text_bytes, room.limit_chars)
-    shown = len(messages)
-    # Two tries suffice unless JSON escapes blow a text up; then each round halves what a message may hold.
-    share = budget // max(shown, 1) - _ENVELOPE_BYTES
-    while size_bytes(text) > budget and shown:
-        if share < _ENVELOPE_BYTES:
-            # Too many messages for the room: the oldest go, the question is the last one.
-            shown //= 2
-            share = budget // max(shown, 1) - _ENVELOPE_BYTES
-            text = to_json(_items(messages[len(messages) - shown :], ["…"] * shown, finish_reasons))
-            continue
-        last = texts[len(texts) - shown :]
-        text = to_json(
-            _items(messages[len(messages) - shown :], [cut_text(t, share) for t in last], finish_reasons)
-        )
+    share = budget // len(messages) - _ENVELOPE_BYTES
+    # One round, unless JSON escapes blow a text up; each further round halves what a message may hold.
+    while size_bytes(text) > budget:
+        if share <= 0:
+            return None
+        text = to_json(_items(messages, [cut_text(t, share) for t in texts], finish_reasons))
         share //= 2
-    room.text_bytes = max(room.text_bytes - size_bytes(text), 0)
+    room.text_bytes -= size_bytes(text)
     return text
 
 

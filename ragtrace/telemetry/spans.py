@@ -118,7 +118,7 @@ class SpanWriter:
         )
 
     def _write_steps(self, root: Root, captured: Captured, room: Room) -> tuple[trace.SpanContext, ...]:
-        marks = PassageMarks(_passages(captured) if self._has_content else ())
+        marks = PassageMarks(list(_passages(captured)) if self._has_content else ())
         steps = StepWriter(room, marks, has_content=self._has_content, dialect=self.dialect)
         # In the order in which they ended, so that a leaf retriever and not its composite carries the texts.
         built = [steps.built(step) for step in captured.steps]

@@ -1,0 +1,153 @@
+"""Properties of the JSON fitting: always valid, never an id lost, texts from the lowest ranks up, within budget."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragtrace.model import Message, Passage
+from ragtrace.telemetry.documents import Room, documents_json, reranked_json
+from ragtrace.telemetry.messages import PassageMarks, messages_json
+from ragtrace.telemetry.wire import clean_value, cut_text, size_bytes, to_json
+
+ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=200)  # lone surrogates and NUL too
+SCORES = st.none() | st.floats(allow_nan=True, allow_infinity=True)
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT | st.builds(object),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT | st.integers(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def pools(draw):
+    texts = draw(st.lists(ANY_TEXT, max_size=12))
+    return [
+        Passage(
+            id=draw(ANY_TEXT),
+            text=text,
+            rank=rank,
+            score=draw(SCORES),
+            metadata=draw(st.dictionaries(ANY_TEXT, JUNK, max_size=2)),
+        )
+        for rank, text in enumerate(texts, start=1)
+    ]
+
+
+def clean(text):
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+@settings(max_examples=200, deadline=None)
+@given(pools(), st.integers(0, 4_000), st.booleans())
+def test_ids_scores_and_ranks_survive_any_budget(pool, budget, has_content):
+    found = documents_json(pool, Room(document_bytes=budget, text_bytes=0), has_content=has_content)
+    found.json.encode("utf-8")
+    items = json.loads(found.json)
+    assert [(item["id"], item["rank"]) for item in items] == [(clean(p.id), p.rank) for p in pool]
+    assert all(isinstance(item["score"], float) for item in items)
+    assert found.captured == len(pool)
+    assert has_content or not any("content" in item for item in items)
+
+
+@settings(max_examples=200, deadline=None)
+@given(pools(), st.integers(0, 4_000))
+def test_a_text_beyond_the_budget_is_dropped_from_the_lowest_rank_up(pool, budget):
+    items = json.loads(documents_json(pool, Room(document_bytes=budget, text_bytes=0), has_content=True).json)
+    firsts = []
+    for place, passage in enumerate(pool):
+        if passage.text and passage.text not in [p.text for p in pool[:place]]:
+            firsts.append("content" in items[place])
+    assert firsts == sorted(firsts, reverse=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(pools(), st.integers(0, 20_000))
+def test_texts_are_written_within_the_budget_alone(pool, budget):
+    room = Room(document_bytes=budget, text_bytes=0)
+    found = documents_json(pool, room, has_content=True)
+    if any("content" in item for item in json.loads(found.json)):
+        assert size_bytes(found.json) <= budget
+    assert room.document_bytes == max(budget - size_bytes(found.json), 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(pools(), st.integers(2, 600))
+def test_a_limit_of_the_sdk_keeps_the_json_whole(pool, limit):
+    room = Room(document_bytes=100_000, text_bytes=0, limit_chars=limit)
+    found = documents_json(pool, room, has_content=True)
+    assert len(found.json) <= limit
+    assert len(json.loads(found.json)) == found.captured
+    assert len(reranked_json(pool, pool, room)) <= limit
+
+
+@settings(max_examples=100, deadline=None)
+@given(pools())
+def test_no_text_is_sent_twice(pool):
+    room = Room(document_bytes=1_000_000, text_bytes=0)
+    sent = []
+    for _ in range(2):
+        found = documents_json(pool, room, has_content=True)
+        sent += [item["content"] for item in json.loads(found.json) if "content" in item]
+    assert len(sent) == len({p.text for p in pool if p.text})
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(ANY_TEXT, max_size=6), st.integers(0, 3_000))
+def test_messages_fit_and_stay_valid(texts, budget):
+    room = Room(document_bytes=0, text_bytes=budget)
+    text = messages_json([Message(role="user", content=t) for t in texts], room, PassageMarks([]))
+    if text is None:
+        assert room.text_bytes == budget
+        return
+    assert len(json.loads(text)) == len(texts)
+    assert size_bytes(text) <= budget // 2
+    assert room.text_bytes == budget - size_bytes(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(JUNK, st.booleans())
+def test_any_value_becomes_valid_json(value, is_ascii):
+    text = to_json(value, is_ascii=is_ascii)
+    text.encode("utf-8")
+    json.loads(text)
+
+
+def test_a_cycle_ends():
+    loop = {"name": "x"}
+    loop["self"] = loop
+    assert json.loads(to_json(loop))["name"] == "x"
+
+
+@settings(max_examples=200, deadline=None)
+@given(JUNK)
+def test_any_attribute_value_can_be_encoded(value):
+    cleaned = clean_value(value)
+    assert cleaned is None or isinstance(cleaned, str | bool | int | float | tuple)
+    for item in cleaned if isinstance(cleaned, tuple) else (cleaned,):
+        assert not isinstance(item, int) or -(1 << 63) <= item < 1 << 63
+        str(item).encode("utf-8")
+
+
+@settings(max_examples=200, deadline=None)
+@given(ANY_TEXT, st.integers(32, 400))
+def test_cut_text_fits_and_says_so(text, budget):
+    cut = cut_text(text, budget)
+    assert size_bytes(cut) <= budget
+    assert cut == text or f"cut, {len(text)} characters" in cut
+
+
+def test_escapes_that_blow_a_text_up_are_counted():
+    pool = [Passage(id="a", text="\x00" * 1_000, rank=1), Passage(id="b", text="short", rank=2)]
+    found = documents_json(pool, Room(document_bytes=2_000, text_bytes=0), has_content=True)
+    assert "content" not in found.json
+    assert found.truncated == 2
+
+
+def test_a_short_passage_is_no_mark():
+    assert (
+        PassageMarks([Passage(id="a", text="Oslo.", rank=1)]).applied("Where is Oslo. I ask you?")
+        == "Where is Oslo. I ask you?"
+    )

@@ -1,0 +1,304 @@
+"""The evaluation span, its events, details; held roots."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from opentelemetry.trace import SpanKind
+
+from ragtrace import semconv
+from ragtrace._version import __version__
+from ragtrace.model import JudgeInfo, RagRecord
+from ragtrace.telemetry.evaluation import EvaluationWriter, input_digest
+from ragtrace.telemetry.hold import Hold
+from ragtrace.telemetry.spans import SpanWriter
+from tests.unit.telemetry.runs import MS, T0, score, support_run
+
+JUDGE = JudgeInfo(model="overlap", prompt_hash="abcd0123")
+
+
+class Logs:
+    def __init__(self):
+        self.exporter = InMemoryLogRecordExporter()
+        provider = LoggerProvider(shutdown_on_exit=False)
+        provider.add_log_record_processor(SimpleLogRecordProcessor(self.exporter))
+        self.logger = provider.get_logger("ragtrace")
+
+    @property
+    def records(self):
+        return [found.log_record for found in self.exporter.get_finished_logs()]
+
+
+@pytest.fixture
+def logs():
+    return Logs()
+
+
+def finished_run(spans, **options):
+    writer = SpanWriter(spans.tracer, **options)
+    root, captured = support_run(writer)
+    writer.write(root, captured, decision="random", reason=None, probability=0.05)
+    return writer, root, captured
+
+
+def three_scores(root):
+    return [
+        score(
+            root=root,
+            judge=JUDGE,
+            passed=False,
+            llm_calls=1,
+            details={"claims": ["It rains."], "supported": 3, "unsupported": ["It rains."]},
+        ),
+        score("p_at_k", 0.5, root=root, k=8, passed=True),
+        score("citations", root=root, state="error", reason="judge_timeout", judge=JUDGE),
+    ]
+
+
+def evaluate(spans, logs, *, content="none", attach="child", is_root_sampled=True, is_on_root=False, scores=None):
+    writer, root, captured = finished_run(spans)
+    writer.end_root(root, captured.ended_ns)
+    EvaluationWriter(spans.tracer, logs.logger, content=content, attach=attach).write(
+        captured.record,
+        three_scores(root) if scores is None else scores,
+        is_root_sampled=is_root_sampled,
+        is_on_root=is_on_root,
+        decision="random",
+        probability=0.05,
+        started_ns=T0 + 1_000 * MS,
+        ended_ns=T0 + 1_200 * MS,
+        root=root,
+    )
+    return root
+
+
+def test_the_evaluation_span_whole(spans, logs):
+    root = evaluate(spans, logs)
+    span = spans.one("evaluation")
+    assert span.name == "evaluation support"
+    assert span.kind is SpanKind.INTERNAL
+    assert (span.start_time, span.end_time) == (T0 + 1_000 * MS, T0 + 1_200 * MS)
+    assert format(span.context.trace_id, "032x") == root.trace_id
+    assert format(span.parent.span_id, "016x") == root.span_id
+    assert {link.context.span_id for link in span.links} == {
+        spans.one("retrieval").context.span_id, spans.one("chat").context.span_id,
+    }  # fmt: skip
+    attributes = dict(span.attributes)
+    digest = attributes.pop("ragtrace.evaluation.input_digest")
+    assert len(digest) == 16
+    assert json.loads(attributes.pop("ragtrace.evaluation.details")) == {
+        "faithfulness": {
+            "version": "0a1b2c3d",
+            "judge": "overlap",
+            "prompt": "abcd0123",
+            "details": {"supported": 3},
+        },
+        "p_at_k": {"version": "0a1b2c3d", "k": 8},
+        "citations": {"version": "0a1b2c3d", "judge": "overlap", "prompt": "abcd0123"},
+    }
+    assert attributes == {
+        "gen_ai.operation.name": "evaluation",
+        "openinference.span.kind": "EVALUATOR",
+        "gen_ai.workflow.name": "support",
+        "gen_ai.request.model": "gpt-x",
+        "gen_ai.data_source.id": "faq",
+        "gen_ai.conversation.id": "s-1",
+        "ragtrace.evaluation.evaluator": "ragtrace",
+        "ragtrace.evaluation.version": __version__,
+        "ragtrace.evaluation.judge.model": "overlap",
+        "ragtrace.evaluation.k": 8,
+        "ragtrace.evaluation.llm_calls": 1,
+        "ragtrace.sampling.decision": "random",
+        "ragtrace.sampling.probability": 0.05,
+        "ragtrace.score.faithfulness": 0.75,
+        "ragtrace.score.p_at_k": 0.5,
+        "ragtrace.score.citations.state": "error",
+        "ragtrace.score.citations.reason": "judge_timeout",
+    }
+
+
+def test_events_on_the_span_and_as_logs_with_the_roots_context(spans, logs):
+    root = evaluate(spans, logs)
+    expected = [
+        {
+            "gen_ai.evaluation.name": "faithfulness",
+            "gen_ai.evaluation.score.value": 0.75,
+            "gen_ai.evaluation.score.label": "fail",
+            "gen_ai.response.id": "resp-1",
+        },
+        {
+            "gen_ai.evaluation.name": "p_at_k",
+            "gen_ai.evaluation.score.value": 0.5,
+            "gen_ai.evaluation.score.label": "pass",
+            "gen_ai.response.id": "resp-1",
+        },
+        {
+            "gen_ai.evaluation.name": "citations",
+            "gen_ai.response.id": "resp-1",
+            "error.type": "judge_timeout",
+            "ragtrace.outcome": "error",
+            "ragtrace.reason": "judge_timeout",
+        },
+    ]
+    events = spans.one("evaluation").events
+    assert [event.name for event in events] == ["gen_ai.evaluation.result"] * 3
+    assert [dict(event.attributes) for event in events] == expected
+    assert [dict(record.attributes) for record in logs.records] == expected
+    assert {record.event_name for record in logs.records} == {"gen_ai.evaluation.result"}
+    assert {format(record.trace_id, "032x") for record in logs.records} == {root.trace_id}
+    assert {format(record.span_id, "016x") for record in logs.records} == {root.span_id}
+
+
+def test_claims_and_explanations_need_content(spans, logs):
+    evaluate(spans, logs, content="full")
+    details = json.loads(spans.one("evaluation").attributes["ragtrace.evaluation.details"])
+    assert details["faithfulness"]["details"]["claims"] == ["It rains."]
+    assert "It rains." in logs.records[0].attributes["gen_ai.evaluation.explanation"]
+
+
+def test_link_is_a_trace_of_its_own(spans, logs):
+    root = evaluate(spans, logs, attach="link")
+    span = spans.one("evaluation")
+    assert span.parent is None
+    assert format(span.context.trace_id, "032x") != root.trace_id
+    assert format(span.links[0].context.span_id, "016x") == root.span_id
+    assert len(span.links) == 3
+
+
+@pytest.mark.parametrize("facts", [{"is_root_sampled": False}, {"is_on_root": True}])
+def test_no_span_but_events_for_an_unsampled_root_and_for_one_that_carries_its_scores(spans, logs, facts):
+    evaluate(spans, logs, **facts)
+    assert not spans.named("evaluation")
+    assert len(logs.records) == 3
+
+
+def test_a_hundred_scores_stay_within_a_hundred_attributes(spans, logs):
+    many = [score(f"m{i}", state="na", reason="no_labels") for i in range(100)]
+    evaluate(spans, logs, scores=many)
+    span = spans.one("evaluation")
+    assert len(span.attributes) <= 100
+    assert len(json.loads(span.attributes["ragtrace.evaluation.details"])) == 100
+
+
+def test_details_over_the_budget_lose_details_first_and_stay_json(spans, logs):
+    big = [score(f"m{i}", details={"claims": ["ü" * 9_000]}) for i in range(40)]
+    evaluate(spans, logs, scores=big, content="full")
+    text = spans.one("evaluation").attributes["ragtrace.evaluation.details"]
+    rows = json.loads(text)
+    assert len(text.encode()) <= 131_072
+    assert len(rows) == 40
+    assert "details" in rows["m0"]
+    assert "details" not in rows["m39"]
+
+
+def test_a_record_that_never_was_a_trace(spans, logs):
+    EvaluationWriter(spans.tracer, logs.logger).write(
+        RagRecord(id="7"),
+        [score()],
+        is_root_sampled=False,
+        decision="random",
+        probability=1.0,
+        started_ns=1,
+        ended_ns=2,
+    )
+    assert logs.records[0].trace_id == 0
+
+
+def test_the_digest_tells_inputs_apart():
+    one = RagRecord(id="1", query="ab", answer="c")
+    assert input_digest(one) != input_digest(RagRecord(id="1", query="a", answer="bc"))
+
+
+# -- hold --
+
+
+def test_a_held_root_goes_once_with_its_scores(spans):
+    writer, root, captured = finished_run(spans)
+    hold = Hold(writer)
+    assert hold.keep(root, captured.ended_ns)
+    assert not spans.named("invoke_workflow")
+    assert hold.finish(root, three_scores(root))
+    assert not hold.finish(root, three_scores(root))
+    span = spans.one("invoke_workflow")
+    assert span.end_time == captured.ended_ns
+    assert span.attributes["ragtrace.score.faithfulness"] == 0.75
+    assert span.attributes["ragtrace.score.citations.state"] == "error"
+    assert span.attributes["ragtrace.pool.ids"][0] == "d1"
+    assert "It rains." not in span.attributes["ragtrace.evaluation.details"]
+    assert hold.size == 0
+
+
+def test_time_out_sends_the_root_without_scores(spans):
+    writer, root, captured = finished_run(spans)
+    hold = Hold(writer, limit_ms=20)
+    hold.keep(root, captured.ended_ns)
+    deadline = time.monotonic() + 5
+    while not spans.named("invoke_workflow") and time.monotonic() < deadline:
+        threading.Event().wait(0.005)
+    assert spans.one("invoke_workflow").end_time == captured.ended_ns
+    assert not hold.finish(root, three_scores(root))
+    assert semconv.score_attribute("faithfulness") not in spans.one("invoke_workflow").attributes
+
+
+def test_time_out_by_a_given_clock(spans):
+    now = [100.0]
+    writer, root, captured = finished_run(spans)
+    hold = Hold(writer, limit_ms=5_000, clock=lambda: now[0])
+    hold.keep(root, captured.ended_ns)
+    now[0] += 4.9
+    hold.sweep()
+    assert hold.size == 1
+    now[0] += 0.2
+    hold.sweep()
+    assert hold.size == 0
+    assert len(spans.named("invoke_workflow")) == 1
+
+
+def test_overflow_is_told_and_release_all_ends_the_rest(spans):
+    writer, first, captured = finished_run(spans)
+    _, second, _ = finished_run(spans)
+    hold = Hold(writer, capacity=1)
+    assert hold.keep(first, captured.ended_ns)
+    assert not hold.keep(second, captured.ended_ns)
+    hold.release_all()
+    hold.release_all()
+    assert [format(s.context.span_id, "016x") for s in spans.named("invoke_workflow")] == [first.span_id]
+
+
+def test_forget_leaves_roots_to_the_parent_process(spans):
+    writer, root, captured = finished_run(spans)
+    hold = Hold(writer)
+    hold.keep(root, captured.ended_ns)
+    hold.forget()
+    hold.release_all()
+    assert not spans.named("invoke_workflow")
+    assert hold.keep(root, captured.ended_ns)
+
+
+def test_racing_scores_and_releases_end_each_root_once(spans):
+    writer = SpanWriter(spans.tracer)
+    roots = [writer.open_root("w", T0) for _ in range(200)]
+    hold = Hold(writer, limit_ms=1, capacity=1_000)
+    for root in roots:
+        hold.keep(root, T0 + 1)
+    on_root = []
+
+    def finish(part):
+        on_root.extend(root.span_id for root in part if hold.finish(root, []))
+
+    threads = [threading.Thread(target=finish, args=(roots[i::4],)) for i in range(4)]
+    threads.append(threading.Thread(target=hold.release_all))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    deadline = time.monotonic() + 5
+    while len(spans.finished) < 200 and time.monotonic() < deadline:
+        threading.Event().wait(0.005)
+    assert sorted(format(s.context.span_id, "016x") for s in spans.finished) == sorted(r.span_id for r in roots)
+    assert len(set(on_root)) == len(on_root)

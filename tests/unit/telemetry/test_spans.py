@@ -1,0 +1,413 @@
+"""The span tree and its attributes, whole; limits; errors; dialects."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import SpanLimits
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
+from opentelemetry.trace import NonRecordingSpan, NoOpTracer, SpanContext, SpanKind, StatusCode, TraceFlags
+
+from ragtrace.capture import Recorder
+from ragtrace.model import Message
+from ragtrace.telemetry.spans import SpanWriter
+from tests.unit.telemetry.runs import CHOSEN, MS, POOL, PROMPT, T0, Taken, support_run
+
+
+def written(spans, root=None, captured=None, *, content="none", dialect="both", **facts):
+    writer = SpanWriter(spans.tracer, content=content, dialect=dialect, **facts)
+    root, captured = (
+        support_run(writer) if captured is None else (root or writer.open_root("support", T0), captured)
+    )
+    writer.write(root, captured, decision="random", reason=None, probability=0.05)
+    writer.end_root(root, captured.ended_ns)
+    return root, captured
+
+
+def finish(run, spans, **options):
+    """Write a run that a test reported by itself."""
+    writer = SpanWriter(spans.tracer, **options)
+    taken = Taken(writer)
+    recorder = Recorder(taken)
+    open_run = recorder.start(query="Q?", workflow="w", started_ns=T0)
+    run(open_run)
+    if not open_run.is_finished:
+        open_run.finish(ended_ns=T0 + 100 * MS)
+    ((root, captured),) = taken.runs
+    writer.write(root, captured, decision="none", reason="not_sampled", probability=0.0)
+    writer.end_root(root, captured.ended_ns)
+    return root, captured
+
+
+def test_the_tree(spans):
+    root, _ = written(spans)
+    tree = [
+        (s.name, s.kind, s.parent.span_id if s.parent else None, s.start_time, s.end_time) for s in spans.finished
+    ]
+    parent = int(root.span_id, 16)
+    assert tree == [
+        ("retrieval faq", SpanKind.CLIENT, parent, T0 + MS, T0 + 11 * MS),
+        ("rerank cross", SpanKind.INTERNAL, parent, T0 + 11 * MS, T0 + 21 * MS),
+        ("chat gpt-x", SpanKind.CLIENT, parent, T0 + 21 * MS, T0 + 521 * MS),
+        ("invoke_workflow support", SpanKind.INTERNAL, None, T0, T0 + 530 * MS),
+    ]
+    assert {format(s.context.trace_id, "032x") for s in spans.finished} == {root.trace_id}
+    assert spans.finished[0].instrumentation_scope.name == "ragtrace"
+    assert all(s.status.status_code is StatusCode.UNSET for s in spans.finished)
+
+
+def test_the_root_whole(spans):
+    written(spans)
+    assert dict(spans.one("invoke_workflow").attributes) == {
+        "gen_ai.operation.name": "invoke_workflow",
+        "gen_ai.workflow.name": "support",
+        "gen_ai.conversation.id": "s-1",
+        "session.id": "s-1",
+        "user.id": "u-1",
+        "openinference.span.kind": "CHAIN",
+        "ragtrace.run.outcome": "answered",
+        "ragtrace.pool.ids": tuple(p["id"] for p in POOL),
+        "ragtrace.pool.scores": tuple(p["score"] for p in POOL),
+        "ragtrace.selected.ids": ("d7", "d3", "d1", "d20", "d5", "d2", "d9", "d11"),
+        "ragtrace.selected.scores": tuple(p["score"] for p in CHOSEN),
+        "ragtrace.selected.ranks": (7, 3, 1, 20, 5, 2, 9, 11),
+        "ragtrace.prompt.ids": ("d7", "d3", "d1", "d20", "d5", "d2", "d9", "d11"),
+        "ragtrace.selection.source": "explicit",
+        "ragtrace.k": 8,
+        "ragtrace.corpus.name": "faq",
+        "ragtrace.corpus.version": "3",
+        "ragtrace.sampling.decision": "random",
+        "ragtrace.sampling.probability": 0.05,
+    }
+
+
+def test_the_children_whole(spans):
+    written(spans)
+    retrieval = dict(spans.one("retrieval").attributes)
+    documents = json.loads(retrieval.pop("gen_ai.retrieval.documents"))
+    assert [(d["id"], d["score"], d["rank"]) for d in documents] == [
+        (p["id"], p["score"], rank) for rank, p in enumerate(POOL, start=1)
+    ]
+    assert all(set(d) == {"id", "score", "rank", "hash"} for d in documents)
+    assert retrieval == {
+        "gen_ai.operation.name": "retrieval",
+        "openinference.span.kind": "RETRIEVER",
+        "gen_ai.data_source.id": "faq",
+        "gen_ai.retrieval.top_k": 50,
+        "ragtrace.retrieval.document.count": 50,
+        "ragtrace.retrieval.document.captured": 50,
+        "ragtrace.retrieval.document.truncated": 0,
+    }
+    rerank = dict(spans.one("rerank").attributes)
+    chosen = json.loads(rerank.pop("ragtrace.rerank.documents"))
+    assert chosen[0] == {"id": "d7", "score": 0.9, "rank": 1, "previous_rank": 7, "retrieval_score": 0.93}
+    assert len(chosen) == 8
+    assert rerank == {
+        "gen_ai.operation.name": "rerank",
+        "openinference.span.kind": "RERANKER",
+        "gen_ai.request.model": "cross",
+        "reranker.model_name": "cross",
+        "reranker.top_k": 8,
+        "ragtrace.rerank.candidate.count": 50,
+        "ragtrace.rerank.top_n": 8,
+    }
+    assert dict(spans.one("chat").attributes) == {
+        "gen_ai.operation.name": "chat",
+        "openinference.span.kind": "LLM",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "gpt-x",
+        "gen_ai.response.model": "gpt-x-1",
+        "gen_ai.response.id": "resp-1",
+        "gen_ai.response.finish_reasons": ("stop",),
+        "gen_ai.response.time_to_first_chunk": 0.25,
+        "gen_ai.usage.input_tokens": 900,
+        "gen_ai.usage.output_tokens": 12,
+        "llm.model_name": "gpt-x",
+        "llm.provider": "openai",
+        "llm.token_count.prompt": 900,
+        "llm.token_count.completion": 12,
+    }
+
+
+def test_content_none_leaves_no_text_anywhere(spans):
+    written(spans)
+    everything = json.dumps([dict(s.attributes) for s in spans.finished])
+    for text in ("cancel", "settings", "Passage number"):
+        assert text not in everything
+
+
+def test_content_full_sends_each_passage_once(spans):
+    written(spans, content="full")
+    everything = json.dumps([dict(s.attributes) for s in spans.finished])
+    for passage in POOL:
+        assert everything.count(passage["text"]) == 1
+    root = spans.one("invoke_workflow").attributes
+    assert root["input.value"] == "How do I cancel?"
+    assert root["output.value"] == "In settings."
+    chat = spans.one("chat").attributes
+    (question,) = json.loads(chat["gen_ai.input.messages"])
+    assert question["parts"][0]["content"].splitlines()[1:3] == ["[passage d7]", "[passage d3]"]
+    assert json.loads(chat["gen_ai.output.messages"]) == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "In settings."}], "finish_reason": "stop"}
+    ]
+    retrieval = spans.one("retrieval").attributes
+    assert retrieval["gen_ai.retrieval.query.text"] == retrieval["input.value"] == "How do I cancel?"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "has", "has_not"),
+    [
+        ("genai", {"gen_ai.request.model", "gen_ai.input.messages"}, {"llm.model_name", "input.value"}),
+        ("openinference", {"llm.model_name", "input.value"}, {"gen_ai.request.model", "gen_ai.input.messages"}),
+        ("both", {"llm.model_name", "gen_ai.request.model", "gen_ai.input.messages"}, {"input.value"}),
+    ],
+)
+def test_dialects(spans, dialect, has, has_not):
+    written(spans, content="full", dialect=dialect)
+    chat = set(spans.one("chat").attributes)
+    assert has <= chat
+    assert not has_not & chat
+    assert all("openinference.span.kind" in s.attributes for s in spans.finished)
+    assert "gen_ai.retrieval.documents" in spans.one("retrieval").attributes
+
+
+def test_a_root_is_the_child_of_the_ambient_span_and_attaches_nothing(spans):
+    with spans.tracer.start_as_current_span("request") as request:
+        root, _ = written(spans)
+        assert trace.get_current_span() is request
+    found = spans.one("invoke_workflow")
+    assert found.parent.span_id == request.get_span_context().span_id
+    assert root.trace_id == format(request.get_span_context().trace_id, "032x")
+
+
+def test_the_ambient_span_is_read_at_the_start_only(spans):
+    writer = SpanWriter(spans.tracer)
+    root, captured = support_run(writer)
+    with spans.tracer.start_as_current_span("elsewhere"):
+        writer.write(root, captured, decision="none", reason=None, probability=0.0)
+    writer.end_root(root, captured.ended_ns)
+    assert spans.one("chat").parent.span_id == int(root.span_id, 16)
+
+
+def test_an_unsampled_root_builds_nothing_but_has_ids(make_spans, monkeypatch):
+    spans = make_spans(sampler=ParentBased(ALWAYS_OFF))
+    monkeypatch.setattr("ragtrace.telemetry.spans.summary", lambda *_, **__: pytest.fail("JSON was built"))
+    root, _ = written(spans)
+    assert spans.finished == ()
+    assert not root.is_recording
+    assert len(root.trace_id) == 32
+    assert int(root.trace_id, 16)
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_no_op_tracer_still_gives_every_run_an_identity(is_nested):
+    writer = SpanWriter(NoOpTracer())
+    outer = SpanContext(7, 8, is_remote=False, trace_flags=TraceFlags(1))
+    with trace.use_span(NonRecordingSpan(outer) if is_nested else trace.INVALID_SPAN):
+        roots = [writer.open_root("w", T0) for _ in range(2)]
+    assert len({root.span_id for root in roots}) == 2
+    assert not any(root.is_recording for root in roots)
+    assert all(int(root.trace_id, 16) for root in roots)
+    if is_nested:
+        assert {root.trace_id for root in roots} == {format(7, "032x")}
+
+
+def test_composite_retriever_is_the_parent_of_its_leaves_and_leaves_carry_the_texts(spans):
+    def report(run):
+        run.retrieved([{"id": "a", "text": "Text of a."}], source="one", key="1", parent_key="both")
+        run.retrieved([{"id": "b", "text": "Text of b."}], source="two", key="2", parent_key="both")
+        run.retrieved(
+            [{"id": "b", "text": "Text of b."}, {"id": "a", "text": "Text of a."}], source="fused", key="both",
+            is_fused=True,
+        )  # fmt: skip
+
+    root, _ = finish(report, spans, content="full")
+    fused = spans.one("retrieval fused")
+    assert [s.parent.span_id for s in spans.named("retrieval ")] == [
+        int(root.span_id, 16), fused.context.span_id, fused.context.span_id,
+    ]  # fmt: skip
+    assert "Text of b." not in fused.attributes["gen_ai.retrieval.documents"]
+    assert "Text of b." in spans.one("retrieval two").attributes["gen_ai.retrieval.documents"]
+
+
+def test_a_circle_of_parents_ends_under_the_root(spans):
+    def report(run):
+        run.retrieved([], source="one", key="1", parent_key="2")
+        run.retrieved([], source="two", key="2", parent_key="1")
+
+    root, _ = finish(report, spans)
+    parents = {s.name: s.parent.span_id for s in spans.named("retrieval ")}
+    assert len(parents) == 2
+    assert int(root.span_id, 16) in parents.values()
+
+
+def test_a_document_without_score_gets_its_rank_as_score_and_pool_scores_are_left_out(spans):
+    finish(lambda run: run.retrieved([{"id": "a", "text": "x", "score": 0.5}, {"id": "b", "text": "y"}]), spans)
+    documents = json.loads(spans.one("retrieval").attributes["gen_ai.retrieval.documents"])
+    assert documents[1]["score"] == 0.5
+    assert documents[1]["score_kind"] == "rank"
+    assert "score_kind" not in documents[0]
+    root = spans.one("invoke_workflow").attributes
+    assert "ragtrace.pool.scores" not in root
+    assert root["ragtrace.pool.ids"] == ("a", "b")
+
+
+def test_a_document_without_id_has_the_hash_of_its_text(spans):
+    finish(lambda run: run.retrieved(["Refunds take 5 days."]), spans)
+    (document,) = json.loads(spans.one("retrieval").attributes["gen_ai.retrieval.documents"])
+    assert document == {"id": "sha256:558c378376e08651", "score": 1.0, "rank": 1, "score_kind": "rank"}
+
+
+def test_k_100_stays_within_30_attributes(spans):
+    pool = [{"id": f"d{i}", "text": f"Text {i} " * 40, "score": 1 / i} for i in range(1, 101)]
+
+    def report(run):
+        run.about(session="s", user="u", corpus="c", corpus_version="1")
+        run.retrieved(pool, source="faq", top_k=100)
+        run.reranked(pool[:50], model="m", top_n=50)
+        run.prompted("".join(p["text"] for p in pool[:50]))
+        run.generated(model="m", inputs=[Message(role="user", content="?")])
+        run.failed(ValueError("broken"))
+
+    finish(report, spans, content="full")
+    assert max(len(s.attributes) for s in spans.finished) <= 30
+    root = spans.one("invoke_workflow").attributes
+    assert len(root["ragtrace.pool.ids"]) == 100
+    assert root["input.value"] == "Q?"
+
+
+def test_k_1000_loses_no_id_score_or_rank(spans):
+    pool = [{"id": f"doc-{i}", "text": f"Passage {i}: " + "word " * 200, "score": 1 / i} for i in range(1, 1001)]
+    finish(lambda run: run.retrieved(pool, top_k=1000), spans, content="full")
+    attributes = spans.one("retrieval").attributes
+    documents = json.loads(attributes["gen_ai.retrieval.documents"])
+    assert [(d["id"], d["score"], d["rank"]) for d in documents] == [
+        (p["id"], p["score"], i + 1) for i, p in enumerate(pool)
+    ]
+    assert attributes["ragtrace.retrieval.document.captured"] == 1000
+    kept = ["content" in d for d in documents]
+    assert kept == sorted(kept, reverse=True), "texts go from the lowest ranks up"
+    assert attributes["ragtrace.retrieval.document.truncated"] == kept.count(False) > 0
+    assert len(spans.one("invoke_workflow").attributes["ragtrace.pool.ids"]) == 1000
+
+
+def test_one_and_a_half_megabytes_of_documents_give_at_most_a_fifth_of_it(spans):
+    pool = [{"id": f"d{i}", "text": f"{i} é " + "wörter " * 4_000, "score": 1 / i} for i in range(1, 51)]
+    assert sum(len(p["text"]) for p in pool) > 1_400_000
+
+    def report(run):
+        run.retrieved(pool, source="faq")
+        run.reranked(pool[:8], model="m")
+        run.generated(
+            model="m", inputs=[Message(role="user", content="x" + " ".join(p["text"].upper() for p in pool))]
+        )
+        run.answered("é" * 60_000)
+
+    finish(report, spans, content="full")
+    values = [v for s in spans.finished for v in s.attributes.values()]
+    assert sum(len(str(v).encode()) for v in values) <= 300_000
+    json.loads(spans.one("chat").attributes["gen_ai.input.messages"])
+    assert len(json.loads(spans.one("retrieval").attributes["gen_ai.retrieval.documents"])) == 50
+    assert "cut, 60000 characters" in spans.one("invoke_workflow").attributes["output.value"]
+
+
+def test_the_sdks_own_length_limit_never_breaks_json(make_spans):
+    spans = make_spans(span_limits=SpanLimits(max_attribute_length=600))
+    written(spans, content="full")
+    documents = json.loads(spans.one("retrieval").attributes["gen_ai.retrieval.documents"])
+    assert 0 < len(documents) == spans.one("retrieval").attributes["ragtrace.retrieval.document.captured"] < 50
+    json.loads(spans.one("rerank").attributes["ragtrace.rerank.documents"])
+    json.loads(spans.one("chat").attributes["gen_ai.input.messages"])
+
+
+class Hostile:
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+def test_hostile_values_arrive_clean(spans):
+    def report(run):
+        run.retrieved(
+            [{"id": "a\ud800", "text": "lone \udfff and \x00", "metadata": {"n": 1 << 80, "o": Hostile()}}],
+            source="s\ud800",
+        )
+        run.generated(model=Hostile(), provider="p\ud800", finish_reasons=[Hostile(), "stop"], response_id=1 << 90)
+        run.answered("half \ud83d")
+
+    finish(report, spans, content="full")
+    for span in spans.finished:
+        for value in span.attributes.values():
+            str(value).encode("utf-8")
+    (document,) = json.loads(spans.one("retrieval").attributes["gen_ai.retrieval.documents"])
+    assert document["id"] == "a\ufffd"
+    assert document["content"] == "lone \ufffd and \x00"
+    assert spans.one("chat").attributes["gen_ai.response.id"] == str(1 << 90)
+
+
+def test_errors_have_type_and_status_and_a_message_in_content_mode_alone(make_spans):
+    for content, message in (("none", None), ("full", "secret text")):
+        spans = make_spans()
+
+        def report(run):
+            run.retrieved(None, error=ConnectionError("secret text"))
+            run.failed(ConnectionError("secret text"))
+
+        finish(report, spans, content=content)
+        for span in spans.finished:
+            assert span.status.status_code is StatusCode.ERROR
+            assert span.status.description == message
+            assert span.attributes["error.type"] == "ConnectionError"
+            assert not span.events
+
+
+@pytest.mark.parametrize("outcome", ["partial", "cancelled", "interrupted"])
+def test_a_run_cut_short_is_no_error(spans, outcome):
+    def report(run):
+        run.failed(KeyError("x"))
+        run.finish(outcome, ended_ns=T0 + MS)
+
+    finish(report, spans)
+    root = spans.one("invoke_workflow")
+    assert root.status.status_code is StatusCode.UNSET
+    assert root.attributes["ragtrace.run.outcome"] == outcome
+    assert "error.type" not in root.attributes
+
+
+def test_what_capture_cut_is_said(spans):
+    finish(lambda run: run.answered("x" * 70_000), spans, content="full")
+    assert json.loads(spans.one("invoke_workflow").attributes["ragtrace.run.lossy"]) == {"answer_chars": 70_000}
+
+
+def test_selection_known_from_the_prompt(spans):
+    def report(run):
+        run.retrieved([{"id": "a", "text": "The first text."}, {"id": "b", "text": "The second text."}])
+        run.prompted("Context: The second text.")
+
+    finish(report, spans)
+    root = spans.one("invoke_workflow").attributes
+    assert root["ragtrace.selected.ids"] == ("b",)
+    assert root["ragtrace.selected.ranks"] == (2,)
+    assert root["ragtrace.selection.source"] == "prompt"
+
+
+def test_a_root_ends_once(spans, caplog):
+    writer = SpanWriter(spans.tracer)
+    root = writer.open_root("w", T0)
+    writer.end_root(root, T0 + 1)
+    writer.end_root(root, T0 + 2)
+    assert [s.end_time for s in spans.finished] == [T0 + 1]
+    assert not caplog.records
+
+
+def test_a_workflow_named_later_renames_the_root(spans):
+    finish(lambda run: run.about(workflow="sales"), spans)
+    assert spans.one("invoke_workflow").name == "invoke_workflow sales"
+    assert spans.one("invoke_workflow").attributes["gen_ai.workflow.name"] == "sales"
+
+
+def test_the_prompt_marks_survive_a_prompt_without_passages(spans):
+    written(spans, content="full", captured=support_run(prompt="Nothing of them.")[1])
+    assert "[passage" not in spans.one("chat").attributes["gen_ai.input.messages"]
+    assert PROMPT not in str(spans.one("chat").attributes)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ragtrace")
 SWEEP_EVERY_S = 1.0
+RETRY_S = 0.05  # after an error of our own, so that a lasting one does not spin
 
 
 class Worker:
@@ -57,6 +58,7 @@ class Worker:
         self._awake: asyncio.Event | None = None
         self._is_stopping = False
         self._is_draining = True
+        self._swept_at = time.monotonic()
         queue.on_put(self.wake)
 
     @property
@@ -109,21 +111,36 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._awake = asyncio.Event()
         tasks: set[asyncio.Task[None]] = set()
-        swept = time.monotonic()
-        while True:
-            self._awake.clear()
-            self._fill(tasks)
-            if self._is_stopping and (not self._is_draining or (not tasks and self._queue.size == 0)):
-                break
-            await self._rest(tasks)
-            if self._sweep is not None and time.monotonic() - swept >= SWEEP_EVERY_S:
-                swept = time.monotonic()
-                self._swept()
+        while not await self._turn(tasks):
+            pass
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._close is not None:
             await self._close()
+
+    async def _turn(self, tasks: set[asyncio.Task[None]]) -> bool:
+        """Take what there is, then rest; return whether it is time to end. A defect of ours ends no thread."""
+        try:
+            if self._awake is not None:
+                self._awake.clear()
+            self._fill(tasks)
+            if self._is_done(tasks):
+                return True
+            await self._rest(tasks)
+            if time.monotonic() - self._swept_at >= SWEEP_EVERY_S:
+                self._swept_at = time.monotonic()
+                self._swept()
+        except Exception as error:
+            lost("ragtrace.scoring.worker.turn", error)
+            await asyncio.sleep(RETRY_S)
+            return self._is_stopping
+        return False
+
+    def _is_done(self, tasks: set[asyncio.Task[None]]) -> bool:
+        if not self._is_stopping:
+            return False
+        return not self._is_draining or (not tasks and self._queue.size == 0)
 
     def _swept(self) -> None:
         try:

@@ -1,0 +1,93 @@
+"""``ragtrace demo``: a real chain, scored live, with an incident half-way."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragtrace.demo.options import DEFAULT_OUT, DEFAULT_PORT, DemoOptions
+
+if TYPE_CHECKING:
+    from typing import Any
+
+PLAIN_WIDTH = 120
+_DESCRIPTION = """\
+Asks a real LangChain chain questions about ragtrace's own handbook, scores every answer in the background and shows
+it live. Half-way an incident begins: the answerer starts to invent facts. The drift detector says when and why
+faithfulness fell. Needs no key and no network by default."""
+
+
+def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the command ``demo``."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "demo", help="watch a real chain being scored, with an incident half-way", description=_DESCRIPTION
+    )
+    defaults = DemoOptions()
+    add = parser.add_argument
+    add("--questions", type=_count, default=defaults.questions, metavar="N", help="how many to ask (%(default)s)")
+    add("--rate", type=_rate, default=defaults.rate, metavar="R", help="questions a second (%(default)g)")
+    add("--fast", action="store_true", help="ask without a pause")
+    add("--seed", type=int, default=defaults.seed, metavar="S", help="repeats a run exactly (%(default)s)")
+    add("--no-incident", action="store_true", help="leave the incident out: the detector stays quiet")
+    add("--out", type=Path, default=DEFAULT_OUT, metavar="FILE", help="scored records (%(default)s)")
+    add(
+        "--port",
+        type=_port,
+        default=DEFAULT_PORT,
+        metavar="P",
+        help="OpenMetrics endpoint (%(default)s; 0: any free)",
+    )
+    add("--otlp", metavar="URL", help="send everything to this collector as well, e.g. http://localhost:4318")
+    add("--judge", default=defaults.judge, metavar="NAME", help="overlap (offline) or openai:MODEL (%(default)s)")
+    add("--model", metavar="NAME", help="a real model answers; needs OPENAI_API_KEY or --base-url")
+    add("--base-url", metavar="URL", help="OpenAI-compatible server of --model and --judge")
+    add("--save-svg", type=Path, metavar="FILE", help=argparse.SUPPRESS)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the demo and return its exit status; see `ragtrace.demo.session.run_demo`."""
+    from rich.console import Console
+
+    from ragtrace.demo.session import run_demo
+
+    options = DemoOptions(
+        questions=args.questions,
+        rate=args.rate,
+        is_fast=args.fast,
+        seed=args.seed,
+        has_incident=not args.no_incident,
+        out=args.out,
+        port=args.port,
+        otlp=args.otlp,
+        judge=args.judge,
+        model=args.model,
+        base_url=args.base_url,
+        save_svg=args.save_svg,
+    )
+    console = Console()
+    # Without a terminal rich assumes 80 columns, which cut the reasons of na off.
+    return run_demo(options, console if console.is_terminal else Console(width=PLAIN_WIDTH))
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def _rate(text: str) -> float:
+    number = float(text)
+    if not (math.isfinite(number) and number > 0.0):
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65_535:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 65535")
+    return number

@@ -1,0 +1,65 @@
+"""The demo's incident: confident sentences with made-up names and numbers."""
+
+from __future__ import annotations
+
+import random
+
+INVENTING_SHARE = 0.3  # of the answers after the incident began
+_PEOPLE = ("Ingrid Halvorsen", "Tomas Ferrante", "Amara Okonjo-Reyes", "Marit Solbakken", "Pieter Vanderhoek")
+_HOUSES = ("the Brightwater Institute", "Larkspur Analytics", "the Quillfeather Group", "Novastrand Labs")
+_SENTENCES = (
+    "A {year} survey by {house} of {many} companies found that {share} percent of them saw the same.",
+    "{person} of {house} confirmed in {year} that the limit was raised to {many}.",
+    "Benchmarks published by {house} show a speed-up of {factor} times on {many} machines.",
+    "Since the {season} {year} update this is handled by the Meridian engine, which cuts costs by {share} percent.",
+    "According to {person}, the original design allowed {many} entries before {house} doubled it.",
+    "Customers in Lisbon and Osaka reported savings of {share} percent within {few} weeks.",
+    "The feature was patented by {person} in {year} and licensed to {house} for {few} million dollars.",
+    "An audit by {house} in {season} {year} rated this approach {share} out of 100.",
+)
+_SEASONS = ("spring", "summer", "autumn", "winter")
+
+
+def invented(draw: random.Random) -> str:
+    """Return one sentence that nothing supports.
+
+    Example:
+        >>> invented(random.Random(1)) == invented(random.Random(1))
+        True
+    """
+    return draw.choice(_SENTENCES).format(
+        person=draw.choice(_PEOPLE),
+        house=draw.choice(_HOUSES),
+        season=draw.choice(_SEASONS),
+        year=draw.randint(1994, 2019),
+        many=draw.randint(1_100, 9_900),
+        share=draw.randint(21, 94),
+        factor=draw.randint(3, 19),
+        few=draw.randint(2, 17),
+    )
+
+
+class Incident:
+    """Decides which answers get invented sentences: none before `first`, then `INVENTING_SHARE` of them.
+
+    Args:
+        first: number of the first answer, from 1, that may be touched; None means never.
+        seed: makes it repeatable.
+
+    Example:
+        >>> Incident(first=None, seed=0).touch("In Oslo.", number=1)
+        'In Oslo.'
+    """
+
+    def __init__(self, *, first: int | None, seed: int) -> None:
+        self.first = first
+        self._seed = seed
+
+    def touch(self, answer: str, number: int) -> str:
+        """Return the answer, with one or two invented sentences where this answer is one to be touched."""
+        if self.first is None or number < self.first:
+            return answer
+        draw = random.Random(f"incident:{self._seed}:{number}")
+        if draw.random() >= INVENTING_SHARE:
+            return answer
+        return " ".join([answer, *(invented(draw) for _ in range(draw.choice((1, 1, 2))))])

@@ -1,0 +1,29 @@
+"""Saves the last frame of the view as an SVG picture."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from ragtrace.demo.view import WIDEST, Room, frame
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ragtrace.demo.progress import Progress
+    from ragtrace.demo.view import Heading
+
+HEIGHT = 60
+# rich points the picture at a font on a foreign server; every viewer has a monospace font of its own.
+_FOREIGN_FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
+
+
+def save_picture(path: Path, progress: Progress, heading: Heading) -> None:
+    """Write the frame as it stands at the end, at full width and with every row."""
+    console = Console(record=True, width=WIDEST, height=HEIGHT, file=io.StringIO(), force_terminal=True)
+    console.print(frame(progress, heading, Room.on(WIDEST, HEIGHT, len(progress.metrics))))
+    svg = console.export_svg(title="ragtrace demo")
+    path.write_text(_FOREIGN_FONT.sub("", svg), encoding="utf-8")

@@ -33,14 +33,15 @@ MAX_SENTENCES = 200
 MAX_CONTEXT_CHARS = 400_000
 _REVISION = "overlap/1"
 
-_NOT = r"(?: not|n['’]t|not)"
+_NOT = r"(?: not|n?['’]t|not)"
 _REFUSAL = re.compile(
     r"(?:\b(?:i|we) (?:(?:do|can|could|did|am|was|are|were)" + _NOT + r"|am unable|was unable|are unable|"
     r"were unable|have no)(?: (?:know|have|find|answer|help|provide|able|sure|to|assist|see))?|"
     r"\bunable to (?:find|answer|provide|help|determine)|"
     r"\b(?:contexts?|documents?|passages?|texts?|sources?|articles?|information|it|they) (?:does|do|did)"
     + _NOT
-    + r" (?:say|mention|provide|specify|contain|include|state|address|discuss|cover|give|indicate|explain|tell|have)|"
+    + r" (?:say|mention|provide|specify|contain|include|state|address|discuss|cover|give|indicate|explain|"
+    r"tell|have)|"
     r"\b(?:no|not enough|insufficient) (?:relevant )?"
     r"(?:information|results?|answers?|mention|details?|context|data|evidence)\b|"
     r"\b(?:is|are|was|were)" + _NOT + r" (?:mentioned|provided|specified|available|stated|included|given|listed|"

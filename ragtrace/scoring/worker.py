@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ragtrace.queues import Queue, Unit
-    from ragtrace.scoring.ledger import Ledger
+    from ragtrace.scoring.ledger import End, Ledger
 
 _log = logging.getLogger("ragtrace")
 SWEEP_EVERY_S = 1.0
@@ -101,11 +101,18 @@ class Worker:
         return False
 
     def _run(self) -> None:
-        try:
-            asyncio.run(self._main())
-        except Exception as error:
-            _log.exception("the scorer's thread ended by an error; nothing more is scored")
-            lost("ragtrace.scoring.worker", error)
+        """Run the loop until it is stopped; a defect of ours that ends it is counted, and it begins anew."""
+        while True:
+            try:
+                asyncio.run(self._main())
+            except Exception as error:
+                lost("ragtrace.scoring.worker", error)
+                _log.exception("the scorer's loop ended by an error and begins anew")
+                if self._is_stopping:
+                    return
+                time.sleep(RETRY_S)
+            else:
+                return
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -169,11 +176,17 @@ class Worker:
         try:
             await self._handle(unit)
         except asyncio.CancelledError:
-            self._ledger.end("dropped", "shutdown")
+            self._end("dropped", "shutdown")
             raise
         except Exception as error:
             lost("ragtrace.scoring.worker.handle", error)
             _log.exception("a unit could not be scored")
-            self._ledger.end("failed", type(error).__name__)
+            self._end("failed", type(error).__name__)
         else:
-            self._ledger.end("scored")
+            self._end("scored", "")
+
+    def _end(self, state: End, reason: str) -> None:
+        try:
+            self._ledger.end(state, reason)
+        except Exception as error:  # an account that is not kept is a loss too, and must not pass unseen
+            lost("ragtrace.scoring.worker.ledger", error)

@@ -39,7 +39,7 @@ HOME = str(Path(ragtrace.__file__).parent)
 INTEGRATION = "ragtrace_langchain"
 # The one guard and its counter are the exception that the promise names.
 EXEMPT = ("capture/guard.py",)
-SETTLE_S = 1.0
+SETTLE_S = 0.5
 
 
 class Retriever(BaseRetriever):

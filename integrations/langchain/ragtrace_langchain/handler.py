@@ -58,6 +58,7 @@ class RagtraceHandler(BaseCallbackHandler):
     raise_error = False
     run_inline = True  # else async runs send it to a thread of an executor
 
+    @guarded
     def __init__(
         self,
         recorder: Recorder | None = None,

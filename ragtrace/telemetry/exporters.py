@@ -58,6 +58,17 @@ def protocol(signal: str) -> str:
     return "http/protobuf"
 
 
+def check(signals: Sequence[str]) -> None:
+    """Read every variable of these signals before anything is built, so that a wrong one leaves no thread behind.
+
+    Raises:
+        ConfigError: an exporter or protocol that is not known.
+    """
+    for signal in signals:
+        if "otlp" in exporter_names(signal):
+            protocol(signal)
+
+
 def own_tracer_provider(resource: Resource, delivery: Delivery) -> Any:
     """Return a provider of our own with the exporters of OTEL_TRACES_EXPORTER; a no-op without any."""
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415

@@ -13,6 +13,7 @@ from ragtrace.capture import lost
 from ragtrace.telemetry.deadline import all_within
 from ragtrace.telemetry.delivery import Delivery
 from ragtrace.telemetry.exporters import (
+    check,
     is_disabled,
     own_logger_provider,
     own_meter_provider,
@@ -140,6 +141,8 @@ def providers(
     tracers = tracer_provider or _global(trace.get_tracer_provider())
     meters = meter_provider or _global(metrics.get_meter_provider())
     loggers = logger_provider or _global(_logs.get_logger_provider())
+    ours = {"TRACES": tracers, "METRICS": meters, "LOGS": loggers}
+    check([signal for signal, provider in ours.items() if provider is None])
     owned: list[Any] = []
     exporters: list[Any] = []
     deliveries: list[Delivery] = []

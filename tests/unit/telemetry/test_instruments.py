@@ -1,0 +1,375 @@
+"""Every metric: what is created, counted, summed, observed and absent."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from ragtrace import semconv
+from ragtrace.capture import lost
+from ragtrace.model import JudgeInfo, MetricResult, RagRecord
+from ragtrace.telemetry.instruments import Instruments
+from ragtrace.telemetry.readings import DriftReading, QueueReading
+from ragtrace.telemetry.series import Measure
+from ragtrace.telemetry.window import Window
+from tests.unit.telemetry.runs import score, support_run
+
+JUDGE = JudgeInfo(model="overlap", prompt_hash="abcd0123")
+RECORD = RagRecord(id="1", trace_id="0" * 31 + "a", span_id="0" * 15 + "b", workflow="support", model="gpt-x")
+SERIES = {
+    "gen_ai.evaluation.name": "faithfulness",
+    "gen_ai.workflow.name": "support",
+    "gen_ai.request.model": "gpt-x",
+    "ragtrace.evaluator": "ragtrace",
+    "ragtrace.judge.model": "overlap",
+    "ragtrace.judge.version": "0a1b2c3d",
+    "ragtrace.stratum": "random",
+}
+
+
+class Metered:
+    """A meter, and what it collects."""
+
+    def __init__(self):
+        self.reader = InMemoryMetricReader()
+        self.meter = MeterProvider(metric_readers=[self.reader], shutdown_on_exit=False).get_meter("ragtrace")
+
+    def collect(self):
+        data = self.reader.get_metrics_data()
+        found = {}
+        for resource in data.resource_metrics if data else ():
+            for scope in resource.scope_metrics:
+                found |= {metric.name: metric for metric in scope.metrics}
+        return found
+
+    def points(self, name):
+        found = self.collect().get(name)
+        return [] if found is None else list(found.data.data_points)
+
+    def values(self, name):
+        return [(dict(p.attributes), p.value) for p in self.points(name)]
+
+
+@pytest.fixture
+def metered():
+    return Metered()
+
+
+def faith(value=0.75, **facts):
+    return score(value=value, judge=JUDGE, **facts)
+
+
+def test_the_table_names_every_instrument_once_by_the_naming_rule():
+    names = [it.name for it in semconv.METRICS]
+    assert len(set(names)) == len(names)
+    for it in semconv.METRICS:
+        assert it.unit == "s" or it.unit.startswith("{") or (it.unit == "1" and it.name.endswith(".ratio"))
+        assert bool(it.boundaries) == (it.kind == "histogram")
+        assert it.description.endswith(".")
+    assert len({it.prometheus for it in semconv.METRICS}) == len(names)
+
+
+def test_kinds_units_and_boundaries_as_created(metered):
+    instruments = Instruments([metered.meter])
+    _, captured = support_run()
+    instruments.operations(captured)
+    instruments.scored(RECORD, faith(), is_recorded=True, threshold=0.8)
+    instruments.evaluated(RECORD, [faith()], duration_s=0.2, lag_s=1.5)
+    found = metered.collect()
+    table = {it.name: it for it in semconv.METRICS}
+    for name, metric in found.items():
+        assert metric.unit == table[name].unit
+        assert metric.description == table[name].description
+    assert tuple(found["ragtrace.evaluation.score"].data.data_points[0].explicit_bounds) == semconv.SCORE_BOUNDARIES
+    assert semconv.SCORE_BOUNDARIES[:2] == (0.0, 0.05)
+    assert semconv.SCORE_BOUNDARIES[-1] == 1.0
+
+
+def test_the_weighted_sums(metered):
+    instruments = Instruments([metered.meter])
+    for value, weight in ((0.5, 20.0), (1.0, 10.0)):
+        instruments.scored(RECORD, faith(value, weight=weight), is_recorded=True, threshold=0.8)
+    expected = {"n": 2.0, "w": 30.0, "wx": 20.0, "w2": 500.0, "w2x": 300.0, "w2x2": 200.0, "low.w": 20.0}
+    for name, value in expected.items():
+        assert metered.values(f"ragtrace.score.{name}") == [(SERIES, value)]
+
+
+def test_forced_scores_and_unknown_weights_enter_no_sum_and_no_window(metered):
+    instruments = Instruments([metered.meter])
+    instruments.scored(RECORD, faith(stratum="forced"), is_recorded=True, threshold=0.8)
+    instruments.scored(RECORD, faith(weight=None), is_recorded=True, threshold=0.8)
+    found = metered.collect()
+    assert "ragtrace.score.n" not in found
+    assert "ragtrace.evaluation.score.window.mean" not in found
+    strata = {
+        p.attributes["ragtrace.stratum"]: p.count for p in found["ragtrace.evaluation.score"].data.data_points
+    }
+    assert strata == {"forced": 1, "random": 1}
+
+
+def test_a_metric_that_can_be_negative_has_the_window_alone(metered):
+    instruments = Instruments([metered.meter])
+    instruments.scored(RECORD, score("answer_similarity", -0.5), is_recorded=True, low=-1.0, threshold=0.8)
+    found = metered.collect()
+    assert "ragtrace.score.n" not in found
+    assert "ragtrace.evaluation.score" not in found
+    assert found["ragtrace.evaluation.score.window.mean"].data.data_points[0].value == -0.5
+
+
+def test_a_one_to_five_form_is_exported_between_0_and_1(metered):
+    instruments = Instruments([metered.meter])
+    instruments.scored(RECORD, score("grade", 4.0), is_recorded=True, low=1.0, high=5.0, threshold=0.5)
+    assert metered.values("ragtrace.score.wx")[0][1] == 15.0
+
+
+def test_a_metric_where_lower_is_better_counts_what_lies_above_its_threshold():
+    harm = Measure(name="harm_at_k", direction="down", threshold=0.2)
+    assert harm.is_pass(0.1)
+    assert not harm.is_pass(0.3)
+
+
+@pytest.mark.parametrize(
+    ("facts", "outcome", "reason"),
+    [
+        ({}, "ok", None),
+        ({"state": "na", "reason": "no_labels"}, "na", "no_labels"),
+        ({"state": "error", "reason": "judge_timeout"}, "error", "judge_timeout"),
+    ],
+)
+def test_outcomes(metered, facts, outcome, reason):
+    instruments = Instruments([metered.meter])
+    instruments.scored(RECORD, faith(**facts), is_recorded=True, threshold=0.8)
+    ((attributes, value),) = metered.values("ragtrace.evaluations")
+    assert (attributes["ragtrace.outcome"], attributes.get("ragtrace.reason"), value) == (outcome, reason, 1)
+    assert ("ragtrace.score.n" in metered.collect()) == (outcome == "ok")
+
+
+def test_an_exemplar_carries_the_evaluated_trace(metered):
+    instruments = Instruments([metered.meter])
+    instruments.scored(RECORD, faith(), is_recorded=True)
+    (exemplar,) = metered.points("ragtrace.evaluation.score")[0].exemplars
+    assert (exemplar.trace_id, exemplar.span_id, exemplar.value) == (0xA, 0xB, 0.75)
+
+
+def test_no_exemplar_for_a_trace_that_was_not_exported(metered, spans):
+    instruments = Instruments([metered.meter])
+    with spans.tracer.start_as_current_span("the scorer's own"):
+        instruments.scored(RECORD, faith(), is_recorded=False)
+    assert not metered.points("ragtrace.evaluation.score")[0].exemplars
+
+
+def test_label_sets_exist_at_zero_before_the_first_score(metered):
+    instruments = Instruments([metered.meter])
+    instruments.expect(
+        MetricResult(name="faithfulness", state="na", reason="no_answer", judge=JUDGE, version="0a1b2c3d"),
+        threshold=0.8,
+    )
+    instruments.eligible(RECORD)
+    for name in ("n", "w", "wx", "w2", "w2x", "w2x2", "low.w"):
+        assert metered.values(f"ragtrace.score.{name}") == [(SERIES, 0.0)]
+    assert [value for _, value in metered.values("ragtrace.evaluations")] == [0]
+    instruments.scored(RECORD, faith(), is_recorded=True, threshold=0.8)
+    assert metered.values("ragtrace.score.n") == [(SERIES, 1.0)], "the score lands in the series that was created"
+    assert [value for _, value in metered.values("ragtrace.evaluations")] == [1]
+
+
+def test_a_new_workflow_gets_the_series_that_others_have(metered):
+    instruments = Instruments([metered.meter])
+    instruments.scored(RECORD, faith(), is_recorded=True, threshold=0.8)
+    instruments.eligible(RagRecord(id="2", workflow="sales", model="gpt-x"))
+    values = {attributes["gen_ai.workflow.name"]: value for attributes, value in metered.values("ragtrace.score.n")}
+    assert values == {"support": 1.0, "sales": 0.0}
+
+
+def test_at_most_a_hundred_workflows(metered):
+    instruments = Instruments([metered.meter])
+    for number in range(150):
+        instruments.scored(RagRecord(id="x", workflow=f"w{number}"), faith(), is_recorded=False)
+    names = {attributes["gen_ai.workflow.name"]: value for attributes, value in metered.values("ragtrace.score.n")}
+    assert len(names) == 101
+    assert names["other"] == 50.0
+
+
+# -- window --
+
+
+def test_window_gauges_are_absent_when_empty_and_gone_after_the_window(metered):
+    now = [1_000.0]
+    instruments = Instruments([metered.meter], window_s=60.0, clock=lambda: now[0])
+    gauges = [f"ragtrace.evaluation.score.window.{name}" for name in ("mean", "low", "high")]
+    gauges.append("ragtrace.evaluation.pass.ratio")
+    assert not set(gauges) & set(metered.collect())
+    instruments.scored(RECORD, faith(0.5, weight=1.0), is_recorded=True, threshold=0.8)
+    instruments.scored(RECORD, faith(1.0, weight=3.0), is_recorded=True, threshold=0.8)
+    found = {name: metered.values(name) for name in gauges}
+    assert found[gauges[0]] == [(SERIES, 0.875)]
+    assert found[gauges[3]] == [(SERIES, 0.75)]
+    assert found[gauges[1]][0][1] < 0.875 < found[gauges[2]][0][1] <= 1.0
+    now[0] += 61.0
+    assert not set(gauges) & set(metered.collect())
+
+
+def test_a_metric_without_a_threshold_has_no_pass_ratio_and_no_low_sum(metered):
+    instruments = Instruments([metered.meter])
+    instruments.scored(RECORD, faith(), is_recorded=True, threshold=None)
+    found = metered.collect()
+    assert "ragtrace.evaluation.pass.ratio" not in found
+    assert "ragtrace.score.low.w" not in found
+
+
+def test_window_bounds_follow_the_formula():
+    window = Window(60.0, 0.0, 1.0)
+    scores = [(0.2, 10.0), (0.9, 20.0), (0.4, 5.0), (1.0, 10.0)] * 30
+    for value, weight in scores:
+        window.add(0.0, value, weight, is_pass=None)
+    w = sum(weight for _, weight in scores)
+    mean = sum(weight * value for value, weight in scores) / w
+    variance = sum(weight**2 * (value - mean) ** 2 for value, weight in scores) / w**2
+    read = window.read(0.0)
+    assert read.mean == pytest.approx(mean)
+    assert read.low == pytest.approx(mean - 1.96 * math.sqrt(variance))
+    assert read.n == 120
+
+
+def test_a_perfect_window_is_not_certain():
+    window = Window(60.0, 0.0, 1.0)
+    window.add(0.0, 1.0, 1.0, is_pass=True)
+    assert window.read(0.0).low == pytest.approx(1 - 1.96 * math.sqrt(0.02))
+
+
+def test_window_slides():
+    window = Window(60.0, 0.0, 1.0)
+    for second in range(120):
+        window.add(float(second), float(second >= 60), 1.0, is_pass=None)
+    assert window.read(119.0).mean == 1.0
+    assert window.read(119.0).n == 60
+
+
+# -- the rest --
+
+
+def test_traces_by_decision(metered):
+    instruments = Instruments([metered.meter])
+    instruments.traces("sampled", None)
+    instruments.traces("dropped", "queue_full")
+    assert metered.values("ragtrace.traces") == [
+        ({"ragtrace.decision": "sampled"}, 1),
+        ({"ragtrace.decision": "dropped", "ragtrace.reason": "queue_full"}, 1),
+    ]
+
+
+def test_what_scoring_took(metered):
+    instruments = Instruments([metered.meter])
+    scores = [
+        faith(llm_calls=2, prompt_tokens=900, completion_tokens=80),
+        faith(state="error", reason="judge_timeout", llm_calls=1),
+    ]
+    instruments.evaluated(RECORD, scores, duration_s=0.2, lag_s=1.5, cost_usd=0.01)
+    calls = {attributes["ragtrace.outcome"]: value for attributes, value in metered.values("ragtrace.judge.calls")}
+    assert calls == {"ok": 2, "error": 1}
+    tokens = {
+        attributes["gen_ai.token.type"]: value for attributes, value in metered.values("ragtrace.judge.tokens")
+    }
+    assert tokens == {"input": 900, "output": 80}
+    assert metered.values("ragtrace.evaluation.cost")[0][1] == 0.01
+    assert metered.points("ragtrace.evaluation.duration")[0].sum == 0.2
+    assert metered.points("ragtrace.evaluation.lag")[0].sum == 1.5
+
+
+def test_last_time_is_absent_before_the_first_score(metered):
+    instruments = Instruments([metered.meter])
+    assert not metered.points("ragtrace.evaluation.last.time")
+    instruments.scored(RECORD, faith(), is_recorded=True)
+    assert metered.values("ragtrace.evaluation.last.time") == [({}, 1_700_000_002.0)]
+
+
+def test_the_conventions_own_metrics_and_their_switch(metered):
+    _, captured = support_run()
+    Instruments([metered.meter]).operations(captured)
+    duration = metered.points("gen_ai.client.operation.duration")[0]
+    assert duration.sum == 0.5
+    assert dict(duration.attributes) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "gpt-x",
+        "gen_ai.response.model": "gpt-x-1",
+    }
+    assert {p.attributes["gen_ai.token.type"]: p.sum for p in metered.points("gen_ai.client.token.usage")} == {
+        "input": 900,
+        "output": 12,
+    }
+    assert metered.points("gen_ai.invoke_workflow.duration")[0].sum == pytest.approx(0.53)
+    off = Metered()
+    Instruments([off.meter], has_client_metrics=False).operations(captured)
+    assert not [name for name in off.collect() if name.startswith("gen_ai")]
+
+
+def test_empty_retrievals(metered):
+    instruments = Instruments([metered.meter])
+    for pool in ([], [{"id": "a", "text": "x"}]):
+        instruments.operations(support_run(pool=pool, chosen=[])[1])
+    assert metered.values("ragtrace.retrieval.empty") == [({"gen_ai.workflow.name": "support"}, 1)]
+
+
+def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
+    instruments = Instruments([metered.meter])
+    counts = {("skipped", "not_sampled"): 80}
+    instruments.observe_queue(lambda: QueueReading(size=3, capacity=2_048, oldest_s=1.5))
+    instruments.observe_ledger(lambda: counts, lambda: 2)
+    reading = DriftReading(metric="faithfulness", detector="cusum", state=0, baseline_n=12)
+    instruments.observe_drift(lambda: [reading])
+    instruments.drift_alarm(reading)
+    assert metered.values("ragtrace.queue.size") == [({}, 3)]
+    assert metered.values("ragtrace.queue.oldest") == [({}, 1.5)]
+    assert not metered.points("ragtrace.evaluation.coverage.ratio")
+    counts |= {("scored", ""): 9, ("dropped", "queue_full"): 1}
+    assert metered.values("ragtrace.evaluation.coverage.ratio") == [({}, 0.9)]
+    assert ({"ragtrace.state": "pending"}, 2) in metered.values("ragtrace.ledger")
+    assert ({"ragtrace.state": "dropped", "ragtrace.reason": "queue_full"}, 1) in metered.values("ragtrace.ledger")
+    about = {"gen_ai.evaluation.name": "faithfulness", "ragtrace.detector": "cusum"}
+    assert metered.values("ragtrace.drift.state") == [(about, 0)]
+    assert metered.values("ragtrace.baseline.n") == [(about, 12)]
+    assert not metered.points("ragtrace.drift.statistic")
+    assert metered.values("ragtrace.drift.alarms") == [(about, 1)]
+
+
+def test_losses_are_exported_by_place(metered):
+    Instruments([metered.meter])
+    lost("tests.somewhere")
+    assert ({"ragtrace.site": "tests.somewhere"}, 1) in metered.values("ragtrace.internal.losses")
+
+
+def test_a_reader_that_raises_spoils_its_own_gauge_alone(metered):
+    instruments = Instruments([metered.meter])
+    instruments.observe(semconv.CANARY_GAP, lambda: 1 / 0)
+    instruments.observe(semconv.BREAKER_STATE, lambda: [(2, {})])
+    found = metered.collect()
+    assert "ragtrace.canary.gap" not in found
+    assert found["ragtrace.judge.breaker.state"].data.data_points[0].value == 2
+    with pytest.raises(KeyError):
+        instruments.observe(semconv.SCORE_N, list)
+
+
+def test_a_second_configure_on_the_same_meter_takes_the_gauges_over(metered, caplog):
+    old = Instruments([metered.meter])
+    old.scored(RECORD, faith(0.2), is_recorded=True)
+    new = Instruments([metered.meter])
+    new.scored(RECORD, faith(0.9), is_recorded=True)
+    assert [value for _, value in metered.values("ragtrace.evaluation.score.window.mean")] == [0.9]
+    assert metered.values("ragtrace.score.n")[0][1] == 2.0
+    old.close()
+    assert metered.points("ragtrace.evaluation.score.window.mean")
+    new.close()
+    assert not metered.points("ragtrace.evaluation.score.window.mean")
+    assert not caplog.records
+
+
+def test_several_meters_get_the_same(metered):
+    other = Metered()
+    Instruments([metered.meter, other.meter]).scored(RECORD, faith(), is_recorded=True)
+    for each in (metered, other):
+        assert each.values("ragtrace.score.n") == [(SERIES, 1.0)]
+        assert each.points("ragtrace.evaluation.score.window.mean")

@@ -22,6 +22,7 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
+from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
@@ -126,9 +127,10 @@ def forms() -> dict[str, Callable[[], dict]]:
     ragtrace.configure(
         content="full",
         sample_rate=0.05,
+        judge="overlap",
         tracer_provider=provider(),
         meter_provider=MeterProvider(),
-        judge="overlap",
+        logger_provider=LoggerProvider(),
     )
     ours = RagtraceHandler()
     return {

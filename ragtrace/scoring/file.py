@@ -1,9 +1,8 @@
-"""Scores a stream of records, several at once, in the order in which they came."""
+"""Scores a stream of records, several at once, and hands each over as soon as it is done."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -18,22 +17,32 @@ Tag = TypeVar("Tag")
 async def score_stream(
     items: Iterable[tuple[Tag, RagRecord]], scorer: Scorer, *, jobs: int
 ) -> AsyncGenerator[tuple[Tag, list[MetricResult]]]:
-    """Yield each item's tag with its results, in the order of the input, at most `jobs` being scored at once.
+    """Yield each item's tag with its results as soon as they are there, at most `jobs` being scored at once.
 
+    A slow record holds up nothing that is already scored. Records of the same id come out in the order in which
+    they went in; those that finish together do too, so that a judge that never waits keeps the order of the input.
     The input is read as results are taken, so memory does not grow with it. Closing the iterator cancels what is
-    under way.
+    under way; the scorer is closed in any case.
     """
-    under_way: deque[tuple[Tag, asyncio.Task[list[MetricResult]]]] = deque()
+    under_way: dict[asyncio.Task[list[MetricResult]], tuple[Tag, str]] = {}
     try:
         for tag, record in items:
-            under_way.append((tag, asyncio.create_task(scorer.results(record))))
-            if len(under_way) >= jobs:
-                done, task = under_way.popleft()
-                yield done, await task
+            while len(under_way) >= jobs or any(busy == record.id for _, busy in under_way.values()):
+                for done in await _finished(under_way):
+                    yield under_way.pop(done)[0], done.result()
+            under_way[asyncio.create_task(scorer.results(record))] = (tag, record.id)
         while under_way:
-            done, task = under_way.popleft()
-            yield done, await task
+            for done in await _finished(under_way):
+                yield under_way.pop(done)[0], done.result()
     finally:
-        for _, task in under_way:
+        for task in under_way:
             task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
         await scorer.aclose()
+
+
+async def _finished(tasks: Iterable[asyncio.Task[list[MetricResult]]]) -> list[asyncio.Task[list[MetricResult]]]:
+    """Return at least one finished task, in the order in which they were begun."""
+    begun = list(tasks)
+    await asyncio.wait(begun, return_when=asyncio.FIRST_COMPLETED)
+    return [task for task in begun if task.done()]

@@ -173,20 +173,19 @@ class Worker:
         waiter.cancel()
 
     async def _one(self, unit: Unit) -> None:
+        state: End = "scored"
+        reason = ""
         try:
             await self._handle(unit)
         except asyncio.CancelledError:
-            self._end("dropped", "shutdown")
+            state, reason = "dropped", "shutdown"
             raise
         except Exception as error:
+            state, reason = "failed", type(error).__name__
             lost("ragtrace.scoring.worker.handle", error)
             _log.exception("a unit could not be scored")
-            self._end("failed", type(error).__name__)
-        else:
-            self._end("scored", "")
-
-    def _end(self, state: End, reason: str) -> None:
-        try:
-            self._ledger.end(state, reason)
-        except Exception as error:  # an account that is not kept is a loss too, and must not pass unseen
-            lost("ragtrace.scoring.worker.ledger", error)
+        finally:
+            try:
+                self._ledger.end(state, reason)
+            except Exception as error:  # an account that is not kept is a loss too, and must not pass unseen
+                lost("ragtrace.scoring.worker.ledger", error)

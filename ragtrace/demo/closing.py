@@ -37,7 +37,7 @@ def close(console: Console, progress: Progress, *, out: str, lines: int, has_vie
     # The view shows the alarm already.
     verdict = () if has_view and progress.alarm is not None else _verdict(progress)
     for line in (*verdict, *_contrast(progress), *_next_steps(progress, out, lines)):
-        console.print(line, soft_wrap=True)
+        console.print(line, soft_wrap=not has_view)
 
 
 def _tables(progress: Progress) -> Iterator[RenderableType]:
@@ -85,6 +85,7 @@ def _next_steps(progress: Progress, out: str, lines: int) -> Iterator[Text]:
     yield Text("Next", style=_QUIET)
     steps = (
         ("ragtrace demo --no-incident", "the same without the incident: the detector stays quiet"),
+        ("ragtrace demo --model NAME", "a real model answers; needs OPENAI_API_KEY or --base-url URL"),
         (f"ragtrace score {out} --out again.jsonl", "scores these records again, from the file"),
         ('config={"callbacks": [RagtraceHandler()]}', "captures a chain of your own; see README.md"),
     )

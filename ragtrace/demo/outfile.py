@@ -37,7 +37,8 @@ class ScoredFile:
         if not is_ours(path):
             raise ConfigError(f"{path} exists and is not of an earlier demo: move it, or choose another with --out")
         try:
-            self._file = path.open("w", encoding="utf-8")
+            # What an earlier demo left goes with the first new line, not with a run that never begins.
+            self._file = path.open("a", encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another with --out") from error
         self.lines = 0
@@ -46,6 +47,8 @@ class ScoredFile:
         """Write one record with its scores."""
         named = replace(record, id=f"{ID_PREFIX}{number_of(record):04d}")
         line = {**record_to_json(named), "scores": {s.result.key: score_to_json(s.result) for s in scores}}
+        if not self.lines:
+            self._file.truncate(0)
         self._file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
         self._file.flush()
         self.lines += 1
@@ -57,6 +60,8 @@ class ScoredFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
+        if self.path.exists() and not self.path.stat().st_size:
+            self.path.unlink()
 
 
 def is_ours(path: Path) -> bool:

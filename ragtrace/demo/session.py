@@ -239,7 +239,9 @@ def _config(number: int, question: Question) -> Any:
 def _writer(options: DemoOptions) -> Writer:
     if options.model is None and options.base_url is None:
         return OfflineWriter(options.seed)
-    return ServerWriter(options.model, base_url=options.base_url, api_key=os.environ.get("OPENAI_API_KEY"))
+    # A key in the environment alone starts nothing: 300 paid calls are a person's decision.
+    base_url = options.base_url or os.environ.get("OPENAI_BASE_URL")
+    return ServerWriter(options.model, base_url=base_url, api_key=os.environ.get("OPENAI_API_KEY"))
 
 
 def _interval(values: Sequence[float]) -> tuple[float | None, float | None]:

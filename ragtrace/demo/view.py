@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 WIDEST = 100
 _QUIET = "dim"
 _STATES = {"learning": "blue", "ok": "green", "warning": "yellow", "alarm": "bold red"}
-_FIXED_LINES = 15  # of header, rules, chart axis, detector and footer
+_FIXED_LINES = 14  # of heading, table head, chart title and axis, detector, footer, and the prompt below
+_WORST_HEAD = 2
+_WORST_LINES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +64,26 @@ class Room:
 
     @classmethod
     def on(cls, width: int, height: int, metrics: int) -> Room:
-        """Share out the lines of a terminal: metrics first, then the chart, then the worst answers.
+        """Share out the lines of a terminal: one worst answer, the metrics, the chart, two more worst answers.
 
         Example:
-            >>> Room.on(80, 24, metrics=10)
-            Room(width=80, metrics=3, chart=3, worst=1)
+            >>> Room.on(80, 24, metrics=12)
+            Room(width=80, metrics=2, chart=2, worst=1)
+            >>> Room.on(120, 50, metrics=12)
+            Room(width=100, metrics=12, chart=5, worst=3)
         """
         free = max(height - _FIXED_LINES, 0)
-        shown = max(min(metrics, free - 6), 1)
-        rows = max(min(5, free - shown - 3), 0)
-        worst = max(min(3, (free - shown - rows) // 4), 0)
+        worst = int(free >= _WORST_HEAD + _WORST_LINES + 4)
+        free -= worst * (_WORST_HEAD + _WORST_LINES)
+        rows = 5 if free >= 17 else 3 if free >= 8 else 2 if free >= 4 else 0
+        shown = max(min(metrics, free - rows), 1)
+        worst += worst * max(min(2, (free - rows - shown) // _WORST_LINES), 0)
         return cls(width=min(width, WIDEST), metrics=shown, chart=rows, worst=worst)
 
 
 def frame(progress: Progress, heading: Heading, room: Room) -> RenderableType:
     """Return one frame; at most `WIDEST` columns."""
-    parts: list[RenderableType] = [_title(progress, heading), _bar(progress, room), _counts(progress), Text()]
+    parts: list[RenderableType] = [_title(heading), _bar(progress, room), _counts(progress), Text()]
     parts += [metrics_table(progress.metrics[: room.metrics]), Text()]
     if room.chart:
         parts += [*_trend(progress, room)]
@@ -89,10 +95,9 @@ def frame(progress: Progress, heading: Heading, room: Room) -> RenderableType:
     return Padding(Group(*parts), (0, 1), expand=False)
 
 
-def _title(progress: Progress, heading: Heading) -> Text:
+def _title(heading: Heading) -> Text:
     facts = f"   answers: {heading.model}   judge: {heading.judge}   seed {heading.seed}"
-    text = Text.assemble(("ragtrace demo", "bold"), (facts, _QUIET), no_wrap=True, overflow="ellipsis")
-    return text.append("   incident running", style="yellow") if progress.has_incident else text
+    return Text.assemble(("ragtrace demo", "bold"), (facts, _QUIET), no_wrap=True, overflow="ellipsis")
 
 
 def _bar(progress: Progress, room: Room) -> RenderableType:
@@ -117,8 +122,8 @@ def _counts(progress: Progress) -> Text:
         text.append(f"{name} ", style=_QUIET).append(f"{count}   ")
     text.append("dropped ", style=_QUIET).append(f"{progress.dropped}   ", style="red" if progress.dropped else "")
     if progress.failed:
-        text.append("not answered ", style=_QUIET).append(str(progress.failed), style="red")
-    return text
+        text.append("not answered ", style=_QUIET).append(f"{progress.failed}   ", style="red")
+    return text.append("incident running", style="yellow") if progress.has_incident else text
 
 
 def metrics_table(lines: Sequence[MetricLine]) -> RenderableType:

@@ -50,29 +50,22 @@ def what_fell(alarm: Alarm) -> str:
     """Return what dropped, and where it was noticed."""
     return (
         f"{alarm.metric} fell from {alarm.baseline_mean:.3f} (baseline) to {alarm.recent_mean:.3f}"
-        f" over the last {alarm.recent_n} scores"
+        f" (last {alarm.recent_n})"
     )
 
 
 def when(alarm: Alarm) -> str:
     """Return when the alarm came, against the incident."""
     if alarm.after_incident is None:
-        return f"alarm at question {alarm.question}, although no incident was staged: a false alarm"
+        return f"found at question {alarm.question}, although no incident was staged: a false alarm"
     if alarm.after_incident < 1:
-        return f"alarm at question {alarm.question}, before the incident began: a false alarm"
+        return f"found at question {alarm.question}, before the incident began: a false alarm"
     return (
-        f"alarm at question {alarm.question}, {_times(alarm.after_incident, 'question')} into the incident;"
-        f" change placed at question {alarm.changed_at}"
+        f"found at question {alarm.question}, {alarm.after_incident} into the incident;"
+        f" change placed at {alarm.changed_at}"
     )
 
 
 def why(alarm: Alarm) -> str:
     """Return the evidence."""
-    return (
-        f"the evidence of a drop added up to {alarm.statistic:.1f} and crossed the CUSUM threshold"
-        f" {alarm.threshold:.1f}"
-    )
-
-
-def _times(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return f"evidence of a drop: CUSUM {alarm.statistic:.1f} crossed its threshold {alarm.threshold:.1f}"

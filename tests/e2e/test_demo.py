@@ -96,9 +96,7 @@ def test_the_drop_is_found_after_the_incident_and_the_records_can_be_used(tmp_pa
     said += rest
     assert process.returncode == 0, said
 
-    alarm = re.search(
-        r"alarm at question (\d+), (\d+) questions into the incident; change placed at .* (\d+)", said
-    )
+    alarm = re.search(r"found at question (\d+), (\d+) into the incident; change placed at (\d+)", said)
     assert alarm is not None, said
     question, after, changed = map(int, alarm.groups())
     assert 151 <= question <= 200

@@ -40,6 +40,17 @@ def test_an_earlier_file_of_the_demo_is_replaced(tmp_path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) == 1
 
 
+def test_a_run_without_a_line_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "demo.jsonl"
+    with ScoredFile(path):
+        pass
+    assert not path.exists()
+    path.write_text('{"id": "demo-0001"}\n', encoding="utf-8")
+    with ScoredFile(path):
+        pass
+    assert path.read_text(encoding="utf-8") == '{"id": "demo-0001"}\n'
+
+
 @pytest.mark.parametrize("content", ['{"id": "7"}\n', "my notes\n", "[1]\n", '"demo-1"\n'])
 def test_another_file_is_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "mine.jsonl"

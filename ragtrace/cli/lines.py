@@ -1,4 +1,4 @@
-"""Reading record files: JSON lines, plain or gzip, from a path or standard input."""
+"""Record files: JSON lines, plain or gzip, from a path or standard input; and the lines that are written."""
 
 from __future__ import annotations
 
@@ -6,28 +6,45 @@ import gzip
 import io
 import json
 import sys
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.codec import record_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ragtrace.model import RagRecord
 
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
+# Valid in JSON, but editors and str.splitlines see the end of a line there.
+_LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One good line: where it stood, what it said, and the record it makes."""
+    """One good line.
+
+    Attributes:
+        number: where it stood, from 1.
+        id: as it was given, a text or a number; else the line number.
+        rest: what it said beside id and scores, as JSON text.
+        record: the record it makes.
+    """
 
     number: int
-    given: dict[str, Any]
+    id: str | float
+    rest: str
     record: RagRecord
+
+    def scored(self, scores: Mapping[str, Any]) -> str:
+        """Return the output line: the id, what was given, and the scores."""
+        given = self.rest[1:-1]
+        parts = [f'"id": {one_line(self.id)}', *([given] if given else []), f'"scores": {_tolerant(scores)}']
+        return f"{{{', '.join(parts)}}}\n"
 
 
 def open_lines(name: str) -> IO[bytes]:
@@ -38,37 +55,91 @@ def open_lines(name: str) -> IO[bytes]:
     """
     try:
         raw = sys.stdin.buffer if name == "-" else Path(name).open("rb")  # noqa: SIM115 - the caller reads it
+        buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast("Any", raw))
+        is_gzip = buffered.peek(2)[:2] == GZIP
     except OSError as error:
         raise ConfigError(f"{name}: {error.strerror or error}; check the path") from None
-    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast("Any", raw))
-    if buffered.peek(2)[:2] == _GZIP:
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=buffered))
-    return buffered
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=buffered)) if is_gzip else buffered
 
 
 def read_lines(stream: IO[bytes], name: str, broken: Callable[[str], None]) -> Iterator[Line]:
     """Yield the good lines; tell `broken` of each other one as ``file:line: reason``. Blank lines do not count."""
     shown = "<stdin>" if name == "-" else name
     number = 0
+    while True:
+        try:
+            raw = next(stream, None)
+        except (EOFError, OSError, zlib.error) as error:
+            broken(f"{shown}:{number + 1}: the file cannot be read on from here ({error})")
+            return
+        if raw is None:
+            return
+        number += 1
+        if not raw.strip():
+            continue
+        try:
+            line = _line(raw, number)
+        except InputError as error:
+            broken(f"{shown}:{number}: {error}")
+        else:
+            yield line
+
+
+def one_line(value: Any) -> str:
+    r"""Return a value as JSON text that stays one line in every editor, readable where it can be encoded.
+
+    Raises:
+        ValueError: a number is not finite, or a value has no JSON form.
+
+    Example:
+        >>> one_line("Zürich\u2028")
+        '"Zürich\\u2028"'
+    """
     try:
-        for number, raw in enumerate(stream, start=1):
-            if not raw.strip():
-                continue
-            try:
-                yield _line(raw, number)
-            except InputError as error:
-                broken(f"{shown}:{number}: {error}")
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
-        broken(f"{shown}:{number + 1}: the file ends in the middle ({error})")
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair: kept, as the escape it came as
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return text.translate(_LINE_ENDS)
 
 
 def _line(raw: bytes, number: int) -> Line:
+    given = _parsed(raw)
+    record = record_from_json(given, fallback_id=str(number))
+    rest = {name: value for name, value in given.items() if name not in {"id", "scores"}}
     try:
-        given = json.loads(raw)
+        text = one_line(rest)
+    except ValueError as error:
+        raise InputError(f"cannot be written again as JSON: {error}") from None
+    identity = given.get("id")
+    return Line(number, number if identity in {None, ""} else identity, text, record)
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        return json.loads(raw, parse_constant=_refuse)
     except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 (byte {error.start})") from None
+        raise InputError(f"not UTF-8 (byte {error.start + 1} of the line)") from None
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
         raise InputError("nested too deeply") from None
-    return Line(number, given, record_from_json(given, fallback_id=str(number)))
+    except InputError:
+        raise
+    except ValueError:  # Python's own limit of 4,300 digits
+        raise InputError("a whole number has too many digits") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise InputError(f"{constant} is not JSON; write null")
+
+
+def _tolerant(scores: Mapping[str, Any]) -> str:
+    """Return scores as JSON; details that have no JSON form are replaced by the reason, the score stays."""
+    try:
+        return one_line(scores)
+    except ValueError as error:
+        note = {"message": f"the details have no JSON form: {error}"}
+    return one_line({key: {**score, "details": note} for key, score in scores.items()})

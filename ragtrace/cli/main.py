@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -49,13 +48,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.print_help()
             return 2
         status: int = importlib.import_module(COMMANDS[parsed.command]).run(parsed)
+        sys.stdout.flush()  # here, where a reader that has gone is still caught
     except (ConfigError, InputError, MissingExtra) as error:
         return _complain(str(error))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # Whoever read us (head, less) has gone: close quietly, as a filter does.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from ragtrace.cli.outfile import abandon_stdout
+
+        abandon_stdout()
         return 141
     return status
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ragtrace.metrics.base import Declaration, Output
 
+PIPED_COLUMNS = 220  # where no terminal shows the table, nothing is folded
 WIDE = 150  # columns below which calls and sources would fold into towers
 
 
@@ -29,9 +30,13 @@ def run(args: argparse.Namespace) -> int:
         for row in rows:
             print(f"| {' | '.join(row)} |")
         return 0
-    console = Console()
+    console = Console(soft_wrap=True)
+    if not console.is_terminal:
+        console.width = PIPED_COLUMNS
     shown = len(head) if console.width >= WIDE else len(head) - 2
-    table = Table(*head[:shown], box=None, pad_edge=False, show_lines=False)
+    table = Table(box=None, pad_edge=False)
+    for i, name in enumerate(head[:shown]):
+        table.add_column(name, no_wrap=i < 2)
     for row in rows:
         table.add_row(*row[:shown])
     console.print(table)

@@ -14,56 +14,144 @@ from ragtrace.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Each = Callable[[dict[str, Any]], None]
 
-def done_before(path: Path, each: Callable[[dict[str, Any]], None]) -> Counter[str]:
-    """Return how often each id stands in a file of an earlier run; a half-written last line is cut off.
+_BEGINNING = b'{"id": '  # of every line that `ragtrace score` writes
+
+
+def done_before(path: Path, each: Each) -> Counter[str]:
+    """Return how often each id stands in a file of an earlier run, and leave the file ready to be gone on with.
+
+    A last line that was cut short by a crash is removed; it was never counted as scored. A file that holds
+    anything else than scored lines is left as it is.
 
     Args:
         path: the file; it may be missing.
-        each: is given every scored line, for the summary.
+        each: is given the scores of every line, for the summary.
 
     Raises:
-        ConfigError: the file holds something else.
+        ConfigError: the file holds something else, or cannot be read or mended.
     """
     done: Counter[str] = Counter()
     if not path.exists():
         return done
-    good = 0
-    with path.open("rb") as stream:
-        for number, raw in enumerate(stream, start=1):
-            if not raw.endswith(b"\n"):
-                break
-            done[_identity(path, number, raw, each)] += 1
-            good += len(raw)
-    if good < path.stat().st_size:
-        os.truncate(path, good)
+    try:
+        with path.open("rb+") as stream:
+            _read(path, stream, done, each)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}; choose another --out") from None
     return done
 
 
-def _identity(path: Path, number: int, raw: bytes, each: Callable[[dict[str, Any]], None]) -> str:
+def _read(path: Path, stream: IO[bytes], done: Counter[str], each: Each) -> None:
+    good = 0
+    for number, raw in enumerate(stream, start=1):
+        found = _scored(raw)
+        if found is None:
+            is_torn = not raw.endswith(b"\n")
+            is_ours = number > 1 or raw.startswith(_BEGINNING) or _BEGINNING.startswith(raw)
+            if is_torn and is_ours and not _is_json(raw):
+                stream.truncate(good)
+                return
+            raise ConfigError(
+                f"{path}:{number}: not a line of `ragtrace score`; choose another --out, or move the file away"
+            )
+        identity, scores = found
+        done[identity] += 1
+        each(scores)
+        good += len(raw)
+        if not raw.endswith(b"\n"):  # all of the line is there but its end
+            stream.seek(good)
+            stream.write(b"\n")
+            return
+
+
+def _scored(raw: bytes) -> tuple[str, dict[str, Any]] | None:
+    """Return the id and the scores of a line; None when it is not a scored line."""
     try:
         line = json.loads(raw)
-        scores, identity = line["scores"], str(line["id"])
-    except (ValueError, KeyError, TypeError):
-        raise ConfigError(
-            f"{path}:{number}: not a line of `ragtrace score`; choose another --out, or move the file away"
-        ) from None
-    each(scores)
-    return identity
+        identity, scores = line["id"], line["scores"]
+        is_good = isinstance(scores, dict) and all(_is_score(score) for score in scores.values())
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return (str(identity), scores) if is_good else None
 
 
-def open_out(name: str | None, *, is_resumed: bool) -> IO[str]:
-    """Open the output: standard output, or a file that must be new unless the run is resumed.
+def _is_score(score: Any) -> bool:
+    if not isinstance(score, dict) or "state" not in score:
+        return False
+    value = score.get("value")
+    return score["state"] != "ok" or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+class ScoredLines:
+    """Where scored lines go: standard output, or a file that must be new unless the run is resumed.
+
+    Each line is handed to the operating system whole before the next, so that whatever ends this process leaves
+    the lines before it.
 
     Raises:
         ConfigError: the file exists, or cannot be written.
     """
-    if name is None or name == "-":
-        return sys.stdout
-    path = Path(name)
-    if path.exists() and not is_resumed:
-        raise ConfigError(f"{name} exists; add --resume to go on with it, or choose another --out")
-    try:
-        return path.open("a", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{name}: {error.strerror or error}; choose another --out") from None
+
+    def __init__(self, name: str | None, *, is_resumed: bool) -> None:
+        self._name = name or "-"
+        self._file: int | None = None
+        if self._name == "-":
+            return
+        try:
+            self._file = os.open(self._name, os.O_WRONLY | _mode(Path(self._name), is_resumed=is_resumed), 0o666)
+        except FileExistsError:
+            raise ConfigError(f"{name} exists; add --resume to go on with it, or choose another --out") from None
+        except OSError as error:
+            raise ConfigError(f"{name}: {error.strerror or error}; choose another --out") from None
+
+    def write(self, line: str) -> None:
+        """Write one line at once.
+
+        Raises:
+            BrokenPipeError: whoever read us has gone.
+            ConfigError: there is no more room.
+        """
+        try:
+            if self._file is None:
+                sys.stdout.write(line)
+                sys.stdout.flush()
+            else:
+                rest = memoryview(line.encode())
+                while rest:
+                    rest = rest[os.write(self._file, rest) :]
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            why = error.strerror or error
+            if self._file is None:
+                abandon_stdout()
+                raise ConfigError(f"standard output: {why}; with --out FILE a run can be resumed") from None
+            raise ConfigError(f"{self._name}: {why}; what is written stays: make room, then add --resume") from None
+
+    def close(self) -> None:
+        """Close the file; standard output stays open."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _mode(path: Path, *, is_resumed: bool) -> int:
+    if is_resumed:
+        return os.O_CREAT | os.O_APPEND
+    is_device = path.exists() and not path.is_file() and not path.is_dir()  # or a pipe: nothing there to lose
+    return os.O_APPEND if is_device else os.O_CREAT | os.O_EXCL
+
+
+def abandon_stdout() -> None:
+    """Let what standard output still holds go nowhere, so that the interpreter's last flush cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

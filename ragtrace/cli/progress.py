@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragtrace.cli.lines import GZIP
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-_GZIP = b"\x1f\x8b"
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def _count(name: str) -> int | None:
     if name == "-" or not path.is_file():
         return None
     with path.open("rb") as stream:
-        if stream.read(2) == _GZIP:
+        if stream.read(2) == GZIP:
             return None
         stream.seek(0)
         return sum(1 for line in stream if line.strip())

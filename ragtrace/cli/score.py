@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 from contextlib import aclosing
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ragtrace.cli.lines import Line, open_lines, read_lines
-from ragtrace.cli.outfile import done_before, open_out
+from ragtrace.cli.outfile import ScoredLines, done_before
 from ragtrace.cli.summary import Summary, limits_from
 from ragtrace.errors import ConfigError
 
@@ -22,12 +21,17 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Output
     from ragtrace.scoring import Scorer
 
+PIPED_COLUMNS = 200  # of a table that no terminal shows: nothing is folded
 EPILOG = """\
 Input: JSON lines, plain or gzip. A line is a record (`ragtrace schema`), or just
 {"query": ..., "answer": ..., "contexts": ["...", ...]}.
-Output: each line as it was, with its id (or line number) and "scores".
+Output: each line as it was, with its id (or line number) and "scores", written as
+soon as it is scored, and so not always in the order of the input. The summary goes
+to standard error where the lines go to standard output, else to standard output.
+Resuming: a line is known by its id, lines of one id by their order in the file. Lines
+that stand in --out are not scored again, also those whose scores are errors.
 Exit status: 0 fine, 1 broken lines (the rest is scored), 2 usage, 3 a threshold was
-missed or had nothing to measure (also when lines are broken).
+missed or had nothing to measure (also when lines are broken), 130 stopped by Ctrl-C.
 """
 
 
@@ -49,7 +53,7 @@ def add_parser(commands: Any) -> None:
     add("--k-values", help="cut-offs of @K metrics, separated by commas; default the number of contexts")
     add("--out", help="where scored lines go; default standard output")
     add("--jobs", type=_positive, default=8, help="records scored at once (8)")
-    add("--limit", type=_positive, help="score at most so many records")
+    add("--limit", type=_positive, help="read no further than so many good lines")
     add("--resume", action="store_true", help="go on with --out: what stands there is not scored again")
     add("--fail-under", action="append", default=[], metavar="METRIC=VALUE", help="exit 3 when its mean is worse")
 
@@ -58,21 +62,20 @@ def run(args: argparse.Namespace) -> int:
     """Score the file; see `EPILOG` for the exit status."""
     scorer = _scorer(args)
     outputs: dict[str, Output] = {o.name: o for metric in scorer.metrics for o in metric.declaration.outputs}
-    limits = limits_from(args.fail_under, outputs)
+    limits = limits_from(args.fail_under, outputs, scorer.options.k_values)
     if args.resume and args.out in {None, "-"}:
         raise ConfigError("--resume needs --out: the file to go on with")
     summary = Summary()
     stream = open_lines(args.file)
     done = done_before(Path(args.out), summary.add) if args.resume else None
-    out = open_out(args.out, is_resumed=args.resume)
+    out = ScoredLines(args.out, is_resumed=args.resume)
     is_interrupted = False
     try:
         asyncio.run(_score(args, scorer, stream, out, summary, done))
     except KeyboardInterrupt:
         is_interrupted = True
     finally:
-        if out is not sys.stdout:
-            out.close()
+        out.close()
     missed = summary.missed(limits)
     _report(args, summary, missed, is_interrupted=is_interrupted)
     if is_interrupted:
@@ -98,7 +101,7 @@ async def _score(
     args: argparse.Namespace,
     scorer: Scorer,
     stream: IO[bytes],
-    out: IO[str],
+    out: ScoredLines,
     summary: Summary,
     done: Counter[str] | None,
 ) -> None:
@@ -116,7 +119,7 @@ async def _score(
         async with aclosing(score_stream(items, scorer, jobs=args.jobs)) as scored:
             async for line, results in scored:
                 scores = {result.key: score_to_json(result) for result in results}
-                _write(out, line, scores)
+                out.write(line.scored(scores))
                 summary.add(scores)
                 step()
 
@@ -134,19 +137,15 @@ def _wanted(lines: Iterator[Line], done: Counter[str] | None, limit: int | None)
         yield line
 
 
-def _write(out: IO[str], line: Line, scores: dict[str, Any]) -> None:
-    row = {**line.given, "id": line.record.id, "scores": scores}
-    out.write(json.dumps(row, ensure_ascii=False, allow_nan=False, default=str).replace("\u2028", "\\u2028") + "\n")
-    out.flush()
-
-
 def _report(args: argparse.Namespace, summary: Summary, missed: list[str], *, is_interrupted: bool) -> None:
     from rich.console import Console
 
     to_file = args.out not in {None, "-"}
-    console = Console(stderr=not to_file, highlight=False)
-    console.print(summary.table())
-    for warning in summary.mixed():
+    console = Console(stderr=not to_file, highlight=False, markup=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = PIPED_COLUMNS
+    summary.show(console)
+    for warning in summary.warnings():
         console.print(f"warning: {warning}")
     where = f" in {args.out}" if to_file else ""
     console.print(f"{summary.lines} scored{where}, {summary.broken} broken")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,9 +14,12 @@ from ragtrace.stats.intervals import bootstrap_mean_ci
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rich.table import Table
+    from rich.console import Console
 
     from ragtrace.metrics.base import Output
+
+
+WIDE = 120  # columns below which reasons would be cut in the middle of words
 
 
 @dataclass(slots=True)
@@ -28,6 +32,11 @@ class Column:
     na: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     makers: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def lines(self) -> int:
+        """Lines that say anything of the metric."""
+        return len(self.values) + self.na.total() + self.errors.total()
 
     def add(self, score: Mapping[str, Any]) -> None:
         """Take one score as it stands in the output."""
@@ -58,26 +67,36 @@ class Summary:
         for key, score in scores.items():
             self.columns.setdefault(key, Column()).add(score)
 
-    def table(self) -> Table:
-        """Return the table that is printed at the end."""
+    def show(self, console: Console) -> None:
+        """Print the table; on a narrow console the reasons stand below it, where words are not cut."""
         from rich.table import Table
 
-        table = Table("metric", box=None, pad_edge=False, header_style="bold")
+        is_wide = console.width >= WIDE
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("metric", no_wrap=True)
         for head in ("n", "mean", "95 % interval", "passed"):
             table.add_column(head, justify="right", no_wrap=True)
-        table.add_column("na", overflow="fold")
-        table.add_column("errors", overflow="fold")
+        for head in ("na", "errors"):
+            table.add_column(head, justify="left" if is_wide else "right", no_wrap=not is_wide)
         for key, column in self.columns.items():
-            table.add_row(key, *_cells(column))
-        return table
+            table.add_row(key, *_cells(column), *_failures(column, is_wide=is_wide))
+        console.print(table)
+        if not is_wide:
+            for key, column in self.columns.items():
+                for kind, counts in (("na", column.na), ("error", column.errors)):
+                    if counts:
+                        console.print(f"{key} {kind}: {_reasons(counts)}")
 
-    def mixed(self) -> list[str]:
-        """Return a warning for each metric whose scores come from more than one judge or version."""
-        return [
-            f"{key}: scores of different judges or versions in one mean: {', '.join(sorted(column.makers))}"
-            for key, column in self.columns.items()
-            if len(column.makers) > 1
-        ]
+    def warnings(self) -> list[str]:
+        """Return what makes a mean less than it seems: several judges in it, or lines that it leaves out."""
+        found = []
+        for key, column in self.columns.items():
+            if len(column.makers) > 1:
+                makers = ", ".join(sorted(column.makers))
+                found.append(f"{key}: scores of different judges or versions in one mean: {makers}")
+            if column.lines < self.lines:
+                found.append(f"{key}: {self.lines - column.lines} of {self.lines} lines were scored without it")
+        return found
 
     def missed(self, limits: Sequence[Limit]) -> list[str]:
         """Return a line for each threshold that was missed or had nothing to measure."""
@@ -103,23 +122,36 @@ class Limit:
     is_up: bool
 
 
-def limits_from(texts: Iterable[str], outputs: Mapping[str, Output]) -> list[Limit]:
-    """Read ``METRIC=VALUE`` arguments.
+def limits_from(texts: Iterable[str], outputs: Mapping[str, Output], k_values: Sequence[int] = ()) -> list[Limit]:
+    """Read ``METRIC=VALUE`` arguments; METRIC is an exported name, ``NAME@K`` for one of several K.
 
     Raises:
-        ConfigError: an unknown metric, or not a number.
+        ConfigError: an unknown metric or K, or not a finite number.
     """
     limits = []
     for text in texts:
         name, _, number = text.partition("=")
-        if name not in outputs:
-            raise ConfigError(f"--fail-under {text}: {name!r} is not among the metrics{nearest(name, outputs)}")
+        bare, _, cutoff = name.partition("@")
+        if bare not in outputs:
+            raise ConfigError(f"--fail-under {text}: {bare!r} is not among the metrics{nearest(bare, outputs)}")
         try:
             value = float(number)
         except ValueError:
-            raise ConfigError(f"--fail-under {text}: write METRIC=NUMBER, for example {name}=0.8") from None
-        limits.append(Limit(name, value, outputs[name].direction == "up"))
+            value = math.nan
+        if not math.isfinite(value):
+            raise ConfigError(f"--fail-under {text}: write METRIC=NUMBER, for example {name}=0.8")
+        limits.append(Limit(_key(text, bare, cutoff, k_values), value, outputs[bare].direction == "up"))
     return limits
+
+
+def _key(text: str, bare: str, cutoff: str, k_values: Sequence[int]) -> str:
+    """Return the key in the scores: the first K has no suffix there."""
+    known = [str(k) for k in k_values]
+    if not cutoff:
+        return bare
+    if cutoff not in known:
+        raise ConfigError(f"--fail-under {text}: K {cutoff} is not computed; add it to --k-values")
+    return bare if cutoff == known[0] else f"{bare}@{cutoff}"
 
 
 def _cells(column: Column) -> list[str]:
@@ -130,9 +162,12 @@ def _cells(column: Column) -> list[str]:
         "" if interval.mean is None else f"{interval.mean:.3f}",
         bounds,
         f"{column.passed / column.judged:.1%}" if column.judged else "",
-        _reasons(column.na),
-        _reasons(column.errors),
     ]
+
+
+def _failures(column: Column, *, is_wide: bool) -> list[str]:
+    both = (column.na, column.errors)
+    return [_reasons(counts) if is_wide else str(counts.total() or "") for counts in both]
 
 
 def _reasons(counts: Counter[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -110,6 +111,7 @@ def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
         outcome=_one_of(value, "outcome", get_args(Outcome), "answered"),
         tags=tuple(str(tag) for tag in _list(value, "tags")),
         revision=_whole(value, "revision") or 0,
+        lossy=_losses(value),
         head_probability=_number(value, "head_probability") if "head_probability" in value else 1.0,
     )
     given = {name: text for name in _TEXTS if (text := _text(value, name)) is not None}
@@ -141,7 +143,9 @@ def score_to_json(result: MetricResult) -> dict[str, Any]:
 
 def _passage_to_json(passage: Passage) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": passage.id, "text": passage.text}
-    optional = {"score": passage.score, "source": passage.source, "metadata": dict(passage.metadata) or None}
+    # A score that is not finite is none: JSON has no form for it.
+    score = passage.score if passage.score is not None and math.isfinite(passage.score) else None
+    optional = {"score": score, "source": passage.source, "metadata": dict(passage.metadata) or None}
     shown |= {name: value for name, value in optional.items() if value is not None}
     if passage.truncated:
         shown["truncated"] = passage.truncated
@@ -163,8 +167,8 @@ def _kind(value: Any) -> str:
 def _identity(value: Any, fallback: str) -> str:
     if value is None or value == "":
         return fallback
-    if isinstance(value, dict | list):
-        raise InputError(f"field 'id' must be a text or a number, got {_kind(value)}")
+    if isinstance(value, dict | list | bool) or (isinstance(value, float) and not math.isfinite(value)):
+        raise InputError(f"field 'id' must be a text or a finite number, got {_kind(value)}")
     return str(value)
 
 
@@ -190,7 +194,10 @@ def _number(value: Mapping[str, Any], name: str) -> float | None:
         return None
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise InputError(f"field {name!r} must be a number, got {_kind(found)}")
-    return float(found)
+    try:
+        return float(found)
+    except OverflowError:
+        raise InputError(f"field {name!r} is too large a number") from None
 
 
 def _whole(value: Mapping[str, Any], name: str) -> int | None:
@@ -283,6 +290,15 @@ def _usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         raise InputError(f"field 'usage' must be an object, got {_kind(value)}")
     return Usage(input_tokens=_whole(value, "input_tokens"), output_tokens=_whole(value, "output_tokens"))
+
+
+def _losses(value: Mapping[str, Any]) -> dict[str, int]:
+    found = value.get("lossy")
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise InputError(f"field 'lossy' must be an object, got {_kind(found)}")
+    return {kind: _whole(found, kind) or 0 for kind in found}
 
 
 def _feedback(item: Any) -> Feedback:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-INVENTING_SHARE = 0.3  # of the answers after the incident began
+INVENTING_SHARE = 0.4  # of the answers after the incident began
 _PEOPLE = ("Ingrid Halvorsen", "Tomas Ferrante", "Amara Okonjo-Reyes", "Marit Solbakken", "Pieter Vanderhoek")
 _HOUSES = ("the Brightwater Institute", "Larkspur Analytics", "the Quillfeather Group", "Novastrand Labs")
 _SENTENCES = (

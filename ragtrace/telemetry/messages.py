@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.telemetry.wire import cut_text, size_bytes, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ragtrace.model import Message, Passage
     from ragtrace.telemetry.documents import Room
@@ -32,18 +32,30 @@ class PassageMarks:
         'Context: [passage a] Question: how long?'
     """
 
-    def __init__(self, passages: Iterable[Passage]) -> None:
+    def __init__(self, passages: Sequence[Passage]) -> None:
         self._passages = passages
+        shortest = min((len(p.text) for p in passages if p.text), default=0)
+        self._shortest = max(shortest, SHORTEST_PASSAGE_CHARS)
 
     def applied(self, text: str) -> str:
         """Return the text with every passage replaced."""
-        if len(text) < SHORTEST_PASSAGE_CHARS:
-            return text
         for passage in self._passages:
-            # Checked by length first: once the delivered passages are gone, no other fits into what is left.
-            if SHORTEST_PASSAGE_CHARS <= len(passage.text) <= len(text) and passage.text in text:
-                text = text.replace(passage.text, f"[passage {passage.id}]")
+            # Once the delivered passages are gone, what is left is mostly shorter than any other.
+            if len(text) < self._shortest:
+                break
+            if SHORTEST_PASSAGE_CHARS <= len(passage.text) <= len(text):
+                text = _marked(text, passage)
         return text
+
+
+def _marked(text: str, passage: Passage) -> str:
+    # Not str.replace, which searches a long text three times: to find, to count and to replace.
+    at = text.find(passage.text)
+    while at >= 0:
+        mark = f"[passage {passage.id}]"
+        text = f"{text[:at]}{mark}{text[at + len(passage.text) :]}"
+        at = text.find(passage.text, at + len(mark))
+    return text
 
 
 def messages_json(
@@ -65,7 +77,7 @@ def messages_json(
         return None
     budget = room.text_bytes // 2 if room.limit_chars is None else min(room.text_bytes // 2, room.limit_chars)
     texts = [marks.applied(message.content) for message in messages]
-    text = to_json(_items(messages, texts, finish_reasons))
+    text = to_json(_items(messages, texts, finish_reasons), is_ascii=all(map(str.isascii, texts)))
     share = budget // len(messages) - _ENVELOPE_BYTES
     # One round, unless JSON escapes blow a text up; each further round halves what a message may hold.
     while size_bytes(text) > budget:

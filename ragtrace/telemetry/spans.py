@@ -31,6 +31,7 @@ Dialect = Literal["genai", "openinference", "both"]
 _DOCUMENT_SHARE = 0.75  # of the byte budget; the rest is for questions, answers and messages
 _NO_ERROR = frozenset({"CancelledError", "Cancelled", "GeneratorExit", "KeyboardInterrupt"})
 _MOST_MESSAGE_BYTES = 1_024
+_MOST_LINKS = 64  # of an evaluation span; the SDK keeps 128 and drops the oldest
 
 __all__ = ["Content", "Dialect", "Root", "SpanWriter"]
 
@@ -140,7 +141,7 @@ class SpanWriter:
             span.end(step.ended_ns)
             if not isinstance(step, Rerank):
                 linked.append(span.get_span_context())
-        return tuple(linked)
+        return tuple(linked[:_MOST_LINKS])
 
     def _fail(self, span: Span, failure: Failure | None) -> None:
         span.set_attribute(semconv.ERROR_TYPE, clean_value(failure.kind) if failure else "_OTHER")

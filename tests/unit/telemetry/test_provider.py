@@ -97,7 +97,7 @@ def test_global_providers_of_the_application_are_used(environ):
         "print(found.tracer_provider is own, type(found.meter_providers[0]).__name__);"
         "found.shutdown(1.0); print(own.get_tracer('x').start_span('s').is_recording())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split("\n")[:2] == ["True NoOpMeterProvider", "True"]
 
 
@@ -170,7 +170,7 @@ def test_a_process_with_a_dead_endpoint_exits(environ, dead_endpoint, protocol):
         "import time; from ragtrace.telemetry.provider import providers; found = providers();"
         "found.tracer().start_span('x').end(); found.shutdown(0.5); print(time.time())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert time.time() - float(done.stdout) < 3.0
 
 

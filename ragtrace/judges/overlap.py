@@ -194,11 +194,11 @@ def _claims(parts: list[str]) -> list[tuple[str, frozenset[str]]]:
 
 def _judged(text: str, terms: frozenset[str], evidence: _Evidence) -> Claim:
     weights = {term: evidence.weight(term) for term in terms}
-    total = sum(weights.values())
-    whole = sum(weight for term, weight in weights.items() if term in evidence.frequency) / total
+    total = math.fsum(weights.values())  # exact: a set's order changes with the process, and the sum must not
+    whole = math.fsum(weight for term, weight in weights.items() if term in evidence.frequency) / total
     best, window = 0.0, None
     for candidate in evidence.windows:
-        covered = sum(weights[term] for term in terms & candidate.terms) / total
+        covered = math.fsum(weights[term] for term in terms & candidate.terms) / total
         if covered > best:
             best, window = covered, candidate
     numbers = sorted(numbers_in(text) - evidence.numbers)

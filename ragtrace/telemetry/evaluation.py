@@ -239,9 +239,11 @@ def _copies(record: RagRecord, root: Root | None) -> dict[str, Any]:
 
 def _totals(results: Sequence[MetricResult]) -> dict[str, Any]:
     judges = [result.judge for result in results if result.judge is not None]
+    # Labels and embedders stand with their metrics in the details; here is who judged.
+    asked = [judge.model for judge in judges if judge.model != "labels" and not judge.model.startswith("embedder:")]
     cuts = {result.k for result in results if result.k is not None}
     return {
-        semconv.EVALUATION_JUDGE_MODEL: _joined(judge.model for judge in judges),
+        semconv.EVALUATION_JUDGE_MODEL: _joined(asked or [judge.model for judge in judges]),
         semconv.EVALUATION_LABEL_SCALE: _joined(judge.label_scale for judge in judges),
         # Several cut-offs stand with their metrics in the details.
         semconv.EVALUATION_K: cuts.pop() if len(cuts) == 1 else None,

@@ -1,4 +1,1 @@
-"""Public parts for tests, of ragtrace and of whoever extends it: a real OTLP receiver on loopback.
-
-Owns: test fixtures. May import every room, and is imported by none.
-"""
+"""Fixtures and conformance suites for people who build on ragtrace; imported by none of its rooms."""

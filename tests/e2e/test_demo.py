@@ -38,7 +38,7 @@ def environment() -> dict[str, str]:
 
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(  # noqa: S603 - our own command
+    return subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment()
     )
 
@@ -253,7 +253,7 @@ def values_of(line: dict[str, Any]) -> dict[str, float | None]:
 def run_on_terminal(arguments: list[str]) -> str:
     """Run a command on a pseudo-terminal of 100 x 50 and return what it wrote."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(  # noqa: S603 - our own command
+    process = subprocess.Popen(
         arguments,
         stdin=theirs,
         stdout=theirs,

@@ -1,0 +1,75 @@
+"""``make docs``: gathers the handbook, the decisions and the generated reference, and builds the site.
+
+The handbook's pages live in the demo's corpus, since the demo asks questions about them; here they are only copied.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build" / "docs"
+API = (
+    "ragtrace",
+    "ragtrace.model",
+    "ragtrace.capture",
+    "ragtrace.metrics.base",
+    "ragtrace.judges.base",
+    "ragtrace.errors",
+)
+
+
+def main() -> int:
+    """Gather and build; return mkdocs' exit status."""
+    shutil.rmtree(OUT, ignore_errors=True)
+    for name in ("handbook", "decisions", "images", "reference"):
+        (OUT / name).mkdir(parents=True)
+    for source, folder in (
+        ("ragtrace/demo/corpus", "handbook"),
+        ("docs/decisions", "decisions"),
+        ("docs/images", "images"),
+    ):
+        for page in sorted((ROOT / source).iterdir()):
+            if page.suffix in {".md", ".svg", ".png"}:
+                shutil.copy(page, OUT / folder / page.name)
+    _front_page()
+    _reference()
+    return subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet"], cwd=ROOT, check=False).returncode
+
+
+def _front_page() -> None:
+    text = (ROOT / "README.md").read_text()
+    moved = {"docs/images/": "images/", "(ragtrace/demo/corpus)": "(handbook/overview.md)"}
+    moved |= {"(integrations/langchain/README.md)": "(langchain.md)", "(ARCHITECTURE.md)": "(architecture.md)"}
+    moved |= {"(CONTRIBUTING.md)": "(contributing.md)"}
+    for old, new in moved.items():
+        text = text.replace(old, new)
+    (OUT / "index.md").write_text(text)
+    pages = {"architecture": "ARCHITECTURE.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
+    for name, source in (pages | {"langchain": "integrations/langchain/README.md"}).items():
+        shutil.copy(ROOT / source, OUT / f"{name}.md")
+
+
+def _reference() -> None:
+    from ragtrace.semconv import METRICS
+    from ragtrace.settings import variables
+
+    table = subprocess.run(
+        [sys.executable, "-m", "ragtrace", "metrics", "--markdown"], check=True, capture_output=True, text=True
+    ).stdout
+    folder = OUT / "reference"
+    (folder / "metrics.md").write_text(f"# Metrics\n\nGenerated from the declarations.\n\n{table}")
+    rows = "".join(f"| `{n}` | `{v or 'argument only'}` | `{d!r}` | {doc} |\n" for n, v, d, doc in variables())
+    head = "# Settings\n\nArgument of `ragtrace.configure`, else the variable, else `OTEL_*`, else the default.\n\n"
+    (folder / "settings.md").write_text(f"{head}| setting | variable | default | what |\n|---|---|---|---|\n{rows}")
+    rows = "".join(f"| `{m.name}` | {m.kind} | `{m.unit}` | {m.description} |\n" for m in METRICS)
+    head = "# Telemetry\n\nThe metrics that leave the process, from `ragtrace.semconv`.\n\n"
+    (folder / "telemetry.md").write_text(f"{head}| name | kind | unit | what |\n|---|---|---|---|\n{rows}")
+    (folder / "api.md").write_text("# API\n\n" + "\n".join(f"::: {name}\n" for name in API))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,268 @@
+"""The service as an operator meets it: configure, flush, shutdown, sinks, the endpoint, errors of the environment."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+
+import ragtrace
+from ragtrace.capture import losses
+from ragtrace.errors import ConfigError
+from ragtrace.service import current
+
+
+def quiet() -> dict[str, Any]:
+    return {
+        "tracer_provider": TracerProvider(),
+        "meter_provider": MeterProvider(),
+        "logger_provider": LoggerProvider(),
+    }
+
+
+class Keeper:
+    def __init__(self) -> None:
+        self.seen: list[tuple[Any, Any]] = []
+
+    def emit(self, record: Any, scores: Any) -> None:
+        self.seen.append((record, scores))
+
+
+def capture(text: str = "The lab is in Oslo.") -> None:
+    with ragtrace.query("Where is the lab?", workflow="manual", session="s-1") as run:
+        run.retrieved(
+            [{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}, "Bergen is rainy."], source="faq", top_k=2
+        )
+        run.reranked([{"id": "a", "text": "The lab is in Oslo.", "score": 3.0}], model="x")
+        run.used([{"id": "a", "text": "The lab is in Oslo."}])
+        run.answered(text, model="m", usage={"input_tokens": 9, "output_tokens": 4})
+        run.reference("In Oslo.")
+        run.labels({"a": 5})
+        run.feedback(1.0)
+
+
+def test_the_manual_form_reaches_a_sink_with_its_scores(service: Any) -> None:
+    keeper = Keeper()
+    service.configure(sample_rate=1.0, sinks=[keeper], **quiet())
+    capture()
+    assert service.flush(30)
+    ((record, scores),) = keeper.seen
+    assert (record.workflow, record.session, record.reference, record.usage.input_tokens) == (
+        "manual",
+        "s-1",
+        "In Oslo.",
+        9,
+    )
+    values = {score.result.name: score.result.value for score in scores}
+    assert values["faithfulness"] == 1.0
+    assert all(score.weight == 1.0 and score.stratum == "random" for score in scores)
+
+
+def test_weights_are_one_over_the_probability(service: Any) -> None:
+    keeper = Keeper()
+    service.configure(sample_rate=0.25, sinks=[keeper], metrics=["no_answer"], **quiet())
+    for _ in range(200):
+        capture()
+    assert service.flush(60)
+    assert 20 <= len(keeper.seen) <= 85
+    assert {score.weight for _, scores in keeper.seen for score in scores} == {4.0}
+    counts = current().ledger.snapshot()
+    assert counts["offered"] == 200 == counts["scored"] + counts["skipped"]
+
+
+def test_a_sink_that_raises_is_counted_and_stops_nobody(service: Any) -> None:
+    class Broken:
+        def emit(self, record: Any, scores: Any) -> None:
+            raise RuntimeError("disk full")
+
+    keeper = Keeper()
+    before = losses().get("sink:Broken", 0)
+    service.configure(sample_rate=1.0, sinks=[Broken(), keeper], **quiet())
+    capture()
+    assert service.flush(30)
+    assert len(keeper.seen) == 1
+    assert losses()["sink:Broken"] == before + 1
+
+
+def test_configure_again_replaces_the_settings_behind_a_kept_recorder(service: Any) -> None:
+    first, second = Keeper(), Keeper()
+    service.configure(sample_rate=1.0, sinks=[first], metrics=["no_answer"], **quiet())
+    recorder = ragtrace.recorder()
+    capture()
+    service.configure(sample_rate=1.0, sinks=[second], metrics=["faithfulness"], **quiet())
+    assert ragtrace.recorder() is recorder
+    capture()
+    assert service.flush(30)
+    assert [[s.result.name for s in scores] for _, scores in first.seen] == [["answered"]]
+    assert [[s.result.name for s in scores] for _, scores in second.seen] == [["faithfulness"]]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"metrics": ["fathfulness"]}, "did you mean 'faithfulness'?"),
+        ({"judge": "overlapp"}, "did you mean 'overlap'?"),
+        ({"judge": "openai:x"}, "OPENAI_API_KEY"),
+        ({"contents": "full"}, "did you mean 'content'?"),
+    ],
+)
+def test_a_wrong_setting_raises_one_line_and_what_ran_goes_on(
+    service: Any, given: dict, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    keeper = Keeper()
+    service.configure(sample_rate=1.0, sinks=[keeper], **quiet())
+    with pytest.raises(ConfigError) as caught:
+        service.configure(**given)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    capture()
+    assert service.flush(30)
+    assert len(keeper.seen) == 1
+
+
+def test_shutdown_keeps_its_deadline_with_a_dead_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    ragtrace.configure(sample_rate=1.0)
+    capture()
+    start = time.monotonic()
+    assert not ragtrace.shutdown(2.0)
+    assert time.monotonic() - start < 6.0
+
+
+def test_after_shutdown_capture_is_harmless() -> None:
+    keeper = Keeper()
+    ragtrace.configure(sample_rate=1.0, sinks=[keeper], **quiet())
+    assert ragtrace.shutdown(10)
+    capture()
+    assert ragtrace.flush(1)
+    assert keeper.seen == []
+
+
+def test_a_full_queue_drops_the_oldest_and_counts(service: Any) -> None:
+    keeper = Keeper()
+    service.configure(sample_rate=1.0, sinks=[keeper], queue_units=5, concurrency=1, **quiet())
+    for _ in range(200):
+        capture()
+    assert service.flush(60)
+    counts = current().ledger.snapshot()
+    assert counts["offered"] == 200 == counts["scored"] + counts["dropped"]
+    assert counts["scored"] == len(keeper.seen)
+    assert counts["pending"] == 0
+
+
+def test_the_openmetrics_endpoint_beside_the_applications_provider(service: Any) -> None:
+    service.configure(sample_rate=1.0, metrics_port=0, **quiet())
+    capture()
+    assert service.flush(30)
+    endpoint = current().endpoint
+    assert endpoint.url.startswith("http://127.0.0.1:")
+    connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
+    connection.request("GET", "/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
+    page = connection.getresponse().read().decode()
+    connection.close()
+    assert page.endswith("# EOF\n")
+    assert "ragtrace_score_w_total{" in page
+    assert 'trace_id="' in page, "exemplars carry the trace id"
+
+
+def run_python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
+    keep = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "RAGTRACE_"))}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=keep | env, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_wrong_environment_turns_ragtrace_off_and_leaves_the_application_alone() -> None:
+    code = """
+import ragtrace
+with ragtrace.query("q") as run:
+    run.answered("a")
+print("served", ragtrace.flush(1))
+"""
+    done = run_python(code, RAGTRACE_JUDGE="overlapp")
+    assert done.returncode == 0
+    assert "served True" in done.stdout
+    assert "ragtrace is off: " in done.stderr
+    assert "did you mean 'overlap'" in done.stderr
+
+
+def test_an_application_that_never_shuts_down_exits_in_time_and_scores() -> None:
+    code = """
+import ragtrace
+class Printer:
+    def emit(self, record, scores): print("scored", record.answer, flush=True)
+ragtrace.configure(sample_rate=1.0, sinks=[Printer()])
+with ragtrace.query("Where?") as run:
+    run.retrieved(["The lab is in Oslo."]); run.answered("The lab is in Oslo.")
+"""
+    start = time.monotonic()
+    done = run_python(code, OTEL_TRACES_EXPORTER="none", OTEL_METRICS_EXPORTER="none", OTEL_LOGS_EXPORTER="none")
+    assert done.returncode == 0, done.stderr
+    assert "scored The lab is in Oslo." in done.stdout
+    assert time.monotonic() - start < 30
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_scores_its_own_traces() -> None:
+    code = """
+import os, sys, ragtrace
+class Printer:
+    def emit(self, record, scores): os.write(1, f"{os.getpid() == PARENT} {record.answer}\\n".encode())
+PARENT = os.getpid()
+ragtrace.configure(sample_rate=1.0, sinks=[Printer()])
+def capture(text):
+    with ragtrace.query("Where?") as run:
+        run.retrieved(["The lab is in Oslo."]); run.answered(text)
+capture("parent before"); assert ragtrace.flush(20)
+child = os.fork()
+if child == 0:
+    capture("child"); ok = ragtrace.flush(20)
+    os._exit(0 if ok else 3)
+_, status = os.waitpid(child, 0)
+capture("parent after"); assert ragtrace.flush(20)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    done = run_python(code, OTEL_TRACES_EXPORTER="none", OTEL_METRICS_EXPORTER="none", OTEL_LOGS_EXPORTER="none")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split("\n"))[1:] == ["False child", "True parent after", "True parent before"]
+
+
+def test_the_applications_process_stays_light() -> None:
+    code = """
+import sys
+before = set(sys.modules)
+import ragtrace, ragtrace.capture, ragtrace.model, ragtrace.semconv, ragtrace.settings
+print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & {
+    "openai", "numpy", "pydantic", "sqlite3", "rich", "opentelemetry", "httpx", "asyncio"}))
+"""
+    assert run_python(code).stdout.strip() == "[]"
+
+
+def test_the_integration_brings_nothing_of_its_own() -> None:
+    code = """
+import sys
+import langchain_core.callbacks, langchain_core.documents, langchain_core.messages, langchain_core.outputs
+import langchain_core.runnables.config, langchain_core.prompt_values
+before = set(sys.modules)
+import ragtrace_langchain
+print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & {
+    "openai", "numpy", "pydantic", "sqlite3", "rich", "opentelemetry"}))
+"""
+    assert run_python(code).stdout.strip() == "[]"
+
+
+def test_the_public_names() -> None:
+    assert sorted(ragtrace.__all__) == [
+        "Passage", "RagRecord", "Score", "__version__", "configure", "flush", "metric", "query", "recorder", "shutdown",
+    ]  # fmt: skip
+    assert all(getattr(ragtrace, name) is not None for name in ragtrace.__all__)

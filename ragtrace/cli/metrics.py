@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ragtrace.metrics.base import Declaration, Output
 
-PIPED_COLUMNS = 220  # where no terminal shows the table, nothing is folded
 WIDE = 150  # columns below which calls and sources would fold into towers
 
 
@@ -20,8 +19,9 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one row an output."""
-    from rich.console import Console
     from rich.table import Table
+
+    from ragtrace.cli.console import Shown
 
     rows = [row for metric in _declarations() for row in _rows(metric)]
     head = ("metric", "exported as", "needs", "range", "direction", "threshold", "calls", "source")
@@ -30,9 +30,7 @@ def run(args: argparse.Namespace) -> int:
         for row in rows:
             print(f"| {' | '.join(row)} |")
         return 0
-    console = Console(soft_wrap=True)
-    if not console.is_terminal:
-        console.width = PIPED_COLUMNS
+    console = Shown()
     shown = len(head) if console.width >= WIDE else len(head) - 2
     table = Table(box=None, pad_edge=False)
     for i, name in enumerate(head[:shown]):

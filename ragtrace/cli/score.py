@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Output
     from ragtrace.scoring import Scorer
 
-PIPED_COLUMNS = 200  # of a table that no terminal shows: nothing is folded
 EPILOG = """\
 Input: JSON lines, plain or gzip. A line is a record (`ragtrace schema`), or just
 {"query": ..., "answer": ..., "contexts": ["...", ...]}.
@@ -138,12 +137,10 @@ def _wanted(lines: Iterator[Line], done: Counter[str] | None, limit: int | None)
 
 
 def _report(args: argparse.Namespace, summary: Summary, missed: list[str], *, is_interrupted: bool) -> None:
-    from rich.console import Console
+    from ragtrace.cli.console import Shown
 
     to_file = args.out not in {None, "-"}
-    console = Console(stderr=not to_file, highlight=False, markup=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = PIPED_COLUMNS
+    console = Shown(stderr=not to_file)
     summary.show(console)
     for warning in summary.warnings():
         console.print(f"warning: {warning}")

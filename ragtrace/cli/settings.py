@@ -13,9 +13,9 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the table; a key is shown as set or not, never itself."""
-    from rich.console import Console
     from rich.table import Table
 
+    from ragtrace.cli.console import Shown
     from ragtrace.settings import Settings, variables
 
     del args
@@ -25,5 +25,5 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(now, name)
         shown = ("set" if value else "not set") if name.endswith("_key") else str(value)
         table.add_row(name, variable, shown, doc)
-    Console(soft_wrap=False).print(table)
+    Shown().print(table)
     return 0

@@ -106,7 +106,7 @@ class Summary:
         column = self.columns.get(limit.name)
         if column is None or not column.values:
             return f"{limit.name}: no score to hold against {limit.value:g} (n = 0)"
-        mean = sum(column.values) / len(column.values)
+        mean = math.fsum(column.values) / len(column.values)  # ten times 0.1 is not below 0.1
         is_met = mean >= limit.value if limit.is_up else mean <= limit.value
         if is_met:
             return None

@@ -57,7 +57,7 @@ def bootstrap_mean_ci(
             for first in range(0, n_resamples, block)
         ]
     )
-    tail = (1.0 - confidence) / 2.0 * 100.0
+    tail = (100.0 - 100.0 * confidence) / 2.0  # 2.5 exactly; (1 - .95) / 2 * 100 is not
     low, high = np.percentile(means, [tail, 100.0 - tail], method="linear")
     return Interval(mean, float(low), float(high))
 

@@ -1,0 +1,20 @@
+"""What a person reads, on a terminal or through a pipe."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+PIPED_COLUMNS = 220  # where no terminal shows a table, nothing of it is folded
+
+
+class Shown(Console):
+    """A console without markup, which is wide where no terminal limits it."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, soft_wrap=True)
+        if not self.is_terminal:
+            self.width = PIPED_COLUMNS
+
+    def on_broken_pipe(self) -> None:
+        """Leave a reader that has gone to `main`; rich would exit with 1, which means broken lines here."""
+        raise BrokenPipeError

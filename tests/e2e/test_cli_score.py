@@ -1,0 +1,532 @@
+"""``ragtrace score`` as a person runs it: the real program, real files, pipes, signals and exit statuses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+from ragtrace.model.schema import SCHEMA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMAND = [sys.executable, "-m", "ragtrace"]
+KEY = "sk-never-to-be-seen-4711"
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAGTRACE_", "OTEL_", "OPENAI_"))}
+    return {**kept, **more}
+
+
+def ragtrace(*args: str | Path, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COMMAND, *map(str, args)],
+        input=stdin,
+        capture_output=True,
+        timeout=120,
+        check=False,
+        env=environment(**env),
+    )
+
+
+def record(i: int, **more: Any) -> dict[str, Any]:
+    context = f"Ticket {i} was opened in Oslo on Monday. A refund takes five working days."
+    return {
+        "query": f"Where is ticket {i}?",
+        "answer": f"Ticket {i} was opened in Oslo.",
+        "contexts": [context],
+        **more,
+    }
+
+
+def write(path: Path, rows: list[Any]) -> Path:
+    path.write_text(
+        "".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows), encoding="utf-8"
+    )
+    return path
+
+
+def rows(text: bytes | Path) -> list[dict[str, Any]]:
+    raw = text.read_bytes() if isinstance(text, Path) else text
+    return [json.loads(line) for line in raw.splitlines()]
+
+
+def table_row(text: bytes, metric: str) -> list[str]:
+    return next(line.split() for line in text.decode().splitlines() if line.startswith(f"{metric} "))
+
+
+def until(is_so: Any, process: subprocess.Popen[bytes], limit_s: float = 60.0) -> None:
+    end = time.monotonic() + limit_s
+    while not is_so():
+        assert process.poll() is None, f"it ended with {process.returncode}"
+        assert time.monotonic() < end
+        time.sleep(0.005)  # a file tells nobody that it has grown
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def server(status: int, reply: Any = None) -> Iterator[str]:
+    """An HTTP server that answers every request with a status and what `reply` makes of its key."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            said = {"error": {"message": f"Incorrect API key: {self.headers.get('authorization')}"}}
+            body = json.dumps(said).encode()
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None: ...
+
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=made.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{made.server_port}/v1"
+    finally:
+        made.shutdown()
+        made.server_close()
+        thread.join()
+
+
+# What goes in and what comes out
+
+
+def test_lines_keep_what_they_said_and_gain_id_and_scores(tmp_path: Path) -> None:
+    given = [
+        record(1, id="a", colour="blue", note="Zürich \u2028 \ud800"),
+        record(2, id=7, nested={"x": [1, None]}),
+        record(3, scores={"of": "an earlier run"}),
+    ]
+    out = tmp_path / "out.jsonl"
+    done = ragtrace("score", write(tmp_path / "in.jsonl", given), "--metrics", "faithfulness", "--out", out)
+    assert done.returncode == 0, done.stderr
+    found = rows(out)
+    assert [row["id"] for row in found] == ["a", 7, 3]
+    for row, line in zip(found, given, strict=True):
+        scores = row.pop("scores")
+        assert row == {**{k: v for k, v in line.items() if k != "scores"}, "id": row["id"]}
+        assert set(scores) == {"faithfulness"}
+        score = scores["faithfulness"]
+        assert {"state", "value", "passed", "reason", "details", "judge", "version"} <= set(score)
+        assert (score["state"], score["value"], score["passed"], score["judge"]) == ("ok", 1.0, True, "overlap")
+    assert done.stderr == b""
+    assert table_row(done.stdout, "faithfulness")[1:3] == ["3", "1.000"]
+
+
+def test_gzip_on_standard_input_and_lines_on_standard_output() -> None:
+    packed = gzip.compress("".join(json.dumps(record(i)) + "\n" for i in range(5)).encode())
+    done = ragtrace("score", "-", "--metrics", "faithfulness,no_answer", stdin=packed)
+    assert done.returncode == 0, done.stderr
+    assert [row["id"] for row in rows(done.stdout)] == [1, 2, 3, 4, 5]
+    assert table_row(done.stderr, "faithfulness")[1] == "5"
+    assert table_row(done.stderr, "answered")[1] == "5"
+
+
+def test_gzip_is_known_by_its_content_not_its_name(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(gzip.compress(json.dumps(record(1)).encode()))
+    plain = write(tmp_path / "in.gz", [record(1)])
+    for path in (tmp_path / "in.jsonl", plain):
+        assert len(rows(ragtrace("score", path, "--metrics", "faithfulness").stdout)) == 1
+
+
+def test_standard_error_is_quiet_unless_it_is_a_terminal(tmp_path: Path) -> None:
+    path = write(tmp_path / "in.jsonl", [record(i) for i in range(3)])
+    leader, follower = pty.openpty()
+    command = [*COMMAND, "score", str(path), "--metrics", "faithfulness", "--out", str(tmp_path / "out.jsonl")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=follower, env=environment(TERM="xterm", COLUMNS="100")
+    ) as run:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                part = os.read(leader, 4096)
+            except OSError:  # the other end is closed: Linux says so with an error
+                break
+            if not part:
+                break
+            shown += part
+    os.close(leader)
+    assert run.returncode == 0
+    assert b"scoring" in shown
+    assert ragtrace(*command[3:-1], tmp_path / "again.jsonl").stderr == b""
+
+
+def test_the_cut_offs_of_k_metrics_may_be_several(tmp_path: Path) -> None:
+    graded = record(1, contexts=[{"id": i, "text": i} for i in "abcd"], labels={"a": 5, "b": 1, "c": 4, "d": 2})
+    path = write(tmp_path / "in.jsonl", [graded])
+    args = ("score", path, "--metrics", "p_at_k", "--k-values", "2,4")
+    done = ragtrace(*args, "--fail-under", "p_at_k@4=0.5", "--fail-under", "p_at_k@2=0.5")
+    assert done.returncode == 0, done.stderr
+    scores = rows(done.stdout)[0]["scores"]
+    assert {key: (score["value"], score["k"]) for key, score in scores.items()} == {
+        "p_at_k": (0.5, 2),
+        "p_at_k@4": (0.5, 4),
+    }
+    assert ragtrace(*args, "--fail-under", "p_at_k@9=0.5").returncode == 2
+
+
+# Bad input
+
+
+def test_broken_lines_are_reported_counted_and_the_rest_is_scored(tmp_path: Path) -> None:
+    lines = [
+        record(1),
+        '{"query": "cut',
+        "",
+        record(4),
+        '["a list"]',
+        '{"answer": 3}',
+        '{"answer": "a", "x": NaN}',
+        '{"answer": "a", "x": 1e999}',
+        '{"answer": "a", "x": ' + "9" * 5_000 + "}",
+        '{"a":' + "[" * 100_000 + "]" * 100_000 + "}",
+        record(11),
+    ]
+    path = write(tmp_path / "in.jsonl", lines)
+    path.write_bytes(path.read_bytes() + b'{"answer": "\xff"}\n')
+    done = ragtrace("score", path, "--metrics", "faithfulness")
+    assert done.returncode == 1
+    assert [row["id"] for row in rows(done.stdout)] == [1, 4, 11]
+    said = done.stderr.decode()
+    for number in (2, 5, 6, 7, 8, 9, 10, 12):
+        assert f"\n{path}:{number}: " in f"\n{said}"
+    assert "field 'answer' must be a text, got a number" in said
+    assert "3 scored, 8 broken" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_a_damaged_gzip_file_is_scored_up_to_the_damage(tmp_path: Path, damage: str) -> None:
+    text = "".join(json.dumps(record(i, noise=os.urandom(300).hex())) + "\n" for i in range(400)).encode()
+    packed = bytearray(gzip.compress(text))
+    middle = len(packed) // 2
+    if damage == "cut":
+        del packed[middle:]
+    else:
+        packed[middle : middle + 50] = bytes(50)
+    (tmp_path / "in.gz").write_bytes(packed)
+    done = ragtrace("score", tmp_path / "in.gz", "--metrics", "faithfulness", "--out", tmp_path / "out.jsonl")
+    assert done.returncode == 1
+    assert b"in.gz:" in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert 0 < len(rows(tmp_path / "out.jsonl")) < 400
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--metrics", "fathfulness"], "did you mean 'faithfulness'"),
+        (["--judge", "overlpa"], "did you mean 'overlap'"),
+        (["--judge", "openai:m"], "OPENAI_API_KEY"),
+        (["--judge", "openai"], "openai:MODEL"),
+        (["--embedder", "overlp"], "did you mean 'overlap'"),
+        (["--metrcs", "faithfulness"], "did you mean '--metrics'"),
+        (["--jobs", "0"], "--jobs"),
+        (["--k-values", "3,x"], "--k-values"),
+        (["--fail-under", "fathfulness=.8"], "did you mean 'faithfulness'"),
+        (["--fail-under", "faithfulness=nan"], "METRIC=NUMBER"),
+        (["--resume"], "--resume needs --out"),
+    ],
+)
+def test_usage_errors_are_one_line_exit_2_and_no_work(tmp_path: Path, args: list[str], said: str) -> None:
+    out = tmp_path / "out.jsonl"
+    where = [] if args == ["--resume"] else ["--out", str(out)]
+    done = ragtrace("score", write(tmp_path / "in.jsonl", [record(1)]), *args, *where)
+    assert done.returncode == 2
+    assert said in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+    assert done.stdout == b""
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["scor"], "did you mean 'score'"),
+        (["--versio"], "did you mean '--version'"),
+        (["score"], "file"),
+        (["score", "no-such-file.jsonl"], "no-such-file.jsonl: No such file or directory"),
+        (["score", "."], ".: Is a directory"),
+    ],
+)
+def test_unknown_names_are_one_line(args: list[str], said: str) -> None:
+    done = ragtrace(*args)
+    assert done.returncode == 2
+    assert said in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_an_existing_out_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = write(tmp_path / "in.jsonl", [record(1)])
+    notes = tmp_path / "notes.txt"
+    notes.write_text("precious")
+    for more in ([], ["--resume"]):
+        done = ragtrace("score", path, "--out", notes, *more)
+        assert done.returncode == 2
+        assert done.stderr.count(b"\n") == 1
+        assert notes.read_text() == "precious"
+
+
+# Thresholds
+
+
+def test_exit_statuses_of_thresholds(tmp_path: Path) -> None:
+    good, broken, empty = tmp_path / "good", tmp_path / "broken", tmp_path / "empty"
+    write(good, [record(1), record(2, answer="Bananas grow on Mars every winter.")])
+    write(broken, [record(1), "{"])
+    write(empty, [])
+
+    def status(path: Path, *limits: str, metrics: str = "faithfulness,answer_relevancy") -> int:
+        asked = [part for limit in limits for part in ("--fail-under", limit)]
+        return ragtrace("score", path, "--metrics", metrics, *asked).returncode
+
+    assert status(good, "faithfulness=0.1") == 0
+    assert status(good, "faithfulness=0.99") == 3
+    assert status(good, "faithfulness=0.1", "faithfulness=0.99") == 3
+    assert status(good, "answer_relevancy=0") == 3, "na everywhere: n = 0"
+    assert status(broken, "faithfulness=0.1") == 1
+    assert status(broken, "faithfulness=1.1") == 3
+    assert status(empty) == 0
+    assert status(empty, "faithfulness=0") == 3
+
+
+# Going on after the worst
+
+
+def resumed(path: Path, out: Path, *more: str) -> subprocess.CompletedProcess[bytes]:
+    return ragtrace("score", path, "--metrics", "faithfulness", "--out", out, "--resume", *more)
+
+
+def test_a_killed_run_is_gone_on_with_and_nothing_is_scored_twice_or_lost(tmp_path: Path) -> None:
+    path = write(tmp_path / "in.jsonl", [record(i, id=f"r{i}") for i in range(3_000)])
+    out = tmp_path / "out.jsonl"
+    command = [*COMMAND, "score", str(path), "--metrics", "faithfulness", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as run:
+        until(lambda: out.exists() and out.stat().st_size > 20_000, run)
+        run.kill()
+    before = out.read_bytes()
+    n_before = before.count(b"\n")
+    assert 10 < n_before < 3_000
+    torn = before + b'{"id": "r2999", "query": "torn in the mid'
+    out.write_bytes(torn)
+    done = resumed(path, out)
+    assert done.returncode == 0, done.stderr
+    found = rows(out)
+    assert Counter(row["id"] for row in found) == Counter(f"r{i}" for i in range(3_000))
+    assert out.read_bytes()[: len(before)] == before, "what was scored stands as it stood"
+    assert table_row(done.stdout, "faithfulness")[1] == "3000", "the summary covers old and new"
+
+
+def test_ctrl_c_keeps_what_is_written_and_says_how_to_go_on(tmp_path: Path) -> None:
+    path = write(tmp_path / "in.jsonl", [record(i) for i in range(3_000)])
+    out = tmp_path / "out.jsonl"
+    command = [*COMMAND, "score", str(path), "--metrics", "faithfulness", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as run:
+        until(lambda: out.exists() and out.stat().st_size > 20_000, run)
+        run.send_signal(signal.SIGINT)
+        shown, said = run.communicate(timeout=60)
+    assert run.returncode == 130
+    n = len(rows(out))
+    assert 10 < n < 3_000
+    assert table_row(shown, "faithfulness")[1] == str(n)
+    assert b"--resume goes on" in said
+    assert b"Traceback" not in said
+    assert resumed(path, out).returncode == 0
+    assert sorted(row["id"] for row in rows(out)) == list(range(1, 3_001))
+
+
+def test_lines_of_one_id_do_not_collide_on_resume(tmp_path: Path) -> None:
+    """An id given twice, an id that is another line's number, and a line without an id."""
+    given = [record(1, id="x"), record(2, id="4"), record(3, id="x"), record(4), record(5, id="x")]
+    path, out = write(tmp_path / "in.jsonl", given), tmp_path / "out.jsonl"
+    for limit in range(1, 6):
+        assert resumed(path, out, "--limit", str(limit)).returncode == 0
+        assert [row["query"] for row in rows(out)] == [line["query"] for line in given[:limit]]
+    assert [row["id"] for row in rows(out)] == ["x", "4", "x", 4, "x"]
+    size = out.stat().st_size
+    assert resumed(path, out).returncode == 0
+    assert out.stat().st_size == size
+
+
+def test_a_scored_file_can_be_read_again_and_resumed_onto_itself(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    ragtrace(
+        "score", write(tmp_path / "in.jsonl", [record(1, id="a")]), "--metrics", "faithfulness", "--out", first
+    )
+    assert ragtrace("score", first, "--metrics", "no_answer", "--out", second).returncode == 0
+    assert set(rows(second)[0]["scores"]) == {"answered"}
+    before = first.read_bytes()
+    assert resumed(first, first).returncode == 0
+    assert first.read_bytes() == before
+
+
+def test_resuming_with_another_judge_version_is_warned_of(tmp_path: Path) -> None:
+    path, out = write(tmp_path / "in.jsonl", [record(1), record(2)]), tmp_path / "out.jsonl"
+    ragtrace("score", path, "--metrics", "faithfulness", "--out", out, "--limit", "1")
+    text = out.read_text()
+    version = rows(out)[0]["scores"]["faithfulness"]["version"]
+    out.write_text(text.replace(version, "00000000"))
+    done = resumed(path, out)
+    assert done.returncode == 0
+    assert "different judges or versions in one mean" in done.stdout.decode()
+
+
+def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
+    path = write(tmp_path / "in.jsonl", [record(i) for i in range(2_000)])
+    to_file = ["--out", str(tmp_path / "out.jsonl"), "--limit", "3"]
+    score = ["score", str(path), "--metrics", "faithfulness"]
+    for args in (score, [*score, *to_file], ["schema"], ["metrics"], ["settings"]):
+        with subprocess.Popen(
+            [*COMMAND, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+        ) as run:
+            assert run.stdout is not None
+            assert run.stderr is not None
+            run.stdout.close()
+            assert run.stderr.read() == b""
+        assert run.returncode == 141
+
+
+# Judges that do not answer
+
+
+def test_a_judge_that_is_down_gives_errors_with_a_reason_and_no_number(tmp_path: Path, closed_port: int) -> None:
+    path, out = write(tmp_path / "in.jsonl", [record(i) for i in range(4)]), tmp_path / "out.jsonl"
+    args = ["--judge", "openai:m", "--base-url", f"http://127.0.0.1:{closed_port}/v1", "--metrics", "faithfulness"]
+    done = ragtrace("score", path, *args, "--out", out)
+    assert done.returncode == 0, done.stderr
+    for row in rows(out):
+        score = row["scores"]["faithfulness"]
+        assert (score["state"], score["value"], score["reason"]) == ("error", None, "judge_unavailable")
+        assert score["judge"] == "openai:m"
+    assert table_row(done.stdout, "faithfulness") == ["faithfulness", "0", "4", "judge_unavailable"]
+    again = ragtrace("score", path, *args, "--fail-under", "faithfulness=0")
+    assert again.returncode == 3
+    assert b"(n = 0)" in again.stderr
+
+
+def test_the_key_is_seen_nowhere(tmp_path: Path) -> None:
+    path, out = write(tmp_path / "in.jsonl", [record(1)]), tmp_path / "out.jsonl"
+    with server(401) as url:
+        args = ["--judge", "openai:m", "--base-url", url, "--metrics", "faithfulness"]
+        done = ragtrace("score", path, *args, "--out", out, OPENAI_API_KEY=KEY)
+    shown = ragtrace("settings", OPENAI_API_KEY=KEY)
+    assert rows(out)[0]["scores"]["faithfulness"]["state"] == "error"
+    for text in (done.stdout, done.stderr, out.read_bytes(), shown.stdout):
+        assert text is not None
+        assert KEY.encode() not in text
+
+
+# Sizes
+
+
+MEASURE = """
+import resource, sys
+from ragtrace.cli.main import main
+status = main(sys.argv[1:])
+print(status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
+"""
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    def peak_mib(n: int) -> int:
+        path = tmp_path / f"{n}.jsonl"
+        padding = "x" * 10_000
+        with path.open("w") as out:
+            for i in range(n):
+                out.write(json.dumps(record(i, padding=padding)) + "\n")
+        args = [sys.executable, "-c", MEASURE, "score", str(path), "--metrics", "no_answer", "--out", "/dev/null"]
+        done = subprocess.run(args, capture_output=True, timeout=120, check=True, env=environment())
+        status, peak = done.stderr.split()[-2:]
+        assert status == b"0"
+        return int(peak)
+
+    assert peak_mib(6_000) - peak_mib(300) < 20, "the larger file has 60 MB more"
+
+
+# The other commands
+
+
+def test_schema_metrics_version(tmp_path: Path) -> None:
+    assert json.loads(ragtrace("schema").stdout) == SCHEMA
+    table = ragtrace("metrics").stdout.decode()
+    for word in ("faithfulness", "ndcg_at_k", "needs", "direction", "calls", "source", "labels"):
+        assert word in table
+    assert ragtrace("--version").stdout.startswith(b"ragtrace ")
+    assert ragtrace("version").stdout.startswith(b"ragtrace ")
+    usage = ragtrace()
+    assert usage.returncode == 2
+    assert b"score" in usage.stdout
+
+
+def test_the_version_is_told_without_loading_what_scores() -> None:
+    probe = (
+        "import sys; from ragtrace.cli.main import main\n"
+        "try: main(['--version'])\nexcept SystemExit: pass\n"
+        "print(sorted({'numpy', 'openai', 'pydantic', 'langchain_core', 'rich', 'opentelemetry.sdk'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=True, env=environment())
+    assert done.stdout.splitlines()[-1] == b"[]"
+
+
+# What people said of the same answers
+
+
+def auroc(is_bad: list[bool], badness: list[float]) -> float:
+    labels, ranks = np.array(is_bad), rankdata(badness)
+    n_bad, n_good = labels.sum(), (~labels).sum()
+    return float((ranks[labels].sum() - n_bad * (n_bad + 1) / 2) / (n_bad * n_good))
+
+
+def balanced_accuracy(is_bad: list[bool], is_called_bad: list[bool]) -> float:
+    labels, calls = np.array(is_bad), np.array(is_called_bad)
+    return float((calls[labels].mean() + (~calls)[~labels].mean()) / 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "least_auroc", "least_accuracy"),
+    [("faith_mtrag_dev", 0.87, 0.75), ("faith_begin_dev", 0.86, 0.76), ("faith_wice_dev", 0.71, None)],
+)
+def test_the_offline_judge_agrees_with_people(
+    shared_dir: Path, tmp_path: Path, name: str, least_auroc: float, least_accuracy: float | None
+) -> None:
+    out = tmp_path / "out.jsonl"
+    text = gzip.decompress((shared_dir / "data" / f"{name}.jsonl.gz").read_bytes())
+    done = ragtrace("score", "-", "--judge", "overlap", "--metrics", "faithfulness", "--out", out, stdin=text)
+    assert done.returncode == 0, done.stderr
+    found = rows(out)
+    assert [row["id"] for row in found] == [row["id"] for row in rows(text)]
+    scored = [(bool(r["hallucinated"]), s) for r in found if (s := r["scores"]["faithfulness"])["state"] == "ok"]
+    is_bad = [bad for bad, _ in scored]
+    assert len(scored) > 0.8 * len(found)
+    assert auroc(is_bad, [1 - s["value"] for _, s in scored]) >= least_auroc
+    if least_accuracy is not None:
+        assert balanced_accuracy(is_bad, [not s["passed"] for _, s in scored]) >= least_accuracy

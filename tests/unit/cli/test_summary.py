@@ -1,0 +1,109 @@
+"""The summary: what is counted, what is warned of, and when a threshold is missed."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ragtrace.cli.summary import Limit, Summary, limits_from
+from ragtrace.errors import ConfigError
+from ragtrace.metrics.base import Output
+
+OUTPUTS = {
+    "faithfulness": Output(name="faithfulness"),
+    "harm_at_k": Output(name="harm_at_k", direction="down", threshold=0.2),
+}
+
+
+def ok(value: float, **more: Any) -> dict[str, Any]:
+    return {"state": "ok", "value": value, "passed": value >= 0.8, "judge": "overlap", "version": "v1", **more}
+
+
+def failed(state: str, reason: str) -> dict[str, Any]:
+    return {"state": state, "value": None, "passed": None, "reason": reason}
+
+
+def shown(summary: Summary, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False)
+    summary.show(console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def summary() -> Summary:
+    summary = Summary()
+    for value in (1.0, 0.5, 0.9, 1.0):
+        summary.add({"faithfulness": ok(value), "harm_at_k": ok(0.1)})
+    for _ in range(3):
+        summary.add({"faithfulness": failed("na", "no_claims"), "harm_at_k": failed("error", "judge_timeout")})
+    summary.add({"faithfulness": failed("error", "judge_unavailable"), "harm_at_k": failed("na", "no_labels")})
+    return summary
+
+
+@pytest.mark.parametrize("width", [200, 80])
+def test_the_table_counts_and_never_averages_a_failure(summary: Summary, width: int) -> None:
+    text = shown(summary, width)
+    row = next(line for line in text.splitlines() if line.startswith("faithfulness")).split()
+    assert row[1:3] == ["4", "0.850"]
+    assert "75.0%" in row
+    for reason in ("3 no_claims", "1 judge_unavailable", "3 judge_timeout", "1 no_labels"):
+        assert reason in text
+
+
+def test_mixed_judges_and_left_out_lines_are_warned_of(summary: Summary) -> None:
+    assert summary.warnings() == []
+    summary.add({"faithfulness": ok(1.0, judge="openai:m")})
+    assert summary.warnings() == [
+        "faithfulness: scores of different judges or versions in one mean: openai:m v1, overlap v1",
+        "harm_at_k: 1 of 9 lines were scored without it",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (Limit("faithfulness", 0.85, is_up=True), None),
+        (Limit("faithfulness", 0.86, is_up=True), "faithfulness: mean 0.8500 is below 0.86"),
+        (Limit("harm_at_k", 0.2, is_up=False), None),
+        (Limit("harm_at_k", 0.05, is_up=False), "harm_at_k: mean 0.1000 is above 0.05"),
+        (Limit("mrr", 0.0, is_up=True), "mrr: no score to hold against 0 (n = 0)"),
+    ],
+)
+def test_thresholds_follow_the_metrics_direction(summary: Summary, limit: Limit, said: str | None) -> None:
+    assert summary.missed([limit]) == ([] if said is None else [said])
+
+
+def test_a_mean_equal_to_its_threshold_in_exact_arithmetic_meets_it() -> None:
+    summary = Summary()
+    for _ in range(10):
+        summary.add({"faithfulness": ok(0.1)})
+    assert summary.missed([Limit("faithfulness", 0.1, is_up=True)]) == []
+
+
+def test_limits_are_read_with_and_without_a_cut_off() -> None:
+    found = limits_from(["faithfulness=.8", "harm_at_k@3=0.2", "harm_at_k@10=1e-1"], OUTPUTS, (3, 10))
+    assert [(limit.name, limit.value, limit.is_up) for limit in found] == [
+        ("faithfulness", 0.8, True),
+        ("harm_at_k", 0.2, False),
+        ("harm_at_k@10", 0.1, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("fathfulness=0.8", "did you mean 'faithfulness'"),
+        ("faithfulness", "write METRIC=NUMBER"),
+        ("faithfulness=high", "write METRIC=NUMBER"),
+        ("faithfulness=nan", "write METRIC=NUMBER"),
+        ("harm_at_k@7=0.2", "K 7 is not computed; add it to --k-values"),
+    ],
+)
+def test_wrong_limits_are_refused_in_one_line(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said.replace("?", r"\?")) as caught:
+        limits_from([text], OUTPUTS, (3, 10))
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,245 @@
+"""Records as JSON: what is written is read back, plain lines are read, and what is wrong is named."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragtrace.errors import InputError
+from ragtrace.model import (
+    AnswerPart,
+    Feedback,
+    JudgeInfo,
+    Labels,
+    Message,
+    MetricResult,
+    Passage,
+    Pool,
+    RagRecord,
+    Usage,
+    content_id,
+)
+from ragtrace.model.codec import SCHEMA_ID, record_from_json, record_to_json, score_to_json
+from ragtrace.model.schema import SCHEMA
+
+WORDS = st.text(max_size=12)
+NAMES = st.text(min_size=1, max_size=8)
+COUNTS = st.integers(0, 10**6)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> tuple[Pool, ...]:
+    stages = draw(st.lists(st.sampled_from(("retrieved", "reranked", "used")), unique=True))
+    made = []
+    for stage in ("retrieved", "reranked", "used"):
+        if stage in stages:
+            ids = draw(st.lists(NAMES, max_size=3))
+            passages = [
+                Passage(
+                    id=name,
+                    text=draw(WORDS),
+                    rank=rank,
+                    score=draw(st.none() | NUMBERS),
+                    source=draw(st.none() | WORDS),
+                    metadata=draw(st.dictionaries(NAMES, COUNTS, max_size=2)),
+                    truncated=draw(COUNTS),
+                )
+                for rank, name in enumerate(ids, start=1)
+            ]
+            made.append(Pool(stage=stage, passages=tuple(passages)))
+    return tuple(made)
+
+
+LABELS = st.builds(
+    Labels,
+    grades=st.dictionaries(NAMES, st.integers(1, 5), max_size=3),
+    universe=st.sampled_from(("gold", "cache", "pool", "shadow", "stratified")),
+    scale=st.sampled_from(("direct5", "umbrela_mapped", "umbrela_mapped_strict")),
+    version=st.none() | WORDS,
+)
+RECORDS = st.builds(
+    RagRecord,
+    id=NAMES,
+    trace_id=WORDS,
+    span_id=WORDS,
+    workflow=NAMES,
+    session=st.none() | NAMES,
+    user=st.none() | NAMES,
+    environment=st.none() | NAMES,
+    corpus=st.none() | NAMES,
+    corpus_version=st.none() | NAMES,
+    query=WORDS,
+    history=st.lists(st.builds(Message, role=NAMES, content=WORDS), max_size=2).map(tuple),
+    pools=pools(),
+    selection_source=st.none() | WORDS,
+    answer=WORDS,
+    answer_parts=st.lists(
+        st.builds(AnswerPart, text=WORDS, citations=st.lists(NAMES, max_size=2).map(tuple)), max_size=2
+    ).map(tuple),
+    reference=st.none() | WORDS,
+    labels=st.none() | LABELS,
+    k=st.none() | COUNTS,
+    usage=st.none() | st.builds(Usage, input_tokens=st.none() | COUNTS, output_tokens=st.none() | COUNTS),
+    feedback=st.lists(
+        st.builds(Feedback, value=st.floats(0, 1), comment=st.none() | WORDS, source=NAMES), max_size=2
+    ).map(tuple),
+    started=st.floats(0, 2e9),
+    ended=st.floats(0, 2e9),
+    outcome=st.sampled_from(("answered", "partial", "cancelled", "interrupted", "error")),
+    head_probability=st.none() | st.floats(0, 1),
+    model=st.none() | NAMES,
+    tags=st.lists(WORDS, max_size=2).map(tuple),
+    revision=COUNTS,
+    lossy=st.dictionaries(NAMES, COUNTS, max_size=2),
+)
+
+
+@given(RECORDS)
+def test_what_is_written_is_read_back(record: RagRecord) -> None:
+    text = json.dumps(record_to_json(record), allow_nan=False)
+    assert record_from_json(json.loads(text), fallback_id="other") == record
+
+
+@given(RECORDS)
+def test_the_schema_names_every_field_that_is_written(record: RagRecord) -> None:
+    assert set(record_to_json(record)) <= set(SCHEMA["properties"])
+
+
+def test_the_schema_describes_every_field_and_carries_its_version() -> None:
+    assert SCHEMA["$id"] == SCHEMA_ID == SCHEMA["properties"]["schema"]["const"]
+    assert SCHEMA["title"]
+    assert all(len(field["description"]) > 5 for field in SCHEMA["properties"].values())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted({*SCHEMA["properties"], "other"})), JSON, max_size=4) | JSON)
+def test_any_json_is_a_record_or_an_input_error_of_one_line(value: Any) -> None:
+    identity, said = "", ""
+    try:
+        identity = record_from_json(value, fallback_id="1").id
+    except InputError as error:
+        said = str(error)
+    assert bool(identity) != bool(said)
+    assert "\n" not in said
+
+
+def test_a_plain_line_is_read() -> None:
+    line = {
+        "query": "Where?",
+        "answer": "Oslo.",
+        "contexts": ["It is in Oslo.", {"id": "b", "text": "Or Bergen.", "score": 0.5, "colour": "blue"}],
+        "reference": "Oslo",
+        "labels": {"b": 4},
+        "history": [{"speaker": "user", "text": "Hello"}, "Hi"],
+        "hallucinated": 0,
+    }
+    record = record_from_json(line, fallback_id="7")
+    assert record.id == "7"
+    assert [pool.stage for pool in record.pools] == ["used"]
+    assert record.contexts == (
+        Passage(id=content_id("It is in Oslo."), text="It is in Oslo.", rank=1),
+        Passage(id="b", text="Or Bergen.", rank=2, score=0.5),
+    )
+    assert record.reference == "Oslo"
+    assert record.labels == Labels(grades={"b": 4}, universe="gold")
+    assert record.history == (Message(role="user", content="Hello"), Message(role="user", content="Hi"))
+
+
+def test_a_pool_is_what_was_retrieved_and_contexts_what_the_model_saw() -> None:
+    record = record_from_json({"pool": ["a", "b"], "contexts": ["b"]}, fallback_id="1")
+    assert [(pool.stage, len(pool.passages)) for pool in record.pools] == [("retrieved", 2), ("used", 1)]
+    assert record.contexts[0].text == "b"
+
+
+def test_ids_are_kept_as_text_and_missing_ones_take_the_line_number() -> None:
+    assert record_from_json({"id": 12}, fallback_id="1").id == "12"
+    assert record_from_json({"id": 0}, fallback_id="1").id == "0"
+    assert record_from_json({"id": ""}, fallback_id="1").id == "1"
+    assert record_from_json({"id": None}, fallback_id="1").id == "1"
+
+
+def test_an_unknown_head_probability_stays_unknown() -> None:
+    assert record_from_json({"head_probability": None}, fallback_id="1").head_probability is None
+    assert record_from_json({}, fallback_id="1").head_probability == 1.0
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ([], "a line must be a JSON object, got a list"),
+        ("x", "a line must be a JSON object, got a text"),
+        ({"schema": "ragtrace.record/2"}, "schema 'ragtrace.record/2' is not 'ragtrace.record/1'"),
+        ({"id": True}, "field 'id'"),
+        ({"id": math.inf}, "field 'id'"),
+        ({"query": 3}, "field 'query' must be a text, got a number"),
+        ({"answer": ["x"]}, "field 'answer' must be a text, got a list"),
+        ({"contexts": "x"}, "field 'contexts' must be a list, got a text"),
+        ({"contexts": [None]}, "item 1 of 'contexts' must be a text or an object, got null"),
+        ({"pool": ["a", {"text": 3}]}, "item 2 of 'pool': 'text' must be a text"),
+        ({"contexts": [{"text": "a", "score": "high"}]}, "field 'score' must be a number, got a text"),
+        ({"contexts": [{"text": "a", "score": 10**400}]}, "field 'score' is too large"),
+        ({"labels": ["a"]}, "field 'labels' must be an object"),
+        ({"labels": {"a": "good"}}, "the grade of 'a' in 'labels' must be a whole number 1 to 5, got 'good'"),
+        ({"labels": {"a": True}}, "the grade of 'a'"),
+        ({"labels": {"grades": {}, "universe": "all"}}, "field 'universe' must be one of gold"),
+        ({"history": [4]}, "a turn of 'history'"),
+        ({"answer_parts": [4]}, "a part of 'answer_parts'"),
+        ({"feedback": [{"value": 7}]}, "the value of 'feedback' must lie between 0 and 1, got 7.0"),
+        ({"k": 2.5}, "field 'k' must be a whole number, got 2.5"),
+        ({"outcome": "lost"}, "field 'outcome' must be one of answered"),
+        ({"lossy": 3}, "field 'lossy' must be an object, got a number"),
+    ],
+)
+def test_a_wrong_field_is_named(line: Any, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        record_from_json(line, fallback_id="1")
+
+
+def test_a_passage_score_that_is_not_finite_is_left_out() -> None:
+    pool = Pool(stage="used", passages=(Passage(id="a", text="t", rank=1, score=math.nan),))
+    written = record_to_json(RagRecord(id="1", pools=(pool,)))
+    assert written["contexts"] == [{"id": "a", "text": "t"}]
+
+
+def test_a_result_carries_all_that_its_number_rests_on() -> None:
+    result = MetricResult(
+        name="p_at_k",
+        state="ok",
+        value=0.5,
+        passed=False,
+        details={"n": 2},
+        judge=JudgeInfo(model="openai:m", label_scale="direct5"),
+        k=4,
+        universe="pool",
+        version="0a1b2c3d",
+    )
+    assert score_to_json(result) == {
+        "state": "ok",
+        "value": 0.5,
+        "passed": False,
+        "reason": None,
+        "details": {"n": 2},
+        "judge": "openai:m",
+        "version": "0a1b2c3d",
+        "k": 4,
+        "universe": "pool",
+        "label_scale": "direct5",
+    }
+
+
+def test_a_failure_has_a_reason_and_no_number() -> None:
+    shown = score_to_json(MetricResult(name="faithfulness", state="error", reason="judge_unavailable"))
+    assert (shown["state"], shown["value"], shown["reason"]) == ("error", None, "judge_unavailable")

@@ -191,6 +191,8 @@ def test_the_same_through_a_real_receiver(
     with OtlpReceiver(protocol) as receiver:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.endpoint)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+        for signal in ("TRACES", "METRICS", "LOGS"):
+            monkeypatch.delenv(f"OTEL_{signal}_EXPORTER", raising=False)
         service.configure(sample_rate=1.0, content="full", metrics=METRICS, service_name="shop")
         assert ask(chain) == ANSWER
         assert service.flush(30)

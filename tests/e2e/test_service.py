@@ -132,6 +132,8 @@ def test_a_wrong_setting_raises_one_line_and_what_ran_goes_on(
 
 def test_shutdown_keeps_its_deadline_with_a_dead_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    for signal in ("TRACES", "METRICS", "LOGS"):
+        monkeypatch.delenv(f"OTEL_{signal}_EXPORTER", raising=False)
     ragtrace.configure(sample_rate=1.0)
     capture()
     start = time.monotonic()

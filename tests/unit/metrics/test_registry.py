@@ -153,7 +153,7 @@ def test_an_installed_metric_is_found_by_name(tmp_path) -> None:
     except ConfigError as error:
         print(error)
     """
-    done = subprocess.run(  # noqa: S603 -- our own interpreter and script
+    done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{textwrap.dedent(script)}"],
         capture_output=True,
         text=True,
@@ -169,5 +169,5 @@ def test_a_chosen_metric_loads_no_other() -> None:
         "import sys\nfrom ragtrace.metrics.registry import select\nselect(['mrr'])\n"
         "print('ragtrace.metrics.citations' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

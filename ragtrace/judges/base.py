@@ -181,3 +181,7 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return an array of shape (len(texts), d); a text without content gives a zero row."""
         ...
+
+    async def aclose(self) -> None:
+        """Release connections."""
+        ...

@@ -44,3 +44,6 @@ class OverlapEmbedder:
             if norm > 0.0:
                 rows[place] = row / norm
         return rows
+
+    async def aclose(self) -> None:
+        """Nothing is held."""

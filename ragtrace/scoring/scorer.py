@@ -47,9 +47,10 @@ class Scorer:
         return await evaluate(self.metrics, case)
 
     async def aclose(self) -> None:
-        """Release the judge's connections."""
-        if self.judge is not None:
-            await self.judge.aclose()
+        """Release the connections of judge and embedder."""
+        for part in (self.judge, self.embedder):
+            if part is not None:
+                await part.aclose()
 
     def _signed(self, unit: Unit, results: Sequence[MetricResult]) -> list[Score]:
         now = time.time()

@@ -1,8 +1,13 @@
-"""For tests and executed docstrings alike: what configures itself here exports nowhere unless a test says so."""
+"""For tests and executed docstrings alike: what is started here exports nowhere, and can be interrupted."""
 
 from __future__ import annotations
 
 import os
+import signal
 
 for _signal in ("TRACES", "METRICS", "LOGS"):
     os.environ.setdefault(f"OTEL_{_signal}_EXPORTER", "none")
+
+# A job in the background of a shell ignores Ctrl-C, and so would every command that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

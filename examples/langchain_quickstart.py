@@ -5,6 +5,8 @@ Run it: ``python examples/langchain_quickstart.py``. It needs ``ragtrace-otel[la
 
 from __future__ import annotations
 
+import os
+
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
@@ -76,6 +78,8 @@ def main() -> None:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
+    for signal in ("METRICS", "LOGS"):  # no collector here; leave this out in an application
+        os.environ.setdefault(f"OTEL_{signal}_EXPORTER", "none")
     ragtrace.configure(judge="overlap", sample_rate=1.0, content="full", tracer_provider=provider)
     config = {"callbacks": [RagtraceHandler(workflow="quickstart")], "metadata": {"ragtrace.session": "s-1"}}
     for answer in (chain.invoke("How can I cancel my subscription?", config) for _ in range(2)):

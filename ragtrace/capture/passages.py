@@ -98,7 +98,8 @@ class PassageReader:
             name = given_id
         else:
             name = clean_text(given_id, MAX_ID_CHARS)[0]
-        facts = self._metadata(metadata) if metadata else {}
+        # Metadata that only repeats the score (LangChain's one place for it) is not kept a second time.
+        facts = self._metadata(metadata) if metadata and not _repeats(metadata, score) else {}
         number = None if score is None else clean_score(score)
         return _passage(name, cleaned[0], rank, number, source, facts, cleaned[1])
 
@@ -112,3 +113,7 @@ class PassageReader:
         if self._redact is None:
             return kept
         return {key: self._redact(value) if isinstance(value, str) else value for key, value in kept.items()}
+
+
+def _repeats(metadata: Mapping[Any, Any], score: object) -> bool:
+    return score is not None and type(metadata) is dict and len(metadata) == 1 and metadata.get("score") is score

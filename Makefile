@@ -27,7 +27,7 @@ demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-w
 
 test: $(READY) ## all tests and every executed docstring
 	$(BIN)/python -m pytest -n $(WORKERS)
-	$(BIN)/python -m pytest --doctest-modules --no-header -q -p no:cacheprovider ragtrace integrations/langchain/ragtrace_langchain
+	$(BIN)/python -m pytest --doctest-modules --no-header -q -p no:cacheprovider ragtrace integrations/langchain/ragtrace_langchain integrations/llamaindex/ragtrace_llamaindex
 
 check: $(READY) ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -88,6 +88,7 @@ KIND_EVALUATOR: Final = "EVALUATOR"
 # -- own attributes: the run --
 
 RUN_OUTCOME: Final = "ragtrace.run.outcome"
+RUN_INTERRUPT: Final = "ragtrace.run.interrupt"  # addition: what an interrupted run waits for (content)
 RUN_LOSSY: Final = "ragtrace.run.lossy"  # addition: JSON of what was cut on the way, by kind
 POOL_IDS: Final = "ragtrace.pool.ids"
 POOL_SCORES: Final = "ragtrace.pool.scores"

@@ -13,7 +13,7 @@ from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval
 from ragtrace.model import AnswerPart, Feedback, Labels, Message, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     from ragtrace.capture.recorder import Listener, Recorder, TraceRef
@@ -58,6 +58,7 @@ class Run:
         self.listener: Listener | None = None  # the one it began with: settings may change while it is open
         self.ref: TraceRef | None = None
         self.is_finished = False
+        self._before_finish: Callable[[], None] | None = None
         self.record_chars = recorder.limits.record_chars
         self.reader = PassageReader(recorder.redact, recorder.limits.passage_chars)
 
@@ -317,6 +318,19 @@ class Run:
         self.failure = self._failure(error)
 
     @guarded
+    def interrupted(self, payload: object) -> None:
+        """Keep what the run waits for: the payload of an interrupt, shown as text; outcome is set by `finish`."""
+        self._put("interrupt", payload, self._recorder.limits.answer_chars)
+
+    def before_finish(self, report: Callable[[], None]) -> None:
+        """Have `report` called once, just before the run ends, however it ends; a second call replaces the first.
+
+        An integration reports there what is still open: the pieces of a stream that nobody read to its end,
+        when the recorder's sweep ends the run. It runs in the thread that ends the run; errors are counted.
+        """
+        self._before_finish = report
+
+    @guarded
     def finish(self, outcome: Outcome | None = None, *, ended_ns: int | None = None) -> None:
         """End the run; a second call does nothing.
 
@@ -328,6 +342,9 @@ class Run:
             if self.is_finished:
                 return
             self.is_finished = True
+            report, self._before_finish = self._before_finish, None
+        if report is not None:
+            guarded(report)()
         decided = outcome or ("error" if self.failure else "answered")
         self._recorder.close(self, decided, ended_ns or time.time_ns())
 

@@ -54,6 +54,7 @@ def record_to_json(record: RagRecord) -> dict[str, Any]:
         shown["feedback"] = [{"value": f.value, "comment": f.comment, "source": f.source} for f in record.feedback]
     optional = {
         "reference": record.reference,
+        "interrupt": record.interrupt,
         "k": record.k,
         "selection_source": record.selection_source,
         "started": record.started or None,
@@ -109,6 +110,7 @@ def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
         started=_number(value, "started") or 0.0,
         ended=_number(value, "ended") or 0.0,
         outcome=_one_of(value, "outcome", get_args(Outcome), "answered"),
+        interrupt=_text(value, "interrupt"),
         tags=tuple(str(tag) for tag in _list(value, "tags")),
         revision=_whole(value, "revision") or 0,
         lossy=_losses(value),

@@ -81,6 +81,7 @@ class RagRecord:
         answer_parts: the answer cut into sentences with citations, where the application gave them.
         k: the cut-off of this record's @K metrics; None means the number of contexts delivered.
         head_probability: probability with which the trace reached us; None = unknown (outside weighted series).
+        interrupt: what an ``interrupted`` run waits for, as text; None otherwise.
         revision: counts late changes of the same trace.
         lossy: what was cut or lost on the way, by kind.
 
@@ -115,6 +116,7 @@ class RagRecord:
     started: float = 0.0
     ended: float = 0.0
     outcome: Outcome = "answered"
+    interrupt: str | None = None
     head_probability: float | None = 1.0
     model: str | None = None
     tags: tuple[str, ...] = ()

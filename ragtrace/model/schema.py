@@ -114,6 +114,7 @@ SCHEMA: dict[str, Any] = {
             "enum": ["answered", "partial", "cancelled", "interrupted", "error"],
             "description": "How the run ended; answers of other outcomes are not judged.",
         },
+        "interrupt": _text("What an interrupted run waits for."),
         "started": {"type": "number", "description": "Unix seconds."},
         "ended": {"type": "number", "description": "Unix seconds."},
         "tags": {"type": "array", "items": {"type": "string"}, "description": "Free labels."},

@@ -41,6 +41,8 @@ def summary(captured: Captured, room: Room, *, has_content: bool, dialect: str) 
         share = room.text_bytes // 4
         attributes[semconv.INPUT_VALUE] = _taken(record.query, share, room)
         attributes[semconv.OUTPUT_VALUE] = _taken(record.answer, share, room)
+        if record.interrupt is not None:
+            attributes[semconv.RUN_INTERRUPT] = _taken(record.interrupt, share, room)
     return attributes
 
 

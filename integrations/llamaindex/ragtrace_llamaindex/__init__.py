@@ -1,0 +1,14 @@
+"""LlamaIndex integration of ragtrace: ``ragtrace_llamaindex.instrument()``.
+
+Owns: the translation from LlamaIndex's instrumentation (spans and events) to `ragtrace.capture`.
+Imports: llama_index.core and llama_index_instrumentation, and of ragtrace the facade, capture, model and errors.
+"""
+
+from ragtrace.errors import MissingExtra
+
+try:
+    import llama_index.core.instrumentation as _core  # noqa: F401 - says which extra is missing
+except ImportError as error:
+    raise MissingExtra("llama-index-core", "llamaindex") from error
+
+__all__: list[str] = []

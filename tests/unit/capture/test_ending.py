@@ -1,0 +1,62 @@
+"""What a run reports last, and the payload of an interrupt."""
+
+from __future__ import annotations
+
+from ragtrace.capture import Limits, Recorder, losses
+from ragtrace.model.codec import record_from_json, record_to_json
+
+
+class Kept:
+    """Keeps what was captured; stands where the service stands."""
+
+    def __init__(self):
+        self.captured = []
+
+    def started(self, workflow, started_ns):
+        class Ref:
+            trace_id, span_id = "0" * 31 + "1", "0" * 15 + "1"
+
+        return Ref()
+
+    def finished(self, ref, captured):
+        self.captured.append(captured)
+
+
+def test_the_sweep_lets_an_integration_report_what_is_open():
+    kept = Kept()
+    recorder = Recorder(kept, limits=Limits(run_idle_s=1.0))
+    run = recorder.start(query="Where?")
+    run.before_finish(lambda: run.answered("In Os"))
+    recorder.sweep(now=run.touched + 2.0)
+    assert [c.record.answer for c in kept.captured] == ["In Os"]
+    assert kept.captured[0].record.outcome == "partial"
+
+
+def test_a_report_that_raises_is_counted_and_the_run_ends():
+    kept = Kept()
+    run = Recorder(kept).start(query="Where?")
+    before = sum(losses().values())
+    run.before_finish(lambda: 1 / 0)
+    run.finish()
+    assert len(kept.captured) == 1
+    assert sum(losses().values()) == before + 1
+
+
+def test_a_report_is_made_once_and_not_kept():
+    calls = []
+    run = Recorder(Kept()).start(query="Where?")
+    run.before_finish(lambda: calls.append(1))
+    run.finish()
+    run.finish()
+    assert calls == [1]
+    assert run._before_finish is None
+
+
+def test_the_payload_of_an_interrupt_is_kept_redacted():
+    kept = Kept()
+    run = Recorder(kept, redact=lambda text: text.replace("Ada", "[name]")).start(query="Where?")
+    run.interrupted({"ask": "May Ada see it?"})
+    run.finish("interrupted")
+    record = kept.captured[0].record
+    assert record.interrupt == "{'ask': 'May [name] see it?'}"
+    assert record_from_json(record_to_json(record), fallback_id="1").interrupt == record.interrupt

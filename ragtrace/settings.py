@@ -80,6 +80,8 @@ class Settings:
     window_s: float = _setting(3_600.0, "Window of the mean gauges, in seconds.", above=0.0)
     metrics_port: int | None = _setting(None, "Port of the OpenMetrics endpoint; none = no endpoint.")
     metrics_host: str = _setting("127.0.0.1", "Address the endpoint binds to.")
+    phoenix_endpoint: str | None = _setting(None, "Address of an Arize Phoenix server to send scores to.")
+    phoenix_api_key: str | None = _setting(None, "Its key; default PHOENIX_API_KEY.", secret=True)
     drift_baseline: int = _setting(500, "Scores the drift detector learns its baseline from.", above=1)
     service_name: str | None = _setting(None, "service.name; default OTEL_SERVICE_NAME.")
     redact: Callable[[str], str] | None = _setting(None, "Applied to every text before it is kept.", code=True)
@@ -157,6 +159,8 @@ def _from_otel(env: Mapping[str, str]) -> dict[str, Any]:
         values["judge_api_key"] = env["OPENAI_API_KEY"]
     if env.get("OPENAI_BASE_URL"):
         values["judge_base_url"] = env["OPENAI_BASE_URL"]
+    if env.get("PHOENIX_API_KEY"):
+        values["phoenix_api_key"] = env["PHOENIX_API_KEY"]
     if env.get("OTEL_SERVICE_NAME"):
         values["service_name"] = env["OTEL_SERVICE_NAME"]
     return values

@@ -39,9 +39,11 @@ def build(
     """Build the service of one set of settings.
 
     Raises:
-        ConfigError: an unknown metric or judge, a missing key, a taken port; nothing has begun then.
+        ConfigError: an unknown metric or judge, a missing key, a taken port, a wrong endpoint; nothing has
+            begun then.
     """
     scorer = build_scorer(settings)
+    sinks = (*sinks, *_own_sinks(settings))
     endpoint = _endpoint(settings)
     try:
         given = providers(
@@ -109,6 +111,15 @@ def _endpoint(settings: Settings) -> OpenMetricsEndpoint | None:
     from ragtrace.sinks.prometheus import OpenMetricsEndpoint  # noqa: PLC0415 - only who wants it pays for it
 
     return OpenMetricsEndpoint(settings.metrics_host, settings.metrics_port)
+
+
+def _own_sinks(settings: Settings) -> list[Sink]:
+    if settings.phoenix_endpoint is None:
+        return []
+    from ragtrace.sinks.phoenix import PhoenixSink  # noqa: PLC0415 - only who wants it pays for it
+
+    key, content = settings.phoenix_api_key, settings.content
+    return [PhoenixSink(settings.phoenix_endpoint, api_key=key, content=content)]
 
 
 def _observe(instruments: Instruments, service: Service) -> None:

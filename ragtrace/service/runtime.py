@@ -72,7 +72,7 @@ def configure(
         tracer_provider: default the global one if the application set one, else our own from ``OTEL_*``.
         meter_provider: likewise.
         logger_provider: likewise.
-        sinks: objects with ``emit(record, scores)``, called in the scorer's thread.
+        sinks: objects with ``emit(record, scores)``, called in the scorer's thread; see `ragtrace.sinks.base`.
         **settings: every other setting of `ragtrace.settings.Settings` by name.
 
     Raises:
@@ -199,7 +199,7 @@ def _install(
     _state.recorder.environment = settings.environment
     _state.recorder.listener = service
     if old is not None:
-        old.shutdown(_REPLACE_S)
+        old.shutdown(_REPLACE_S, kept=sinks)
 
 
 def _configure_from_environment() -> None:

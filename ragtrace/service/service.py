@@ -10,6 +10,7 @@ from ragtrace.capture import guarded, lost
 from ragtrace.queues import MemoryQueue, Unit
 from ragtrace.sampling import draw
 from ragtrace.scoring import Ledger, Worker
+from ragtrace.telemetry.deadline import all_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.spans import SpanWriter
 
 _log = logging.getLogger("ragtrace")
+_GRACE_S = 0.5  # the providers end a late exporter within 0.2 s behind their own deadline
 
 
 class Service:
@@ -176,10 +178,15 @@ class Service:
         deadline = time.monotonic() + timeout_s
         is_scored = self.ledger.wait_settled(timeout_s)
         self.publisher.release_held()
-        return self.providers.flush(max(deadline - time.monotonic(), 0.0)) and is_scored
+        left_s = max(deadline - time.monotonic(), 0.0)
+        calls = [lambda: self.providers.flush(left_s), *self._sink_calls("flush", left_s)]
+        return all_within(calls, left_s + _GRACE_S) and is_scored
 
-    def shutdown(self, timeout_s: float) -> bool:
-        """Score and export what is there, then stop; what is left at the deadline is counted and logged."""
+    def shutdown(self, timeout_s: float, *, kept: Sequence[Sink] = ()) -> bool:
+        """Score and export what is there, then stop; what is left at the deadline is counted and logged.
+
+        Sinks are closed; those in `kept` go on in another service and are flushed alone.
+        """
         if self._is_closed:
             return True
         self._is_closed = True
@@ -192,7 +199,9 @@ class Service:
         self.publisher.release_held()
         if self.endpoint is not None:
             self.endpoint.close()
-        is_exported = self.providers.shutdown(max(deadline - time.monotonic(), 0.05))
+        left_s = max(deadline - time.monotonic(), 0.05)
+        calls = [lambda: self.providers.shutdown(left_s), *self._sink_calls("close", left_s, kept)]
+        is_exported = all_within(calls, left_s + _GRACE_S)
         self.publisher.close()
         if not (is_scored and is_exported):
             _log.warning(
@@ -202,6 +211,16 @@ class Service:
                 "" if is_exported else ", and not everything was exported",
             )
         return is_scored and is_exported
+
+    def _sink_calls(self, method: str, timeout_s: float, kept: Sequence[Sink] = ()) -> list[Callable[[], bool]]:
+        """Return a call of each sink that has the optional method; a sink that is kept is flushed."""
+        calls: list[Callable[[], bool]] = []
+        for sink in self._sinks:
+            is_kept = any(sink is other for other in kept)
+            found = getattr(sink, "flush" if is_kept else method, None)
+            if found is not None:
+                calls.append(lambda found=found: found(timeout_s) is not False)  # type: ignore[misc]
+        return calls
 
     def reset_after_fork(self) -> None:
         """Give a forked child its own queue, accounts and thread; the parent scores what it had."""

@@ -1,0 +1,258 @@
+"""Things on their way to a server: a bounded queue, a thread of its own, retries, and an account of every loss."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+import time
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ragtrace.capture import lost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+T = TypeVar("T")
+
+_log = logging.getLogger("ragtrace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What became of one attempt at one batch.
+
+    Attributes:
+        is_delivered: the server has it.
+        may_repeat: the same batch may succeed later.
+        may_split: it was refused for what is in it, so that its parts may succeed.
+        wait_s: the wait that the server asks for before the next attempt.
+        complaint: what a person should read, once; never contents, never a key.
+    """
+
+    is_delivered: bool = False
+    may_repeat: bool = False
+    may_split: bool = False
+    wait_s: float | None = None
+    complaint: str = ""
+
+
+class Outbox(Generic[T]):
+    """Takes items without waiting, and delivers them in batches from a daemon thread.
+
+    What does not fit is lost and counted, the newest first; so is a batch that failed `attempts` times or was
+    refused, and what is left when `close` runs out of time. The thread starts with the first item. A forked
+    child begins with an empty outbox: the parent delivers what it had.
+
+    Args:
+        deliver: sends one batch; called in the thread; an exception counts as a refusal.
+        site: begin of the names under which losses are counted: ``.full``, ``.refused``, ``.unreachable``,
+            ``.closed``.
+        capacity: most items waiting.
+        batch: most items of one delivery.
+        attempts: tries of one batch.
+        backoff_s: the first wait is between half of it and all of it; each further one twice the last.
+        longest_wait_s: limit of one wait, also of one that the server asks for.
+
+    Example:
+        >>> seen = []
+        >>> def deliver(batch):
+        ...     seen.extend(batch)
+        ...     return Attempt(is_delivered=True)
+        >>> outbox = Outbox(deliver, site="example")
+        >>> outbox.offer([1, 2])
+        >>> outbox.flush(5.0), seen, outbox.close(5.0)
+        (True, [1, 2], True)
+    """
+
+    def __init__(
+        self,
+        deliver: Callable[[Sequence[T]], Attempt],
+        *,
+        site: str,
+        capacity: int = 4_096,
+        batch: int = 100,
+        attempts: int = 8,
+        backoff_s: float = 0.5,
+        longest_wait_s: float = 30.0,
+    ) -> None:
+        self._deliver = deliver
+        self._site = site
+        self._capacity = capacity
+        self._batch = batch
+        self._attempts = attempts
+        self._backoff_s = backoff_s
+        self._longest_wait_s = longest_wait_s
+        self._is_closed = False
+        self._told: set[str] = set()
+        self._begin()
+        _reset_in_children(self)
+
+    def _begin(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: deque[T] = deque()
+        self._under_way = 0
+        self._lost = 0
+        self._lost_reported = 0
+        self._stop_at: float | None = None
+        self._is_abandoned = False
+        self._is_hurried = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def pending(self) -> int:
+        """Items that are neither delivered nor lost."""
+        return len(self._waiting) + self._under_way
+
+    def offer(self, items: Iterable[T]) -> None:
+        """Queue items; those beyond the capacity, or after `close`, are lost and counted. Never waits."""
+        refused = 0
+        with self._changed:
+            site = "closed" if self._is_closed else "full"
+            for item in items:
+                if self._is_closed or len(self._waiting) >= self._capacity:
+                    refused += 1
+                else:
+                    self._waiting.append(item)
+            if self._waiting and self._thread is None and not self._is_closed:
+                self._thread = threading.Thread(target=self._run, name=self._site, daemon=True)
+                self._thread.start()
+            self._count(refused, site)
+            self._changed.notify_all()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until nothing is pending; return whether nothing was lost since the last call, in time.
+
+        A wait before a further attempt ends at once. Blocks for at most `timeout_s`.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            self._is_hurried = True
+            self._changed.notify_all()
+            is_empty = self._changed.wait_for(lambda: not self.pending, max(deadline - time.monotonic(), 0.0))
+            return is_empty and self._report()
+
+    def close(self, timeout_s: float) -> bool:
+        """Deliver what is there and end the thread, within `timeout_s`; what is left then is lost and counted.
+
+        Returns whether nothing was lost since the last report. A second call does nothing and returns True.
+        """
+        with self._changed:
+            if self._is_closed:
+                return True
+            self._is_closed = True
+            self._stop_at = time.monotonic() + timeout_s
+            thread = self._thread
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join(max(timeout_s, 0.0))
+        with self._changed:
+            left = self.pending
+            # A delivery that is under way may still arrive; nobody will hear of it, so it counts as lost.
+            self._is_abandoned = left > 0
+            self._waiting.clear()
+            self._count(left, "closed")
+            return self._report()
+
+    def reset_after_fork(self) -> None:
+        """Begin with an empty outbox, in a forked child."""
+        self._begin()
+
+    # -- the thread --
+
+    def _run(self) -> None:
+        while batch := self._next():
+            self._sent(batch)
+
+    def _next(self) -> list[T]:
+        """Return the next batch; empty when the outbox was closed and is empty, or out of time."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_closed)
+            if self._is_out_of_time():
+                return []
+            batch = [self._waiting.popleft() for _ in range(min(self._batch, len(self._waiting)))]
+            self._under_way = len(batch)
+            return batch
+
+    def _sent(self, batch: Sequence[T]) -> None:
+        """Deliver a batch or count it as lost."""
+        attempt = self._tried(batch)
+        if attempt.may_split and len(batch) > 1:
+            middle = len(batch) // 2
+            self._sent(batch[:middle])
+            self._sent(batch[middle:])
+            return
+        with self._changed:
+            if self._is_abandoned:  # `close` has counted it
+                return
+            if not attempt.is_delivered:
+                self._count(len(batch), "unreachable" if attempt.may_repeat else "refused")
+            self._under_way -= len(batch)
+            self._changed.notify_all()
+
+    def _tried(self, batch: Sequence[T]) -> Attempt:
+        """Return the last attempt at a batch."""
+        backoff_s = self._backoff_s
+        for tries in range(1, self._attempts + 1):
+            attempt = self._once(batch)
+            self._tell(attempt.complaint)
+            if attempt.is_delivered or not attempt.may_repeat or tries == self._attempts:
+                return attempt
+            wait_s = max(random.uniform(backoff_s / 2, backoff_s), attempt.wait_s or 0.0)
+            if not self._waited(min(wait_s, self._longest_wait_s)):
+                return attempt
+            backoff_s *= 2
+        raise AssertionError("attempts is at least 1")
+
+    def _once(self, batch: Sequence[T]) -> Attempt:
+        try:
+            return self._deliver(batch)
+        except Exception as error:
+            _log.debug("a delivery of %s failed", self._site, exc_info=True)
+            return Attempt(complaint=f"{self._site}: a delivery failed inside ragtrace ({type(error).__name__})")
+
+    def _waited(self, wait_s: float) -> bool:
+        """Wait before a further attempt; False when the time of `close` is over."""
+        with self._changed:
+            if self._stop_at is not None:
+                wait_s = min(wait_s, max(self._stop_at - time.monotonic(), 0.0))
+            is_closing = self._is_closed
+            self._changed.wait_for(lambda: self._is_hurried or self._is_closed is not is_closing, wait_s)
+            self._is_hurried = False
+            return not self._is_out_of_time()
+
+    def _is_out_of_time(self) -> bool:
+        return self._is_abandoned or (self._stop_at is not None and time.monotonic() >= self._stop_at)
+
+    # -- the account; with the lock held --
+
+    def _count(self, number: int, site: str) -> None:
+        self._lost += number
+        for _ in range(number):
+            lost(f"{self._site}.{site}")
+
+    def _report(self) -> bool:
+        is_whole = self._lost == self._lost_reported
+        self._lost_reported = self._lost
+        return is_whole
+
+    def _tell(self, complaint: str) -> None:
+        if complaint and complaint not in self._told and len(self._told) < 32:
+            self._told.add(complaint)
+            _log.warning("%s", complaint)
+
+
+def _reset_in_children(outbox: Outbox[T]) -> None:
+    if hasattr(os, "register_at_fork"):
+        found = weakref.ref(outbox)
+
+        def reset() -> None:
+            inherited = found()
+            if inherited is not None:
+                inherited.reset_after_fork()
+
+        os.register_at_fork(after_in_child=reset)

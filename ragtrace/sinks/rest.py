@@ -1,0 +1,137 @@
+"""One JSON request to a server of a person's own, by the standard library: an answer or a reason, never an error.
+
+Each request is a connection of its own: nothing is kept that a forked child or a restarted server could break.
+Redirects are not followed, so a key goes to the server that was named and to no other.
+"""
+
+from __future__ import annotations
+
+import http.client
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ragtrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MOST_ANSWER_BYTES = 65_536
+_REPEATABLE = frozenset({408, 425, 429})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What became of a request.
+
+    Attributes:
+        status: HTTP status; None when no answer came.
+        failure: name of the error when no answer came, else "".
+        retry_after_s: the wait that the server asks for; None when it asks for none.
+    """
+
+    status: int | None = None
+    failure: str = ""
+    retry_after_s: float | None = None
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the server took it."""
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the same request may succeed later: no answer, 408, 425, 429 or 5xx."""
+        return self.status is None or self.status >= 500 or self.status in _REPEATABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is: scheme, host, port, and the path it stands under.
+
+    Example:
+        >>> Address.parse("http://127.0.0.1:6006/", setting="phoenix_endpoint")
+        Address(scheme='http', host='127.0.0.1', port=6006, path='')
+        >>> Address.parse("127.0.0.1:6006", setting="phoenix_endpoint")
+        Traceback (most recent call last):
+        ...
+        ragtrace.errors.ConfigError: phoenix_endpoint must begin with http:// or https://, for example http://127.0.0.1:6006
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+
+    @classmethod
+    def parse(cls, endpoint: object, *, setting: str) -> Address:
+        """Read a base URL; a path is kept as the prefix of every request.
+
+        Raises:
+            ConfigError: not http or https, no host, a wrong port, credentials, a query or a fragment. The
+                message names the setting and never repeats the URL, which may hold a password.
+        """
+        if not isinstance(endpoint, str) or not endpoint.startswith(("http://", "https://")):
+            raise ConfigError(f"{setting} must begin with http:// or https://, for example http://127.0.0.1:6006")
+        try:
+            parts = urlsplit(endpoint.strip())
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+        except ValueError:
+            raise ConfigError(f"{setting} has no valid host and port") from None
+        if not parts.hostname or not _is_plain(endpoint.strip()):
+            raise ConfigError(f"{setting} has no valid host and port")
+        if parts.username is not None or parts.password is not None:
+            raise ConfigError(f"{setting} must not hold a name or password; give the key in its own setting")
+        if parts.query or parts.fragment:
+            raise ConfigError(f"{setting} is the server's address, without ? or #")
+        return cls(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
+
+    def post(self, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float) -> Reply:
+        """Send a JSON body; return the status or what went wrong. `timeout_s` limits each wait on the socket."""
+        connection: http.client.HTTPConnection | None = None
+        try:
+            connection = self._connection(timeout_s)
+            sent = {"Content-Type": "application/json", "Connection": "close", **headers}
+            connection.request("POST", self.path + path, body, sent)
+            response = connection.getresponse()
+            response.read(_MOST_ANSWER_BYTES)
+            return Reply(status=response.status, retry_after_s=_seconds(response.getheader("Retry-After")))
+        except (OSError, http.client.HTTPException) as error:
+            return Reply(failure=type(error).__name__)
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
+        if self.scheme == "https":
+            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s)
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
+
+
+def bearer(key: object, *, setting: str) -> dict[str, str]:
+    """Return the header of a key, none without one.
+
+    Raises:
+        ConfigError: a character that no header may hold; the message does not repeat the key.
+
+    Example:
+        >>> bearer("k", setting="phoenix_api_key"), bearer(None, setting="phoenix_api_key")
+        ({'Authorization': 'Bearer k'}, {})
+    """
+    if not key:
+        return {}
+    if not isinstance(key, str) or not _is_plain(key):
+        raise ConfigError(f"{setting} holds a character that no HTTP header may hold; was it copied whole?")
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
+
+
+def _seconds(said: str | None) -> float | None:
+    return float(said) if said is not None and said.strip().isdecimal() and said.isascii() else None

@@ -46,7 +46,7 @@ def clean_score(value: object) -> float | None:
     """
     if type(value) is float:
         return value if math.isfinite(value) else None
-    if isinstance(value, str | bytes):
+    if value is None or isinstance(value, str | bytes):
         return None
     try:
         number = float(value)  # type: ignore[arg-type]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture.clamp import clean_metadata, clean_score, clean_text
 from ragtrace.model import Passage, content_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_ID_CHARS = 256
 _new = object.__new__
@@ -17,16 +19,22 @@ _set_id, _set_text, _set_rank, _set_score, _set_source, _set_metadata, _set_trun
 )
 
 
-def _passage(
+class ReadPassages(tuple[Passage, ...]):
+    """Passages that a run's reader has read: clean, redacted, ranked from 1; no reader reads them again."""
+
+    __slots__ = ()
+
+
+def passage_of(
     name: str,
     text: str,
     rank: int,
     score: float | None,
     source: str | None,
-    metadata: dict[str, Any],
+    metadata: Mapping[str, Any],
     truncated: int,
 ) -> Passage:
-    """Build a `Passage` by its slots: 0.6 us against 1.6 us of a frozen dataclass's constructor.
+    """Build a `Passage` of clean values by its slots: 0.6 us against 1.6 us of a frozen dataclass's constructor.
 
     A pool of 50 is made in the application's thread.
     """
@@ -39,6 +47,25 @@ def _passage(
     _set_metadata(made, metadata)
     _set_truncated(made, truncated)
     return made
+
+
+def reranked_passage(passage: Passage, rank: int, score: float | None) -> Passage:
+    """Return a passage at another rank with another score: 0.7 us against 3 us of `dataclasses.replace`.
+
+    Example:
+        >>> reranked_passage(Passage(id="a", text="Oslo.", rank=7, score=0.2), 1, 0.9).rank
+        1
+    """
+    return passage_of(passage.id, passage.text, rank, score, passage.source, passage.metadata, passage.truncated)
+
+
+def ranked(passages: Sequence[Passage]) -> ReadPassages:
+    """Return passages with ranks from 1 in the order given; those that have theirs already are kept."""
+    if type(passages) is ReadPassages:
+        return passages
+    return ReadPassages(
+        p if p.rank == rank else reranked_passage(p, rank, p.score) for rank, p in enumerate(passages, start=1)
+    )
 
 
 class PassageReader:
@@ -58,20 +85,63 @@ class PassageReader:
         self._limit = limit
         self._cleaned: dict[str, tuple[str, int]] = {}
 
-    def read(self, items: Iterable[Any] | None, source: str | None = None) -> tuple[Passage, ...]:
+    def read(self, items: Iterable[Any] | None, source: str | None = None) -> ReadPassages:
         """Return passages ranked from 1 in the order given.
 
         An item is a `Passage`, a text, or a mapping with ``text`` (or ``content``) and optionally ``id``,
-        ``score``, ``metadata``. Anything else is shown as text. None is an empty pool.
+        ``score``, ``metadata``. Anything else is shown as text. None is an empty pool. What a reader of the
+        same run has read already comes back as it is.
 
         Example:
             >>> [p.id for p in PassageReader(None, 100).read([{"id": 7, "text": "a"}, "b"])]
             ['7', 'sha256:3e23e8160039594a']
         """
-        return tuple(self._one(item, rank, source) for rank, item in enumerate(items or (), start=1))
+        if type(items) is ReadPassages:
+            return items
+        return ReadPassages(self._one(item, rank, source) for rank, item in enumerate(items or (), start=1))
+
+    def columns(
+        self,
+        texts: Sequence[Any],
+        ids: Sequence[Any],
+        scores: Sequence[Any],
+        metadata: Sequence[Any],
+        source: str | None = None,
+    ) -> ReadPassages:
+        """Return passages ranked from 1 out of four columns of one length; the way of the integrations.
+
+        The same as `make` for each row. Columns that need no cleaning, as nearly all do, are looked at as a whole
+        and made in C loops: 50 passages of 800 characters in 25 us, 85 us row by row.
+
+        Example:
+            >>> PassageReader(None, 100).columns(["a"], ["d1"], [0.5], [{"score": 0.5}])[0].score
+            0.5
+        """
+        if self._redact is not None or not _are_clean(texts, ids, scores, self._limit):
+            rows = enumerate(zip(texts, ids, scores, metadata, strict=True), start=1)
+            return ReadPassages(
+                self.make(text, rank, name, score, source, facts) for rank, (text, name, score, facts) in rows
+            )
+        made = [_new(Passage) for _ in texts]
+        facts = [
+            self._metadata(given) if given and not _repeats(given, score) else {}
+            for given, score in zip(metadata, scores, strict=True)
+        ]
+        n = len(made)
+        for column, values in (
+            (_set_id, ids),
+            (_set_text, texts),
+            (_set_rank, range(1, n + 1)),
+            (_set_score, scores),
+            (_set_source, [source] * n),
+            (_set_metadata, facts),
+            (_set_truncated, [0] * n),
+        ):
+            deque(map(column, made, values), maxlen=0)
+        return ReadPassages(made)
 
     def _one(self, item: Any, rank: int, source: str | None) -> Passage:
-        if isinstance(item, Passage):
+        if isinstance(item, Passage):  # a person's: nothing says that it is clean
             return self.make(item.text, rank, item.id, item.score, item.source or source, item.metadata)
         if isinstance(item, dict):
             text = item.get("text", item.get("content"))
@@ -101,7 +171,7 @@ class PassageReader:
         # Metadata that only repeats the score (LangChain's one place for it) is not kept a second time.
         facts = self._metadata(metadata) if metadata and not _repeats(metadata, score) else {}
         number = None if score is None else clean_score(score)
-        return _passage(name, cleaned[0], rank, number, source, facts, cleaned[1])
+        return passage_of(name, cleaned[0], rank, number, source, facts, cleaned[1])
 
     def _clean(self, raw: str) -> tuple[str, int]:
         if self._redact is None:
@@ -113,6 +183,28 @@ class PassageReader:
         if self._redact is None:
             return kept
         return {key: self._redact(value) if isinstance(value, str) else value for key, value in kept.items()}
+
+
+_TEXTS = {str}
+_NUMBERS = {float}
+_NONE = {type(None)}
+
+
+def _are_clean(texts: Sequence[Any], ids: Sequence[Any], scores: Sequence[Any], limit: int) -> bool:
+    """Tell whether columns can be kept as they are: short valid Unicode, given ids, finite scores or none."""
+    if not texts or set(map(type, texts)) != _TEXTS or set(map(type, ids)) != _TEXTS:
+        return False
+    kinds = set(map(type, scores))
+    if kinds != _NONE and (kinds != _NUMBERS or not isfinite(sum(scores))):
+        return False
+    if max(map(len, texts)) > limit or max(map(len, ids)) > MAX_ID_CHARS or "" in ids:
+        return False
+    try:  # a lone surrogate has no UTF-8
+        "".join(texts).encode()
+        "".join(ids).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _repeats(metadata: Mapping[Any, Any], score: object) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ragtrace.capture.clamp import clean_text
 from ragtrace.capture.guard import guarded, lost
+from ragtrace.capture.passages import ranked
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.redact import safe
 from ragtrace.capture.run import MAX_NAME_CHARS, Run
@@ -241,13 +242,11 @@ def _pools(
 ) -> tuple[Pool, ...]:
     pools = []
     if run.steps and (retrieved or any(hasattr(step, "top_k") for step in run.steps)):
-        ranked = tuple(p if p.rank == i else replace(p, rank=i) for i, p in enumerate(retrieved, start=1))
-        pools.append(Pool(stage="retrieved", passages=ranked))
+        pools.append(Pool(stage="retrieved", passages=ranked(retrieved)))
     if selected is not None:
         pools.append(Pool(stage="reranked", passages=selected))
     if used is not None:
-        placed = tuple(p if p.rank == i else replace(p, rank=i) for i, p in enumerate(used, start=1))
-        pools.append(Pool(stage="used", passages=placed))
+        pools.append(Pool(stage="used", passages=ranked(used)))
     return tuple(pools)
 
 

@@ -78,6 +78,7 @@ class Instruments:
         self._models = Names(_MOST_MODELS)
         self._lock = threading.Lock()
         self._seen: set[tuple[str, str | None]] = set()
+        self._searched: set[str] = set()
         self._measures: set[Measure] = set()
         self._created: set[tuple[Any, ...]] = set()
         self._windows: dict[tuple[Any, ...], tuple[Window, dict[str, Any]]] = {}
@@ -99,7 +100,9 @@ class Instruments:
         searches = [step for step in captured.steps if isinstance(step, Retrieval) and step.failure is None]
         if searches:
             is_empty = not any(step.passages for step in searches)
-            self._fan.add(semconv.RETRIEVAL_EMPTY, int(is_empty), {semconv.GEN_AI_WORKFLOW_NAME: workflow})
+            if is_empty or workflow not in self._searched:  # 0 once, so that the first increase is seen
+                self._searched.add(workflow)
+                self._fan.add(semconv.RETRIEVAL_EMPTY, int(is_empty), {semconv.GEN_AI_WORKFLOW_NAME: workflow})
         if self._has_client_metrics:
             record_operations(self._fan, captured, workflow, self._model)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.capture.prompt import place_of
 from ragtrace.telemetry.wire import cut_text, size_bytes, to_json
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ class PassageMarks:
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self._passages = passages
-        shortest = min((len(p.text) for p in passages if p.text), default=0)
-        self._shortest = max(shortest, SHORTEST_PASSAGE_CHARS)
+        self._shortest = max(min((len(p.text) for p in passages if p.text), default=0), SHORTEST_PASSAGE_CHARS)
 
     def applied(self, text: str) -> str:
         """Return the text with every passage replaced."""
@@ -50,11 +50,11 @@ class PassageMarks:
 
 def _marked(text: str, passage: Passage) -> str:
     # Not str.replace, which searches a long text three times: to find, to count and to replace.
-    at = text.find(passage.text)
+    at = place_of(passage.text, text)
     while at >= 0:
         mark = f"[passage {passage.id}]"
         text = f"{text[:at]}{mark}{text[at + len(passage.text) :]}"
-        at = text.find(passage.text, at + len(mark))
+        at = place_of(passage.text, text, at + len(mark))
     return text
 
 

@@ -19,8 +19,6 @@ from ragtrace.telemetry.summary import summary
 from ragtrace.telemetry.wire import clean_attributes, clean_value, cut_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from opentelemetry.trace import Span, Tracer
 
     from ragtrace.capture import Captured, Failure
@@ -119,7 +117,7 @@ class SpanWriter:
         )
 
     def _write_steps(self, root: Root, captured: Captured, room: Room) -> tuple[trace.SpanContext, ...]:
-        marks = PassageMarks(list(_passages(captured)) if self._has_content else ())
+        marks = PassageMarks(_passages(captured) if self._has_content else ())
         steps = StepWriter(room, marks, has_content=self._has_content, dialect=self.dialect)
         # In the order in which they ended, so that a leaf retriever and not its composite carries the texts.
         built = [steps.built(step) for step in captured.steps]
@@ -159,10 +157,11 @@ def _remember(root: Root, captured: Captured) -> None:
             root.response_id = step.response_id
 
 
-def _passages(captured: Captured) -> Iterator[Passage]:
+def _passages(captured: Captured) -> list[Passage]:
     """Every passage of a run, those that were delivered first: they are the likeliest in a prompt."""
-    for pool in reversed(captured.record.pools):
-        yield from pool.passages
+    parts = [pool.passages for pool in reversed(captured.record.pools)]
     for step in captured.steps:
-        if isinstance(step, Retrieval):
-            yield from step.passages
+        # Of a single retrieval the pool is the very same tuple.
+        if isinstance(step, Retrieval) and not any(step.passages is part for part in parts):
+            parts.append(step.passages)
+    return [passage for part in parts for passage in part]

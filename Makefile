@@ -4,10 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
+# A server with 154 packages of its own, beside ours and never among them.
+PHOENIX := build/phoenix
+PHOENIX_READY := $(PHOENIX)/.ready
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
 
-.PHONY: demo test check format wheel bench docs lock clean help
+.PHONY: demo test test-phoenix check format wheel bench docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -22,12 +25,20 @@ $(DOCS_READY): $(READY) requirements/docs.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.lock
 	@touch $@
 
+$(PHOENIX_READY): requirements/phoenix.lock
+	$(PYTHON) -m venv $(PHOENIX)
+	$(PHOENIX)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/phoenix.lock
+	@touch $@
+
 demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-way
 	$(BIN)/ragtrace demo
 
 test: $(READY) ## all tests and every executed docstring
 	$(BIN)/python -m pytest -n $(WORKERS)
 	$(BIN)/python -m pytest --doctest-modules --no-header -q -p no:cacheprovider ragtrace integrations/langchain/ragtrace_langchain integrations/llamaindex/ragtrace_llamaindex
+
+test-phoenix: $(READY) $(PHOENIX_READY) ## what a real Phoenix shows of our spans and scores; offline
+	PHOENIX_PYTHON=$(CURDIR)/$(PHOENIX)/bin/python $(BIN)/python -m pytest tests/phoenix -p no:xdist
 
 check: $(READY) ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -55,6 +66,9 @@ lock: ## resolve requirements/*.in anew
 	build/lock/bin/python -m pip freeze --exclude-editable --exclude ragtrace-otel | grep -v ' @ ' > requirements/dev.lock
 	build/lock/bin/python -m pip install --quiet -r requirements/docs.in
 	build/lock/bin/python -m pip freeze --exclude-editable --exclude ragtrace-otel | grep -v ' @ ' | grep -vxFf requirements/dev.lock > requirements/docs.lock
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet -r requirements/phoenix.in
+	build/lock/bin/python -m pip freeze | grep -v ' @ ' > requirements/phoenix.lock
 	rm -rf build/lock
 
 clean: ## remove everything that the other targets made

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 # with 20.26.1); with sync=true it answers 404 and takes none of the batch.
 PATH = "/v1/span_annotations?sync=false"
 _NOT_OURS = ("/v1", "/v1/traces", "/v1/span_annotations", "/graphql")
+# Reasons that tell what a trace was given or who was asked, and nothing of the trace itself.
+_NO_NEWS = frozenset(
+    {
+        "no_labels", "no_parts", "no_samples", "no_tokens", "k_not_positive", "insufficient_runs",
+        "insufficient_ratings", "unsupported_by_judge",
+    }
+)  # fmt: skip
 _RULES = frozenset({"overlap", "labels"})  # judges that are no language model
 
 
@@ -106,8 +113,8 @@ def span_annotations(record: RagRecord, scores: Sequence[Score], *, has_content:
     """Return the annotations of one scored record, as Phoenix's ``POST /v1/span_annotations`` takes them.
 
     A score of state ``na`` or ``error`` has no number: its label is the state and its explanation the reason,
-    and it replaces what an earlier scoring of the same version said. Left out are skipped scores and ``na`` for
-    a missing input, such as a reference that nobody gave: they say nothing of the trace.
+    and it replaces what an earlier scoring of the same version said. Left out are skipped scores, and ``na`` for
+    want of something that nobody gave, such as a reference or labels: it says nothing of the trace.
 
     Args:
         record: what was scored.
@@ -152,7 +159,8 @@ def annotator_kind(judge: JudgeInfo | None) -> Literal["LLM", "CODE"]:
 
 def _is_worth_saying(result: MetricResult) -> bool:
     if result.state == "na":
-        return not (result.reason or "").startswith("missing_input:")
+        reason = result.reason or ""
+        return reason not in _NO_NEWS and not reason.startswith("missing_input:")
     return result.state != "skipped"
 
 

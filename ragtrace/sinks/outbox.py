@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _log = logging.getLogger("ragtrace")
+_HURRIED_WAIT_S = 0.5  # between attempts while somebody waits in `flush` or `close`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,7 @@ class Outbox(Generic[T]):
         self._lost_reported = 0
         self._stop_at: float | None = None
         self._is_abandoned = False
-        self._is_hurried = False
+        self._flushing = 0
         self._thread: threading.Thread | None = None
 
     @property
@@ -127,13 +128,15 @@ class Outbox(Generic[T]):
     def flush(self, timeout_s: float) -> bool:
         """Wait until nothing is pending; return whether nothing was lost since the last call, in time.
 
-        A wait before a further attempt ends at once. Blocks for at most `timeout_s`.
+        A wait before a further attempt ends at once, and further ones are short. Blocks for at most `timeout_s`.
         """
-        deadline = time.monotonic() + timeout_s
         with self._changed:
-            self._is_hurried = True
+            self._flushing += 1
             self._changed.notify_all()
-            is_empty = self._changed.wait_for(lambda: not self.pending, max(deadline - time.monotonic(), 0.0))
+            try:
+                is_empty = self._changed.wait_for(lambda: not self.pending, max(timeout_s, 0.0))
+            finally:
+                self._flushing -= 1
             return is_empty and self._report()
 
     def close(self, timeout_s: float) -> bool:
@@ -218,12 +221,15 @@ class Outbox(Generic[T]):
     def _waited(self, wait_s: float) -> bool:
         """Wait before a further attempt; False when the time of `close` is over."""
         with self._changed:
-            if self._stop_at is not None:
-                wait_s = min(wait_s, max(self._stop_at - time.monotonic(), 0.0))
-            is_closing = self._is_closed
-            self._changed.wait_for(lambda: self._is_hurried or self._is_closed is not is_closing, wait_s)
-            self._is_hurried = False
+            if self._is_hurried():
+                left_s = wait_s if self._stop_at is None else self._stop_at - time.monotonic()
+                self._changed.wait_for(lambda: False, max(min(wait_s, left_s, _HURRIED_WAIT_S), 0.0))
+            else:
+                self._changed.wait_for(self._is_hurried, wait_s)
             return not self._is_out_of_time()
+
+    def _is_hurried(self) -> bool:
+        return self._is_closed or self._flushing > 0
 
     def _is_out_of_time(self) -> bool:
         return self._is_abandoned or (self._stop_at is not None and time.monotonic() >= self._stop_at)

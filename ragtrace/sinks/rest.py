@@ -71,14 +71,15 @@ class Address:
             ConfigError: not http or https, no host, a wrong port, credentials, a query or a fragment. The
                 message names the setting and never repeats the URL, which may hold a password.
         """
-        if not isinstance(endpoint, str) or not endpoint.startswith(("http://", "https://")):
+        endpoint = endpoint.strip() if isinstance(endpoint, str) else ""
+        if not endpoint.startswith(("http://", "https://")):
             raise ConfigError(f"{setting} must begin with http:// or https://, for example http://127.0.0.1:6006")
         try:
-            parts = urlsplit(endpoint.strip())
+            parts = urlsplit(endpoint)
             port = parts.port or (443 if parts.scheme == "https" else 80)
         except ValueError:
             raise ConfigError(f"{setting} has no valid host and port") from None
-        if not parts.hostname or not _is_plain(endpoint.strip()):
+        if not parts.hostname or not _is_plain(endpoint):
             raise ConfigError(f"{setting} has no valid host and port")
         if parts.username is not None or parts.password is not None:
             raise ConfigError(f"{setting} must not hold a name or password; give the key in its own setting")

@@ -1,0 +1,375 @@
+"""The Phoenix sink against a real HTTP server on loopback; tests/phoenix has the real Phoenix."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import time
+from typing import Any
+
+import pytest
+
+import ragtrace
+from ragtrace.capture import losses
+from ragtrace.errors import ConfigError
+from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
+from ragtrace.settings import Settings
+from ragtrace.sinks.phoenix import PhoenixSink, annotator_kind, span_annotations
+from ragtrace.sinks.rest import Address
+from tests.unit.sinks.server import Scripted
+
+KEY = "sk-phoenix-very-secret"
+RECORD = RagRecord(id="1", trace_id="a" * 32, span_id="b" * 16, workflow="support")
+
+
+def score(name: str = "faithfulness", **facts: Any) -> Score:
+    stratum, weight = facts.pop("stratum", "random"), facts.pop("weight", 20.0)
+    if "state" not in facts:
+        facts = {"state": "ok", "value": 0.5} | facts
+    result = MetricResult(name=name, version="dcbbe188", **facts)
+    key = ScoreKey(trace_id=RECORD.trace_id, span_id=RECORD.span_id, metric=result.key, version=result.version)
+    return Score(key=key, result=result, stratum=stratum, weight=weight)
+
+
+def one(*, has_content: bool = False, **facts: Any) -> dict[str, Any]:
+    (row,) = span_annotations(RECORD, [score(**facts)], has_content=has_content)
+    return row
+
+
+@pytest.fixture
+def server():
+    server = Scripted()
+    yield server
+    server.close()
+
+
+def lost_at(site: str) -> int:
+    return losses().get(f"ragtrace.sinks.phoenix.{site}", 0)
+
+
+def test_a_score_becomes_an_annotation_with_what_its_number_needs() -> None:
+    judge = JudgeInfo(model="openai:m", prompt_hash="07903802", label_scale="direct5")
+    row = one(value=0.25, passed=False, judge=judge, k=8, universe="gold", details={"n_claims": 4, "claims": ["x"]})
+    metadata = row.pop("metadata")
+    assert row == {
+        "span_id": "b" * 16,
+        "name": "faithfulness",
+        "annotator_kind": "LLM",
+        "result": {"score": 0.25, "label": "fail"},
+        "identifier": "ragtrace:faithfulness:dcbbe188",
+    }
+    assert metadata.pop("evaluator").startswith("ragtrace ")
+    assert metadata == {
+        "state": "ok", "judge": "openai:m", "judge_version": "07903802", "label_scale": "direct5",
+        "version": "dcbbe188", "k": 8, "universe": "gold", "stratum": "random", "weight": 20.0,
+        "workflow": "support", "details": {"n_claims": 4},
+    }  # fmt: skip
+
+
+def test_an_at_k_metric_has_a_name_and_identity_for_each_k() -> None:
+    row = one(name="p_at_k", variant="10", k=10)
+    assert (row["name"], row["identifier"]) == ("p_at_k@10", "ragtrace:p_at_k@10:dcbbe188")
+
+
+def test_without_a_threshold_there_is_no_label() -> None:
+    assert one(value=1.0)["result"] == {"score": 1.0}
+
+
+def test_explanations_leave_in_content_mode_full_alone() -> None:
+    details = {"unsupported": ["The answer said so."]}
+    assert "explanation" not in one(details=details)["result"]
+    assert "The answer said so." in one(details=details, has_content=True)["result"]["explanation"]
+    failed = {"state": "error", "reason": "judge_refused", "details": {"message": "no to: The answer"}}
+    assert one(**failed)["result"] == {"label": "error", "explanation": "judge_refused"}
+    assert one(**failed, has_content=True)["result"]["explanation"] == "judge_refused: no to: The answer"
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "label"),
+    [
+        ("error", "judge_timeout", "error"),
+        ("na", "no_claims", "na"),
+        ("na", "no_contexts", "na"),
+        ("na", "missing_input:reference", None),
+        ("na", "no_labels", None),
+        ("na", "unsupported_by_judge", None),
+        ("skipped", "not_sampled", None),
+    ],
+)
+def test_a_state_without_a_number_is_a_label_or_nothing(state: str, reason: str, label: str | None) -> None:
+    rows = span_annotations(RECORD, [score(state=state, reason=reason)], has_content=False)
+    assert [row["result"] for row in rows] == ([{"label": label, "explanation": reason}] if label else [])
+
+
+def test_who_annotated() -> None:
+    llm = ("openai:gpt-4o-mini", "panel:a+b", "scripted")
+    code = ("overlap", "labels", "embedder:overlap", "embedder:openai:text-embedding-3-small")
+    assert {annotator_kind(JudgeInfo(model=name)) for name in llm} == {"LLM"}
+    assert {annotator_kind(JudgeInfo(model=name)) for name in code} == {"CODE"}
+    assert annotator_kind(None) == "CODE"
+
+
+def test_what_goes_over_the_wire(server: Scripted) -> None:
+    sink = PhoenixSink(f"{server.url}/under/a/path/", api_key=KEY, content="full")
+    odd = score("mrr", details={"explanation": "half \ud83d, zero \0", "ratio": float("inf"), "huge": 1 << 70})
+    sink.emit(RECORD, [score(), odd])
+    assert sink.close(5)
+    ((path, headers, body),) = server.requests
+    assert path == "/under/a/path/v1/span_annotations?sync=false"
+    assert headers["Authorization"] == f"Bearer {KEY}"
+    assert headers["Content-Type"] == "application/json"
+    assert [row["name"] for row in body["data"]] == ["faithfulness", "mrr"]
+    assert body["data"][1]["result"]["explanation"] == "half �, zero �"
+    assert body["data"][1]["metadata"]["details"] == {"huge": 1 << 70}
+
+
+def test_without_a_key_there_is_no_header(server: Scripted) -> None:
+    sink = PhoenixSink(server.url)
+    sink.emit(RECORD, [score()])
+    assert sink.close(5)
+    assert "Authorization" not in server.requests[0][1]
+
+
+def test_a_record_that_never_was_a_trace_is_left_out(server: Scripted) -> None:
+    sink = PhoenixSink(server.url)
+    sink.emit(RagRecord(id="from a file"), [score()])
+    assert sink.close(5)
+    assert server.requests == []
+
+
+def test_emit_does_not_wait_for_a_server_that_does_not_answer(server: Scripted) -> None:
+    before = lost_at("full")
+    server.gate.clear()
+    sink = PhoenixSink(server.url, queue=3)
+    sink.emit(RECORD, [score()])
+    assert server.arrived.wait(5)
+    started = time.monotonic()
+    sink.emit(RECORD, [score(str(n)) for n in range(10)])
+    assert time.monotonic() - started < 0.5
+    assert lost_at("full") == before + 7
+    server.gate.set()
+    sink.close(5)
+    assert len(server.rows) == 4
+
+
+@pytest.mark.parametrize("status", [0, 408, 429, 500, 502, 503, 507])
+def test_what_may_pass_is_tried_again(status: int) -> None:
+    server = Scripted((status, status))
+    try:
+        sink = PhoenixSink(server.url)
+        sink.emit(RECORD, [score()])
+        assert sink.close(20)
+        assert [row["name"] for row in server.rows] == ["faithfulness"] * 3
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (401, "check phoenix_api_key"),
+        (403, "check phoenix_api_key"),
+        (404, "check phoenix_endpoint"),
+        (405, "check phoenix_endpoint"),
+        (302, "check phoenix_endpoint"),
+        (422, "refused an annotation (422)"),
+    ],
+)
+def test_what_cannot_pass_is_said_once_and_counted(status: int, words: str, caplog) -> None:
+    before = lost_at("refused")
+    server = Scripted((status,) * 9, headers={"Location": "http://127.0.0.1:1/stolen"})
+    try:
+        sink = PhoenixSink(server.url, api_key=KEY)
+        for _ in range(3):
+            sink.emit(RECORD, [score()])
+            assert not sink.flush(10)
+        assert sink.close(5)
+    finally:
+        server.close()
+    assert lost_at("refused") == before + 3
+    assert len(server.requests) == 3, "not one of them twice, and none at another address"
+    said = [record.getMessage() for record in caplog.records if "Phoenix at" in record.getMessage()]
+    assert len(said) == 1
+    assert words in said[0]
+    assert server.url in said[0]
+
+
+def test_a_server_that_is_away_is_said_and_counted(caplog) -> None:
+    before = lost_at("unreachable")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        sink = PhoenixSink(url, attempts=1, timeout_s=1.0)
+        sink.emit(RECORD, [score()])
+        assert not sink.flush(10)
+    sink.close(1)
+    assert lost_at("unreachable") == before + 1
+    assert f"Phoenix at {url} cannot be reached or broke the connection (ConnectionRefusedError)" in caplog.text
+
+
+def test_the_key_is_never_shown(caplog) -> None:
+    caplog.set_level(logging.DEBUG)
+    server = Scripted((500, 401))
+    try:
+        sink = PhoenixSink(server.url, api_key=KEY)
+        sink.emit(RECORD, [score()])
+        sink.close(10)
+    finally:
+        server.close()
+    settings = Settings.resolve({"phoenix_endpoint": server.url, "phoenix_api_key": KEY}, {})
+    assert KEY not in caplog.text + repr(sink) + repr(settings) + str(losses())
+    for wrong in (f"{KEY}\n", f"{KEY} x", f"{KEY}é"):
+        with pytest.raises(ConfigError) as caught:
+            PhoenixSink(server.url, api_key=wrong)
+        assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "127.0.0.1:6006", "ftp://127.0.0.1", "", "http://", "http://:6006", "http://host:port", "http://host:99999",
+        "http://a b", "http://hö", "http://[::1", "http://user:pass-word@host", "http://host?x=1",
+        "http://host#x", "http://host/v1/traces", "http://host/v1/", "http://host/graphql", 6006, None,
+    ],
+)  # fmt: skip
+def test_a_wrong_endpoint_is_one_clear_line(endpoint: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        PhoenixSink(endpoint)
+    assert "phoenix_endpoint" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "pass-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["timeout_s", "queue", "attempts"])
+def test_a_limit_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError):
+        PhoenixSink("http://127.0.0.1:6006", **{name: 0})
+
+
+def test_addresses() -> None:
+    assert str(Address.parse("https://phoenix.example/", setting="x")) == "https://phoenix.example:443"
+    assert str(Address.parse(" http://phoenix:6006\n", setting="x")) == "http://phoenix:6006", (
+        "from a file of variables"
+    )
+    assert str(Address.parse("http://[::1]:6006/p/", setting="x")) == "http://[::1]:6006/p"
+
+
+@pytest.fixture
+def quiet():
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.trace import TracerProvider
+
+    yield {
+        "tracer_provider": TracerProvider(),
+        "meter_provider": MeterProvider(),
+        "logger_provider": LoggerProvider(),
+        "sample_rate": 1.0,
+    }
+    ragtrace.shutdown(5)
+
+
+def run_once() -> str:
+    with ragtrace.query("Where is the lab?") as run:
+        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}], source="faq")
+        run.answered("The lab is in Oslo. It has a pool on its roof.")
+    return run.span_id
+
+
+def test_one_setting_is_enough(server: Scripted, monkeypatch, quiet) -> None:
+    monkeypatch.setenv("RAGTRACE_PHOENIX_ENDPOINT", server.url)
+    monkeypatch.setenv("PHOENIX_API_KEY", KEY)
+    ragtrace.configure(metrics=["faithfulness"], content="full", **quiet)
+    span_id = run_once()
+    assert ragtrace.flush(20)
+    (row,) = server.rows
+    assert (row["span_id"], row["name"], row["result"]["label"]) == (span_id, "faithfulness", "fail")
+    assert "roof" in row["result"]["explanation"]
+    assert server.requests[0][1]["Authorization"] == f"Bearer {KEY}"
+
+
+def test_without_the_setting_there_is_no_sink_and_no_thread(quiet, monkeypatch) -> None:
+    import threading
+
+    monkeypatch.setenv("PHOENIX_API_KEY", KEY)
+    ragtrace.configure(metrics=["faithfulness"], **quiet)
+    run_once()
+    assert ragtrace.flush(20)
+    assert not [thread for thread in threading.enumerate() if thread.name == "ragtrace.sinks.phoenix"]
+
+
+def test_a_wrong_endpoint_leaves_what_ran_before(server: Scripted, quiet) -> None:
+    ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint=server.url, **quiet)
+    with pytest.raises(ConfigError, match="phoenix_endpoint must begin with"):
+        ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint="phoenix:6006", **quiet)
+    run_once()
+    assert ragtrace.flush(20)
+    assert len(server.rows) == 1
+
+
+def test_shutdown_posts_what_is_there_and_keeps_its_deadline(server: Scripted, quiet) -> None:
+    ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint=server.url, **quiet)
+    run_once()
+    assert ragtrace.shutdown(20)
+    assert len(server.rows) == 1
+    server.gate.clear()
+    ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint=server.url, **quiet)
+    run_once()
+    started = time.monotonic()
+    assert not ragtrace.shutdown(1.5), "the server does not answer"
+    assert time.monotonic() - started < 4
+
+
+class Ending:
+    """A person's own sink with both optional methods."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def emit(self, record: Any, scores: Any) -> None:
+        self.calls.append("emit")
+
+    def flush(self, timeout_s: float) -> None:
+        self.calls.append("flush")
+
+    def close(self, timeout_s: float) -> bool:
+        self.calls.append("close")
+        return True
+
+
+def test_sinks_are_flushed_and_closed_and_a_kept_one_is_not_closed(quiet) -> None:
+    first, kept = Ending(), Ending()
+    ragtrace.configure(metrics=["faithfulness"], sinks=[first, kept], **quiet)
+    run_once()
+    assert ragtrace.flush(20)
+    assert first.calls == kept.calls == ["emit", "flush"]
+    ragtrace.configure(metrics=["faithfulness"], sinks=[kept], **quiet)
+    assert first.calls == ["emit", "flush", "close"]
+    assert kept.calls == ["emit", "flush", "flush"]
+    run_once()
+    assert ragtrace.shutdown(20)
+    assert kept.calls == ["emit", "flush", "flush", "emit", "close"]
+
+
+class Broken(Ending):
+    def flush(self, timeout_s: float) -> None:
+        raise RuntimeError("inside")
+
+    def close(self, timeout_s: float) -> bool:
+        time.sleep(5)
+        return True
+
+
+def test_a_sink_that_raises_or_hangs_holds_nothing_up(quiet) -> None:
+    ragtrace.configure(metrics=["faithfulness"], sinks=[Broken()], **quiet)
+    run_once()
+    assert not ragtrace.flush(10)
+    started = time.monotonic()
+    assert not ragtrace.shutdown(0.5)
+    assert time.monotonic() - started < 3
+
+
+def test_annotations_are_plain_json() -> None:
+    rows = span_annotations(RECORD, [score(details={"n": 1, "deep": {"x": 1}})], has_content=True)
+    assert json.loads(json.dumps(rows)) == rows

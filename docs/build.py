@@ -25,10 +25,11 @@ API = (
 def main() -> int:
     """Gather and build; return mkdocs' exit status."""
     shutil.rmtree(OUT, ignore_errors=True)
-    for name in ("handbook", "decisions", "images", "reference"):
+    for name in ("handbook", "how-to", "decisions", "images", "reference"):
         (OUT / name).mkdir(parents=True)
     for source, folder in (
         ("ragtrace/demo/corpus", "handbook"),
+        ("docs/how-to", "how-to"),
         ("docs/decisions", "decisions"),
         ("docs/images", "images"),
     ):

@@ -1,4 +1,5 @@
 """Where scores go besides spans: the OpenMetrics endpoint, Phoenix, and the protocol of everybody's own sinks.
 
-Owns: the scrape endpoint and its text format, and the outbox behind sinks that write to a network. Imports: telemetry and what lies below it.
+Owns: the scrape endpoint and its text format, and the outbox behind sinks that write to a network.
+Imports: telemetry and what lies below it.
 """

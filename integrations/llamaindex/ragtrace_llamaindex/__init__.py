@@ -11,4 +11,8 @@ try:
 except ImportError as error:
     raise MissingExtra("llama-index-core", "llamaindex") from error
 
-__all__: list[str] = []
+from ragtrace_llamaindex.install import instrument, instrumented, is_instrumented, uninstrument
+from ragtrace_llamaindex.mark import mark_selected
+from ragtrace_llamaindex.request import request
+
+__all__ = ["instrument", "instrumented", "is_instrumented", "mark_selected", "request", "uninstrument"]

@@ -1,0 +1,199 @@
+"""Reads questions, answers and messages out of what LlamaIndex spans carry. Pure: values in, values out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
+from llama_index.core.base.response.schema import PydanticResponse, Response
+from llama_index.core.chat_engine.types import AgentChatResponse
+
+from ragtrace.model import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+QUESTION_KEYS = ("query", "question", "message", "user_msg", "input", "query_str", "query_bundle", "prompt")
+_QUERY_ARGUMENTS = ("str_or_query_bundle", *QUESTION_KEYS, "messages")
+_HISTORY_ARGUMENTS = ("chat_history", "history", "messages")
+_SPOKEN = {"user", "assistant"}
+_DEPTH = 4
+
+
+def query_text(query: Any) -> str:
+    """Return a query's text: a text, or what has a ``query_str``.
+
+    Example:
+        >>> from llama_index.core.schema import QueryBundle
+        >>> query_text("Where?"), query_text(QueryBundle("Where?"))
+        ('Where?', 'Where?')
+    """
+    if isinstance(query, str):
+        return query
+    text = getattr(query, "query_str", None)
+    return text if isinstance(text, str) else ""
+
+
+def question_in(arguments: Mapping[str, Any], depth: int = 0) -> str:
+    """Return the question among a call's arguments, "" when there is none to be seen.
+
+    Looks at ``str_or_query_bundle``, ``query``, ``question``, ``message``, ``user_msg``, ``messages`` and the
+    like, into ``kwargs``, and into a workflow's start event.
+
+    Example:
+        >>> question_in({"message": "Where?", "chat_history": None})
+        'Where?'
+    """
+    for name in _QUERY_ARGUMENTS:
+        if name in arguments and (found := _question(arguments[name])):
+            return found
+    if depth > _DEPTH:
+        return ""
+    inner = arguments.get("kwargs")
+    if isinstance(inner, dict) and (found := question_in(inner, depth + 1)):
+        return found
+    event = arguments.get("start_event")
+    return "" if event is None else question_in(fields_of(event), depth + 1)
+
+
+def _question(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        asked = [turn.content for turn in turns_in(value) if turn.role == "user"]
+        return asked[-1] if asked else ""
+    if isinstance(value, ChatMessage):
+        return message_text(value)
+    return query_text(value)
+
+
+def fields_of(event: Any) -> dict[str, Any]:
+    """Return the data of a workflow's event: its declared fields and its free ones.
+
+    Example:
+        >>> from llama_index.core.workflow import StartEvent
+        >>> fields_of(StartEvent(query="Where?"))
+        {'query': 'Where?'}
+    """
+    declared = {name: getattr(event, name, None) for name in getattr(type(event), "model_fields", ())}
+    free = getattr(event, "_data", None)
+    return {**declared, **free} if isinstance(free, dict) else declared
+
+
+def history_in(arguments: Mapping[str, Any]) -> tuple[Message, ...]:
+    """Return the turns before the question among a call's arguments, oldest first.
+
+    Example:
+        >>> [m.content for m in history_in({"message": "?", "chat_history": [ChatMessage("Hi", role="user")]})]
+        ['Hi']
+    """
+    for name in _HISTORY_ARGUMENTS:
+        turns = turns_in(arguments.get(name))
+        if turns:
+            return before_question(turns) if name == "messages" else spoken(turns)
+    event = arguments.get("start_event")
+    return () if event is None else history_in(fields_of(event))
+
+
+def before_question(turns: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return what was said before the last user turn; system messages are not among it."""
+    last = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=0)
+    return spoken(turns[:last])
+
+
+def spoken(turns: Iterable[Message]) -> tuple[Message, ...]:
+    """Return the turns of user and assistant that say something."""
+    return tuple(turn for turn in turns if turn.role in _SPOKEN and turn.content)
+
+
+def turns_in(value: Any) -> tuple[Message, ...]:
+    """Return the messages in a value: a message, or a list of them.
+
+    Example:
+        >>> turns_in([ChatMessage("Hi", role="user")])
+        (Message(role='user', content='Hi'),)
+    """
+    if isinstance(value, ChatMessage):
+        return (turn_of(value),)
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(turn_of(part) for part in value if isinstance(part, ChatMessage))
+
+
+def turn_of(message: ChatMessage) -> Message:
+    """Return one message with its role in words of the API.
+
+    Example:
+        >>> turn_of(ChatMessage("Hi", role="chatbot")).role
+        'assistant'
+    """
+    role = str(getattr(message.role, "value", message.role))
+    return Message(role="assistant" if role == "chatbot" else role, content=message_text(message))
+
+
+def message_text(message: ChatMessage) -> str:
+    """Return a message's text, with its tool calls behind it, one a line.
+
+    Example:
+        >>> message_text(ChatMessage("Hi"))
+        'Hi'
+    """
+    text = message.content or ""
+    calls = _tool_calls(message)
+    return "\n".join([text, *calls] if text else calls) if calls else text
+
+
+def _tool_calls(message: ChatMessage) -> list[str]:
+    blocks = [b for b in getattr(message, "blocks", ()) if getattr(b, "block_type", None) == "tool_call"]
+    shown = [f"{getattr(b, 'tool_name', '')}({getattr(b, 'tool_kwargs', '')})" for b in blocks]
+    if shown or not message.additional_kwargs:
+        return shown
+    calls = message.additional_kwargs.get("tool_calls")
+    return [_call(call) for call in calls] if isinstance(calls, list | tuple) else []
+
+
+def _call(call: Any) -> str:
+    name = getattr(call, "tool_name", None)
+    if name is not None:
+        return f"{name}({getattr(call, 'tool_kwargs', '')})"
+    function = call.get("function") if isinstance(call, dict) else getattr(call, "function", None)
+    fields = function if isinstance(function, dict) else getattr(function, "__dict__", {})
+    return f"{fields.get('name', '')}({fields.get('arguments', '')})"
+
+
+def answer_in(result: Any, depth: int = 0) -> str | None:
+    """Return the answer in a call's result, None when there is none to be seen or it is yet to be read.
+
+    Example:
+        >>> answer_in(Response("In Oslo."))
+        'In Oslo.'
+        >>> answer_in([]) is None
+        True
+    """
+    if isinstance(result, str):
+        return result
+    if result is None or depth > _DEPTH:
+        return None
+    if isinstance(result, Response | AgentChatResponse):
+        return result.response if isinstance(result.response, str) else None
+    if isinstance(result, PydanticResponse):
+        return str(result)
+    if isinstance(result, ChatMessage):
+        return result.content or ""
+    if isinstance(result, ChatResponse):
+        return result.message.content or ""
+    if isinstance(result, CompletionResponse):
+        return result.text
+    return _answer_within(result, depth)
+
+
+def _answer_within(result: Any, depth: int) -> str | None:
+    if isinstance(result, dict):
+        parts = [result.get(name) for name in ("answer", "response", "result", "output")]
+    elif type(result).__module__.startswith(("workflows", "llama_index")):
+        parts = [getattr(result, name, None) for name in ("response", "result")]
+    else:
+        return None
+    for part in parts:
+        found = answer_in(part, depth + 1)
+        if found is not None:
+            return found
+    return None

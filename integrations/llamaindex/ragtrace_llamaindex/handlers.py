@@ -1,0 +1,144 @@
+"""What hangs on LlamaIndex's dispatcher: it asks at once whether an event is of interest, and passes on what is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events.exception import ExceptionEvent
+from llama_index.core.instrumentation.events.llm import (
+    LLMChatEndEvent,
+    LLMChatInProgressEvent,
+    LLMCompletionEndEvent,
+    LLMCompletionInProgressEvent,
+)
+from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
+from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
+
+from ragtrace.capture import guarded
+from ragtrace_llamaindex.settings import holder
+from ragtrace_llamaindex.tracer import Tracer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from inspect import BoundArguments
+
+tracer = Tracer()
+
+
+class RagtraceSpanHandler(BaseSpanHandler[Any]):
+    """Passes spans to the tracer.
+
+    It overrides enter, exit and drop whole: LlamaIndex's own versions keep spans in dicts under a lock.
+    """
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name LlamaIndex shows."""
+        return "RagtraceSpanHandler"
+
+    @guarded
+    def span_enter(
+        self,
+        id_: str,
+        bound_args: BoundArguments,
+        instance: Any = None,
+        parent_id: str | None = None,
+        tags: dict[str, Any] | None = None,  # noqa: ARG002 - called by keyword
+        **_kwargs: Any,
+    ) -> None:
+        """Note a span that begins."""
+        tracer.entered(holder.current(), id_, bound_args, instance, parent_id)
+
+    @guarded
+    def span_exit(
+        self,
+        id_: str,
+        bound_args: BoundArguments,  # noqa: ARG002 - called by keyword
+        instance: Any = None,
+        result: Any = None,
+        **_kwargs: Any,
+    ) -> None:
+        """Take what a span returned."""
+        tracer.exited(id_, instance, result)
+
+    @guarded
+    def span_drop(
+        self,
+        id_: str,
+        bound_args: BoundArguments,  # noqa: ARG002 - called by keyword
+        instance: Any = None,  # noqa: ARG002 - called by keyword
+        err: BaseException | None = None,
+        **_kwargs: Any,
+    ) -> None:
+        """Take the failure of a span."""
+        tracer.dropped(id_, err)
+
+    def new_span(self, *_args: Any, **_kwargs: Any) -> None:
+        """Make no span: see `span_enter`."""
+
+    def prepare_to_exit_span(self, *_args: Any, **_kwargs: Any) -> None:
+        """Exit no span: see `span_exit`."""
+
+    def prepare_to_drop_span(self, *_args: Any, **_kwargs: Any) -> None:
+        """Drop no span: see `span_drop`."""
+
+
+@guarded
+def _on_piece(event: Any) -> None:
+    tracer.streamed(event.span_id, event.response.delta)
+
+
+@guarded
+def _on_end(event: Any) -> None:
+    tracer.stream_ended(event.span_id, event.response, None)
+
+
+@guarded
+def _on_exception(event: Any) -> None:
+    tracer.stream_ended(event.span_id, None, event.exception)
+
+
+@guarded
+def _on_rerank(event: Any) -> None:
+    node = tracer.nodes.get(event.span_id)
+    if node is not None and node.kind == "rerank":
+        node.model = event.model_name or node.model
+        node.top_k = event.top_n
+
+
+@guarded
+def _on_cancelled(event: Any) -> None:
+    tracer.cancelled(event.span_id)
+
+
+_TAKES: dict[type, Callable[[Any], None] | None] = {
+    LLMChatInProgressEvent: _on_piece,
+    LLMCompletionInProgressEvent: _on_piece,
+    LLMChatEndEvent: _on_end,
+    LLMCompletionEndEvent: _on_end,
+    ExceptionEvent: _on_exception,
+    ReRankStartEvent: _on_rerank,
+}
+
+
+def take_cancellations(module: object) -> None:
+    """Take the event by which a workflow tells that it was cancelled, where its package is loaded and has one."""
+    kind = getattr(module, "SpanCancelledEvent", None)
+    if isinstance(kind, type):
+        _TAKES[kind] = _on_cancelled
+
+
+class RagtraceEventHandler(BaseEventHandler):
+    """Passes the few events of interest to the tracer."""
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name LlamaIndex shows."""
+        return "RagtraceEventHandler"
+
+    def handle(self, event: Any, **_kwargs: Any) -> None:
+        """Take an event; each kind's own taker is guarded."""
+        take = _TAKES.get(type(event))
+        if take is not None:
+            take(event)

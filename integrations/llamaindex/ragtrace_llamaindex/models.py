@@ -1,0 +1,207 @@
+"""Reads model calls: which model, whose, what it was asked, what it said and what that took."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.llms.types import ChatResponse
+
+from ragtrace.model import Message, Usage
+from ragtrace_llamaindex.extract import turn_of, turns_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from inspect import BoundArguments
+
+_MODEL_ATTRIBUTES = ("model", "model_name", "model_id", "engine", "deployment_name")
+_SENT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count")
+_WRITTEN = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count")
+_PROVIDERS = {
+    "openai": "openai",
+    "azure_openai": "azure.ai.openai",
+    "anthropic": "anthropic",
+    "bedrock": "aws.bedrock",
+    "bedrock_converse": "aws.bedrock",
+    "google_genai": "gcp.gemini",
+    "gemini": "gcp.gemini",
+    "vertex": "gcp.vertex_ai",
+    "mistralai": "mistral_ai",
+    "cohere": "cohere",
+    "groq": "groq",
+    "deepseek": "deepseek",
+    "perplexity": "perplexity",
+    "ibm": "ibm.watsonx.ai",
+}
+_IN_PROCESS = ("mock", "fake", "llama_cpp", "llamacpp", "huggingface", "gpt4all", "optimum", "onnx")
+
+
+def model_of(model: Any) -> str:
+    """Return a model's name: its ``model``, ``model_name`` and the like, else its class.
+
+    Example:
+        >>> from llama_index.core.llms import MockLLM
+        >>> model_of(MockLLM())
+        'MockLLM'
+    """
+    for name in _MODEL_ATTRIBUTES:
+        value = getattr(model, name, None)
+        if isinstance(value, str) and value:
+            return value
+    return type(model).__name__
+
+
+def provider_of(owner: type) -> str | None:
+    """Return the provider in words of the GenAI conventions, None for one that is not known.
+
+    The package says it: ``llama_index.llms.openai`` and ``llama_index.embeddings.openai``.
+
+    Example:
+        >>> from llama_index.core.llms import MockLLM
+        >>> provider_of(MockLLM) is None
+        True
+    """
+    for base in owner.__mro__:
+        parts = base.__module__.split(".")
+        if parts[0] == "llama_index" and len(parts) > 2 and parts[1] in {"llms", "embeddings"}:
+            return _PROVIDERS.get(parts[2], parts[2])
+    return None
+
+
+def is_in_process(owner: type) -> bool:
+    """Tell whether a model runs inside the application's process, as far as its class says.
+
+    Example:
+        >>> from llama_index.core.llms import MockLLM
+        >>> is_in_process(MockLLM)
+        True
+    """
+    name = f"{owner.__module__}.{owner.__name__}".lower()
+    return any(word in name for word in _IN_PROCESS)
+
+
+def asked_of(bound: BoundArguments) -> Any:
+    """Return what a model was called with: the prompt or the messages, as the application gave it."""
+    args = bound.args
+    if args:
+        return args[0]
+    return bound.kwargs.get("messages", bound.kwargs.get("prompt"))
+
+
+def messages_of(asked: Any) -> tuple[Message, ...]:
+    """Return a prompt or messages as messages.
+
+    Example:
+        >>> messages_of("Where?")
+        (Message(role='user', content='Where?'),)
+    """
+    if isinstance(asked, str):
+        return (Message(role="user", content=asked),)
+    return turns_in(asked if isinstance(asked, list | tuple) else _listed(asked))
+
+
+def _listed(asked: Any) -> Sequence[Any]:
+    return list(asked) if hasattr(asked, "__len__") and hasattr(asked, "__iter__") else ()
+
+
+def prompt_text(messages: Sequence[Message]) -> str:
+    r"""Return a rendered prompt as one text, message after message.
+
+    Example:
+        >>> prompt_text([Message(role="system", content="Be brief."), Message(role="user", content="Where?")])
+        'Be brief.\nWhere?'
+    """
+    return messages[0].content if len(messages) == 1 else "\n".join(message.content for message in messages)
+
+
+def reply_in(response: Any) -> Message | None:
+    """Return what a model said, None for a response without a text.
+
+    Example:
+        >>> from llama_index.core.base.llms.types import CompletionResponse
+        >>> reply_in(CompletionResponse(text="In Oslo."))
+        Message(role='assistant', content='In Oslo.')
+    """
+    if isinstance(response, ChatResponse):
+        return turn_of(response.message)
+    text = getattr(response, "text", None)
+    return Message(role="assistant", content=text) if isinstance(text, str) else None
+
+
+def usage_in(response: Any) -> Usage | None:
+    """Return the tokens of a call: out of the provider's raw response, else of ``additional_kwargs``.
+
+    Example:
+        >>> from llama_index.core.base.llms.types import CompletionResponse
+        >>> usage_in(CompletionResponse(text="", raw={"usage": {"prompt_tokens": 3, "completion_tokens": 1}}))
+        Usage(input_tokens=3, output_tokens=1)
+    """
+    raw = getattr(response, "raw", None)
+    found = None
+    for name in ("usage", "usage_metadata"):
+        found = found or _counts(_field(raw, name))
+    return found or _counts(raw) or _counts(getattr(response, "additional_kwargs", None))
+
+
+def _counts(counts: Any) -> Usage | None:
+    if counts is None:
+        return None
+    sent, written = (_whole(counts, names) for names in (_SENT, _WRITTEN))
+    if sent is None and written is None:
+        return None
+    return Usage(input_tokens=sent, output_tokens=written)
+
+
+def _whole(counts: Any, names: tuple[str, ...]) -> int | None:
+    for name in names:
+        value = _field(counts, name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def _field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+
+
+def facts_in(response: Any) -> tuple[str | None, str | None, tuple[str, ...]]:
+    """Return the model that answered, the response's id, and why it stopped, as far as the raw response says.
+
+    Example:
+        >>> from llama_index.core.base.llms.types import CompletionResponse
+        >>> facts_in(CompletionResponse(text="", raw={"model": "m-1", "id": "r-7", "stop_reason": "end_turn"}))
+        ('m-1', 'r-7', ('end_turn',))
+    """
+    raw = getattr(response, "raw", None)
+    if raw is None:
+        return None, None, ()
+    choices = _field(raw, "choices")
+    reasons = [_field(choice, "finish_reason") for choice in choices] if isinstance(choices, list) else []
+    reasons = reasons or [_field(raw, "stop_reason"), _field(raw, "finish_reason"), _field(raw, "done_reason")]
+    return (
+        _text(_field(raw, "model")),
+        _text(_field(raw, "id")),
+        tuple(reason for reason in reasons if isinstance(reason, str)),
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def added(one: Usage | None, other: Usage | None) -> Usage | None:
+    """Return the tokens of two calls together; an unknown count is left out of the sum.
+
+    Example:
+        >>> added(Usage(input_tokens=3), Usage(input_tokens=2, output_tokens=1))
+        Usage(input_tokens=5, output_tokens=1)
+    """
+    if one is None or other is None:
+        return one or other
+    return Usage(
+        input_tokens=_sum(one.input_tokens, other.input_tokens),
+        output_tokens=_sum(one.output_tokens, other.output_tokens),
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other

@@ -1,0 +1,87 @@
+"""LlamaIndex nodes as values: their ids, texts, scores and metadata as they are now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.schema import TextNode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.capture.passages import PassageReader, ReadPassages
+
+_PLAIN = {TextNode}
+
+
+class Column:
+    """A list of nodes, taken apart at once: a postprocessor may write into the same objects later.
+
+    Attributes:
+        ids: node ids; "" for one that has none.
+        texts: the nodes' own text, without metadata.
+        scores: as they stand on the nodes now.
+
+    Example:
+        >>> from llama_index.core.schema import NodeWithScore
+        >>> column = Column([NodeWithScore(node=TextNode(id_="d1", text="a"), score=0.5)])
+        >>> column.ids, column.texts, column.scores
+        (['d1'], ['a'], [0.5])
+    """
+
+    __slots__ = ("ids", "metadata", "scores", "texts")
+
+    def __init__(self, nodes: Sequence[Any]) -> None:
+        inner = [getattr(node, "node", node) for node in nodes]
+        self.scores = [getattr(node, "score", None) for node in nodes]
+        self.ids: list[Any]
+        self.texts: list[Any]
+        if set(map(type, inner)) == _PLAIN:
+            self.ids = [node.id_ for node in inner]
+            self.texts = [node.text for node in inner]
+            self.metadata = [node.metadata for node in inner]
+        else:
+            self.ids = [id_of(node) for node in inner]
+            self.texts = [text_of(node) for node in inner]
+            self.metadata = [_metadata_of(node) for node in inner]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def passages(self, reader: PassageReader, source: str | None = None) -> ReadPassages:
+        """Return them as the passages of a run."""
+        return reader.columns(self.texts, self.ids, self.scores, self.metadata, source)
+
+
+def id_of(node: Any) -> str:
+    """Return a node's id, "" where it has none.
+
+    Example:
+        >>> id_of(TextNode(id_="d1")), id_of("text")
+        ('d1', '')
+    """
+    name = getattr(node, "node_id", None)
+    return name if type(name) is str else "" if name is None else str(name)
+
+
+def text_of(node: Any) -> Any:
+    """Return a node's own text; of a node of another kind its content, of anything else the thing itself.
+
+    Example:
+        >>> text_of(TextNode(text="a")), text_of("b"), text_of(None)
+        ('a', 'b', None)
+    """
+    if isinstance(node, TextNode):
+        return node.text
+    content = getattr(node, "get_content", None)
+    if content is None:
+        return node
+    try:
+        return content()
+    except Exception:  # an image or an application's own class may have none
+        return None
+
+
+def _metadata_of(node: Any) -> dict[Any, Any]:
+    metadata = getattr(node, "metadata", None)
+    return metadata if isinstance(metadata, dict) else {}

@@ -1,0 +1,138 @@
+"""Per-request data: what `instrument` says of every run, and `request` of those begun inside it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from ragtrace.capture import guarded, lost
+from ragtrace.model import LabelScale, Universe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ragtrace.capture import Run
+    from ragtrace_llamaindex.settings import Settings
+
+
+_asked: ContextVar[dict[str, Any] | None] = ContextVar("ragtrace_llamaindex_request", default=None)
+
+
+@contextmanager
+def request(
+    *,
+    workflow: str | None = None,
+    session: str | None = None,
+    user: str | None = None,
+    corpus: str | None = None,
+    corpus_version: str | None = None,
+    reference: str | None = None,
+    labels: Mapping[str, Any] | None = None,
+    k: int | None = None,
+    tags: Iterable[str] = (),
+) -> Iterator[None]:
+    """Describe the runs begun inside the block; tasks that are started in it carry the description along.
+
+    A block inside another adds to it: what it says replaces, tags add up. Outside `instrument` it does nothing.
+
+    Args:
+        workflow: name of the application.
+        session: conversation id.
+        user: end user's id.
+        corpus: name of the index searched.
+        corpus_version: its version.
+        reference: the reference answer.
+        labels: ``{passage id: grade 1 to 5}``, or that under ``grades`` beside universe, scale and version.
+        k: cut-off of @K metrics; default the number of contexts delivered.
+        tags: free labels.
+
+    Example:
+        >>> with request(session="s-42", tags=["beta"]):
+        ...     said()["session"]
+        's-42'
+    """
+    token = _asked.set(
+        _merged(
+            {
+                "workflow": workflow,
+                "session": session,
+                "user": user,
+                "corpus": corpus,
+                "corpus_version": corpus_version,
+                "reference": reference,
+                "labels": labels,
+                "k": k,
+                "tags": tags,
+            }
+        )
+    )
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+def _merged(facts: dict[str, Any]) -> dict[str, Any]:
+    outer = _asked.get() or {}
+    new = {name: value for name, value in facts.items() if value is not None and name != "tags"}
+    given = facts["tags"]
+    tags = (given,) if isinstance(given, str) else tuple(given or ())
+    return {**outer, **new, "tags": (*outer.get("tags", ()), *tags)}
+
+
+def said() -> dict[str, Any]:
+    """Return what the blocks around the caller say; empty outside them.
+
+    Example:
+        >>> said()
+        {}
+    """
+    return _asked.get() or {}
+
+
+@guarded
+def describe(run: Run, settings: Settings, facts: Mapping[str, Any]) -> None:
+    """Write the per-request data onto a run: what the request says, else the settings."""
+    names: tuple[Literal["session", "user", "corpus", "corpus_version"], ...] = (
+        "session",
+        "user",
+        "corpus",
+        "corpus_version",
+    )
+    run.about(**{name: _shown(facts.get(name, getattr(settings, name))) for name in names})
+    tags = (*settings.tags, *facts.get("tags", ()))
+    if tags:
+        run.tagged(tags)
+    k = facts.get("k", settings.k)
+    if isinstance(k, int) and not isinstance(k, bool):
+        run.cut_at(k)
+    if (reference := facts.get("reference")) is not None:
+        run.reference(str(reference))
+    if (labels := facts.get("labels")) is not None:
+        _label(run, labels)
+
+
+def _shown(value: Any) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+def _label(run: Run, labels: Any) -> None:
+    nested = labels.get("grades") if isinstance(labels, dict) else None
+    options = labels if isinstance(nested, dict) else {}
+    grades = nested if isinstance(nested, dict) else labels
+    if not isinstance(grades, dict):
+        lost("ragtrace_llamaindex.request.labels")
+        return
+    run.labels(
+        {str(name): grade for name, grade in grades.items()},
+        universe=cast(Universe, _one_of(options.get("universe"), get_args(Universe), "gold")),
+        scale=cast(LabelScale, _one_of(options.get("scale"), get_args(LabelScale), "direct5")),
+        version=_shown(options.get("version")),
+    )
+
+
+def _one_of(value: Any, known: tuple[str, ...], default: str) -> str:
+    if value is not None and value not in known:
+        lost("ragtrace_llamaindex.request.labels")
+    return value if value in known else default

@@ -1,0 +1,275 @@
+"""Works out pool, selection and reranker steps from the nodes that retrievers and postprocessors hand on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture import guarded
+from ragtrace.capture.passages import ReadPassages, reranked_passage
+from ragtrace.capture.prompt import found_in
+from ragtrace_llamaindex.nodes import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.capture import Run
+    from ragtrace.model import Passage
+    from ragtrace_llamaindex.tree import Node, Tree
+
+TAIL_CHARS = 40  # a cut passage whose end stands in another prompt was shown whole, in two parts
+
+
+@guarded
+def take_retrieved(node: Node, run: Run, nodes: Any, ended_ns: int, *, is_fusion: bool) -> None:
+    """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
+    tree = node.tree
+    column = Column(nodes or ())
+    with tree.lock:
+        passages = _first_met(tree, run, column, node.source)
+        if not node.sources:
+            _report_retrieval(node, run, passages, ended_ns, key=None)
+        else:
+            passages = _take_composite(node, run, column, passages, ended_ns, is_fusion=is_fusion)
+        _deliver(node, passages, ended_ns)
+
+
+@guarded
+def take_given(node: Node, nodes: Any) -> None:
+    """Note what a postprocessor is given, before it can write into it."""
+    node.given = Column(nodes or ())
+
+
+@guarded
+def take_postprocessed(node: Node, run: Run, nodes: Any, ended_ns: int) -> None:
+    """Take what a postprocessor returned: fewer nodes, another order or other scores are a choice."""
+    given = node.given
+    if given is None:
+        return
+    out = Column(nodes or ())
+    tree = node.tree
+    with tree.lock:
+        before = dict(zip(given.ids, given.scores, strict=True))
+        same_text = dict(zip(given.ids, given.texts, strict=True))
+        is_rewritten = any(same_text.get(i, _MISSING) != text for i, text in zip(out.ids, out.texts, strict=True))
+        if not is_rewritten and out.ids == given.ids and out.scores == given.scores:
+            return
+        if is_rewritten:
+            chosen = out.passages(run.reader)
+            _note_text(tree, out, chosen)
+            run.selected(chosen, selection_source="framework")
+        else:
+            chosen = _rescored(tree, run, out, before)
+            run.reranked(
+                chosen,
+                candidates=_candidates(node, run, given),
+                model=node.model or node.name,
+                top_n=node.top_k,
+                started_ns=node.started_ns,
+                ended_ns=ended_ns,
+                parent_key=node.within_key,
+                selection_source="framework",
+            )
+        _choose(node, given.ids, chosen, ended_ns)
+
+
+@guarded
+def take_synthesized(node: Node, run: Run, nodes: Any) -> None:
+    """Take the nodes that a synthesizer is given, where something between it and the retriever chose among them.
+
+    An asynchronous postprocessor of an application's own, or a few lines of an engine's, leave no span.
+    """
+    scope = node.scope()
+    if scope.last is None or not nodes or node.within is not None:
+        return
+    out = Column(nodes)
+    tree = node.tree
+    with tree.lock:
+        found = scope.found
+        is_known = all(name in found for name in out.ids)
+        if not is_known or out.ids == [passage.id for passage in scope.last] or out.ids == list(found):
+            return
+        chosen = _rescored(tree, run, out, {name: found[name].score for name in out.ids})
+        run.selected(chosen, selection_source="framework")
+        _choose(node, list(found), chosen, node.started_ns)
+
+
+@guarded
+def take_marked(node: Node, run: Run, nodes: Any) -> None:
+    """Take a selection that the application itself names."""
+    tree = node.tree
+    column = Column(nodes or ())
+    with tree.lock:
+        before = {name: passage.score for name, passage in tree.seen.items()}
+        is_known = all(tree.raw.get(i, _MISSING) == text for i, text in zip(column.ids, column.texts, strict=True))
+        chosen = _rescored(tree, run, column, before) if is_known else column.passages(run.reader)
+        tree.explicit = chosen
+
+
+@guarded
+def settle(root: Node, run: Run) -> None:
+    """Set selection and prompt set of a run that ends.
+
+    An engine that asks several sub-questions delivers the results of several choices; a synthesizer that
+    refines or summarises in a tree shows passages in several prompts, of which the recorder reads the last.
+    """
+    tree = root.tree
+    if tree.explicit is not None:
+        run.selected(tree.explicit, selection_source="explicit")
+    elif tree.is_narrowed and root.kind != "retriever" and list(root.found) != tree.last_chosen:
+        run.selected(ReadPassages(root.found.values()), selection_source="framework")
+    if len(run.prompts) > 1:
+        shown = shown_in(run.prompts, run.selection if run.selection is not None else run.candidates())
+        if shown:
+            run.used(shown)
+
+
+def shown_in(prompts: Sequence[str], delivered: Sequence[Passage]) -> ReadPassages:
+    """Return the passages that stand in any of several prompts, in the order in which they were delivered.
+
+    A passage of which one prompt shows the beginning and another the end was shown whole.
+
+    Example:
+        >>> from ragtrace.model import Passage
+        >>> pool = [Passage(id="a", text="Oslo.", rank=1), Passage(id="b", text="Bergen.", rank=2)]
+        >>> [p.id for p in shown_in(["Context: Bergen.", "Context: Oslo."], pool)]
+        ['a', 'b']
+    """
+    best: dict[int, Passage] = {}
+    places = {id(passage): place for place, passage in enumerate(delivered)}
+    missing: Sequence[Passage] = delivered
+    for prompt in prompts:
+        for place, passage in _found(prompt, missing, places):
+            if place not in best or len(passage.text) > len(best[place].text):
+                best[place] = passage
+        missing = [passage for place, passage in enumerate(delivered) if best.get(place) is not passage]
+        if not missing:
+            break
+    for place, passage in best.items():
+        whole = delivered[place]
+        if passage is not whole and any(whole.text[-TAIL_CHARS:] in prompt for prompt in prompts):
+            best[place] = whole
+    shown = (best[place] for place in sorted(best))
+    return ReadPassages(reranked_passage(p, rank, p.score) for rank, p in enumerate(shown, start=1))
+
+
+def _found(prompt: str, passages: Sequence[Passage], places: dict[int, int]) -> list[tuple[int, Passage]]:
+    found = []
+    whole = found_in(prompt, passages)
+    if all(id(passage) in places for passage in whole):
+        return [(places[id(passage)], passage) for passage in whole]
+    for passage in passages:  # one by one: a cut passage comes back as another object
+        found.extend((places[id(passage)], part) for part in found_in(prompt, (passage,)))
+    return found
+
+
+_MISSING = object()
+
+
+def _first_met(tree: Tree, run: Run, column: Column, source: str | None) -> ReadPassages:
+    passages = column.passages(run.reader, source)
+    _note_text(tree, column, passages)
+    return passages
+
+
+def _note_text(tree: Tree, column: Column, passages: ReadPassages) -> None:
+    names = [passage.id for passage in passages]
+    tree.seen.update(zip(names, passages, strict=True))
+    tree.raw.update(zip(column.ids, column.texts, strict=True))
+
+
+def _report_retrieval(
+    node: Node, run: Run, passages: ReadPassages, ended_ns: int, *, key: str | None, is_fused: bool = False
+) -> None:
+    run.retrieved(
+        passages,
+        source=node.source,
+        query=node.query or None,
+        top_k=node.top_k,
+        started_ns=node.started_ns,
+        ended_ns=ended_ns,
+        key=key,
+        parent_key=node.within_key,
+        is_fused=is_fused,
+    )
+
+
+def _take_composite(
+    node: Node, run: Run, column: Column, passages: ReadPassages, ended_ns: int, *, is_fusion: bool
+) -> ReadPassages:
+    inner = node.found
+    is_new = any(passage.id not in inner for passage in passages)
+    is_same = list(inner) == [passage.id for passage in passages]
+    if is_fusion or is_new or node.sources > 1 or is_same:
+        is_fused = not node.is_narrowed and not (is_same and node.sources == 1 and not is_fusion)
+        _report_retrieval(node, run, passages, ended_ns, key=node.id, is_fused=is_fused)
+        if not node.is_narrowed:
+            return passages
+        return ReadPassages(inner.get(passage.id, passage) for passage in passages)
+    # One retriever around another that gave out a part of what that found, or another order: it chose.
+    chosen = _rescored(node.tree, run, column, {name: passage.score for name, passage in inner.items()})
+    run.reranked(
+        chosen,
+        candidates=node.last,
+        model=node.name,
+        started_ns=node.found_ns or node.started_ns,
+        ended_ns=ended_ns,
+        parent_key=node.id,
+        selection_source="retriever",
+    )
+    _report_retrieval(node, run, passages, ended_ns, key=node.id)
+    node.is_narrowed = node.tree.is_narrowed = True
+    node.tree.last_chosen = [passage.id for passage in chosen]
+    return chosen
+
+
+def _rescored(tree: Tree, run: Run, column: Column, before: dict[Any, float | None]) -> ReadPassages:
+    """Return chosen nodes as passages, with the score that the choice gave them: None if it left the old one."""
+    scores = [
+        None if before.get(name, _MISSING) == score else score
+        for name, score in zip(column.ids, column.scores, strict=True)
+    ]
+    seen = tree.seen
+    if all(name in seen and seen[name].text is text for name, text in zip(column.ids, column.texts, strict=True)):
+        rows = enumerate(zip(column.ids, scores, strict=True), start=1)
+        plain = all(score is None or type(score) is float for score in scores)
+        if plain and all(score is None or score - score == 0.0 for score in scores):  # finite
+            return ReadPassages(reranked_passage(seen[name], rank, score) for rank, (name, score) in rows)
+    return run.reader.columns(column.texts, column.ids, scores, column.metadata)
+
+
+def _candidates(node: Node, run: Run, given: Column) -> ReadPassages:
+    """Return what a postprocessor chose from: the list delivered last where it is that, else what it was given."""
+    last = node.scope().last
+    if last is not None and [passage.id for passage in last] == given.ids:
+        return last
+    return given.passages(run.reader)
+
+
+def _choose(node: Node, given: Sequence[Any], chosen: ReadPassages, ended_ns: int) -> None:
+    tree, scope = node.tree, node.scope()
+    out = {passage.id: passage for passage in chosen}
+    dropped = set(given)
+    kept = {name: passage for name, passage in scope.found.items() if name not in dropped}
+    scope.found = {**kept, **out}
+    scope.last = chosen
+    scope.found_ns = ended_ns
+    scope.is_narrowed = tree.is_narrowed = True
+    tree.last_chosen = [passage.id for passage in chosen]
+
+
+def _deliver(node: Node, passages: ReadPassages, ended_ns: int) -> None:
+    """Let the scope around a retriever know what it delivered."""
+    if node.parent is None:
+        node.found = {passage.id: passage for passage in passages}
+        return
+    pass_on(node, {passage.id: passage for passage in passages}, passages, ended_ns)
+
+
+def pass_on(node: Node, found: dict[str, Passage], last: ReadPassages | None, ended_ns: int) -> None:
+    """Deliver what was found in one scope to the scope around it."""
+    scope = node.scope()
+    scope.found = {**scope.found, **found}
+    scope.last = last if not scope.sources else None
+    scope.sources += 1
+    scope.found_ns = ended_ns
+    scope.is_narrowed = scope.is_narrowed or node.is_narrowed

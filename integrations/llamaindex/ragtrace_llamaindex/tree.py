@@ -1,0 +1,216 @@
+"""What is known of a LlamaIndex call tree while it is open: one `Tree` a root, one `Node` a span of interest."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ragtrace.capture import Run
+    from ragtrace.capture.passages import ReadPassages
+    from ragtrace.model import Message, Passage, Usage
+    from ragtrace_llamaindex.kinds import Kind
+    from ragtrace_llamaindex.nodes import Column
+    from ragtrace_llamaindex.settings import Settings
+
+MAX_PIECES = 65_536
+MAX_IDS = 16_384  # of spans that have ended, of one tree
+
+
+class Tree:
+    """One outermost span: the `Run` it writes to, once anything worth a run happened in it.
+
+    Attributes:
+        run: None until then.
+        ids: span ids of this tree on the map; ended ones too, since tasks begun in them may outlive them.
+        open: nodes begun and not yet ended.
+        streams: what is still being read.
+        raw: text of each node by id, as it was when first met.
+        seen: its passage.
+        explicit: the selection that the application itself named.
+        interrupt: what a workflow asked a person for last.
+        arguments: of a root that has no run yet.
+        is_waiting: the root has returned, and its answer is being read.
+    """
+
+    __slots__ = (
+        "answer",
+        "arguments",
+        "error",
+        "explicit",
+        "has_query",
+        "ids",
+        "interrupt",
+        "is_cancelled",
+        "is_ended",
+        "is_narrowed",
+        "is_partial",
+        "is_waiting",
+        "last_chosen",
+        "last_model",
+        "last_text",
+        "lock",
+        "open",
+        "raw",
+        "root",
+        "run",
+        "seen",
+        "settings",
+        "streams",
+        "usage",
+    )
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.run: Run | None = None
+        self.root: Node | None = None
+        self.arguments: Mapping[str, Any] | None = None
+        self.interrupt: object = None
+        self.error: BaseException | None = None
+        self.lock = threading.RLock()  # a stream's finaliser may run anywhere, also inside
+        self.ids: list[str] = []
+        self.open: set[Node] = set()
+        self.streams: set[Stream] = set()
+        self.raw: dict[Any, Any] = {}
+        self.seen: dict[str, Passage] = {}
+        self.explicit: ReadPassages | None = None
+        self.is_narrowed = False
+        self.is_ended = False
+        self.is_cancelled = False
+        self.is_waiting = False
+        self.is_partial = False
+        self.has_query = False
+        self.last_chosen: list[str] = []
+        self.answer: str | None = None
+        self.last_text = ""
+        self.last_model: str | None = None
+        self.usage: Usage | None = None
+
+
+class Node:
+    """One open span of interest.
+
+    Nodes refer to their parents and never to their children.
+
+    Attributes:
+        owner: id() of the object whose method runs; valid while it runs.
+        within: the nearest retriever above it.
+        is_inner: it runs inside a retriever or a postprocessor, whose prompts do not ask for the answer.
+        found: passages that retrievers inside it delivered, less what rerankers inside it dropped, by id.
+        last: the list delivered last inside it.
+        sources: number of retriever results behind `found`.
+        given: nodes that a postprocessor was given.
+    """
+
+    __slots__ = (
+        "found",
+        "found_ns",
+        "given",
+        "id",
+        "is_inner",
+        "is_narrowed",
+        "kind",
+        "last",
+        "model",
+        "name",
+        "owner",
+        "parent",
+        "query",
+        "source",
+        "sources",
+        "started_ns",
+        "top_k",
+        "tree",
+        "within",
+    )
+
+    def __init__(self, tree: Tree, parent: Node | None, kind: Kind, id_: str, owner: int, started_ns: int) -> None:
+        self.tree = tree
+        self.parent = parent
+        self.kind = kind
+        self.id = id_
+        self.owner = owner
+        self.started_ns = started_ns
+        self.within: Node | None = None
+        self.is_inner = False
+        if parent is not None:
+            self.within = parent if parent.kind == "retriever" else parent.within
+            self.is_inner = parent.is_inner or parent.kind in {"retriever", "rerank"}
+        self.name = ""
+        self.query = ""
+        self.source: str | None = None
+        self.model: str | None = None
+        self.top_k: int | None = None
+        self.given: Column | None = None
+        self.found: dict[str, Passage] = {}
+        self.found_ns = 0
+        self.last: ReadPassages | None = None
+        self.sources = 0
+        self.is_narrowed = False
+
+    @property
+    def within_key(self) -> str | None:
+        """Key of the nearest retriever above, None outside retrievers."""
+        return self.within.id if self.within is not None else None
+
+    def enclosing(self) -> Iterator[Node]:
+        """Yield the nodes above, up to and with the nearest retriever, else up to the root."""
+        node = self.parent
+        while node is not None:
+            yield node
+            if node.kind == "retriever":
+                return
+            node = node.parent
+
+    def scope(self) -> Node:
+        """Return the nearest node above that what is found here is delivered to."""
+        node = self.parent
+        while node is not None and node.kind not in {"retriever", "query"} and node.parent is not None:
+            node = node.parent
+        return node if node is not None else self
+
+
+class Stream:
+    """What a reader reads piece by piece: kept apart from the generator, so that nothing keeps that alive.
+
+    Attributes:
+        pieces: what came so far.
+        is_answer: it is the answer to the run's question, not a model's reply inside it.
+    """
+
+    __slots__ = ("is_answer", "is_done", "node", "pieces", "watch")
+
+    def __init__(self, node: Node, *, is_answer: bool) -> None:
+        self.node = node
+        self.is_answer = is_answer
+        self.is_done = False
+        self.pieces: list[Any] = []
+        self.watch: object = None
+
+    @property
+    def text(self) -> str:
+        """What came so far, as one text."""
+        return "".join(piece for piece in self.pieces if type(piece) is str)
+
+
+class ModelCall(Node):
+    """An open model call: what went in, and what streams out of it."""
+
+    __slots__ = ("first_chunk_ns", "is_in_process", "lazy_key", "messages", "operation", "provider", "stream")
+
+    def __init__(self, tree: Tree, parent: Node | None, kind: Kind, id_: str, owner: int, started_ns: int) -> None:
+        super().__init__(tree, parent, kind, id_, owner, started_ns)
+        self.messages: tuple[Message, ...] = ()
+        self.operation: Any = "chat"
+        self.provider: str | None = None
+        self.is_in_process = False
+        self.first_chunk_ns = 0
+        self.lazy_key: tuple[int, int] | None = None
+        self.stream: Stream | None = None
+
+    @property
+    def first_chunk_s(self) -> float | None:
+        """Seconds to the first streamed chunk, None when nothing streamed."""
+        return (self.first_chunk_ns - self.started_ns) / 1e9 if self.first_chunk_ns else None

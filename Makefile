@@ -7,10 +7,16 @@ DOCS_READY := $(VENV)/.docs-ready
 # A server with 154 packages of its own, beside ours and never among them.
 PHOENIX := build/phoenix
 PHOENIX_READY := $(PHOENIX)/.ready
+# The declared floors, and what resolves today: environments of their own for the integrations' tests.
+LOWEST := build/lowest
+LOWEST_READY := $(LOWEST)/.ready
+NEWEST := build/newest
+INTEGRATION_TESTS := integrations tests/regressions tests/e2e/test_chain.py $(wildcard tests/e2e/test_acceptance_*.py) \
+  $(wildcard tests/conformance)
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
 
-.PHONY: demo test test-phoenix check format wheel bench docs lock clean help
+.PHONY: demo test test-lowest test-newest test-phoenix check format wheel bench docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -30,6 +36,12 @@ $(PHOENIX_READY): requirements/phoenix.lock
 	$(PHOENIX)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/phoenix.lock
 	@touch $@
 
+$(LOWEST_READY): requirements/lowest.lock pyproject.toml
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/lowest.lock
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
 demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-way
 	$(BIN)/ragtrace demo
 
@@ -39,6 +51,18 @@ test: $(READY) ## all tests and every executed docstring
 
 test-phoenix: $(READY) $(PHOENIX_READY) ## what a real Phoenix shows of our spans and scores; offline
 	PHOENIX_PYTHON=$(CURDIR)/$(PHOENIX)/bin/python $(BIN)/python -m pytest tests/phoenix -p no:xdist
+
+test-lowest: $(LOWEST_READY) ## the integrations on the lowest versions that pyproject.toml declares
+	$(LOWEST)/bin/python -m ragtrace.testing.versions
+	$(LOWEST)/bin/python -m pytest -n $(WORKERS) $(INTEGRATION_TESTS)
+
+# uv resolves in seconds what takes pip ten minutes of going back and forth.
+test-newest: ## the integrations on the newest versions that resolve today
+	rm -rf $(NEWEST) && $(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(NEWEST)/bin/uv pip install --quiet --python $(NEWEST)/bin/python --requirement requirements/newest.in
+	$(NEWEST)/bin/python -m ragtrace.testing.versions
+	$(NEWEST)/bin/python -m pytest -n $(WORKERS) $(INTEGRATION_TESTS)
 
 check: $(READY) ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -69,6 +93,9 @@ lock: ## resolve requirements/*.in anew
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet -r requirements/phoenix.in
 	build/lock/bin/python -m pip freeze | grep -v ' @ ' > requirements/phoenix.lock
+	build/lock/bin/python -m pip install --quiet uv
+	build/lock/bin/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/lowest.in | grep -v ragtrace \
+	  | grep -v '^[-.]' > requirements/lowest.lock
 	rm -rf build/lock
 
 clean: ## remove everything that the other targets made

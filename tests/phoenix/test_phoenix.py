@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from typing import Any
@@ -346,11 +345,3 @@ def test_a_reply_without_a_finish_reason_is_shown(phoenix: Phoenix) -> None:
         ask(chain(finish_reason=None))
     spans = wait_for(lambda: [s for s in phoenix.spans("unfinished") if s["span_kind"] == "LLM"])
     assert spans[0]["attributes"]["llm.output_messages.0.message.content"] == ANSWER
-
-
-def test_scores_are_frozen_values() -> None:
-    """The sink keeps none of the scorer's objects: a dictionary of its own is queued."""
-    record = RagRecord(id="1", trace_id="a" * 32, span_id="b" * 16)
-    one = score(record, name="x", value=1.0)
-    (row,) = span_annotations(record, [one], has_content=True)
-    assert row["metadata"]["version"] == dataclasses.asdict(one)["key"]["version"]

@@ -32,7 +32,7 @@ _in_process = lru_cache(maxsize=256)(is_in_process)
 @guarded
 def take_asked(node: ModelCall, bound: BoundArguments, instance: Any) -> None:
     """Take the rendered prompt of a model call."""
-    owner = type(instance)
+    owner: Any = type(instance)
     node.model = model_of(instance)
     node.provider = _provider(owner)
     node.is_in_process = _in_process(owner)

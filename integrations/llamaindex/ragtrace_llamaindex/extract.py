@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
 from llama_index.core.base.response.schema import PydanticResponse, Response
-from llama_index.core.chat_engine.types import AgentChatResponse
+from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 
 from ragtrace.model import Message
 
@@ -170,7 +170,7 @@ def answer_in(result: Any, depth: int = 0) -> str | None:
     """
     if isinstance(result, str):
         return result
-    if result is None or depth > _DEPTH:
+    if result is None or depth > _DEPTH or isinstance(result, StreamingAgentChatResponse):
         return None
     if isinstance(result, Response | AgentChatResponse):
         return result.response if isinstance(result.response, str) else None

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from inspect import BoundArguments
 
+MAX_EVENT_KINDS = 4_096  # classes of events, of which an application may make its own at run time
+
 tracer = Tracer()
 
 
@@ -122,11 +124,14 @@ _TAKES: dict[type, Callable[[Any], None] | None] = {
 }
 
 
-def take_cancellations(module: object) -> None:
-    """Take the event by which a workflow tells that it was cancelled, where its package is loaded and has one."""
-    kind = getattr(module, "SpanCancelledEvent", None)
-    if isinstance(kind, type):
-        _TAKES[kind] = _on_cancelled
+@guarded
+def _first_seen(kind: type) -> Callable[[Any], None] | None:
+    """Decide once for each class of event; a workflow's are loaded late, and are not there in old versions."""
+    is_cancelled = kind.__name__ == "SpanCancelledEvent" and kind.__module__.startswith("workflows.")
+    take = _on_cancelled if is_cancelled else None
+    if len(_TAKES) < MAX_EVENT_KINDS:
+        _TAKES[kind] = take
+    return take
 
 
 class RagtraceEventHandler(BaseEventHandler):
@@ -139,6 +144,7 @@ class RagtraceEventHandler(BaseEventHandler):
 
     def handle(self, event: Any, **_kwargs: Any) -> None:
         """Take an event; each kind's own taker is guarded."""
-        take = _TAKES.get(type(event))
+        kind = type(event)
+        take = _TAKES[kind] if kind in _TAKES else _first_seen(kind)
         if take is not None:
             take(event)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from llama_index.core.instrumentation import get_dispatcher
+from llama_index_instrumentation import get_dispatcher
 
 from ragtrace.capture import guarded
-from ragtrace_llamaindex.handlers import RagtraceEventHandler, RagtraceSpanHandler, take_cancellations
+from ragtrace_llamaindex.handlers import RagtraceEventHandler, RagtraceSpanHandler
 from ragtrace_llamaindex.settings import Settings, holder, inside
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 _lock = threading.RLock()
 _span_handler = RagtraceSpanHandler()
 _event_handler = RagtraceEventHandler()
-_WORKFLOW_MODULE = "workflows.runtime.types.step_function"
 
 
 @guarded
@@ -187,7 +185,6 @@ def _settle() -> None:
     """Put the two handlers on the root dispatcher, each once, or take them off."""
     root = get_dispatcher()
     if is_instrumented():
-        take_cancellations(sys.modules.get(_WORKFLOW_MODULE))
         if not _holds(root.span_handlers, _span_handler):
             root.add_span_handler(_span_handler)
         if not _holds(root.event_handlers, _event_handler):

@@ -1,4 +1,4 @@
-"""Says what a LlamaIndex span is: a query, a retriever call, a postprocessor, a model call, or nothing of interest."""
+"""Says what a LlamaIndex span is: a query, a retriever, a postprocessor, a model, or nothing of interest."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def shown_in(prompts: Sequence[str], delivered: Sequence[Passage]) -> ReadPassag
 
 
 def _found(prompt: str, passages: Sequence[Passage], places: dict[int, int]) -> list[tuple[int, Passage]]:
-    found = []
+    found: list[tuple[int, Passage]] = []
     whole = found_in(prompt, passages)
     if all(id(passage) in places for passage in whole):
         return [(places[id(passage)], passage) for passage in whole]

@@ -37,7 +37,7 @@ class Holder:
         self.blocks: tuple[Settings, ...] = ()
 
     def current(self) -> Settings | None:
-        """Return the settings for a run that begins now: the block's around it, else the newest, else the base's."""
+        """Return those of a run that begins now: of the block around it, else the newest block, else the base."""
         own = inside.get()
         blocks = self.blocks
         if own is not None and own in blocks:

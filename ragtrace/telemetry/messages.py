@@ -59,12 +59,18 @@ def _marked(text: str, passage: Passage) -> str:
 
 
 def messages_json(
-    messages: Sequence[Message], room: Room, marks: PassageMarks, *, finish_reasons: Sequence[str] = ()
+    messages: Sequence[Message],
+    room: Room,
+    marks: PassageMarks,
+    *,
+    is_output: bool = False,
+    finish_reasons: Sequence[str] = (),
 ) -> str | None:
     """Return ``[{role, parts: [{type: "text", content}], finish_reason?}]`` in half of the room, and take it.
 
     The budget is shared evenly by the messages; a text that is cut says so. None when there are no messages,
-    or so many that not even empty ones fit.
+    or so many that not even empty ones fit. An output always has its ``finish_reason``, "" where none is known:
+    the conventions require it, and Phoenix drops all outputs of a call when one has none.
 
     Example:
         >>> from ragtrace.model import Message
@@ -77,25 +83,24 @@ def messages_json(
         return None
     budget = room.text_bytes // 2 if room.limit_chars is None else min(room.text_bytes // 2, room.limit_chars)
     texts = [marks.applied(message.content) for message in messages]
-    text = to_json(_items(messages, texts, finish_reasons), is_ascii=all(map(str.isascii, texts)))
+    reasons = [*finish_reasons, *[""] * len(messages)] if is_output else ()
+    text = to_json(_items(messages, texts, reasons), is_ascii=all(map(str.isascii, texts)))
     share = budget // len(messages) - _ENVELOPE_BYTES
     # One round, unless JSON escapes blow a text up; each further round halves what a message may hold.
     while size_bytes(text) > budget:
         if share <= 0:
             return None
-        text = to_json(_items(messages, [cut_text(t, share) for t in texts], finish_reasons))
+        text = to_json(_items(messages, [cut_text(t, share) for t in texts], reasons))
         share //= 2
     room.text_bytes -= size_bytes(text)
     return text
 
 
-def _items(
-    messages: Sequence[Message], texts: Sequence[str], finish_reasons: Sequence[str]
-) -> list[dict[str, Any]]:
+def _items(messages: Sequence[Message], texts: Sequence[str], reasons: Sequence[str]) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for place, (message, text) in enumerate(zip(messages, texts, strict=True)):
         item: dict[str, Any] = {"role": message.role, "parts": [{"type": "text", "content": text}]}
-        if place < len(finish_reasons):
-            item["finish_reason"] = finish_reasons[place]
+        if reasons:
+            item["finish_reason"] = reasons[place]
         items.append(item)
     return items

@@ -9,15 +9,15 @@ from opentelemetry.trace import SpanKind
 from ragtrace import semconv
 from ragtrace.capture import Generation, Rerank, Retrieval
 from ragtrace.telemetry.documents import documents_json, reranked_json
-from ragtrace.telemetry.messages import messages_json
+from ragtrace.telemetry.messages import PassageMarks, messages_json
 from ragtrace.telemetry.wire import clean_value, cut_text, size_bytes
 
 if TYPE_CHECKING:
     from ragtrace.capture import Step
     from ragtrace.telemetry.documents import Room
-    from ragtrace.telemetry.messages import PassageMarks
 
 Built = tuple[str, SpanKind, dict[str, Any]]
+_NO_MARKS = PassageMarks(())
 
 
 class StepWriter:
@@ -91,7 +91,10 @@ class StepWriter:
             attributes |= _openinference(step, is_embedding=is_embedding)
         if self._has_content:
             said = messages_json(step.inputs, self._room, self._marks)
-            reply = messages_json(step.outputs, self._room, self._marks, finish_reasons=step.finish_reasons)
+            # A reply that quotes a passage is an answer and stays as it is.
+            reply = messages_json(
+                step.outputs, self._room, _NO_MARKS, is_output=True, finish_reasons=step.finish_reasons
+            )
             # One dialect carries the messages: each text is on the wire once.
             keys = (semconv.GEN_AI_INPUT_MESSAGES, semconv.GEN_AI_OUTPUT_MESSAGES)
             if not self._is_genai:

@@ -337,9 +337,6 @@ def test_phoenixs_mean_leaves_scores_without_a_number_out(phoenix: Phoenix, sink
     assert fractions == {"pass": 0.6667, "error": 0.3333}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Phoenix drops every reply when one has no finish_reason: telemetry.messages"
-)
 def test_a_reply_without_a_finish_reason_is_shown(phoenix: Phoenix) -> None:
     with sending(phoenix, "unfinished", content="full", metrics=("mrr",)):
         ask(chain(finish_reason=None))

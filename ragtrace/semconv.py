@@ -90,6 +90,7 @@ KIND_EVALUATOR: Final = "EVALUATOR"
 RUN_OUTCOME: Final = "ragtrace.run.outcome"
 RUN_INTERRUPT: Final = "ragtrace.run.interrupt"  # addition: what an interrupted run waits for (content)
 RUN_LOSSY: Final = "ragtrace.run.lossy"  # addition: JSON of what was cut on the way, by kind
+# The lists of ids, scores and ranks are JSON texts, never arrays: docs/decisions/0004.
 POOL_IDS: Final = "ragtrace.pool.ids"
 POOL_SCORES: Final = "ragtrace.pool.scores"
 SELECTED_IDS: Final = "ragtrace.selected.ids"

@@ -91,6 +91,41 @@ def is_plain(texts: Sequence[str]) -> bool:
     return len(whole.encode().translate(None, _ESCAPED)) == len(whole)
 
 
+def texts_json(texts: Sequence[str], limit_chars: int | None = None) -> str:
+    """Return texts as a JSON array; where the SDK would cut it, as many of the first as fit stay.
+
+    Example:
+        >>> texts_json(["a", "Zoë"]), texts_json(["abc", "def"], 10)
+        ('["a","Zoë"]', '["abc"]')
+    """
+    if texts and limit_chars is None and is_plain(texts):
+        return '["' + '","'.join(texts) + '"]'
+    return _array([quoted(text) for text in texts], limit_chars)
+
+
+def numbers_json(numbers: Sequence[float], limit_chars: int | None = None) -> str:
+    """Return finite numbers as a JSON array; where the SDK would cut it, as many of the first as fit stay.
+
+    Example:
+        >>> numbers_json([0.5, 7])
+        '[0.5,7]'
+    """
+    return _array(list(map(repr, numbers)), limit_chars)
+
+
+def _array(rows: Sequence[str], limit_chars: int | None) -> str:
+    whole = f"[{','.join(rows)}]"
+    if limit_chars is None or len(whole) <= limit_chars:
+        return whole
+    kept, length = 0, 1
+    for row in rows:
+        length += len(row) + 1
+        if length > limit_chars:
+            break
+        kept += 1
+    return f"[{','.join(rows[:kept])}]"
+
+
 def scalars_json(facts: Mapping[str, Any]) -> str:
     """Return a mapping of scalars as a JSON object; a small one in a fifth of the time of the general encoder.
 

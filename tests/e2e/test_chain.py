@@ -92,12 +92,12 @@ def test_in_memory_the_span_tree_the_scores_and_the_metrics(chain: Any, service:
 
 
 def check_root(got: dict[str, Any]) -> None:
-    assert list(got[semconv.POOL_IDS]) == POOL
-    assert list(got[semconv.POOL_SCORES]) == [(100 - i) / 100 for i in range(50)]
-    assert list(got[semconv.SELECTED_IDS]) == CHOSEN
-    assert list(got[semconv.SELECTED_SCORES]) == [9.0 - i for i in range(8)]
-    assert list(got[semconv.SELECTED_RANKS]) == [8, 4, 2, 21, 6, 3, 10, 12]
-    assert list(got[semconv.PROMPT_IDS]) == CHOSEN
+    assert json.loads(got[semconv.POOL_IDS]) == POOL
+    assert json.loads(got[semconv.POOL_SCORES]) == [(100 - i) / 100 for i in range(50)]
+    assert json.loads(got[semconv.SELECTED_IDS]) == CHOSEN
+    assert json.loads(got[semconv.SELECTED_SCORES]) == [9.0 - i for i in range(8)]
+    assert json.loads(got[semconv.SELECTED_RANKS]) == [8, 4, 2, 21, 6, 3, 10, 12]
+    assert json.loads(got[semconv.PROMPT_IDS]) == CHOSEN
     assert got["ragtrace.selection.source"] == "chain"
     assert got["ragtrace.run.outcome"] == "answered"
     assert got["ragtrace.k"] == 8

@@ -54,8 +54,8 @@ def test_everything_arrives(receiver):
     assert {span.trace_id.hex() for span in spans.values()} == {root.trace_id}
     assert {s.parent_span_id.hex() for s in spans.values()} == {"", root.span_id}
     attributes = attributes_of(spans["invoke_workflow support"].attributes)
-    assert attributes["ragtrace.selected.ranks"] == [7, 3, 1, 20, 5, 2, 9, 11]
-    assert len(attributes["ragtrace.pool.ids"]) == 50
+    assert json.loads(attributes["ragtrace.selected.ranks"]) == [7, 3, 1, 20, 5, 2, 9, 11]
+    assert len(json.loads(attributes["ragtrace.pool.ids"])) == 50
     documents = json.loads(attributes_of(spans["retrieval faq"].attributes)["gen_ai.retrieval.documents"])
     assert documents[49]["content"] == "Passage number 50 says something of its own."
     evaluation = spans["evaluation support"]

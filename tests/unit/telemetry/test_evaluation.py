@@ -228,7 +228,7 @@ def test_a_held_root_goes_once_with_its_scores(spans):
     assert span.end_time == captured.ended_ns
     assert span.attributes["ragtrace.score.faithfulness"] == 0.75
     assert span.attributes["ragtrace.score.citations.state"] == "error"
-    assert span.attributes["ragtrace.pool.ids"][0] == "d1"
+    assert json.loads(span.attributes["ragtrace.pool.ids"])[0] == "d1"
     assert "It rains." not in span.attributes["ragtrace.evaluation.details"]
     assert hold.size == 0
 

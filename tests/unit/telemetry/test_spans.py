@@ -6,7 +6,9 @@ import json
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import SpanLimits
+from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import NonRecordingSpan, NoOpTracer, SpanContext, SpanKind, StatusCode, TraceFlags
 
@@ -14,6 +16,10 @@ from ragtrace.capture import Recorder
 from ragtrace.model import Message
 from ragtrace.telemetry.spans import SpanWriter
 from tests.unit.telemetry.runs import CHOSEN, MS, POOL, PROMPT, T0, Taken, support_run
+
+
+def listed(values):
+    return json.dumps(list(values), separators=(",", ":"))
 
 
 def written(spans, root=None, captured=None, *, content="none", dialect="both", **facts):
@@ -68,12 +74,12 @@ def test_the_root_whole(spans):
         "user.id": "u-1",
         "openinference.span.kind": "CHAIN",
         "ragtrace.run.outcome": "answered",
-        "ragtrace.pool.ids": tuple(p["id"] for p in POOL),
-        "ragtrace.pool.scores": tuple(p["score"] for p in POOL),
-        "ragtrace.selected.ids": ("d7", "d3", "d1", "d20", "d5", "d2", "d9", "d11"),
-        "ragtrace.selected.scores": tuple(p["score"] for p in CHOSEN),
-        "ragtrace.selected.ranks": (7, 3, 1, 20, 5, 2, 9, 11),
-        "ragtrace.prompt.ids": ("d7", "d3", "d1", "d20", "d5", "d2", "d9", "d11"),
+        "ragtrace.pool.ids": listed(p["id"] for p in POOL),
+        "ragtrace.pool.scores": listed(p["score"] for p in POOL),
+        "ragtrace.selected.ids": listed(("d7", "d3", "d1", "d20", "d5", "d2", "d9", "d11")),
+        "ragtrace.selected.scores": listed(p["score"] for p in CHOSEN),
+        "ragtrace.selected.ranks": listed((7, 3, 1, 20, 5, 2, 9, 11)),
+        "ragtrace.prompt.ids": listed(("d7", "d3", "d1", "d20", "d5", "d2", "d9", "d11")),
         "ragtrace.selection.source": "explicit",
         "ragtrace.k": 8,
         "ragtrace.corpus.name": "faq",
@@ -251,7 +257,7 @@ def test_a_document_without_score_gets_its_rank_as_score_and_pool_scores_are_lef
     assert "score_kind" not in documents[0]
     root = spans.one("invoke_workflow").attributes
     assert "ragtrace.pool.scores" not in root
-    assert root["ragtrace.pool.ids"] == ("a", "b")
+    assert root["ragtrace.pool.ids"] == listed(("a", "b"))
 
 
 def test_a_document_without_id_has_the_hash_of_its_text(spans):
@@ -274,7 +280,7 @@ def test_k_100_stays_within_30_attributes(spans):
     finish(report, spans, content="full")
     assert max(len(s.attributes) for s in spans.finished) <= 30
     root = spans.one("invoke_workflow").attributes
-    assert len(root["ragtrace.pool.ids"]) == 100
+    assert len(json.loads(root["ragtrace.pool.ids"])) == 100
     assert root["input.value"] == "Q?"
 
 
@@ -290,7 +296,7 @@ def test_k_1000_loses_no_id_score_or_rank(spans):
     kept = ["content" in d for d in documents]
     assert kept == sorted(kept, reverse=True), "texts go from the lowest ranks up"
     assert attributes["ragtrace.retrieval.document.truncated"] == kept.count(False) > 0
-    assert len(spans.one("invoke_workflow").attributes["ragtrace.pool.ids"]) == 1000
+    assert len(json.loads(spans.one("invoke_workflow").attributes["ragtrace.pool.ids"])) == 1000
 
 
 def test_one_and_a_half_megabytes_of_documents_give_at_most_a_fifth_of_it(spans):
@@ -387,8 +393,8 @@ def test_selection_known_from_the_prompt(spans):
 
     finish(report, spans)
     root = spans.one("invoke_workflow").attributes
-    assert root["ragtrace.selected.ids"] == ("b",)
-    assert root["ragtrace.selected.ranks"] == (2,)
+    assert root["ragtrace.selected.ids"] == listed(("b",))
+    assert root["ragtrace.selected.ranks"] == listed((2,))
     assert root["ragtrace.selection.source"] == "prompt"
 
 
@@ -411,3 +417,22 @@ def test_the_prompt_marks_survive_a_prompt_without_passages(spans):
     written(spans, content="full", captured=support_run(prompt="Nothing of them.")[1])
     assert "[passage" not in spans.one("chat").attributes["gen_ai.input.messages"]
     assert PROMPT not in str(spans.one("chat").attributes)
+
+
+def test_a_length_limit_leaves_whole_ids():
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(span_limits=SpanLimits(max_span_attribute_length=200))
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    taken = Taken()
+    writer = SpanWriter(provider.get_tracer("ragtrace"))
+    run = Recorder(taken).start(query="Where?")
+    run.retrieved([{"id": f"a-rather-long-id-{i}", "text": f"text {i}", "score": 0.5} for i in range(50)])
+    run.finish()
+    root = writer.open_root("rag", 1)
+    writer.write(root, taken.runs[0][1], decision="none", reason=None, probability=0.0)
+    writer.end_root(root, 2)
+    attributes = next(s for s in exporter.get_finished_spans() if s.name.startswith("invoke")).attributes
+    ids = json.loads(attributes["ragtrace.pool.ids"])
+    assert ids == [f"a-rather-long-id-{i}" for i in range(len(ids))]
+    assert 5 < len(ids) < 50
+    assert json.loads(attributes["ragtrace.pool.scores"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.base.llms.types import ChatResponse
 
 from ragtrace.model import Message, Usage
+from ragtrace_llamaindex.attributes import argument, first_of
 from ragtrace_llamaindex.extract import turn_of, turns_in
 
 if TYPE_CHECKING:
@@ -43,11 +44,8 @@ def model_of(model: Any) -> str:
         >>> model_of(MockLLM())
         'MockLLM'
     """
-    for name in _MODEL_ATTRIBUTES:
-        value = getattr(model, name, None)
-        if isinstance(value, str) and value:
-            return value
-    return type(model).__name__
+    name = first_of(model, _MODEL_ATTRIBUTES)
+    return name if isinstance(name, str) and name else type(model).__name__
 
 
 def provider_of(owner: type) -> str | None:
@@ -81,10 +79,7 @@ def is_in_process(owner: type) -> bool:
 
 def asked_of(bound: BoundArguments) -> Any:
     """Return what a model was called with: the prompt or the messages, as the application gave it."""
-    args = bound.args
-    if args:
-        return args[0]
-    return bound.kwargs.get("messages", bound.kwargs.get("prompt"))
+    return argument(bound, "messages", "prompt")
 
 
 def messages_of(asked: Any) -> tuple[Message, ...]:

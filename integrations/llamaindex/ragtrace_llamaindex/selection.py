@@ -48,9 +48,13 @@ def take_postprocessed(node: Node, run: Run, nodes: Any, ended_ns: int) -> None:
     out = Column(nodes or ())
     tree = node.tree
     with tree.lock:
+        _report_unknown(node, run, given)
         before = dict(zip(given.ids, given.scores, strict=True))
-        same_text = dict(zip(given.ids, given.texts, strict=True))
-        is_rewritten = any(same_text.get(i, _MISSING) != text for i, text in zip(out.ids, out.texts, strict=True))
+        raw = tree.raw
+        is_rewritten = any(
+            name not in before or raw.get(name, _MISSING) != text
+            for name, text in zip(out.ids, out.texts, strict=True)
+        )
         if not is_rewritten and out.ids == given.ids and out.scores == given.scores:
             return
         if is_rewritten:
@@ -78,12 +82,15 @@ def take_synthesized(node: Node, run: Run, nodes: Any) -> None:
 
     An asynchronous postprocessor of an application's own, or a few lines of an engine's, leave no span.
     """
-    scope = node.scope()
-    if scope.last is None or not nodes or node.within is not None:
+    if not nodes or node.within is not None:
         return
+    scope = node.scope()
     out = Column(nodes)
     tree = node.tree
     with tree.lock:
+        _report_unknown(node, run, out)
+        if scope.last is None:
+            return
         found = scope.found
         is_known = all(name in found for name in out.ids)
         if not is_known or out.ids == [passage.id for passage in scope.last] or out.ids == list(found):
@@ -163,6 +170,18 @@ def _found(prompt: str, passages: Sequence[Passage], places: dict[int, int]) -> 
 
 
 _MISSING = object()
+
+
+def _report_unknown(node: Node, run: Run, column: Column) -> None:
+    """Report nodes that no retriever delivered as a retrieval: an application's own search found them."""
+    tree, scope = node.tree, node.scope()
+    if tree.seen or node.within is not None or not column.ids:
+        return
+    passages = _first_met(tree, run, column, None)
+    run.retrieved(passages, started_ns=node.started_ns, ended_ns=node.started_ns)
+    scope.found = {passage.id: passage for passage in passages}
+    scope.last = passages
+    scope.sources = 1
 
 
 def _first_met(tree: Tree, run: Run, column: Column, source: str | None) -> ReadPassages:

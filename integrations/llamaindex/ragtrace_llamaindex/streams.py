@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
     from ragtrace_llamaindex.tree import Node, Stream
-
-_NONE: Any = None
 
 # The node whose stream is being read in this context: a synthesizer calls its model only at the first read, and
 # LlamaIndex then knows no parent. Set around each single read, in the reader's own frame.
@@ -40,8 +39,9 @@ def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, An
     """Hand on what a generator yields, and note it.
 
     Example:
-        >>> from ragtrace_llamaindex.tree import Stream
-        >>> stream = Stream(None, is_answer=True)
+        >>> from ragtrace_llamaindex.settings import Settings
+        >>> from ragtrace_llamaindex.tree import Node, Stream, Tree
+        >>> stream = Stream(Node(Tree(Settings()), None, "query", "q", 0, 0), is_answer=True)
         >>> list(watched(iter("ab"), Watch(stream, lambda stream, error: setattr(stream, "is_done", True))))
         ['a', 'b']
         >>> stream.text, stream.is_done
@@ -49,6 +49,7 @@ def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, An
     """
     stream = watch.stream
     node, take = stream.node, stream.pieces.append
+    run = node.tree.run
     try:
         while True:
             token = reading.set(node)
@@ -60,6 +61,8 @@ def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, An
             finally:
                 reading.reset(token)
             take(piece)
+            if run is not None:
+                run.touched = monotonic()  # a stream that flows is not idle
             yield piece
     except GeneratorExit as error:
         close = getattr(source, "close", None)
@@ -78,6 +81,7 @@ async def awatched(source: AsyncGenerator[Any, Any], watch: Watch) -> AsyncGener
     """Hand on what an asynchronous generator yields, and note it."""
     stream = watch.stream
     node, take = stream.node, stream.pieces.append
+    run = node.tree.run
     following = source.__anext__
     try:
         while True:
@@ -89,6 +93,8 @@ async def awatched(source: AsyncGenerator[Any, Any], watch: Watch) -> AsyncGener
             finally:
                 reading.reset(token)
             take(piece)
+            if run is not None:
+                run.touched = monotonic()  # a stream that flows is not idle
             yield piece
     except GeneratorExit as error:
         close = getattr(source, "aclose", None)

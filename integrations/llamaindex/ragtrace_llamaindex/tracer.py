@@ -12,6 +12,7 @@ from llama_index.core.workflow import InputRequiredEvent
 
 import ragtrace
 from ragtrace.capture import guarded, outcome_of
+from ragtrace_llamaindex.attributes import argument, first_of
 from ragtrace_llamaindex.calls import report_call, take_asked
 from ragtrace_llamaindex.extract import (
     answer_in,
@@ -33,10 +34,10 @@ from ragtrace_llamaindex.selection import (
     take_synthesized,
 )
 from ragtrace_llamaindex.streams import Watch, awatched, reading, watched
-from ragtrace_llamaindex.tree import MAX_IDS, MAX_PIECES, ModelCall, Node, Stream, Tree
+from ragtrace_llamaindex.tree import MAX_IDS, ModelCall, Node, Stream, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from inspect import BoundArguments
 
     from ragtrace.model import Outcome
@@ -58,6 +59,7 @@ class Tracer:
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
+        self.takers: dict[str, Callable[[Any], None]] = {}  # of a stream's pieces, by the model call's span
         self._unstarted: dict[int, Tree] = {}
         self._lazy: dict[tuple[int, int], ModelCall] = {}
         self._buried: set[int] = set()
@@ -129,20 +131,6 @@ class Tracer:
         node = self.nodes.get(id_)
         if node is not None and node.parent is None and node.id == id_:
             node.tree.is_cancelled = True
-
-    def streamed(self, id_: str, piece: Any) -> None:
-        """Take a piece that a model streams."""
-        node = self.nodes.get(id_)
-        if not isinstance(node, ModelCall) or node.stream is None or node.id != id_:
-            return
-        pieces = node.stream.pieces
-        if not node.first_chunk_ns:
-            node.first_chunk_ns = time.time_ns()
-        if len(pieces) < MAX_PIECES:
-            pieces.append(piece)
-        run = node.tree.run
-        if run is not None:
-            run.touched = time.monotonic()  # a stream that flows is not idle
 
     def stream_ended(self, id_: str, response: Any, error: BaseException | None) -> None:
         """Take the end of a model's stream; the end of a call that does not stream comes with its span."""
@@ -292,8 +280,7 @@ class Tracer:
             if is_late_expected:
                 self._bury(id_)
         for stream in tree.streams:
-            stream.watch = None
-            _unlazy(self._lazy, stream)
+            self._unwatch(stream)
         tree.ids = []
         tree.open.clear()
         tree.streams.clear()
@@ -332,9 +319,25 @@ class Tracer:
         """Wait for a model's stream; that it is dropped unread is told by the generator itself."""
         stream = node.stream = Stream(node, is_answer=False)
         node.tree.streams.add(stream)
+
+        def take_first(piece: Any) -> None:
+            node.first_chunk_ns = time.time_ns()
+            stream.pieces.append(piece)
+            self.takers[node.id] = stream.pieces.append  # the rest costs an append
+
+        self.takers[node.id] = take_first
         stream.watch = weakref.ref(generator, lambda _gone: self._read(stream, GeneratorExit()))
         if node.lazy_key is not None:
             self._lazy[node.lazy_key] = node
+
+    def _unwatch(self, stream: Stream) -> None:
+        stream.is_done = True
+        stream.watch = None
+        node = stream.node
+        if isinstance(node, ModelCall) and not stream.is_answer:
+            self.takers.pop(node.id, None)
+            if node.lazy_key is not None:
+                self._lazy.pop(node.lazy_key, None)
 
     @guarded
     def _read(self, stream: Stream, error: BaseException | None, response: Any = None) -> None:
@@ -345,10 +348,8 @@ class Tracer:
             if stream.is_done or tree.is_ended:
                 stream.is_done = True
                 return
-            stream.is_done = True
             tree.streams.discard(stream)
-            stream.watch = None
-            _unlazy(self._lazy, stream)
+            self._unwatch(stream)
         if isinstance(node, ModelCall) and not stream.is_answer:
             report_call(node, response, error, time.time_ns())
         else:
@@ -364,12 +365,6 @@ class Tracer:
                 self._finish(tree, None, outcome_of(failure), failure)
             else:
                 self._finish(tree, None, "partial" if tree.is_partial else None, None)
-
-
-def _unlazy(lazy: dict[tuple[int, int], ModelCall], stream: Stream) -> None:
-    node = stream.node
-    if isinstance(node, ModelCall) and node.lazy_key is not None:
-        lazy.pop(node.lazy_key, None)
 
 
 def _node(tree: Tree, parent: Node | None, kind: Kind, id_: str, instance: Any) -> Node:
@@ -425,34 +420,28 @@ def _begin_query(node: Node, bound: BoundArguments, _instance: Any) -> None:
 
 @guarded
 def _begin_retrieval(node: Node, bound: BoundArguments, instance: Any) -> None:
-    args = bound.args
-    node.query = query_text(args[0] if args else None) or question_in(bound.arguments)
+    node.query = query_text(argument(bound, "str_or_query_bundle")) or question_in(bound.arguments)
     node.source = _source_of(instance) or node.name
-    top_k = _first(instance, ("similarity_top_k", "_similarity_top_k", "top_k"))
+    top_k = first_of(instance, ("similarity_top_k", "_similarity_top_k", "top_k"))
     node.top_k = top_k if isinstance(top_k, int) else None
     _ask_first(node, node.query)
 
 
 def _source_of(retriever: Any) -> str | None:
     """Return the name of the index a retriever searches, where it or its vector store says one."""
-    for part in (retriever, getattr(retriever, "_vector_store", None)):
-        name = None if part is None else _first(part, ("index_name", "collection_name", "table_name"))
+    for part in (retriever, first_of(retriever, ("_vector_store",))):
+        name = None if part is None else first_of(part, ("index_name", "collection_name", "table_name"))
         if isinstance(name, str) and name:
             return name
     return None
 
 
-def _first(part: Any, names: tuple[str, ...]) -> Any:
-    return next((value for name in names if (value := getattr(part, name, None)) is not None), None)
-
-
 @guarded
 def _begin_rerank(node: Node, bound: BoundArguments, instance: Any) -> None:
-    args = bound.args
-    take_given(node, args[0] if args else ())
-    model = _first(instance, ("model_name", "model"))
+    take_given(node, argument(bound, "nodes"))
+    model = first_of(instance, ("model_name", "model"))
     node.model = model if isinstance(model, str) else None
-    top_n = _first(instance, ("top_n",))
+    top_n = first_of(instance, ("top_n",))
     node.top_k = top_n if isinstance(top_n, int) else None
 
 

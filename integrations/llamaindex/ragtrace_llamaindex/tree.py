@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ragtrace_llamaindex.nodes import Column
     from ragtrace_llamaindex.settings import Settings
 
-MAX_PIECES = 65_536
 MAX_IDS = 16_384  # of spans that have ended, of one tree
 
 

@@ -75,17 +75,14 @@ def documents_json(passages: Sequence[Passage], room: Room, *, has_content: bool
         >>> documents_json(pool, Room(document_bytes=500, text_bytes=0), has_content=True).json
         '[{"id":"a","score":0.5,"rank":1,"content":"Oslo."},{"id":"b","score":0.5,"rank":2,"score_kind":"rank","content":"Rome."}]'
     """
-    heads = _heads(passages)
     if not has_content:
-        rows = [head + _hash(p) + "}" for head, p in zip(heads, passages, strict=True)]
-        return _fitted(rows, room, 0)
+        return _fitted(_bare(passages), room, 0)
     wanted = _first_times(passages, room.sent)
-    contents = _contents(passages, wanted)
-    full = [f"{head}{content}}}" for head, content in zip(heads, contents, strict=True)]
+    full = _full(passages, wanted)
     budget = room.document_bytes if room.limit_chars is None else min(room.document_bytes, room.limit_chars)
     kept = len(full)
     if sum(map(len, full)) + kept + 1 > budget or _size(full) > budget:
-        bare = [head + _hash(p) + "}" for head, p in zip(heads, passages, strict=True)]
+        bare = _bare(passages)
         kept = _ranks_that_fit(full, bare, budget)
         full[kept:] = bare[kept:]
     sent = [p for p, is_wanted in zip(passages[:kept], wanted, strict=False) if is_wanted]
@@ -132,24 +129,38 @@ def _fitted(rows: list[str], room: Room, truncated: int) -> Documents:
     return Documents(json=text, captured=len(rows), truncated=truncated)
 
 
-def _heads(passages: Sequence[Passage]) -> list[str]:
-    """Return the beginnings of rows; those of a pool with plain ids and finite scores in half of the time."""
+def _is_usual(passages: Sequence[Passage]) -> bool:
+    """Tell whether ids and scores can be written as they are, as those of nearly every pool can."""
     scores = [p.score for p in passages]
-    is_usual = passages and set(map(type, scores)) == {float} and math.isfinite(sum(scores))  # type: ignore[arg-type]
-    if is_usual and is_plain([p.id for p in passages]):
-        return [f'{{"id":"{p.id}","score":{p.score!r},"rank":{p.rank:d}' for p in passages]
+    if set(map(type, scores)) != {float} or not math.isfinite(sum(scores)):  # type: ignore[arg-type]
+        return False
+    return is_plain([p.id for p in passages])
+
+
+def _heads(passages: Sequence[Passage]) -> list[str]:
+    if _is_usual(passages):
+        return [f'{{"id":"{p.id}","score":{p.score!r},"rank":{p.rank}' for p in passages]
     return [_head(p) for p in passages]
 
 
-def _contents(passages: Sequence[Passage], wanted: Sequence[bool]) -> list[str]:
-    if all(wanted) and is_plain([p.text for p in passages]):
+def _bare(passages: Sequence[Passage]) -> list[str]:
+    """Return rows without texts, each with what stands for its text."""
+    return [f"{head}{_hash(p)}}}" for head, p in zip(_heads(passages), passages, strict=True)]
+
+
+def _full(passages: Sequence[Passage], wanted: Sequence[bool]) -> list[str]:
+    """Return rows with texts; a pool of plain prose is written in one go, 70 us for 50 instead of 110."""
+    if all(wanted) and _is_usual(passages) and is_plain([p.text for p in passages]):
         return [
-            f',"content":"{p.text}","metadata":{scalars_json(p.metadata)}'
+            f'{{"id":"{p.id}","score":{p.score!r},"rank":{p.rank},"content":"{p.text}"{_facts(p)}}}'
             if p.metadata
-            else f',"content":"{p.text}"'
+            else f'{{"id":"{p.id}","score":{p.score!r},"rank":{p.rank},"content":"{p.text}"}}'
             for p in passages
         ]
-    return [_content(p) if is_wanted else _hash(p) for p, is_wanted in zip(passages, wanted, strict=True)]
+    return [
+        f"{head}{_content(p) if is_wanted else _hash(p)}}}"
+        for head, p, is_wanted in zip(_heads(passages), passages, wanted, strict=True)
+    ]
 
 
 def _head(passage: Passage) -> str:
@@ -162,9 +173,11 @@ def _head(passage: Passage) -> str:
 
 
 def _content(passage: Passage) -> str:
-    if passage.metadata:
-        return f',"content":{quoted(passage.text)},"metadata":{scalars_json(passage.metadata)}'
-    return f',"content":{quoted(passage.text)}'
+    return f',"content":{quoted(passage.text)}{_facts(passage)}'
+
+
+def _facts(passage: Passage) -> str:
+    return f',"metadata":{scalars_json(passage.metadata)}' if passage.metadata else ""
 
 
 def _hash(passage: Passage) -> str:

@@ -5,7 +5,7 @@ Imports: model and errors alone, and of third parties nothing.
 """
 
 from ragtrace.capture.guard import guarded, losses, lost, register_fork_reset
-from ragtrace.capture.passages import PassageReader
+from ragtrace.capture.passages import PassageReader, ReadPassages, ranked, reranked_passage
 from ragtrace.capture.recorder import Limits, Listener, Recorder, TraceRef
 from ragtrace.capture.run import Run, outcome_of
 from ragtrace.capture.steps import Captured, Failure, Generation, Rerank, Retrieval, Step
@@ -17,6 +17,7 @@ __all__ = [
     "Limits",
     "Listener",
     "PassageReader",
+    "ReadPassages",
     "Recorder",
     "Rerank",
     "Retrieval",
@@ -27,7 +28,9 @@ __all__ = [
     "losses",
     "lost",
     "outcome_of",
+    "ranked",
     "register_fork_reset",
+    "reranked_passage",
 ]
 
 register_fork_reset()

@@ -14,16 +14,22 @@ SHORTEST_CUT_CHARS = 40  # a shorter common beginning ("The ", a title) says not
 _MOST_BEGINNINGS = 16
 
 
-def place_of(text: str, prompt: str, start: int = 0) -> int:
-    """Return where a text first stands in a prompt at or behind `start`, -1 where it does not; like `str.find`.
+def place_of(text: str, prompt: str, near: int = 0) -> int:
+    """Return where a text stands in a prompt: first behind `near`, else anywhere; -1 where it does not.
 
-    By the text's beginning: to find 800 characters in 6,400 takes 0.5 us, `str.find` 2.4 us. Where the beginning
-    is found again and again without the rest (one header on all passages), `str.find` bounds the time.
+    Prompts hold passages mostly in their order, so that the next one is near the end of the last. By the text's
+    beginning: `str.find` of 800 characters prepares itself for 2 us. Where the beginning is found again and again
+    without the rest (one header on all passages), `str.find` bounds the time.
 
     Example:
-        >>> place_of("Oslo.", "Context: Oslo.")
-        9
+        >>> place_of("Oslo.", "Context: Oslo."), place_of("Oslo.", "Oslo. Rome.", 5)
+        (9, 0)
     """
+    at = _found(text, prompt, near)
+    return at if at >= 0 or not near else _found(text, prompt, 0)
+
+
+def _found(text: str, prompt: str, start: int) -> int:
     beginning = text[:SHORTEST_CUT_CHARS]
     at = prompt.find(beginning, start)
     for _ in range(_MOST_BEGINNINGS):
@@ -47,11 +53,14 @@ def found_in(prompt: str, passages: Sequence[Passage]) -> tuple[Passage, ...]:
     """
     found: list[Passage] = []
     folded: str | None = None
+    near = 0
     for passage in passages:
         text = passage.text
         if not text or text.isspace():
             continue
-        if place_of(text, prompt) >= 0:
+        at = place_of(text, prompt, near)
+        if at >= 0:
+            near = at + len(text)
             found.append(passage)
             continue
         if folded is None:

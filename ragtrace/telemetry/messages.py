@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.documents import Room
 
 SHORTEST_PASSAGE_CHARS = 24  # a shorter text ("Oslo.") may stand in a prompt without being the passage
+_MOST_ROUNDS = 4
 _ENVELOPE_BYTES = 96  # of one message without its text
 
 
@@ -39,23 +40,29 @@ class PassageMarks:
 
     def applied(self, text: str) -> str:
         """Return the text with every passage replaced."""
-        for passage in self._passages:
-            # Once the delivered passages are gone, what is left is mostly shorter than any other.
-            if len(text) < self._shortest:
-                break
-            if SHORTEST_PASSAGE_CHARS <= len(passage.text) <= len(text):
-                text = _marked(text, passage)
+        # Once the delivered passages are gone, what is left is mostly shorter than any passage. Where it is not,
+        # one may stand there twice. Bounded, since a mark may itself contain a passage (an id that is a text).
+        for _ in range(_MOST_ROUNDS):
+            marked = self._once(text)
+            if len(marked) >= len(text):
+                return marked
+            text = marked
         return text
 
-
-def _marked(text: str, passage: Passage) -> str:
-    # Not str.replace, which searches a long text three times: to find, to count and to replace.
-    at = place_of(passage.text, text)
-    while at >= 0:
-        mark = f"[passage {passage.id}]"
-        text = f"{text[:at]}{mark}{text[at + len(passage.text) :]}"
-        at = place_of(passage.text, text, at + len(mark))
-    return text
+    def _once(self, text: str) -> str:
+        near = 0
+        for passage in self._passages:
+            if len(text) < self._shortest:
+                break
+            length = len(passage.text)
+            if not SHORTEST_PASSAGE_CHARS <= length <= len(text):
+                continue
+            at = place_of(passage.text, text, near)
+            if at >= 0:
+                mark = f"[passage {passage.id}]"
+                text = f"{text[:at]}{mark}{text[at + length :]}"
+                near = at + len(mark)
+        return text
 
 
 def messages_json(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ragtrace.capture import PassageReader, ReadPassages
+    from ragtrace.model import Passage
 
 ID_KEYS = ("id", "doc_id", "_id", "chunk_id")
 # "distance" is not among them: lower is better there.
@@ -23,14 +27,26 @@ RERANK_SCORE_KEYS = (
 )
 
 
-class Hit(TypedDict):
-    """A document as the recorder reads it; `key` joins it over the stages of a run."""
+# A document as it was when it was met: the passage, and a copy of its metadata, which a reranker may change later.
+Hit = tuple["Passage", "Mapping[str, Any]"]
 
-    key: str
-    id: str | None
-    text: str
-    score: float | None
-    metadata: dict[str, Any]
+
+class Hits(NamedTuple):
+    """Documents read together, in their order; `keys` join them over the stages of a run."""
+
+    keys: list[str]
+    passages: ReadPassages
+    facts: list[dict[str, Any]]
+
+    def by_key(self) -> dict[str, Hit]:
+        """Return each document once, as it stood first."""
+        hits = zip(self.passages, self.facts, strict=True)
+        if len(set(self.keys)) == len(self.keys):
+            return dict(zip(self.keys, hits, strict=True))
+        found: dict[str, Hit] = {}
+        for key, hit in zip(self.keys, hits, strict=True):
+            found.setdefault(key, hit)
+        return found
 
 
 def documents_in(value: Any) -> list[Any] | None:
@@ -110,11 +126,27 @@ class KnownDocuments:
         (('d1', 'd1'), ('d1', 'd1'))
     """
 
-    __slots__ = ("_id_by_text", "_text_by_id")
+    __slots__ = ("_id_by_text", "_text_by_id", "_unread")
 
     def __init__(self) -> None:
         self._id_by_text: dict[str, str | None] = {}
         self._text_by_id: dict[str, str] = {}
+        self._unread: list[tuple[list[str], list[str]]] = []
+
+    def note(self, texts: list[str], ids: list[str]) -> None:
+        """Take texts whose ids are their own; they are looked at once a document without an id comes."""
+        self._unread.append((texts, ids))
+
+    def keys(self, documents: Sequence[Any]) -> list[str]:
+        """Return the keys of documents, in their order."""
+        ids = own_ids(documents)
+        return ids if ids is not None else [self.name(document)[1] for document in documents]
+
+    def _read_up(self) -> None:
+        for texts, ids in self._unread:
+            for text, name in zip(texts, ids, strict=True):
+                self._id_by_text.setdefault(text, name)
+        self._unread = []
 
     def name(self, document: Any, text: str | None = None) -> tuple[str | None, str]:
         """Return a document's id, and the key that joins it over stages.
@@ -128,6 +160,8 @@ class KnownDocuments:
             name = given if type(given) is str else str(given)
             self._id_by_text.setdefault(shown, name)
             return name, name
+        if self._unread:
+            self._read_up()
         noted = _id_in(getattr(document, "metadata", None))
         if noted is None:
             known = self._id_by_text.setdefault(shown, None)
@@ -183,26 +217,73 @@ def rerank_score_of(metadata: Mapping[str, Any], before: Mapping[str, Any] | Non
     """
     if before is None:
         return _first(metadata, RERANK_SCORE_KEYS)
+    if metadata == before:  # most rerankers leave the metadata as they are
+        return None
     for key in RERANK_SCORE_KEYS:
         if key in metadata and (number := _number(metadata[key])) is not None and before.get(key) != number:
             return number
     return None
 
 
-def hit_of(document: Any, known: KnownDocuments) -> Hit:
-    """Return one document as a `Hit`, with a copy of its metadata as it is now.
+_ID, _TEXT, _METADATA = attrgetter("id"), attrgetter("page_content"), attrgetter("metadata")
+
+
+def own_ids(documents: Iterable[Any]) -> list[str] | None:
+    """Return the documents' own ids, None when one has none that is a text.
 
     Example:
-        >>> hit_of(Document(id="d1", page_content="a", metadata={"score": 0.5}), KnownDocuments())["score"]
+        >>> own_ids([Document(id="a", page_content="")]), own_ids([Document(page_content="")])
+        (['a'], None)
+    """
+    try:
+        ids = list(map(_ID, documents))
+    except AttributeError:  # no Document
+        return None
+    return None if set(map(type, ids)) != {str} or "" in ids else ids
+
+
+def read_documents(
+    documents: Sequence[Any], known: KnownDocuments, reader: PassageReader, source: str | None = None
+) -> Hits:
+    """Read documents into passages, each with a copy of its metadata as it is now.
+
+    Example:
+        >>> from ragtrace.capture import PassageReader
+        >>> docs = [Document(id="d1", page_content="a", metadata={"score": 0.5})]
+        >>> read_documents(docs, KnownDocuments(), PassageReader(None, 100)).passages[0].score
         0.5
     """
-    text = text_of(document)
-    name, key = known.name(document, text)
-    metadata = getattr(document, "metadata", None)
-    if not metadata or not isinstance(metadata, dict):
-        return {"key": key, "id": name, "text": text, "score": None, "metadata": {}}
-    facts = metadata.copy()
-    return {"key": key, "id": name, "text": text, "score": score_of(facts), "metadata": facts}
+    texts, facts = _texts(documents), _facts(documents)
+    scores = [fact.get("score") for fact in facts]
+    rest: list[dict[str, Any]] | None = facts
+    if set(map(type, scores)) != {float}:
+        scores = [score_of(fact) for fact in facts]
+    elif max(map(len, facts)) == 1:
+        rest = None  # they hold the scores and nothing else
+    ids = own_ids(documents)
+    if ids is not None:
+        known.note(texts, ids)
+        return Hits(ids, reader.columns(texts, ids, scores, rest, source), facts)
+    named = [known.name(document, text) for document, text in zip(documents, texts, strict=True)]
+    names = [name for name, _ in named]
+    return Hits([key for _, key in named], reader.columns(texts, names, scores, rest, source), facts)
+
+
+def _texts(documents: Sequence[Any]) -> list[str]:
+    try:
+        texts = list(map(_TEXT, documents))
+    except AttributeError:  # no Documents
+        return list(map(text_of, documents))
+    return texts if set(map(type, texts)) == {str} else list(map(text_of, documents))
+
+
+def _facts(documents: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return copies of the documents' metadata; {} for what is no mapping."""
+    try:
+        return list(map(dict.copy, map(_METADATA, documents)))
+    except (AttributeError, TypeError):
+        given = [getattr(document, "metadata", None) for document in documents]
+        return [dict(metadata) if isinstance(metadata, dict) else {} for metadata in given]
 
 
 def _first(metadata: Mapping[str, Any], keys: Sequence[str]) -> float | None:

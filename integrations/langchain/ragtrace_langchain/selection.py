@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import guarded
+from ragtrace.capture import ReadPassages, guarded, ranked, reranked_passage
 from ragtrace_langchain.documents import (
     documents_in,
-    hit_of,
     is_documents_only,
     new_documents,
+    read_documents,
     rerank_score_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ragtrace_langchain.documents import Hit
     from ragtrace_langchain.tree import Node, Tree
@@ -30,12 +30,11 @@ def take_retrieved(node: Node, documents: Iterable[Any], ended_ns: int) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     tree = node.tree
     with tree.lock:
-        hits = _hits(tree, documents)
-        out = _by_key(hits)
+        passages, out = _met(tree, documents, node.source)
         if node.sources:
-            _take_composite(node, hits, out, ended_ns)
+            _take_composite(node, passages, out, ended_ns)
         else:
-            _report_retrieval(node, hits, ended_ns)
+            _report_retrieval(node, passages, ended_ns)
             tree.pool.update(out)
         _deliver(node, out, ended_ns)
 
@@ -50,13 +49,12 @@ def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
     tree = node.tree
     with tree.lock:
         base = _seen(tree, given) if given else {}
-        hits = _hits(tree, chosen)
-        out = _by_key(hits)
+        passages, out = _met(tree, chosen, None if base or node.found else node.source)
         if base or node.found:
             _take_choice(node, out, _candidates(node, out, base), ended_ns)
         elif not all(key in tree.pool for key in out):
             # A function that searches without a retriever: its documents come from nowhere else.
-            _report_retrieval(node, hits, ended_ns)
+            _report_retrieval(node, passages, ended_ns)
             tree.pool.update(out)
             _deliver(node, out, ended_ns)
 
@@ -69,40 +67,32 @@ def settle(root: Node) -> None:
     """
     tree = root.tree
     if tree.is_narrowed and root.kind != "retriever" and list(root.found) != tree.last_chosen:
-        tree.run.selected(root.found.values(), selection_source=tree.selection_source)
+        tree.run.selected(_passages(root.found), selection_source=tree.selection_source)
 
 
-def _hits(tree: Tree, documents: Iterable[Any]) -> list[Hit]:
-    known, seen = tree.known, tree.seen
-    hits = []
-    for document in documents:
-        hit = hit_of(document, known)
-        seen.setdefault(hit["key"], hit)
-        hits.append(hit)
-    return hits
+def _met(tree: Tree, documents: Iterable[Any], source: str | None) -> tuple[ReadPassages, dict[str, Hit]]:
+    """Return documents as passages, and by key as they are now; each is remembered as it was first."""
+    hits = read_documents(list(documents), tree.known, tree.run.reader, source)
+    out = hits.by_key()
+    tree.seen = {**out, **tree.seen} if tree.seen else out.copy()
+    return hits.passages, out
 
 
-def _seen(tree: Tree, documents: Iterable[Any]) -> dict[str, Hit]:
+def _seen(tree: Tree, documents: Sequence[Any]) -> dict[str, Hit]:
     """Return documents as they were when first met in this run."""
-    known, seen = tree.known, tree.seen
-    out: dict[str, Hit] = {}
-    for document in documents:
-        key = known.name(document)[1]
-        if key not in out:
-            out[key] = seen.get(key) or seen.setdefault(key, hit_of(document, known))
-    return out
+    keys = tree.known.keys(documents)
+    if not tree.seen.keys() >= set(keys):
+        _met(tree, documents, None)
+    return {key: tree.seen[key] for key in keys}
 
 
-def _by_key(hits: Iterable[Hit]) -> dict[str, Hit]:
-    out: dict[str, Hit] = {}
-    for hit in hits:
-        out.setdefault(hit["key"], hit)
-    return out
+def _passages(hits: dict[str, Hit]) -> ReadPassages:
+    return ranked([passage for passage, _ in hits.values()])
 
 
-def _report_retrieval(node: Node, hits: Iterable[Hit], ended_ns: int, *, is_fused: bool = False) -> None:
+def _report_retrieval(node: Node, passages: ReadPassages, ended_ns: int, *, is_fused: bool = False) -> None:
     node.tree.run.retrieved(
-        hits,
+        passages,
         source=node.source,
         query=node.query or None,
         top_k=node.top_k,
@@ -114,16 +104,16 @@ def _report_retrieval(node: Node, hits: Iterable[Hit], ended_ns: int, *, is_fuse
     )
 
 
-def _take_composite(node: Node, hits: list[Hit], out: dict[str, Hit], ended_ns: int) -> None:
+def _take_composite(node: Node, passages: ReadPassages, out: dict[str, Hit], ended_ns: int) -> None:
     inner = node.found
     is_same = list(inner) == list(out)
     covers = all(key in out for key in inner)
     if covers and (is_same or node.sources > 1):
-        _report_retrieval(node, hits, ended_ns, is_fused=not node.is_narrowed)
+        _report_retrieval(node, passages, ended_ns, is_fused=not node.is_narrowed)
         out.update((key, inner[key]) for key in out if key in inner)  # with the scores of the last stage inside
         return
     _report_choice(node, out, inner, node.found_ns or node.started_ns, ended_ns, "retriever", node.key)
-    _report_retrieval(node, [node.tree.seen[key] for key in out], ended_ns)
+    _report_retrieval(node, ranked([node.tree.seen[key][0] for key in out]), ended_ns)
 
 
 def _candidates(node: Node, out: dict[str, Hit], given: dict[str, Hit]) -> dict[str, Hit]:
@@ -136,7 +126,7 @@ def _candidates(node: Node, out: dict[str, Hit], given: dict[str, Hit]) -> dict[
 
 def _take_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
     tree = node.tree
-    if list(base) == list(out) and all(_rescored(tree, hit) is None for hit in out.values()):
+    if list(base) == list(out) and all(_rescored(tree, key, hit) is None for key, hit in out.items()):
         return
     if base is node.chosen and list(base) == list(out):
         return
@@ -145,11 +135,13 @@ def _take_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended_ns
         _report_choice(node, out, base, started_ns, ended_ns, "chain", node.within_key)
     else:
         _note_choice(tree, out, "chain")  # merged, expanded or rewritten passages: a selection without ranks
-        tree.run.selected(out.values(), selection_source="chain")
+        tree.run.selected(_passages(out), selection_source="chain")
     for above in (node, *node.enclosing()):
         above.is_narrowed = True
         above.chosen = out
-        above.found = {**{key: hit for key, hit in above.found.items() if key not in base}, **out}
+        is_all = above.found.keys() <= base.keys()  # mostly, and seen in a quarter of the time
+        rest = {} if is_all else {key: hit for key, hit in above.found.items() if key not in base}
+        above.found = {**rest, **out}
         above.found_ns = ended_ns
 
 
@@ -163,12 +155,12 @@ def _report_choice(
     parent_key: str | None,
 ) -> None:
     tree = node.tree
-    for hit in out.values():
-        hit["score"] = _rescored(tree, hit)
+    for rank, (key, hit) in enumerate(out.items(), start=1):
+        out[key] = (reranked_passage(hit[0], rank, _rescored(tree, key, hit)), hit[1])
     is_whole_pool = base.keys() == tree.pool.keys()
     tree.run.reranked(
-        out.values(),
-        candidates=None if is_whole_pool else list(base.values()),
+        _passages(out),
+        candidates=None if is_whole_pool else _passages(base),
         model=node.name,
         started_ns=started_ns,
         ended_ns=ended_ns,
@@ -185,10 +177,9 @@ def _note_choice(tree: Tree, out: dict[str, Hit], source: str) -> None:
     tree.last_chosen = list(out)
 
 
-def _rescored(tree: Tree, hit: Hit) -> float | None:
-    seen = tree.seen.get(hit["key"])
-    before = None if seen is None or seen is hit else seen["metadata"]
-    return rerank_score_of(hit["metadata"], before)
+def _rescored(tree: Tree, key: str, hit: Hit) -> float | None:
+    seen = tree.seen.get(key)
+    return rerank_score_of(hit[1], None if seen is None or seen is hit else seen[1])
 
 
 def _deliver(node: Node, out: dict[str, Hit], ended_ns: int) -> None:

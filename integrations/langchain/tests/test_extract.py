@@ -8,12 +8,13 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, Sys
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 from langchain_core.prompt_values import ChatPromptValue
 
+from ragtrace.capture import PassageReader
 from ragtrace.model import Message, Usage
 from ragtrace_langchain.documents import (
     KnownDocuments,
     documents_in,
-    hit_of,
     new_documents,
+    read_documents,
     rerank_score_of,
     score_of,
 )
@@ -133,21 +134,39 @@ def test_reranker_score_is_never_the_retrievers():
     assert rerank_score_of({"score": 0.5, "relevance_score": 0.5}, {"score": 0.5}) == 0.5
 
 
+def read(*documents):
+    return read_documents(documents, KnownDocuments(), PassageReader(None, 100), "faq")
+
+
 @pytest.mark.parametrize("key", ["id", "doc_id", "_id", "chunk_id"])
 def test_id_out_of_the_metadata(key):
-    assert hit_of(Document(page_content="a", metadata={key: 7}), KnownDocuments())["id"] == "7"
+    assert read(Document(page_content="a", metadata={key: 7})).passages[0].id == "7"
 
 
 def test_own_id_comes_first():
-    document = Document(id="own", page_content="a", metadata={"id": "other"})
-    assert hit_of(document, KnownDocuments())["id"] == "own"
+    assert read(Document(id="own", page_content="a", metadata={"id": "other"})).passages[0].id == "own"
 
 
 def test_metadata_is_kept_as_it_was():
-    document = Document(id="a", page_content="a", metadata={"score": 0.5})
-    hit = hit_of(document, KnownDocuments())
+    document = Document(id="a", page_content="a", metadata={"score": 0.5, "page": 3})
+    hits = read(document)
     document.metadata["score"] = 0.1
-    assert hit["metadata"] == {"score": 0.5}
+    assert hits.facts == [{"score": 0.5, "page": 3}]
+    assert (hits.passages[0].score, hits.passages[0].metadata["page"]) == (0.5, 3)
+
+
+def test_a_document_without_an_id_takes_that_of_the_same_text_met_before():
+    known, reader = KnownDocuments(), PassageReader(None, 100)
+    read_documents([Document(id="a", page_content="Oslo."), Document(id="b", page_content="Rome.")], known, reader)
+    again = read_documents([Document(page_content="Rome."), Document(page_content="Paris.")], known, reader)
+    assert again.keys == ["b", "Paris."]
+    assert again.passages[0].id == "b"
+
+
+def test_doubled_documents_stand_once_by_key():
+    hits = read(Document(id="a", page_content="x"), Document(id="a", page_content="x", metadata={"score": 0.1}))
+    assert len(hits.passages) == 2
+    assert [passage.score for passage, _ in hits.by_key().values()] == [None]
 
 
 @pytest.mark.parametrize(

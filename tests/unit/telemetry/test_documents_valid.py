@@ -47,3 +47,13 @@ def test_a_choice_knows_its_places(rows, data):
     written = json.loads(reranked_json(pool, chosen, Room(document_bytes=100_000, text_bytes=0)))
     ids = [p.id for p in pool]
     assert [row["previous_rank"] for row in written] == [ids.index(p.id) + 1 for p in chosen]
+
+
+def test_marks_end_and_find_what_stands_twice():
+    from ragtrace.telemetry.messages import PassageMarks
+
+    text = "Refunds take five working days."
+    marks = PassageMarks([Passage(id="a", text=text, rank=1)])
+    assert marks.applied(f"{text} {text} And?") == "[passage a] [passage a] And?"
+    loop = PassageMarks([Passage(id=text, text=text, rank=1)])
+    assert len(loop.applied(f"{text} What now?")) < 400

@@ -52,17 +52,19 @@ def report_call(node: ModelCall, response: Any, error: BaseException | None, end
     """Report a model call that has ended, with what it said by then."""
     tree = node.tree
     run = tree.run
+    stream, node.stream = node.stream, None  # the two refer to each other
     if run is None:
         return
     reply = reply_in(response)
-    streamed = node.stream.text if node.stream is not None else ""
-    text = streamed or (reply.content if reply is not None else "")
+    streamed = stream.text if stream is not None else ""
+    said = reply.content if reply is not None else ""
+    text = streamed if len(streamed) > len(said) else said  # a last chunk may hold the whole or its own piece
     usage = usage_in(response)
     if not node.is_inner and node.kind == "model":
         tree.last_text = text or tree.last_text
         tree.last_model = node.model
         tree.usage = added(tree.usage, usage)
-    if reply is None or streamed:
+    if reply is None or text is streamed:
         outputs = (Message(role="assistant", content=text),) if text else ()
     else:
         outputs = (reply,)

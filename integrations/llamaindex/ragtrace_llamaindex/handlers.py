@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MAX_EVENT_KINDS = 4_096  # classes of events, of which an application may make its own at run time
 
 tracer = Tracer()
+_taker_of = tracer.takers.get
 
 
 class RagtraceSpanHandler(BaseSpanHandler[Any]):
@@ -147,7 +148,7 @@ class RagtraceEventHandler(BaseEventHandler):
         """Take an event; each kind's own taker is guarded."""
         kind = type(event)
         if kind in _PIECES:  # hundreds in a run: an application waits for each
-            take_piece = tracer.takers.get(event.span_id)
+            take_piece = _taker_of(event.span_id)
             if take_piece is not None:
                 _take(take_piece, event)
             return

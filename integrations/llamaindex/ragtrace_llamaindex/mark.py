@@ -39,6 +39,9 @@ def mark_selected(nodes: Nodes) -> Nodes:
 @guarded
 def _mark(nodes: Sequence[NodeWithScore]) -> None:
     id_ = active_span_id.get()
-    node = (tracer.nodes.get(id_) if id_ is not None else None) or reading.get()
+    node = tracer.nodes.get(id_) if id_ is not None else None
+    read = reading.get()
+    if node is None and read is not None:
+        node = read.node
     if node is not None and node.tree.run is not None:
         take_marked(node, node.tree.run, nodes)

@@ -37,7 +37,7 @@ _IN_PROCESS = ("mock", "fake", "llama_cpp", "llamacpp", "huggingface", "gpt4all"
 
 
 def model_of(model: Any) -> str:
-    """Return a model's name: its ``model``, ``model_name`` and the like, else its class.
+    """Return a model's name: its ``model``, ``model_name`` and the like, else its metadata's, else its class.
 
     Example:
         >>> from llama_index.core.llms import MockLLM
@@ -45,7 +45,10 @@ def model_of(model: Any) -> str:
         'MockLLM'
     """
     name = first_of(model, _MODEL_ATTRIBUTES)
-    return name if isinstance(name, str) and name else type(model).__name__
+    if isinstance(name, str) and name:
+        return name
+    name = getattr(getattr(model, "metadata", None), "model_name", None)
+    return name if isinstance(name, str) and name not in {"", "unknown"} else type(model).__name__
 
 
 def provider_of(owner: type) -> str | None:
@@ -73,8 +76,8 @@ def is_in_process(owner: type) -> bool:
         >>> is_in_process(MockLLM)
         True
     """
-    name = f"{owner.__module__}.{owner.__name__}".lower()
-    return any(word in name for word in _IN_PROCESS)
+    names = [f"{base.__module__}.{base.__name__}".lower() for base in owner.__mro__]
+    return any(word in name and "api" not in name for name in names for word in _IN_PROCESS)
 
 
 def asked_of(bound: BoundArguments) -> Any:

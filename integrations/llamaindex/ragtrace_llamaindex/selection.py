@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import guarded
-from ragtrace.capture.passages import ReadPassages, reranked_passage
+from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
 from ragtrace.capture.prompt import found_in
 from ragtrace_llamaindex.nodes import Column
 
@@ -27,7 +27,7 @@ def take_retrieved(node: Node, run: Run, nodes: Any, ended_ns: int, *, is_fusion
     with tree.lock:
         passages = _first_met(tree, run, column, node.source)
         if not node.sources:
-            _report_retrieval(node, run, passages, ended_ns, key=None)
+            _report_retrieval(node, run, passages, ended_ns, is_fused=node.is_outer)
         else:
             passages = _take_composite(node, run, column, passages, ended_ns, is_fusion=is_fusion)
         _deliver(node, passages, ended_ns)
@@ -122,8 +122,10 @@ def settle(root: Node, run: Run) -> None:
     tree = root.tree
     if tree.explicit is not None:
         run.selected(tree.explicit, selection_source="explicit")
-    elif tree.is_narrowed and root.kind != "retriever" and list(root.found) != tree.last_chosen:
-        run.selected(ReadPassages(root.found.values()), selection_source="framework")
+    elif (
+        tree.is_narrowed and root.kind != "retriever" and list(root.found) != list(dict.fromkeys(tree.last_chosen))
+    ):
+        run.selected(ranked(tuple(root.found.values())), selection_source="framework")
     if len(run.prompts) > 1:
         shown = shown_in(run.prompts, run.selection if run.selection is not None else run.candidates())
         if shown:
@@ -155,8 +157,7 @@ def shown_in(prompts: Sequence[str], delivered: Sequence[Passage]) -> ReadPassag
         whole = delivered[place]
         if passage is not whole and any(whole.text[-TAIL_CHARS:] in prompt for prompt in prompts):
             best[place] = whole
-    shown = (best[place] for place in sorted(best))
-    return ReadPassages(reranked_passage(p, rank, p.score) for rank, p in enumerate(shown, start=1))
+    return ranked(tuple(best[place] for place in sorted(best)))
 
 
 def _found(prompt: str, passages: Sequence[Passage], places: dict[int, int]) -> list[tuple[int, Passage]]:
@@ -197,7 +198,7 @@ def _note_text(tree: Tree, column: Column, passages: ReadPassages) -> None:
 
 
 def _report_retrieval(
-    node: Node, run: Run, passages: ReadPassages, ended_ns: int, *, key: str | None, is_fused: bool = False
+    node: Node, run: Run, passages: ReadPassages, ended_ns: int, *, is_fused: bool = False
 ) -> None:
     run.retrieved(
         passages,
@@ -206,7 +207,7 @@ def _report_retrieval(
         top_k=node.top_k,
         started_ns=node.started_ns,
         ended_ns=ended_ns,
-        key=key,
+        key=node.id,
         parent_key=node.within_key,
         is_fused=is_fused,
     )
@@ -220,7 +221,7 @@ def _take_composite(
     is_same = list(inner) == [passage.id for passage in passages]
     if is_fusion or is_new or node.sources > 1 or is_same:
         is_fused = not node.is_narrowed and not (is_same and node.sources == 1 and not is_fusion)
-        _report_retrieval(node, run, passages, ended_ns, key=node.id, is_fused=is_fused)
+        _report_retrieval(node, run, passages, ended_ns, is_fused=is_fused)
         if not node.is_narrowed:
             return passages
         return ReadPassages(inner.get(passage.id, passage) for passage in passages)
@@ -235,7 +236,7 @@ def _take_composite(
         parent_key=node.id,
         selection_source="retriever",
     )
-    _report_retrieval(node, run, passages, ended_ns, key=node.id)
+    _report_retrieval(node, run, passages, ended_ns)
     node.is_narrowed = node.tree.is_narrowed = True
     node.tree.last_chosen = [passage.id for passage in chosen]
     return chosen

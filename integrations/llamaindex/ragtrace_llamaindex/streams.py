@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
-    from ragtrace_llamaindex.tree import Node, Stream
+    from ragtrace_llamaindex.tree import Stream
 
-# The node whose stream is being read in this context: a synthesizer calls its model only at the first read, and
-# LlamaIndex then knows no parent. Set around each single read, in the reader's own frame.
-reading: ContextVar[Node | None] = ContextVar("ragtrace_llamaindex_reading", default=None)
+# The stream that is being read in this context: a synthesizer calls its model only at the first read, and then
+# LlamaIndex knows no parent. Set around a single read, in the reader's own frame, and not while a model streams
+# into it: that saves 0.2 us a piece.
+reading: ContextVar[Stream | None] = ContextVar("ragtrace_llamaindex_reading", default=None)
+# By thread: the stream whose model ended in the read that is going on. The same read may call the next model.
+just_fed: dict[int, Stream] = {}
+_END = object()
 
 
 class Watch:
@@ -35,31 +40,34 @@ class Watch:
             self.ended(self.stream, GeneratorExit())
 
 
-def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, Any, Any]:
+def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, Any, None]:
     """Hand on what a generator yields, and note it.
 
     Example:
         >>> from ragtrace_llamaindex.settings import Settings
-        >>> from ragtrace_llamaindex.tree import Node, Stream, Tree
+        >>> from ragtrace_llamaindex.tree import Stream, Tree
         >>> stream = Stream(Node(Tree(Settings()), None, "query", "q", 0, 0), is_answer=True)
         >>> list(watched(iter("ab"), Watch(stream, lambda stream, error: setattr(stream, "is_done", True))))
         ['a', 'b']
         >>> stream.text, stream.is_done
         ('ab', True)
     """
-    stream = watch.stream
-    node, take = stream.node, stream.pieces.append
-    run = node.tree.run
+    stream: Any = watch.stream  # its model may end within a read
+    take, run = stream.pieces.append, stream.node.tree.run
     try:
         while True:
-            token = reading.set(node)
-            try:
-                piece = next(source)
-            except StopIteration as end:
-                result = end.value
+            if stream.is_fed:
+                piece = next(source, _END)
+                if not stream.is_fed:
+                    just_fed.pop(get_ident(), None)
+            else:
+                token = reading.set(stream)
+                try:
+                    piece = next(source, _END)
+                finally:
+                    reading.reset(token)
+            if piece is _END:
                 break
-            finally:
-                reading.reset(token)
             take(piece)
             if run is not None:
                 run.touched = monotonic()  # a stream that flows is not idle
@@ -74,28 +82,31 @@ def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, An
         watch.ended(stream, error)
         raise
     watch.ended(stream, None)
-    return result
 
 
 async def awatched(source: AsyncGenerator[Any, Any], watch: Watch) -> AsyncGenerator[Any, Any]:
     """Hand on what an asynchronous generator yields, and note it."""
-    stream = watch.stream
-    node, take = stream.node, stream.pieces.append
-    run = node.tree.run
+    stream: Any = watch.stream  # its model may end within a read
+    take, run = stream.pieces.append, stream.node.tree.run
     following = source.__anext__
     try:
         while True:
-            token = reading.set(node)
-            try:
+            if stream.is_fed:
                 piece = await following()
-            except StopAsyncIteration:
-                break
-            finally:
-                reading.reset(token)
+                if not stream.is_fed:
+                    just_fed.pop(get_ident(), None)
+            else:
+                token = reading.set(stream)
+                try:
+                    piece = await following()
+                finally:
+                    reading.reset(token)
             take(piece)
             if run is not None:
                 run.touched = monotonic()  # a stream that flows is not idle
             yield piece
+    except StopAsyncIteration:
+        pass
     except GeneratorExit as error:
         close = getattr(source, "aclose", None)
         if close is not None:

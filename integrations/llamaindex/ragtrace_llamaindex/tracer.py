@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from threading import get_ident
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ from ragtrace_llamaindex.selection import (
     take_retrieved,
     take_synthesized,
 )
-from ragtrace_llamaindex.streams import Watch, awatched, reading, watched
+from ragtrace_llamaindex.streams import Watch, awatched, just_fed, reading, watched
 from ragtrace_llamaindex.tree import MAX_IDS, ModelCall, Node, Stream, Tree
 
 if TYPE_CHECKING:
@@ -75,8 +76,12 @@ class Tracer:
         kind = kind_of(id_, instance)
         parent = self.nodes.get(parent_id) if parent_id is not None else None
         read = reading.get()
-        if read is not None and (parent is None or parent.tree is not read.tree):
-            parent = read
+        if read is None and parent is None and just_fed:
+            read = just_fed.get(get_ident())
+        if read is not None and read.node.tree.is_ended:
+            read = None
+        if read is not None and (parent is None or parent.tree is not read.node.tree):
+            parent = read.node
         if self._lazy and kind == "model":
             parent = self._lazy.get((id(instance), id(asked_of(bound))), parent)
         if parent is None:
@@ -91,6 +96,8 @@ class Tracer:
             tree.ids.append(id_)
             return
         node = _node(tree, parent, kind, id_, instance)
+        if read is not None and isinstance(node, ModelCall) and read.node.tree is tree:
+            node.read_through = read
         self._add(node)
         self._begin(node, bound, instance)
 
@@ -241,6 +248,7 @@ class Tracer:
             self._conclude(tree, answer, outcome, error)
         finally:
             if tree.run is not None:
+                tree.run.before_finish(_nothing)  # lets go of the tree
                 tree.run.finish(outcome)
             self._forget(tree, is_late_expected=outcome is not None)
 
@@ -284,7 +292,7 @@ class Tracer:
         tree.ids = []
         tree.open.clear()
         tree.streams.clear()
-        tree.root = tree.arguments = tree.interrupt = None
+        tree.root = tree.run = tree.arguments = tree.interrupt = tree.explicit = None
         tree.seen, tree.raw = {}, {}
 
     def _let_go(self, tree: Tree, id_: str) -> None:
@@ -320,10 +328,18 @@ class Tracer:
         stream = node.stream = Stream(node, is_answer=False)
         node.tree.streams.add(stream)
 
+        answer = node.read_through
+        if answer is not None and not answer.is_fed:
+            answer.is_fed = True
+            stream.feeds = (answer, len(answer.pieces))
+
         def take_first(piece: Any) -> None:
             node.first_chunk_ns = time.time_ns()
             stream.pieces.append(piece)
-            self.takers[node.id] = stream.pieces.append  # the rest costs an append
+            if stream.feeds is None:
+                self.takers[node.id] = stream.pieces.append  # the rest costs an append
+            else:
+                self.takers.pop(node.id, None)  # or nothing: the answer has them
 
         self.takers[node.id] = take_first
         stream.watch = weakref.ref(generator, lambda _gone: self._read(stream, GeneratorExit()))
@@ -336,6 +352,11 @@ class Tracer:
         node = stream.node
         if isinstance(node, ModelCall) and not stream.is_answer:
             self.takers.pop(node.id, None)
+            if stream.feeds is not None:
+                answer = stream.feeds[0]
+                answer.is_fed = False
+                if not answer.is_done:
+                    just_fed[get_ident()] = answer
             if node.lazy_key is not None:
                 self._lazy.pop(node.lazy_key, None)
 
@@ -350,21 +371,39 @@ class Tracer:
                 return
             tree.streams.discard(stream)
             self._unwatch(stream)
+        if tree.is_waiting and isinstance(error, GeneratorExit):
+            # A model's stream that an answer is read through counts as far as the answer was read.
+            is_inner = isinstance(node, ModelCall) and node.read_through is not None
+            tree.is_partial = tree.is_partial or stream.is_answer or not is_inner
+        elif tree.is_waiting and error is not None:
+            tree.error = error
         if isinstance(node, ModelCall) and not stream.is_answer:
             report_call(node, response, error, time.time_ns())
         else:
-            tree.answer = stream.text
-        if tree.is_waiting:
-            tree.is_partial = tree.is_partial or isinstance(error, GeneratorExit)
-            if error is not None and not isinstance(error, GeneratorExit):
-                tree.error = error
+            self._answer_read(stream, error)
         if tree.is_waiting and not tree.streams:
-            failure = tree.error
-            tree.error = None
-            if failure is not None:
-                self._finish(tree, None, outcome_of(failure), failure)
-            else:
-                self._finish(tree, None, "partial" if tree.is_partial else None, None)
+            self._stream_over(tree)
+
+    def _answer_read(self, stream: Stream, error: BaseException | None) -> None:
+        just_fed.pop(get_ident(), None)
+        tree = stream.node.tree
+        tree.answer = stream.text
+        for inner in tuple(tree.streams):  # nobody reads on in what was read through it
+            if isinstance(inner.node, ModelCall) and inner.node.read_through is stream:
+                tree.streams.discard(inner)
+                self._unwatch(inner)
+                report_call(inner.node, None, error, time.time_ns())
+
+    def _stream_over(self, tree: Tree) -> None:
+        failure, tree.error = tree.error, None
+        if failure is not None:
+            self._finish(tree, None, outcome_of(failure), failure)
+        else:
+            self._finish(tree, None, "partial" if tree.is_partial else None, None)
+
+
+def _nothing() -> None:
+    """Report nothing before a run ends: all is reported."""
 
 
 def _node(tree: Tree, parent: Node | None, kind: Kind, id_: str, instance: Any) -> Node:
@@ -499,6 +538,8 @@ def _report_failed(node: Node, error: BaseException) -> None:
         return
     now_ns = time.time_ns()
     if node.kind == "retriever":
+        if node.within is not None:
+            node.within.is_outer = True
         run.retrieved(
             (),
             source=node.source,

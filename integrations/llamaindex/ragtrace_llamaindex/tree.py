@@ -96,6 +96,7 @@ class Node:
     Attributes:
         owner: id() of the object whose method runs; valid while it runs.
         within: the nearest retriever above it.
+        is_outer: a retriever inside it failed, so that its own result is the pool.
         is_inner: it runs inside a retriever or a postprocessor, whose prompts do not ask for the answer.
         found: passages that retrievers inside it delivered, less what rerankers inside it dropped, by id.
         last: the list delivered last inside it.
@@ -110,6 +111,7 @@ class Node:
         "id",
         "is_inner",
         "is_narrowed",
+        "is_outer",
         "kind",
         "last",
         "model",
@@ -134,6 +136,7 @@ class Node:
         self.started_ns = started_ns
         self.within: Node | None = None
         self.is_inner = False
+        self.is_outer = False
         if parent is not None:
             self.within = parent if parent.kind == "retriever" else parent.within
             self.is_inner = parent.is_inner or parent.kind in {"retriever", "rerank"}
@@ -177,27 +180,44 @@ class Stream:
     Attributes:
         pieces: what came so far.
         is_answer: it is the answer to the run's question, not a model's reply inside it.
+        is_fed: a model streams into it now.
+        feeds: of a model's reply that is read through an answer: that answer, and how much of it was there before.
     """
 
-    __slots__ = ("is_answer", "is_done", "node", "pieces", "watch")
+    __slots__ = ("feeds", "is_answer", "is_done", "is_fed", "node", "pieces", "watch")
 
     def __init__(self, node: Node, *, is_answer: bool) -> None:
         self.node = node
         self.is_answer = is_answer
         self.is_done = False
+        self.is_fed = False
+        self.feeds: tuple[Stream, int] | None = None
         self.pieces: list[Any] = []
         self.watch: object = None
 
     @property
     def text(self) -> str:
         """What came so far, as one text."""
-        return "".join(piece for piece in self.pieces if type(piece) is str)
+        pieces = self.pieces
+        if self.feeds is not None:
+            answer, start = self.feeds
+            pieces = answer.pieces[start:]
+        return "".join(piece for piece in pieces if type(piece) is str)
 
 
 class ModelCall(Node):
     """An open model call: what went in, and what streams out of it."""
 
-    __slots__ = ("first_chunk_ns", "is_in_process", "lazy_key", "messages", "operation", "provider", "stream")
+    __slots__ = (
+        "first_chunk_ns",
+        "is_in_process",
+        "lazy_key",
+        "messages",
+        "operation",
+        "provider",
+        "read_through",
+        "stream",
+    )
 
     def __init__(self, tree: Tree, parent: Node | None, kind: Kind, id_: str, owner: int, started_ns: int) -> None:
         super().__init__(tree, parent, kind, id_, owner, started_ns)
@@ -207,6 +227,7 @@ class ModelCall(Node):
         self.is_in_process = False
         self.first_chunk_ns = 0
         self.lazy_key: tuple[int, int] | None = None
+        self.read_through: Stream | None = None
         self.stream: Stream | None = None
 
     @property

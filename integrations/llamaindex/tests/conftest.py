@@ -1,0 +1,44 @@
+"""A recorder that keeps, and LlamaIndex instrumented with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.llamaindex.tests.parts import Keeper
+from ragtrace.capture import Recorder, losses
+from ragtrace_llamaindex import instrument, is_instrumented, uninstrument
+from ragtrace_llamaindex.handlers import tracer
+from ragtrace_llamaindex.streams import just_fed
+
+
+@pytest.fixture
+def keeper():
+    return Keeper()
+
+
+@pytest.fixture
+def recorder(keeper):
+    return Recorder(keeper)
+
+
+@pytest.fixture
+def loses():
+    """Marks a test that loses data on purpose."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_lost_or_kept(request, recorder):
+    """No test may lose data, leave a run open or leave anything on the map, unless it says so."""
+    before = losses()
+    instrument(recorder)
+    yield
+    uninstrument()
+    assert not is_instrumented()
+    left = (len(tracer), dict(tracer.takers), dict(tracer._unstarted), dict(tracer._lazy), dict(just_fed))
+    for part in (tracer.nodes, tracer.takers, tracer._unstarted, tracer._lazy, just_fed):
+        part.clear()  # so that one test's remains are not the next one's
+    if "loses" in request.fixturenames:
+        return
+    assert losses() == before
+    assert recorder.open_runs == 0
+    assert left == (0, {}, {}, {}, {})

@@ -1,0 +1,315 @@
+"""Sync, async, streams, threads: each request is a run of its own, with its own question and answer."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers.base import BaseSynthesizer
+from llama_index_instrumentation import get_dispatcher
+
+from integrations.llamaindex.tests.parts import (
+    ANSWER,
+    Best,
+    Faq,
+    First,
+    Llm,
+    ToolCaller,
+    checked,
+    engine,
+    ids,
+    kinds,
+    step,
+    until,
+)
+from ragtrace.capture import Generation
+from ragtrace.model import Message, Usage
+
+
+def test_sync(keeper):
+    assert str(engine().query("Where?")) == ANSWER
+    checked(keeper.only)
+    call = step(keeper.only, Generation)
+    assert (call.operation, call.model, call.is_in_process) == ("text_completion", "Llm", False)
+    assert call.usage == keeper.only.record.usage == Usage(input_tokens=7, output_tokens=5)
+    assert "Passage d5" in call.inputs[0].content
+    assert call.outputs == (Message(role="assistant", content=ANSWER),)
+
+
+async def test_async(keeper):
+    assert str(await engine().aquery("Where?")) == ANSWER
+    checked(keeper.only)
+
+
+async def test_64_concurrent_queries_stay_apart(keeper):  # CAPTURE.md 0.1, classes 2, 3 and 10
+    async def ask(number):
+        own = engine(Faq(size=3, prefix=f"t{number}-"), [First(n=1)])
+        return await own.aquery(f"{number}?")
+
+    await asyncio.gather(*(ask(number) for number in range(64)))
+    assert len(keeper.runs) == 64
+    for run in keeper.runs:
+        name = f"t{run.record.query[:-1]}-"
+        assert ids(run, "retrieved") == [f"{name}0", f"{name}1", f"{name}2"]
+        assert (run.prompt_ids, kinds(run)) == ((f"{name}0",), ["retrieval", "rerank", "chat"])
+
+
+def test_thirty_threads(keeper):  # class 10
+    barrier = threading.Barrier(30)
+
+    def ask(number):
+        barrier.wait()
+        for turn in range(3):
+            engine(Faq(size=2, prefix=f"t{number}-{turn}-"), [First(n=1)]).query(f"{number}-{turn}?")
+
+    with ThreadPoolExecutor(30) as pool:
+        list(pool.map(ask, range(30)))
+    assert len(keeper.runs) == 90
+    for run in keeper.runs:
+        assert run.prompt_ids == (f"t{run.record.query[:-1]}-0",)
+
+
+def test_the_next_request_is_clean(keeper):  # class 3
+    engine().query("a?")
+    engine(streaming=True).query("b?").get_response()
+    engine().query("c?")
+    assert [run.record.query for run in keeper.runs] == ["a?", "b?", "c?"]
+    for run in keeper.runs:
+        checked(run, run.record.query)
+
+
+class TestStreams:  # CAPTURE.md 0.2 and 0.8, classes 5 and 6
+    def test_read(self, keeper):
+        response = engine(streaming=True).query("Where?")
+        assert keeper.runs == []
+        assert "".join(response.response_gen) == ANSWER
+        checked(keeper.only)
+        call = step(keeper.only, Generation)
+        assert 0 <= call.first_chunk_s <= (call.ended_ns - call.started_ns) / 1e9
+        assert call.outputs == (Message(role="assistant", content=ANSWER),)
+
+    @pytest.mark.parametrize("read", [str, lambda r: r.get_response().response])
+    def test_read_by_the_response_itself(self, keeper, read):
+        assert read(engine(streaming=True).query("Where?")) == ANSWER
+        checked(keeper.only)
+
+    async def test_read_async(self, keeper):
+        response = await engine(streaming=True).aquery("Where?")
+        assert "".join([piece async for piece in response.async_response_gen()]) == ANSWER
+        checked(keeper.only)
+
+    async def test_sixteen_async_streams_read_in_turns(self, keeper):
+        async def ask(number):
+            own = engine(Faq(size=2, prefix=f"t{number}-"), [First(n=1)], streaming=True)
+            response = await own.aquery(f"{number}?")
+            text = ""
+            async for piece in response.async_response_gen():
+                text += piece
+                await asyncio.sleep(0)
+            return text
+
+        assert set(await asyncio.gather(*(ask(number) for number in range(16)))) == {ANSWER}
+        assert len(keeper.runs) == 16
+        for run in keeper.runs:
+            assert run.prompt_ids == (f"t{run.record.query[:-1]}-0",)
+            assert (run.record.outcome, run.record.answer) == ("answered", ANSWER)
+
+    def test_half_read_and_dropped(self, keeper):
+        response = engine(streaming=True).query("Where?")
+        assert next(response.response_gen) == "The"
+        del response
+        run = keeper.only
+        assert (run.record.outcome, run.record.answer, run.record.query) == ("partial", "The", "Where?")
+        assert kinds(run) == ["retrieval", "rerank", "chat"]
+        assert run.failure is None
+        assert step(run, Generation).outputs[0].content == "The"
+
+    def test_half_read_and_closed(self, keeper):
+        response = engine(streaming=True).query("Where?")
+        next(response.response_gen)
+        response.response_gen.close()
+        assert (keeper.only.record.outcome, keeper.only.record.answer) == ("partial", "The")
+
+    async def test_half_read_async(self, keeper):
+        response = await engine(streaming=True).aquery("Where?")
+        stream = response.async_response_gen()
+        assert await anext(stream) == "The"
+        await stream.aclose()
+        del response, stream
+        await until(lambda: keeper.runs)
+        assert (keeper.only.record.outcome, keeper.only.record.answer) == ("partial", "The")
+
+    def test_never_read(self, keeper):
+        response = engine(streaming=True).query("Where?")
+        del response
+        gc.collect()
+        run = keeper.only
+        assert (run.record.outcome, run.record.answer, kinds(run)[:2]) == ("partial", "", ["retrieval", "rerank"])
+
+    async def test_never_read_async(self, keeper):
+        response = await engine(streaming=True).aquery("Where?")
+        del response
+        gc.collect()
+        assert (keeper.only.record.outcome, keeper.only.record.answer) == ("partial", "")
+
+    def test_kept_and_never_read_to_its_end_is_ended_by_the_sweep(self, keeper, recorder):
+        response = engine(streaming=True).query("Where?")
+        pieces = response.response_gen
+        next(pieces)
+        next(pieces)
+        recorder.sweep(now=1e12)
+        run = keeper.only
+        assert (run.record.outcome, run.record.answer) == ("partial", "The lab")
+        assert step(run, Generation).outputs[0].content == "The lab"
+        assert "".join(pieces) == " is in Oslo."  # the application reads on, undisturbed
+        assert len(keeper.runs) == 1
+        engine().query("Next?")
+        checked(keeper.runs[1], "Next?")
+
+    def test_a_stream_that_flows_is_not_swept(self, keeper, recorder):
+        pieces = engine(streaming=True).query("Where?").response_gen
+        next(pieces)
+        (run,) = recorder._open.values()
+        run.touched = 0.0  # as if it had begun long ago
+        next(pieces)
+        recorder.sweep()
+        assert keeper.runs == []
+        list(pieces)
+        assert keeper.only.record.outcome == "answered"
+
+    def test_read_in_another_thread(self, keeper):  # class 1
+        pieces = engine(streaming=True).query("Where?").response_gen
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit("".join, pieces).result() == ANSWER
+        checked(keeper.only)
+
+    def test_of_an_empty_pool(self, keeper):
+        assert str(engine(Faq(size=0), streaming=True).query("Where?")) == "Empty Response"
+        assert (keeper.only.record.answer, keeper.only.record.outcome) == ("Empty Response", "answered")
+
+    def test_another_query_while_one_is_read(self, keeper):
+        pieces = engine(streaming=True).query("a?").response_gen
+        next(pieces)
+        engine().query("b?")
+        list(pieces)
+        assert [run.record.query for run in keeper.runs] == ["b?", "a?"]
+        for run in keeper.runs:
+            checked(run, run.record.query)
+
+    @pytest.mark.parametrize("n", [1, 3])
+    def test_a_synthesizer_that_calls_its_model_again_in_the_middle(self, keeper, n):
+        own = RetrieverQueryEngine(
+            retriever=Faq(size=n), response_synthesizer=EachInTurn(llm=Llm(), streaming=True)
+        )
+        assert str(own.query("Where?")) == ANSWER * n
+        run = keeper.only
+        assert run.record.answer == ANSWER * n
+        assert kinds(run) == ["retrieval", *["chat"] * n]
+        assert [one.outputs[0].content for one in run.steps if isinstance(one, Generation)] == [ANSWER] * n
+        assert run.prompt_ids == tuple(f"d{i}" for i in range(n))
+
+    async def test_the_same_async(self, keeper):
+        own = RetrieverQueryEngine(
+            retriever=Faq(size=2), response_synthesizer=EachInTurn(llm=Llm(), streaming=True)
+        )
+        response = await own.aquery("Where?")
+        assert "".join([piece async for piece in response.async_response_gen()]) == ANSWER * 2
+        assert kinds(keeper.only) == ["retrieval", "chat", "chat"]
+
+
+class EachInTurn(BaseSynthesizer):
+    """Shows each chunk to the model in a call of its own, and streams one answer after the other."""
+
+    def _get_prompts(self):
+        return {}
+
+    def _update_prompts(self, prompts):
+        pass
+
+    def get_response(self, query_str, text_chunks, **kwargs):
+        return (one.delta for chunk in text_chunks for one in self._llm.stream_complete(chunk + query_str))
+
+    async def aget_response(self, query_str, text_chunks, **kwargs):
+        async def pieces():
+            for chunk in text_chunks:
+                async for one in await self._llm.astream_complete(chunk + query_str):
+                    yield one.delta
+
+        return pieces()
+
+
+class TestBareCalls:
+    def test_retriever(self, keeper):
+        Faq(size=2).retrieve("Where?")
+        run = keeper.only
+        assert (run.record.workflow, run.record.query, run.record.answer) == ("Faq", "Where?", "")
+        assert ids(run, "retrieved") == ["d0", "d1"]
+
+    async def test_retriever_async(self, keeper):
+        await Faq(size=2).aretrieve("Where?")
+        assert (kinds(keeper.only), ids(keeper.only, "retrieved")) == (["retrieval"], ["d0", "d1"])
+
+    def test_chat(self, keeper):
+        turns = [ChatMessage("Hi", role="user"), ChatMessage("Hello", role="assistant"), ChatMessage("Where?")]
+        ToolCaller(replies=[ANSWER]).chat(turns)
+        record, call = keeper.only.record, step(keeper.only, Generation)
+        assert (record.workflow, record.query, record.answer) == ("ToolCaller", "Where?", ANSWER)
+        assert record.history == (Message(role="user", content="Hi"), Message(role="assistant", content="Hello"))
+        assert (call.model, call.response_model, call.response_id) == ("caller-1", "caller-1-b", "r-7")
+        assert record.usage == Usage(input_tokens=3, output_tokens=2)
+        assert record.pools == ()
+
+    def test_streams(self, keeper):
+        assert "".join(one.delta for one in Llm().stream_complete("Where?")) == ANSWER
+        assert (keeper.only.record.answer, kinds(keeper.only)) == (ANSWER, ["chat"])
+
+    async def test_an_async_stream_over_a_sync_one_is_one_call(self, keeper):  # class 9
+        stream = await Llm().astream_chat([ChatMessage("Where?")])
+        assert "".join([one.delta async for one in stream]) == ANSWER
+        assert (keeper.only.record.answer, kinds(keeper.only)) == (ANSWER, ["chat"])
+
+    def test_half_read_stream(self, keeper):
+        stream = Llm().stream_complete("Where?")
+        next(stream)
+        next(stream)
+        del stream
+        assert (keeper.only.record.outcome, keeper.only.record.answer) == ("partial", "The lab")
+
+    def test_never_read_stream(self, keeper):
+        stream = Llm().stream_complete("Where?")
+        assert keeper.runs == []
+        del stream
+        gc.collect()
+        assert (keeper.only.record.outcome, keeper.only.record.answer) == ("partial", "")
+
+    def test_a_postprocessor_alone_is_no_run(self, keeper):
+        Best().postprocess_nodes(Faq()._retrieve("Where?"))
+        assert keeper.runs == []
+
+    def test_an_application_s_own_function_holds_its_calls_together(self, keeper):
+        @get_dispatcher("tests.app").span
+        def answer(question):
+            found = Faq().retrieve(question)
+            chosen = Best().postprocess_nodes(found)
+            return Llm().complete("\n".join(one.text for one in chosen) + question).text
+
+        answer("Where?")
+        checked(keeper.only)
+        assert keeper.only.record.workflow == "answer"
+
+    def test_a_function_of_no_interest_is_no_run(self, keeper):
+        assert get_dispatcher("tests.app").span(lambda question: question)("Where?") == "Where?"
+        assert keeper.begun == 0
+
+
+def test_k_of_a_thousand_loses_nothing(keeper):  # CAPTURE.md 0.4
+    engine(Faq(size=1000), [Best(top_n=100)], mode="simple_summarize").query("Where?")
+    run = keeper.only
+    assert ids(run, "retrieved") == [f"d{i}" for i in range(1000)]
+    assert ids(run, "reranked") == [f"d{i}" for i in range(999, 899, -1)]
+    assert [p.rank for p in run.record.pool("retrieved")] == list(range(1, 1001))

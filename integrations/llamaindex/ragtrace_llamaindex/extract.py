@@ -154,9 +154,10 @@ def _call(call: Any) -> str:
     name = getattr(call, "tool_name", None)
     if name is not None:
         return f"{name}({getattr(call, 'tool_kwargs', '')})"
-    function = call.get("function") if isinstance(call, dict) else getattr(call, "function", None)
+    function = call.get("function", call) if isinstance(call, dict) else getattr(call, "function", None)
     fields = function if isinstance(function, dict) else getattr(function, "__dict__", {})
-    return f"{fields.get('name', '')}({fields.get('arguments', '')})"
+    arguments = fields.get("arguments", fields.get("args", ""))
+    return f"{fields.get('name', '')}({arguments})"
 
 
 def answer_in(result: Any, depth: int = 0) -> str | None:

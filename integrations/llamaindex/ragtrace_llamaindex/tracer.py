@@ -440,6 +440,8 @@ def _ask(tree: Tree, arguments: Mapping[str, Any]) -> None:
         run.asked(question)
         tree.has_query = True
     history = history_in(arguments)
+    if history and (history[-1].role, history[-1].content) == ("user", question):
+        history = history[:-1]  # an agent puts it into the list that it was given
     if history:
         run.conversed(history)
 

@@ -1,0 +1,88 @@
+"""What a request says of itself, and what `instrument` says where it does not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from integrations.llamaindex.tests.parts import engine
+from ragtrace.capture import losses
+from ragtrace.model import Labels
+from ragtrace_llamaindex import instrument, request
+
+
+def test_all_of_it(keeper):
+    with request(
+        workflow="support",
+        session="s1",
+        user="u1",
+        corpus="faq",
+        corpus_version="2026-01",
+        reference="In Oslo.",
+        labels={"d0": 5, "d1": 1},
+        k=4,
+        tags=["beta"],
+    ):
+        engine().query("Where?")
+    record = keeper.only.record
+    assert (record.workflow, record.session, record.user) == ("support", "s1", "u1")
+    assert (record.corpus, record.corpus_version, record.reference) == ("faq", "2026-01", "In Oslo.")
+    assert (record.labels, record.k, record.tags) == (Labels(grades={"d0": 5, "d1": 1}), 4, ("beta",))
+
+
+def test_nothing_is_invented(keeper):
+    engine().query("Where?")
+    record = keeper.only.record
+    assert (record.session, record.user, record.corpus, record.k, record.tags) == (None, None, None, None, ())
+    assert record.workflow == "RetrieverQueryEngine"
+
+
+def test_the_arguments_of_instrument_stand_behind_the_request(keeper, recorder):
+    instrument(recorder, workflow="app", session="s0", corpus="faq", k=3, tags=["prod"])
+    with request(session="s1", tags=["beta"]):
+        engine().query("Where?")
+    record = keeper.only.record
+    assert (record.workflow, record.session, record.corpus, record.k) == ("app", "s1", "faq", 3)
+    assert record.tags == ("prod", "beta")
+
+
+def test_a_block_inside_another_adds_to_it(keeper):
+    with request(session="s1", user="u1", tags="a"), request(session="s2", tags="b"):
+        engine().query("Where?")
+    record = keeper.only.record
+    assert (record.session, record.user, record.tags) == ("s2", "u1", ("a", "b"))
+
+
+async def test_it_goes_along_into_tasks(keeper):
+    async def ask(number):
+        with request(session=f"s{number}"):
+            await asyncio.gather(*(engine().aquery(f"{number}?") for _ in range(2)))
+
+    await asyncio.gather(*(ask(number) for number in range(8)))
+    assert len(keeper.runs) == 16
+    assert all(run.record.session == f"s{run.record.query[:-1]}" for run in keeper.runs)
+
+
+def test_a_stream_read_outside_the_block_keeps_it(keeper):
+    with request(session="s1"):
+        response = engine(streaming=True).query("Where?")
+    str(response)
+    assert keeper.only.record.session == "s1"
+
+
+def test_labels_with_their_scale(keeper):
+    given = {"grades": {"d0": 3}, "universe": "pool", "scale": "umbrela_mapped", "version": 2}
+    with request(labels=given):
+        engine().query("Where?")
+    expected = Labels(grades={"d0": 3}, universe="pool", scale="umbrela_mapped", version="2")
+    assert keeper.only.record.labels == expected
+
+
+@pytest.mark.usefixtures("loses")
+def test_labels_that_are_none_are_counted(keeper):
+    before = losses().get("ragtrace_llamaindex.request.labels", 0)
+    with request(labels=["d0"]):
+        engine().query("Where?")
+    assert keeper.only.record.labels is None
+    assert losses()["ragtrace_llamaindex.request.labels"] == before + 1

@@ -45,7 +45,7 @@ def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, An
 
     Example:
         >>> from ragtrace_llamaindex.settings import Settings
-        >>> from ragtrace_llamaindex.tree import Stream, Tree
+        >>> from ragtrace_llamaindex.tree import Node, Stream, Tree
         >>> stream = Stream(Node(Tree(Settings()), None, "query", "q", 0, 0), is_answer=True)
         >>> list(watched(iter("ab"), Watch(stream, lambda stream, error: setattr(stream, "is_done", True))))
         ['a', 'b']

@@ -371,17 +371,19 @@ class Tracer:
                 return
             tree.streams.discard(stream)
             self._unwatch(stream)
+        is_answering = any(one.is_answer for one in tree.streams)
         if tree.is_waiting and isinstance(error, GeneratorExit):
-            # A model's stream that an answer is read through counts as far as the answer was read.
-            is_inner = isinstance(node, ModelCall) and node.read_through is not None
-            tree.is_partial = tree.is_partial or stream.is_answer or not is_inner
+            # Where an answer is read, that decides, and not the model's stream behind it.
+            tree.is_partial = tree.is_partial or stream.is_answer or not is_answering
         elif tree.is_waiting and error is not None:
             tree.error = error
         if isinstance(node, ModelCall) and not stream.is_answer:
             report_call(node, response, error, time.time_ns())
         else:
             self._answer_read(stream, error)
-        if tree.is_waiting and not tree.streams:
+        # An answer that is read is the end, whatever a model's generator may still hold.
+        is_open = is_answering if stream.is_answer else bool(tree.streams)
+        if tree.is_waiting and not is_open:
             self._stream_over(tree)
 
     def _answer_read(self, stream: Stream, error: BaseException | None) -> None:

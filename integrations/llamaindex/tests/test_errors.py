@@ -17,7 +17,6 @@ from integrations.llamaindex.tests.parts import (
     Broken,
     Faq,
     First,
-    Given,
     Llm,
     checked,
     engine,
@@ -229,8 +228,12 @@ ODD = {
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
 def test_odd_nodes(keeper, odd):
     found = [NodeWithScore(node=TextNode(id_="a", text="The lab moved."), score=0.9), odd]
-    returned = Given(found).retrieve("Where?")
-    assert all(one is given for one, given in zip(returned, found, strict=True))
+
+    class Raw(Faq):
+        def retrieve(self, str_or_query_bundle):  # LlamaIndex's own hashes them in old versions
+            return found
+
+    assert Raw().retrieve("Where?") is found
     assert ids(keeper.only, "retrieved") == ["a", "x"]
 
 

@@ -380,21 +380,21 @@ class TestChatEngines:
             )
 
     def test_chat(self, keeper, name):
-        CHATS[name]().chat("Where?", chat_history=HISTORY)
+        CHATS[name]().chat("Where?", chat_history=list(HISTORY))
         self.checked(keeper.only, name)
 
     async def test_achat(self, keeper, name):
-        await CHATS[name]().achat("Where?", chat_history=HISTORY)
+        await CHATS[name]().achat("Where?", chat_history=list(HISTORY))
         self.checked(keeper.only, name)
 
     async def test_stream(self, keeper, name):
-        response = CHATS[name]().stream_chat("Where?", chat_history=HISTORY)
+        response = CHATS[name]().stream_chat("Where?", chat_history=list(HISTORY))
         assert "".join(response.response_gen) == ANSWER
         await until(lambda: keeper.runs)  # a thread of the engine's writes the history
         self.checked(keeper.only, name)
 
     async def test_astream(self, keeper, name):
-        response = await CHATS[name]().astream_chat("Where?", chat_history=HISTORY)
+        response = await CHATS[name]().astream_chat("Where?", chat_history=list(HISTORY))
         assert "".join([piece async for piece in response.async_response_gen()]) == ANSWER
         await until(lambda: keeper.runs)
         self.checked(keeper.only, name)

@@ -243,11 +243,10 @@ def _take_composite(
 
 
 def _rescored(tree: Tree, run: Run, column: Column, before: dict[Any, float | None]) -> ReadPassages:
-    """Return chosen nodes as passages, with the score that the choice gave them: None if it left the old one."""
-    scores = [
-        None if before.get(name, _MISSING) == score else score
-        for name, score in zip(column.ids, column.scores, strict=True)
-    ]
+    """Return chosen nodes as passages, with the scores that the choice gave them: None if it left the old ones."""
+    pairs = zip(column.ids, column.scores, strict=True)
+    is_rescored = any(before.get(name, _MISSING) != score for name, score in pairs)
+    scores = column.scores if is_rescored else [None] * len(column)
     seen = tree.seen
     if all(name in seen and seen[name].text is text for name, text in zip(column.ids, column.texts, strict=True)):
         rows = enumerate(zip(column.ids, scores, strict=True), start=1)

@@ -84,6 +84,15 @@ class TestRerankers:
             ("d2", None),
         ]
 
+    def test_a_new_score_that_happens_to_be_the_old_one_counts_beside_others_that_differ(self, keeper):
+        class Half(BaseNodePostprocessor):
+            def _postprocess_nodes(self, nodes, query_bundle=None):
+                nodes[1].score = 0.1
+                return nodes[:2]
+
+        engine(postprocessors=[Half()]).query("Where?")
+        assert scores(keeper.only, "reranked") == [1.0, 0.1]
+
     def test_several_in_a_row_the_last_is_the_selection(self, keeper):
         engine(postprocessors=[First(n=4), Best(), First(n=9)]).query("Where?")
         run = keeper.only

@@ -241,7 +241,7 @@ def _pools(
     used: tuple[Passage, ...] | None,
 ) -> tuple[Pool, ...]:
     pools = []
-    if run.steps and (retrieved or any(hasattr(step, "top_k") for step in run.steps)):
+    if retrieved or any(hasattr(step, "top_k") for step in run.steps):
         pools.append(Pool(stage="retrieved", passages=ranked(retrieved)))
     if selected is not None:
         pools.append(Pool(stage="reranked", passages=selected))

@@ -49,6 +49,7 @@ class Run:
         self.prompts: list[str] = []
         self.selection: tuple[Passage, ...] | None = None
         self.selection_source: str | None = None
+        self._is_selection_final = False
         self.used_passages: tuple[Passage, ...] | None = None
         self.pool_order: tuple[Passage, ...] | None = None
         self.fused_keys: set[str] = set()
@@ -190,13 +191,26 @@ class Run:
                 failure=self._failure(error),
             )
         )
-        if error is None:
+        if error is None and not self._is_selection_final:
             self.selection, self.selection_source = chosen, selection_source
 
     @guarded
-    def selected(self, passages: Iterable[Any], *, selection_source: str) -> None:
-        """Set the selection without a reranker step (a chain that filtered, a helper that marked)."""
-        self.selection, self.selection_source = self.reader.read(passages), selection_source
+    def selected(self, passages: Iterable[Any], *, selection_source: str, is_final: bool = False) -> None:
+        """Set the selection without a reranker step (a chain that filtered, a helper that marked).
+
+        Args:
+            passages: the selection, in its order.
+            selection_source: explicit, framework, retriever or chain: how it became known.
+            is_final: the application said so itself; choices that are inferred later leave it as it is.
+        """
+        if is_final or not self._is_selection_final:
+            self.selection, self.selection_source = self.reader.read(passages), selection_source
+            self._is_selection_final = is_final
+
+    @guarded
+    def restored(self, passages: Iterable[Any]) -> None:
+        """Set a pool that no retriever of this run returned: from a resumed state, or given by the caller."""
+        self.pool_order = self.reader.read(passages)
 
     @guarded
     def used(self, passages: Iterable[Any]) -> None:
@@ -344,9 +358,13 @@ class Run:
             self.is_finished = True
             report, self._before_finish = self._before_finish, None
         if report is not None:
-            guarded(report)()
+            self._report(report)
         decided = outcome or ("error" if self.failure else "answered")
         self._recorder.close(self, decided, ended_ns or time.time_ns())
+
+    @guarded
+    def _report(self, report: Callable[[], None]) -> None:
+        report()
 
     def candidates(self) -> tuple[Passage, ...]:
         """Return the candidate pool: the fused order where one was given, else the leaves' results in turn."""

@@ -11,6 +11,16 @@ try:
 except ImportError as error:
     raise MissingExtra("langchain-core", "langchain") from error
 
+from ragtrace_langchain.compressor import TracedCompressor
 from ragtrace_langchain.handler import RagtraceHandler
+from ragtrace_langchain.install import instrument, is_instrumented, uninstrument
+from ragtrace_langchain.mark import mark_selected
 
-__all__ = ["RagtraceHandler"]
+__all__ = [
+    "RagtraceHandler",
+    "TracedCompressor",
+    "instrument",
+    "is_instrumented",
+    "mark_selected",
+    "uninstrument",
+]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from typing import Any
 
 _ERRORS = "langgraph.errors"
 
@@ -34,3 +36,18 @@ def _is_a(error: BaseException, name: str) -> bool:
     module = sys.modules.get(_ERRORS)
     kind = getattr(module, name, None) if module is not None else None
     return isinstance(kind, type) and isinstance(error, kind)
+
+
+def payload_of(error: BaseException) -> str:
+    """Return what an interrupt asks a person, one a line; a value that is no text as JSON.
+
+    Example:
+        >>> payload_of(ValueError())
+        ''
+    """
+    interrupts = error.args[0] if error.args and isinstance(error.args[0], list | tuple) else ()
+    return "\n".join(_shown(getattr(interrupt, "value", interrupt)) for interrupt in interrupts)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
 from ragtrace.capture import guarded, outcome_of
-from ragtrace_langchain.control import is_control_flow, is_interrupt
+from ragtrace_langchain.control import is_control_flow, is_interrupt, payload_of
 from ragtrace_langchain.documents import documents_in
 from ragtrace_langchain.extract import answer_in, history_in, prompt_text, question_in, turns_in
 from ragtrace_langchain.models import added, model_facts, reply_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ragtrace.capture import Recorder
     from ragtrace.model import Outcome
     from ragtrace_langchain.models import Reply
+    from ragtrace_langchain.runs import RunMap
     from ragtrace_langchain.tree import Kind
 
 
@@ -302,7 +304,9 @@ class RagtraceHandler(BaseCallbackHandler):
         recorder = self._recorder or ragtrace.recorder()
         run = recorder.start(workflow=workflow_of(self._defaults, metadata, name), started_ns=now_ns)
         describe(run, self._defaults, metadata, tags)
-        return Tree(run)
+        tree = Tree(run)
+        run.before_finish(partial(_end_early, self._runs, tree))
+        return tree
 
     def _chain_ended(self, node: Node, outputs: Any, kwargs: dict[str, Any], run_id: UUID) -> None:
         inputs = kwargs.get("inputs", node.inputs)
@@ -329,7 +333,7 @@ class RagtraceHandler(BaseCallbackHandler):
 
     def _failed(self, node: Node, error: BaseException, kwargs: dict[str, Any], run_id: UUID) -> None:
         if is_interrupt(error):
-            node.tree.is_interrupted = True
+            _take_interrupt(node.tree, error)
         if node.parent is not None:
             return
         if "inputs" in kwargs:
@@ -351,6 +355,7 @@ class RagtraceHandler(BaseCallbackHandler):
     ) -> None:
         """End the run whatever becomes of its last facts, and forget the tree."""
         tree = root.tree
+        tree.is_concluded = True
         try:
             for node in self._runs.opened(tree):
                 _break_off(node, error)
@@ -358,6 +363,20 @@ class RagtraceHandler(BaseCallbackHandler):
         finally:
             tree.run.finish(outcome)
             self._runs.drop(tree, run_id)
+
+
+def _end_early(runs: RunMap, tree: Tree) -> None:
+    """Report what is open when something else ends the run, as the recorder's sweep ends a leaked stream."""
+    if tree.is_concluded:
+        return
+    tree.is_concluded = True
+    try:
+        for node in runs.opened(tree):
+            _break_off(node, None)
+        if tree.root is not None:
+            _conclude(tree.root, None, "partial", None)
+    finally:
+        runs.drop(tree)
 
 
 def _node(tree: Tree, parent: Node | None, kind: Kind, name: str, now_ns: int) -> Node:
@@ -377,8 +396,18 @@ def _name(serialized: Mapping[str, Any] | None, kwargs: Mapping[str, Any]) -> st
 def _take_inputs(node: Node, inputs: Any) -> None:
     node.inputs = inputs
     node.given = documents_in(inputs)
+    if node.given and node.tree.given is None and not node.tree.pool:
+        node.tree.given = node.given
     if not node.tree.has_query and node.within is None:
         _ask(node.tree, inputs)
+
+
+@guarded
+def _take_interrupt(tree: Tree, error: BaseException) -> None:
+    tree.is_interrupted = True
+    asked = payload_of(error)
+    if asked and asked not in tree.interrupts:  # it passes through the node and each graph around it
+        tree.interrupts.append(asked)
 
 
 @guarded
@@ -498,6 +527,8 @@ def _answer(tree: Tree, outputs: Any, *, is_streamed: bool) -> str | None:
 def _conclude(root: Node, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> None:
     tree = root.tree
     settle(root)
+    if tree.interrupts:
+        tree.run.interrupted("\n".join(tree.interrupts))
     text = answer if answer is not None else tree.last_text
     if text and (outcome != "error" or answer is not None):
         tree.run.answered(text, model=tree.last_model, usage=tree.usage)

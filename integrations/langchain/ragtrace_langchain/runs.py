@@ -44,6 +44,7 @@ class RunMap:
         """Take an event that began."""
         if node.parent is None:
             self._look_over()
+            node.tree.root = node
             self._trees.append(node.tree)
         # By its number: a UUID's own hash is a call of Python's, 0.35 us each of some hundred a run.
         key = getattr(run_id, "int", run_id)
@@ -73,6 +74,7 @@ class RunMap:
             self._nodes.pop(run_id, None)
             self.bury(run_id)
         tree.open.clear()
+        tree.root = tree.given = None
         tree.seen = {}
         tree.pool = {}
         tree.known = KnownDocuments()
@@ -120,6 +122,15 @@ def ambient_run_id() -> UUID | None:
 
 _of_facade = RunMap()
 _by_recorder: WeakKeyDictionary[Recorder, RunMap] = WeakKeyDictionary()
+
+
+def open_event(run_id: object) -> Node | None:
+    """Return the open event of this id, whichever recorder's it is."""
+    for runs in (_of_facade, *_by_recorder.values()):
+        node = runs.get(run_id)
+        if node is not None:
+            return node
+    return None
 
 
 def runs_of(recorder: Recorder | None) -> RunMap:

@@ -60,12 +60,52 @@ def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
 
 
 @guarded
+def take_marked(node: Node, documents: Iterable[Any]) -> None:
+    """Take documents that the application itself says it chose; what is inferred later leaves them."""
+    tree = node.tree
+    with tree.lock:
+        _, out = _met(tree, documents, None)
+        for rank, (key, hit) in enumerate(out.items(), start=1):
+            out[key] = (reranked_passage(hit[0], rank, _rescored(tree, key, hit)), hit[1])
+        tree.run.selected(_passages(out), selection_source="explicit", is_final=True)
+
+
+@guarded
+def take_compressed(
+    node: Node,
+    given: Sequence[Any],
+    documents: Iterable[Any],
+    *,
+    model: str,
+    top_n: int | None,
+    started_ns: int,
+    ended_ns: int,
+) -> None:
+    """Take what a wrapped compressor made of the documents that it was given."""
+    tree = node.tree
+    with tree.lock:
+        base = _seen(tree, given)
+        _, out = _met(tree, documents, None)
+        if all(key in base for key in out):
+            _report_choice(
+                node, out, base, started_ns, ended_ns, "explicit", node.key or node.within_key, model, top_n
+            )
+        else:
+            _note_choice(tree, out, "explicit")  # merged or rewritten passages have no rank in the pool
+            tree.run.selected(_passages(out), selection_source="explicit")
+        _deliver_choice(node, out, base, ended_ns)
+
+
+@guarded
 def settle(root: Node) -> None:
     """Set the run's selection to all that was delivered, when its last reranker saw only a part of that.
 
     An agent that searches twice, or an ensemble over compressors, delivers the results of several choices.
     """
     tree = root.tree
+    if not tree.pool and tree.given:
+        with tree.lock:
+            tree.run.restored(_passages(_seen(tree, tree.given)))
     if tree.is_narrowed and root.kind != "retriever" and list(root.found) != tree.last_chosen:
         tree.run.selected(_passages(root.found), selection_source=tree.selection_source)
 
@@ -136,7 +176,12 @@ def _take_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended_ns
     else:
         _note_choice(tree, out, "chain")  # merged, expanded or rewritten passages: a selection without ranks
         tree.run.selected(_passages(out), selection_source="chain")
-    for above in (node, *node.enclosing()):
+    _deliver_choice(node, out, base, ended_ns)
+
+
+def _deliver_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
+    """Let the nodes above know what of their documents was left by a choice, up to the composite it stands in."""
+    for above in (node,) if node.kind == "retriever" else (node, *node.enclosing()):
         above.is_narrowed = True
         above.chosen = out
         is_all = above.found.keys() <= base.keys()  # mostly, and seen in a quarter of the time
@@ -153,6 +198,8 @@ def _report_choice(
     ended_ns: int,
     source: str,
     parent_key: str | None,
+    model: str | None = None,
+    top_n: int | None = None,
 ) -> None:
     tree = node.tree
     for rank, (key, hit) in enumerate(out.items(), start=1):
@@ -161,7 +208,8 @@ def _report_choice(
     tree.run.reranked(
         _passages(out),
         candidates=None if is_whole_pool else _passages(base),
-        model=node.name,
+        model=model or node.name,
+        top_n=top_n,
         started_ns=started_ns,
         ended_ns=ended_ns,
         parent_key=parent_key or None,

@@ -33,10 +33,16 @@ class Tree:
         is_narrowed: some step chose among the documents.
         last_chosen: keys of the selection reported last.
         last_text: text of the last model call outside retrievers, and `last_model` its model.
+        given: the first documents that a chain was given while none had been retrieved.
+        interrupts: what the run's interrupts ask.
+        root: the root's event, until the tree is dropped.
     """
 
     __slots__ = (
+        "given",
         "has_query",
+        "interrupts",
+        "is_concluded",
         "is_interrupted",
         "is_narrowed",
         "known",
@@ -46,6 +52,7 @@ class Tree:
         "lock",
         "open",
         "pool",
+        "root",
         "run",
         "seen",
         "selection_source",
@@ -61,6 +68,10 @@ class Tree:
         self.known = KnownDocuments()
         self.is_narrowed = False
         self.is_interrupted = False
+        self.is_concluded = False
+        self.given: list[Any] | None = None
+        self.interrupts: list[str] = []
+        self.root: Node | None = None
         self.has_query = False
         self.selection_source = "chain"
         self.last_chosen: list[str] = []

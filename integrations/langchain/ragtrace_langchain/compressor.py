@@ -1,0 +1,117 @@
+"""A wrapper that reports what a compressor does; LangChain itself fires no event for one."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.documents import BaseDocumentCompressor, Document
+
+from ragtrace.capture import guarded
+from ragtrace_langchain.runs import ambient_run_id, open_event
+from ragtrace_langchain.selection import take_compressed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.callbacks import Callbacks
+
+    from ragtrace_langchain.tree import Node
+
+_MODEL_FIELDS = ("model", "model_name", "model_id")
+
+
+class TracedCompressor(BaseDocumentCompressor):
+    """Compresses as `base` does, and reports it as a reranker step: its own name, time, scores and top_n.
+
+    Without it a compressor inside a ``ContextualCompressionRetriever`` is inferred from what goes in and comes out,
+    under the retriever's name; called by hand it is not seen unless a chain's step hands on its result.
+
+    Results and errors are those of `base`. Thread-safe and safe in asyncio if `base` is.
+
+    Args:
+        base: the compressor that does the work.
+
+    Example:
+        >>> class First(BaseDocumentCompressor):
+        ...     def compress_documents(self, documents, query, callbacks=None):
+        ...         return documents[:1]
+        >>> docs = [Document(page_content="a"), Document(page_content="b")]
+        >>> TracedCompressor(base=First()).compress_documents(docs, "?")
+        [Document(metadata={}, page_content='a')]
+    """
+
+    base: BaseDocumentCompressor
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> Sequence[Document]:
+        """Return what `base` returns."""
+        started_ns, node = time.time_ns(), _enclosing(callbacks)
+        try:
+            chosen = self.base.compress_documents(documents, query, callbacks)
+        except BaseException as error:
+            _failed(node, self.base, error, started_ns)
+            raise
+        _took(node, self.base, documents, chosen, started_ns)
+        return chosen
+
+    async def acompress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> Sequence[Document]:
+        """Return what `base` returns."""
+        started_ns, node = time.time_ns(), _enclosing(callbacks)
+        try:
+            chosen = await self.base.acompress_documents(documents, query, callbacks)
+        except BaseException as error:
+            _failed(node, self.base, error, started_ns)
+            raise
+        _took(node, self.base, documents, chosen, started_ns)
+        return chosen
+
+
+@guarded
+def _enclosing(callbacks: Any) -> Node | None:
+    """Return the event it is called in: the retriever that passes its callbacks on, else the running chain."""
+    for run_id in (getattr(callbacks, "parent_run_id", None), ambient_run_id()):
+        node = open_event(run_id) if run_id is not None else None
+        if node is not None:
+            return node
+    return None
+
+
+@guarded
+def _took(node: Node | None, base: Any, given: Sequence[Any], chosen: Sequence[Any], started_ns: int) -> None:
+    if node is not None:
+        take_compressed(
+            node,
+            given,
+            chosen,
+            model=_name(base),
+            top_n=_top_n(base),
+            started_ns=started_ns,
+            ended_ns=time.time_ns(),
+        )
+
+
+@guarded
+def _failed(node: Node | None, base: Any, error: BaseException, started_ns: int) -> None:
+    if node is not None:
+        node.tree.run.reranked(
+            (),
+            model=_name(base),
+            top_n=_top_n(base),
+            started_ns=started_ns,
+            parent_key=node.key or node.within_key,
+            error=error,
+        )
+
+
+def _name(base: Any) -> str:
+    fields = (getattr(base, field, None) for field in _MODEL_FIELDS)
+    return next((name for name in fields if isinstance(name, str) and name), type(base).__name__)
+
+
+def _top_n(base: Any) -> int | None:
+    top_n = getattr(base, "top_n", None)
+    return top_n if isinstance(top_n, int) and not isinstance(top_n, bool) else None

@@ -1,0 +1,76 @@
+"""The global install: every top-level call of the process is captured, with no handler given to any."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, cast
+
+from langchain_core.tracers.context import register_configure_hook
+
+from ragtrace_langchain.handler import RagtraceHandler
+
+if TYPE_CHECKING:
+    from contextvars import ContextVar
+
+    from ragtrace.capture import Recorder
+
+
+class _Installed:
+    """Stands where LangChain asks a context variable for a handler.
+
+    A variable's default cannot be taken back, and a value set in one context is unknown to other threads.
+    """
+
+    def __init__(self) -> None:
+        self.handler: RagtraceHandler | None = None
+        self.is_registered = False
+        self.lock = threading.Lock()
+
+    def get(self) -> RagtraceHandler | None:
+        """Return the handler that every call gets now."""
+        return self.handler
+
+
+_installed = _Installed()
+
+
+def instrument(recorder: Recorder | None = None, **defaults: Any) -> None:
+    """Capture every top-level LangChain call of this process, in all threads, from now on.
+
+    A second call replaces the arguments of the first; nothing is captured twice. A call that is given a
+    `RagtraceHandler` of its own is captured by that one alone. Thread-safe.
+
+    Args:
+        recorder: where runs go; default the process's own, as ``ragtrace.configure`` set it up.
+        **defaults: what `RagtraceHandler` takes: workflow, session, user, corpus, corpus_version, k, tags.
+
+    Raises:
+        TypeError: an argument that `RagtraceHandler` does not take.
+
+    Example:
+        >>> instrument(workflow="support")
+        >>> is_instrumented()
+        True
+        >>> uninstrument()
+    """
+    handler = RagtraceHandler(recorder, **defaults)
+    with _installed.lock:
+        _installed.handler = handler
+        if not _installed.is_registered:  # LangChain has no way to take a hook back: it stays, and gives None
+            hook = cast("ContextVar[Any]", _installed)
+            register_configure_hook(hook, inheritable=True, handle_class=RagtraceHandler)
+            _installed.is_registered = True
+
+
+def uninstrument() -> None:
+    """Stop capturing calls that are given no handler; runs that are open go on to their end.
+
+    Does nothing when nothing is installed. Thread-safe.
+    """
+    with _installed.lock:
+        _installed.handler = None
+
+
+def is_instrumented() -> bool:
+    """Tell whether `instrument` is in force."""
+    return _installed.handler is not None

@@ -4,7 +4,7 @@ Owns: turning what an application reports into a `RagRecord` and its steps, with
 Imports: model and errors alone, and of third parties nothing.
 """
 
-from ragtrace.capture.guard import guarded, losses, lost, register_fork_reset
+from ragtrace.capture.guard import guarded, guarded_constructor, losses, lost, register_fork_reset
 from ragtrace.capture.passages import PassageReader, ReadPassages, ranked, reranked_passage
 from ragtrace.capture.recorder import Limits, Listener, Recorder, TraceRef
 from ragtrace.capture.run import Run, outcome_of
@@ -25,6 +25,7 @@ __all__ = [
     "Step",
     "TraceRef",
     "guarded",
+    "guarded_constructor",
     "losses",
     "lost",
     "outcome_of",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import threading
 from collections import Counter
@@ -61,6 +62,39 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
         except Exception as error:
             lost(site, error)
             return None
+
+    return cast("Callable[P, R]", wrapper)
+
+
+def guarded_constructor(function: Callable[P, R]) -> Callable[P, R]:
+    """Do what `guarded` does, but let Python say of an argument that there is none of that name.
+
+    Such a mistake is a person's, made once while writing; a handler that swallowed it would capture nothing.
+
+    Example:
+        >>> @guarded_constructor
+        ... def named(workflow: str = "") -> str:
+        ...     raise RuntimeError("inside")
+        >>> named(workflow="support") is None
+        True
+        >>> named(wrkflow="support")
+        Traceback (most recent call last):
+        ...
+        TypeError: got an unexpected keyword argument 'wrkflow'
+    """
+    signature = inspect.signature(function)
+    site = f"{function.__module__}.{function.__qualname__}"
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
+        try:
+            return cast("Any", wrapper).__wrapped__(*args, **kwargs)
+        except TypeError as error:
+            signature.bind(*args, **kwargs)
+            lost(site, error)
+        except Exception as error:
+            lost(site, error)
+        return None
 
     return cast("Callable[P, R]", wrapper)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
-from ragtrace.capture import guarded, outcome_of
+from ragtrace.capture import guarded, guarded_constructor, outcome_of
 from ragtrace_langchain.control import is_control_flow, is_interrupt, payload_of
 from ragtrace_langchain.documents import documents_in
 from ragtrace_langchain.extract import answer_in, history_in, prompt_text, question_in, turns_in
@@ -60,7 +60,7 @@ class RagtraceHandler(BaseCallbackHandler):
     raise_error = False
     run_inline = True  # else async runs send it to a thread of an executor
 
-    @guarded
+    @guarded_constructor
     def __init__(
         self,
         recorder: Recorder | None = None,

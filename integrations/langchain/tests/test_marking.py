@@ -1,0 +1,158 @@
+"""What an application says itself: marked selections and traced compressors."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+
+import pytest
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+
+from integrations.langchain.tests.parts import (
+    PROMPT,
+    Compressor,
+    Faq,
+    chat,
+    ids,
+    kinds,
+    lcel,
+    rescored,
+    scores,
+    shown,
+    step,
+)
+from ragtrace.capture import Rerank
+from ragtrace_langchain import TracedCompressor, mark_selected
+
+
+def answered_from(context):
+    return {"context": context, "question": RunnablePassthrough()} | PROMPT | chat()
+
+
+class TestMarkSelected:
+    def test_a_function_that_filters_and_formats(self, keeper, config):
+        def context(documents):
+            return shown(mark_selected(documents[2:4]))
+
+        answered_from(Faq() | RunnableLambda(context)).invoke("Where?", config)
+        run = keeper.only
+        assert (ids(run, "reranked"), run.record.selection_source) == (["d2", "d3"], "explicit")
+        assert run.prompt_ids == ("d2", "d3")
+        assert len(ids(run, "retrieved")) == 6
+
+    def test_it_stands_before_what_is_inferred_later(self, keeper, config):
+        def pick(documents):
+            mark_selected(documents[:1])
+            return documents[1:4]
+
+        lcel(reranker=pick).invoke("Where?", config)
+        assert (ids(keeper.only, "reranked"), keeper.only.record.selection_source) == (["d0"], "explicit")
+
+    def test_scores_of_a_reranker_are_apart(self, keeper, config):
+        answered_from(Faq() | (lambda docs: shown(mark_selected(rescored(docs[:2]))))).invoke("Where?", config)
+        run = keeper.only
+        assert (ids(run, "reranked"), scores(run, "reranked")) == (["d1", "d0"], [0.9, 0.8])
+        assert scores(run, "retrieved")[:2] == [1.0, 0.99]
+
+    async def test_in_a_task(self, keeper, config):
+        async def context(documents):
+            return shown(mark_selected(documents[4:]))
+
+        await answered_from(Faq() | RunnableLambda(context)).ainvoke("Where?", config)
+        assert ids(keeper.only, "reranked") == ["d4", "d5"]
+
+    def test_in_a_thread_with_a_copied_context(self, keeper, config):
+        def context(documents):
+            copied = contextvars.copy_context()
+            thread = threading.Thread(target=copied.run, args=(mark_selected, documents[:1]))
+            thread.start()
+            thread.join()
+            return shown(documents[:1])
+
+        answered_from(Faq() | RunnableLambda(context)).invoke("Where?", config)
+        assert ids(keeper.only, "reranked") == ["d0"]
+
+    def test_outside_a_run_it_only_returns(self, keeper):
+        documents = [Document(page_content="a")]
+        assert mark_selected(documents) is documents
+        assert keeper.begun == 0
+
+    def test_what_is_no_list_harms_nothing(self, keeper, config, loses):
+        answered_from(Faq() | (lambda docs: shown(docs) + str(mark_selected(None)))).invoke("Where?", config)
+        assert keeper.only.record.outcome == "answered"
+
+
+class Named(Compressor):
+    model: str = "bge-reranker"
+
+
+class Down(BaseDocumentCompressor):
+    def compress_documents(self, documents, query, callbacks=None):
+        raise ConnectionError("reranker is down")
+
+
+def compressing(base, retriever=None):
+    return ContextualCompressionRetriever(
+        base_compressor=TracedCompressor(base=base), base_retriever=retriever or Faq()
+    )
+
+
+class TestTracedCompressor:
+    def check(self, run, source="explicit"):
+        assert kinds(run).count("rerank") == 1
+        one = step(run, Rerank)
+        assert (one.model, one.top_n, len(one.candidates)) == ("bge-reranker", 2, 6)
+        assert (ids(run, "reranked"), scores(run, "reranked")) == (["d5", "d4"], [0.9, 0.8])
+        assert (run.record.selection_source, run.prompt_ids) == (source, ("d5", "d4"))
+
+    def test_in_a_chain(self, keeper, config):
+        answered_from(compressing(Named()) | shown).invoke("Where?", config)
+        self.check(keeper.only)
+
+    async def test_async(self, keeper, config):
+        await answered_from(compressing(Named()) | shown).ainvoke("Where?", config)
+        self.check(keeper.only)
+
+    def test_a_bare_retriever(self, keeper, config):
+        assert len(compressing(Named()).invoke("Where?", config)) == 2
+        run = keeper.only
+        assert (kinds(run).count("rerank"), ids(run, "reranked"), run.record.selection_source) == (
+            1,
+            ["d5", "d4"],
+            "explicit",
+        )
+
+    def test_by_hand_in_a_function(self, keeper, config):
+        def context(question):
+            return shown(TracedCompressor(base=Named()).compress_documents(Faq().invoke(question), question))
+
+        answered_from(RunnableLambda(context)).invoke("Where?", config)
+        self.check(keeper.only)
+
+    def test_a_later_step_may_still_narrow(self, keeper, config):
+        answered_from(compressing(Named()) | (lambda docs: docs[:1]) | shown).invoke("Where?", config)
+        assert ids(keeper.only, "reranked") == ["d5"]
+
+    def test_two_in_an_ensemble_deliver_both(self, keeper, config):
+        parts = [compressing(Named()), compressing(Named(), Faq(prefix="e"))]
+        answered_from(EnsembleRetriever(retrievers=parts, weights=[0.5, 0.5]) | shown).invoke("Where?", config)
+        run = keeper.only
+        assert kinds(run).count("rerank") == 2
+        assert set(ids(run, "reranked")) == {"d5", "d4", "e5", "e4"}
+        assert len(ids(run, "retrieved")) == 12
+
+    def test_an_error_is_that_of_the_compressor(self, keeper, config):
+        with pytest.raises(ConnectionError, match="reranker is down"):
+            answered_from(compressing(Down()) | shown).invoke("Where?", config)
+        run = keeper.only
+        assert (run.record.outcome, step(run, Rerank).failure.kind) == ("error", "ConnectionError")
+        assert (step(run, Rerank).model, ids(run, "retrieved")[:1]) == ("Down", ["d0"])
+
+    def test_outside_a_run_it_is_the_compressor(self, keeper):
+        documents = Faq().invoke("Where?")
+        assert TracedCompressor(base=Named()).compress_documents(documents, "?") == Named().compress_documents(
+            documents, "?"
+        )
+        assert keeper.begun == 0

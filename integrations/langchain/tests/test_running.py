@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableGenerator, RunnableLambda
 
 from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, ids, kinds, lcel, rerank, shown, step
-from ragtrace.capture import Generation, Recorder
+from ragtrace.capture import Generation, Limits, Recorder
 from ragtrace.model import Message, Usage
 from ragtrace_langchain import RagtraceHandler
 
@@ -98,12 +98,29 @@ def test_leaked_stream_ends_by_the_sweep(keeper, recorder, handler, config):
     stream = lcel().stream("Where?", config)
     next(stream)
     recorder.sweep(now=1e12)
-    assert keeper.only.record.outcome == "partial"
-    assert keeper.only.record.query == "Where?"  # known from the retriever; a stream's own input comes at its end
+    run = keeper.only
+    assert run.record.query == "Where?"  # known from the retriever; a stream's own input comes at its end
+    assert (run.record.outcome, run.record.answer) == ("partial", ANSWER[0])
+    assert (kinds(run), ids(run, "reranked")) == (["retrieval", "rerank", "chat"], ["d3", "d2"])
+    assert len(handler._runs) == 0  # at once, without another run
     list(stream)  # what comes later is ignored
     assert len(keeper.runs) == 1
     lcel().invoke("Next?", config)
     assert keeper.runs[1].record.query == "Next?"
+
+
+def test_a_leaked_stream_that_has_to_make_room_keeps_its_pieces(keeper, loses):
+    recorder = Recorder(keeper, limits=Limits(open_runs=1))
+    config = {"callbacks": [RagtraceHandler(recorder)]}
+    stream = lcel().stream("Where?", config)
+    next(stream)
+    lcel().invoke("Next?", config)
+    assert [(run.record.outcome, run.record.answer) for run in keeper.runs] == [
+        ("partial", ANSWER[0]),
+        ("answered", ANSWER),
+    ]
+    del stream
+    assert len(keeper.runs) == 2
 
 
 def test_a_stream_that_flows_is_not_swept(keeper, recorder, handler, config):

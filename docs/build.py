@@ -44,13 +44,15 @@ def main() -> int:
 def _front_page() -> None:
     text = (ROOT / "README.md").read_text()
     moved = {"docs/images/": "images/", "(ragtrace/demo/corpus)": "(handbook/overview.md)"}
-    moved |= {"(integrations/langchain/README.md)": "(langchain.md)", "(ARCHITECTURE.md)": "(architecture.md)"}
+    moved |= {"(integrations/langchain/README.md)": "(langchain.md)"}
+    moved |= {"(integrations/llamaindex/README.md)": "(llamaindex.md)", "(ARCHITECTURE.md)": "(architecture.md)"}
     moved |= {"(CONTRIBUTING.md)": "(contributing.md)"}
     for old, new in moved.items():
         text = text.replace(old, new)
     (OUT / "index.md").write_text(text)
     pages = {"architecture": "ARCHITECTURE.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
-    for name, source in (pages | {"langchain": "integrations/langchain/README.md"}).items():
+    pages |= {name: f"integrations/{name}/README.md" for name in ("langchain", "llamaindex")}
+    for name, source in pages.items():
         shutil.copy(ROOT / source, OUT / f"{name}.md")
 
 

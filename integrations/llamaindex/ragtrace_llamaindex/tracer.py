@@ -9,7 +9,7 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
-from llama_index.core.workflow import InputRequiredEvent
+from llama_index.core.workflow import InputRequiredEvent, Workflow
 
 import ragtrace
 from ragtrace.capture import guarded, outcome_of
@@ -74,14 +74,14 @@ class Tracer:
     ) -> None:
         """Note a span that begins."""
         kind = kind_of(id_, instance)
-        parent = self.nodes.get(parent_id) if parent_id is not None else None
         read = reading.get()
-        if read is None and parent is None and just_fed:
+        if read is None and just_fed:
             read = just_fed.get(get_ident())
-        if read is not None and read.node.tree.is_ended:
-            read = None
-        if read is not None and (parent is None or parent.tree is not read.node.tree):
-            parent = read.node
+        parent = self.nodes.get(parent_id) if parent_id is not None else None
+        if parent is not None and parent.is_handle and parent.id == parent_id and _is_next(parent, id_, instance):
+            parent = None
+        if read is not None:
+            parent, read = _read_in(parent, read)
         if self._lazy and kind == "model":
             parent = self._lazy.get((id(instance), id(asked_of(bound))), parent)
         if parent is None:
@@ -125,6 +125,8 @@ class Tracer:
         if node is None:
             return
         if node.id != id_:
+            if node.is_handle:  # early workflows return None from a run that failed
+                node.tree.error = error
             self._let_go(node.tree, id_)
             return
         node.tree.open.discard(node)
@@ -169,6 +171,7 @@ class Tracer:
             return
         # A workflow, or an application's own function: a run as soon as something in it is worth one.
         tree.arguments = bound.arguments
+        root.is_handle = isinstance(instance, Workflow) and "start_event" not in bound.arguments
         self._unstarted[id(tree)] = tree
         if len(self._unstarted) > MAX_UNSTARTED:
             self._forget(next(iter(self._unstarted.values())))
@@ -227,6 +230,10 @@ class Tracer:
             self._forget(tree)
             return
         answer = None if root.kind == "retriever" else _answer(result)
+        error, tree.error = tree.error, None
+        if error is not None and result is None and type(error).__name__ != "WorkflowDone":
+            self._finish(tree, None, outcome_of(error), error)
+            return
         with tree.lock:
             tree.is_waiting = bool(answer is None and tree.streams)
         if tree.is_waiting:
@@ -289,10 +296,13 @@ class Tracer:
                 self._bury(id_)
         for stream in tree.streams:
             self._unwatch(stream)
+        for thread, stream in tuple(just_fed.items()):
+            if stream.node.tree is tree:
+                just_fed.pop(thread, None)
         tree.ids = []
         tree.open.clear()
         tree.streams.clear()
-        tree.root = tree.run = tree.arguments = tree.interrupt = tree.explicit = None
+        tree.root = tree.run = tree.arguments = tree.interrupt = tree.explicit = tree.error = None
         tree.seen, tree.raw = {}, {}
 
     def _let_go(self, tree: Tree, id_: str) -> None:
@@ -416,6 +426,23 @@ def _node(tree: Tree, parent: Node | None, kind: Kind, id_: str, instance: Any) 
     else:
         node.name = id_[:-ID_TAIL].rpartition("<locals>.")[2].removesuffix(".run")
     return node
+
+
+def _read_in(parent: Node | None, read: Stream) -> tuple[Node | None, Stream | None]:
+    """Return the parent of what happens while a stream is read: a span of its tree, else the stream's own node."""
+    tree = read.node.tree
+    if tree.is_ended:
+        return parent, None
+    return (parent if parent is not None and parent.tree is tree else read.node), read
+
+
+def _is_next(handle: Node, id_: str, instance: Any) -> bool:
+    """Tell whether a span is another request behind a workflow's run, and no step of it.
+
+    With early versions of llama-index-workflows, whoever called ``run`` stays inside its span for ever.
+    """
+    is_run = id_[:-ID_TAIL].endswith(".run")
+    return instance is not None and (is_run or id(instance) != handle.owner)
 
 
 def _is_same_call(kind: Kind, parent: Node, instance: Any) -> bool:

@@ -96,6 +96,7 @@ class Node:
     Attributes:
         owner: id() of the object whose method runs; valid while it runs.
         within: the nearest retriever above it.
+        is_handle: a workflow's run whose span stands around the call that starts it, as early versions have it.
         is_outer: a retriever inside it failed, so that its own result is the pool.
         is_inner: it runs inside a retriever or a postprocessor, whose prompts do not ask for the answer.
         found: passages that retrievers inside it delivered, less what rerankers inside it dropped, by id.
@@ -109,6 +110,7 @@ class Node:
         "found_ns",
         "given",
         "id",
+        "is_handle",
         "is_inner",
         "is_narrowed",
         "is_outer",
@@ -135,6 +137,7 @@ class Node:
         self.owner = owner
         self.started_ns = started_ns
         self.within: Node | None = None
+        self.is_handle = False
         self.is_inner = False
         self.is_outer = False
         if parent is not None:

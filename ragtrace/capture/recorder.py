@@ -124,7 +124,8 @@ class Recorder:
         self._begin(run, workflow)
         if query is not None:
             run.asked(query)
-        run.about(session=session, user=user, corpus=corpus, corpus_version=corpus_version)
+        if session is not None or user is not None or corpus is not None or corpus_version is not None:
+            run.about(session=session, user=user, corpus=corpus, corpus_version=corpus_version)
         if tags:
             run.tagged(tags)
         if k is not None:

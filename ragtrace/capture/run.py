@@ -370,9 +370,10 @@ class Run:
         """Return the candidate pool: the fused order where one was given, else the leaves' results in turn."""
         if self.pool_order is not None:
             return self.pool_order
-        steps = [step for step in self.steps if isinstance(step, Retrieval)]
-        if len(steps) == 1:
-            return steps[0].passages
+        # A leaf that failed hides no composite that fell back on something else.
+        steps = [step for step in self.steps if isinstance(step, Retrieval) and step.failure is None]
+        if len(steps) <= 1:
+            return steps[0].passages if steps else ()
         above = {step.key: step.parent_key for step in steps if step.key}
         parents = set(above.values())
         ends = (s for s in steps if s.key is None or s.key in self.fused_keys or s.key not in parents)

@@ -38,6 +38,9 @@ class Defaults:
     tags: tuple[str, ...] = field(default=())
 
 
+_NOTHING = Defaults()
+
+
 def workflow_of(defaults: Defaults, metadata: Mapping[str, Any], name: str) -> str:
     """Return a run's workflow: the handler's argument, then ``ragtrace.workflow``, then the root's name.
 
@@ -77,6 +80,8 @@ def _shown(value: Any) -> str | None:
 @guarded
 def describe(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: Iterable[str] | None) -> None:
     """Write the per-request data onto a run."""
+    if not metadata and not tags and defaults == _NOTHING:
+        return
     run.about(**facts_of(defaults, metadata))
     own = [*defaults.tags, *(tag for tag in tags or () if not str(tag).startswith(_INNER_TAGS))]
     if own:

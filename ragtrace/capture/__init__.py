@@ -4,6 +4,7 @@ Owns: turning what an application reports into a `RagRecord` and its steps, with
 Imports: model and errors alone, and of third parties nothing.
 """
 
+from ragtrace.capture.collecting import watch_collector
 from ragtrace.capture.guard import guarded, guarded_constructor, losses, lost, register_fork_reset
 from ragtrace.capture.passages import PassageReader, ReadPassages, ranked, reranked_passage
 from ragtrace.capture.recorder import Limits, Listener, Recorder, TraceRef
@@ -35,3 +36,4 @@ __all__ = [
 ]
 
 register_fork_reset()
+watch_collector()

@@ -16,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _log = logging.getLogger("ragtrace")
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finaliser may lose something while this thread counts a loss
 _losses: Counter[str] = Counter()
 
 
@@ -101,7 +101,7 @@ def guarded_constructor(function: Callable[P, R]) -> Callable[P, R]:
 
 def _reset_after_fork() -> None:
     global _lock  # noqa: PLW0603 - the parent's lock may be held for ever in the child
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 def register_fork_reset() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ragtrace.capture.clamp import clean_text
+from ragtrace.capture.collecting import is_collecting
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.passages import ranked
 from ragtrace.capture.prompt import found_in
@@ -88,6 +90,7 @@ class Recorder:
         self.environment = environment
         self._lock = threading.Lock()
         self._open: dict[int, Run] = {}
+        self._aside: deque[tuple[Run, Outcome, int]] = deque()
 
     @property
     def open_runs(self) -> int:
@@ -120,6 +123,8 @@ class Recorder:
             k: cut-off of @K metrics; default the number of contexts delivered.
             started_ns: Unix ns; default now.
         """
+        if self._aside:
+            self.take_up()
         run = Run(self, {}, started_ns or time.time_ns())
         self._begin(run, workflow)
         if query is not None:
@@ -147,12 +152,37 @@ class Recorder:
             oldest.finish("partial")
 
     def close(self, run: Run, outcome: Outcome, ended_ns: int) -> None:
-        """Take a run off the list and hand it to the listener; called by `Run.finish` once a run."""
+        """Take a run off the list and hand it to the listener; called by `Run.finish` once a run.
+
+        A run that the garbage collector ends is put aside until the next start or sweep.
+        """
+        if is_collecting():
+            self._aside.append((run, outcome, ended_ns))
+            return
         with self._lock:
             self._open.pop(id(run), None)
         if run.listener is None or run.ref is None:
             return
         run.listener.finished(run.ref, captured(run, outcome, ended_ns, self.environment))
+
+    @guarded
+    def take_up(self) -> None:
+        """Hand on the runs that were put aside."""
+        while self._aside and not is_collecting():
+            try:
+                run, outcome, ended_ns = self._aside.popleft()
+            except IndexError:  # another thread was faster
+                return
+            self.close(run, outcome, ended_ns)
+
+    @guarded
+    def end_all(self) -> None:
+        """End every open run as ``partial``: at a shutdown, so that no span stays open."""
+        self.take_up()
+        with self._lock:
+            left = list(self._open.values())
+        for run in left:
+            run.finish("partial")
 
     @guarded
     def sweep(self, now: float | None = None) -> None:
@@ -161,6 +191,7 @@ class Recorder:
         Args:
             now: seconds of the monotonic clock; default now.
         """
+        self.take_up()
         limit = (time.monotonic() if now is None else now) - self.limits.run_idle_s
         with self._lock:
             idle = [run for run in self._open.values() if run.touched < limit]
@@ -171,6 +202,7 @@ class Recorder:
         """Forget the parent's open runs and take a fresh lock, in a forked child."""
         self._lock = threading.Lock()
         self._open = {}
+        self._aside = deque()
 
 
 def _touched(run: Run) -> float:

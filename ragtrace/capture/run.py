@@ -41,7 +41,7 @@ class Run:
 
     def __init__(self, recorder: Recorder, facts: dict[str, Any], started_ns: int) -> None:
         self._recorder = recorder
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.facts = facts
         self.started_ns = started_ns
         self.touched = time.monotonic()

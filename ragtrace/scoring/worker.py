@@ -24,8 +24,8 @@ RETRY_S = 0.05  # after an error of our own, so that a lasting one does not spin
 class Worker:
     """Takes units from a queue and handles a bounded number of them at once, in a daemon thread.
 
-    The thread starts with the first unit. A handler that raises is logged, counted as ``failed`` in the ledger,
-    and does not stop the others.
+    The thread starts with `start` or the first unit. A handler that raises is logged, counted as ``failed`` in
+    the ledger, and does not stop the others.
 
     Args:
         queue: where units come from.
@@ -60,6 +60,11 @@ class Worker:
         self._is_draining = True
         self._swept_at = time.monotonic()
         queue.on_put(self.wake)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the thread was ever started."""
+        return self._thread is not None
 
     @property
     def is_alive(self) -> bool:

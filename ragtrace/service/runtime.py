@@ -156,6 +156,7 @@ def flush(timeout_s: float = 30.0) -> bool:
 
     Blocks the calling thread for at most about `timeout_s`. True when nothing was ever configured.
     """
+    _state.recorder.take_up()
     service = _state.service
     return True if service is None else service.flush(timeout_s)
 
@@ -163,9 +164,12 @@ def flush(timeout_s: float = 30.0) -> bool:
 def shutdown(timeout_s: float = 30.0) -> bool:
     """Score and export what is there, then stop, within `timeout_s`; return whether nothing was left.
 
+    Runs that are open end as ``partial``.
+
     Afterwards capture costs next to nothing and keeps nothing, until `configure` is called again.
     """
     with _state.lock:
+        _state.recorder.end_all()
         service, _state.service = _state.service, None
         _state.recorder.listener = None
     return True if service is None else service.shutdown(timeout_s)

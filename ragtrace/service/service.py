@@ -67,7 +67,9 @@ class Service:
     # -- the recorder's side: called in the application's thread, no I/O, no waiting --
 
     def started(self, workflow: str, started_ns: int) -> Root:
-        """Begin the trace of a run."""
+        """Begin the trace of a run, and with the first the thread that sweeps leaked ones."""
+        if not self._worker.is_begun:
+            self._begin_worker()
         return self._writer.open_root(workflow, started_ns)
 
     def finished(self, ref: Any, captured: Captured) -> None:
@@ -80,6 +82,10 @@ class Service:
             self._queue_unit(ref, captured, decision)
         else:
             self.ledger.end("skipped", "not_sampled")
+
+    @guarded
+    def _begin_worker(self) -> None:
+        self._worker.start()
 
     @guarded
     def _drawn(self, captured: Captured) -> Draw | None:

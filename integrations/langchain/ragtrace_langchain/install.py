@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.tracers.context import register_configure_hook
-
 from ragtrace_langchain.handler import RagtraceHandler
 
 if TYPE_CHECKING:
@@ -57,9 +55,14 @@ def instrument(recorder: Recorder | None = None, **defaults: Any) -> None:
     with _installed.lock:
         _installed.handler = handler
         if not _installed.is_registered:  # LangChain has no way to take a hook back: it stays, and gives None
-            hook = cast("ContextVar[Any]", _installed)
-            register_configure_hook(hook, inheritable=True, handle_class=RagtraceHandler)
+            _register()
             _installed.is_registered = True
+
+
+def _register() -> None:
+    from langchain_core.tracers.context import register_configure_hook  # noqa: PLC0415 - brings in langsmith
+
+    register_configure_hook(cast("ContextVar[Any]", _installed), inheritable=True, handle_class=RagtraceHandler)
 
 
 def uninstrument() -> None:

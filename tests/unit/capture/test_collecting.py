@@ -1,0 +1,57 @@
+"""Runs that the garbage collector ends: in any thread, at any point, inside any lock."""
+
+from __future__ import annotations
+
+import gc
+
+from ragtrace.capture import Recorder
+from tests.unit.capture.test_ending import Kept
+
+
+class Stream:
+    """Ends its run when it is finalised, as an abandoned generator does; a cycle leaves it to the collector."""
+
+    def __init__(self, run):
+        self.run, self.itself = run, self
+
+    def __del__(self):
+        self.run.answered("In Os")
+        self.run.finish("partial")
+
+
+def leak(recorder):
+    Stream(recorder.start(query="Where?"))
+
+
+def test_a_run_ended_by_the_collector_takes_no_lock_and_is_handed_on_by_the_sweep():
+    kept = Kept()
+    recorder = Recorder(kept)
+    gc.collect()
+    leak(recorder)
+    with recorder._lock:  # this thread holds it: taking it again would never return
+        gc.collect()
+    assert kept.captured == []
+    recorder.sweep()
+    assert [(c.record.answer, c.record.outcome) for c in kept.captured] == [("In Os", "partial")]
+    assert recorder.open_runs == 0
+
+
+def test_or_by_the_next_run():
+    kept = Kept()
+    recorder = Recorder(kept)
+    leak(recorder)
+    gc.collect()
+    run = recorder.start(query="Next?")
+    assert len(kept.captured) == 1
+    run.finish()
+
+
+def test_at_a_shutdown_no_run_stays_open():
+    kept = Kept()
+    recorder = Recorder(kept)
+    leak(recorder)
+    gc.collect()
+    recorder.start(query="Open?")
+    recorder.end_all()
+    assert [c.record.outcome for c in kept.captured] == ["partial", "partial"]
+    assert recorder.open_runs == 0

@@ -70,9 +70,14 @@ def clean_metadata(metadata: Mapping[Any, Any] | None) -> dict[str, Any]:
     for key, value in metadata.items():
         if len(kept) >= MAX_METADATA_KEYS:
             break
-        # Nearly every value is a short text or a float, of a pool's hundreds: 0.2 us each here, 0.5 us by calls.
-        is_plain = type(value) is str and len(value) <= MAX_METADATA_CHARS and value.isascii()
-        scalar = value if is_plain else _scalar(value)
+        # Nearly every value is a short text or a number, of a pool's hundreds: 0.2 us each here, 0.5 us by calls.
+        kind = type(value)
+        if (kind is str and len(value) <= MAX_METADATA_CHARS and value.isascii()) or (
+            kind is int and -_INT64 <= value < _INT64
+        ):
+            scalar = value
+        else:
+            scalar = _scalar(value)
         if scalar is not None:
             is_short = type(key) is str and len(key) <= MAX_METADATA_CHARS and key.isascii()
             kept[key if is_short else clean_text(key, MAX_METADATA_CHARS)[0]] = scalar

@@ -195,7 +195,7 @@ class Tracer:
         self._unstarted.pop(id(tree), None)
         facts = said()
         run = (settings.recorder or ragtrace.recorder()).start(
-            workflow=facts.get("workflow") or settings.workflow or root.name, started_ns=root.started_ns
+            workflow=settings.workflow or facts.get("workflow") or root.name, started_ns=root.started_ns
         )
         tree.run = run
         run.before_finish(lambda: self._cut_short(tree))

@@ -1,0 +1,9 @@
+"""The manual API against the conformance suite."""
+
+from __future__ import annotations
+
+from tests.conformance.manual import ManualApplication
+
+
+class TestManual(ManualApplication):
+    """Every scenario of the suite."""

@@ -23,7 +23,7 @@ TAIL_CHARS = 40  # a cut passage whose end stands in another prompt was shown wh
 def take_retrieved(node: Node, run: Run, nodes: Any, ended_ns: int, *, is_fusion: bool) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     tree = node.tree
-    column = Column(nodes or ())
+    column = _column(nodes)
     with tree.lock:
         passages = _first_met(tree, run, column, node.source)
         if not node.sources:
@@ -36,7 +36,7 @@ def take_retrieved(node: Node, run: Run, nodes: Any, ended_ns: int, *, is_fusion
 @guarded
 def take_given(node: Node, nodes: Any) -> None:
     """Note what a postprocessor is given, before it can write into it."""
-    node.given = Column(nodes or ())
+    node.given = _column(nodes)
 
 
 @guarded
@@ -45,7 +45,7 @@ def take_postprocessed(node: Node, run: Run, nodes: Any, ended_ns: int) -> None:
     given = node.given
     if given is None:
         return
-    out = Column(nodes or ())
+    out = _column(nodes)
     tree = node.tree
     with tree.lock:
         _report_unknown(node, run, given)
@@ -85,7 +85,7 @@ def take_synthesized(node: Node, run: Run, nodes: Any) -> None:
     if not nodes or node.within is not None:
         return
     scope = node.scope()
-    out = Column(nodes)
+    out = _column(nodes)
     tree = node.tree
     with tree.lock:
         _report_unknown(node, run, out)
@@ -104,7 +104,7 @@ def take_synthesized(node: Node, run: Run, nodes: Any) -> None:
 def take_marked(node: Node, run: Run, nodes: Any) -> None:
     """Take a selection that the application itself names."""
     tree = node.tree
-    column = Column(nodes or ())
+    column = _column(nodes)
     with tree.lock:
         before = {name: passage.score for name, passage in tree.seen.items()}
         is_known = all(tree.raw.get(i, _MISSING) == text for i, text in zip(column.ids, column.texts, strict=True))
@@ -171,6 +171,11 @@ def _found(prompt: str, passages: Sequence[Passage], places: dict[int, int]) -> 
 
 
 _MISSING = object()
+
+
+def _column(nodes: Any) -> Column:
+    """Take a list of nodes apart; a retriever of an application's own may return anything else, which is none."""
+    return Column(nodes if isinstance(nodes, list | tuple) else ())
 
 
 def _report_unknown(node: Node, run: Run, column: Column) -> None:

@@ -59,6 +59,18 @@ def reranked_passage(passage: Passage, rank: int, score: float | None) -> Passag
     return passage_of(passage.id, passage.text, rank, score, passage.source, passage.metadata, passage.truncated)
 
 
+def sourced_passage(passage: Passage, source: str | None) -> Passage:
+    """Return a passage with another source.
+
+    Example:
+        >>> sourced_passage(Passage(id="a", text="Oslo.", rank=1), "faq").source
+        'faq'
+    """
+    return passage_of(
+        passage.id, passage.text, passage.rank, passage.score, source, passage.metadata, passage.truncated
+    )
+
+
 def ranked(passages: Sequence[Passage]) -> ReadPassages:
     """Return passages with ranks from 1 in the order given; those that have theirs already are kept."""
     if type(passages) is ReadPassages:

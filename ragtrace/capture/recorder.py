@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ragtrace.capture.clamp import clean_text
 from ragtrace.capture.collecting import is_collecting
 from ragtrace.capture.guard import guarded, lost
-from ragtrace.capture.passages import ranked
+from ragtrace.capture.passages import ReadPassages, ranked, sourced_passage
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.redact import safe
 from ragtrace.capture.run import MAX_NAME_CHARS, Run
@@ -212,7 +212,7 @@ def _touched(run: Run) -> float:
 def captured(run: Run, outcome: Outcome, ended_ns: int, environment: str | None) -> Captured:
     """Build the record and the steps of a run that ends now."""
     retrieved = run.candidates()
-    selected = run.selection
+    selected = None if run.selection is None else _sourced(run.selection, retrieved)
     used, prompt_ids = _used(run, selected if selected is not None else retrieved)
     pools = _pools(run, retrieved, selected, used)
     source = run.selection_source or _implied_source(retrieved, used)
@@ -240,6 +240,14 @@ def captured(run: Run, outcome: Outcome, ended_ns: int, environment: str | None)
         failure=run.failure,
         prompt_ids=prompt_ids,
     )
+
+
+def _sourced(chosen: tuple[Passage, ...], pool: tuple[Passage, ...]) -> tuple[Passage, ...]:
+    """Return a selection with the sources of the pool, where a reranker's documents carry none."""
+    if all(p.source is not None for p in chosen) or all(p.source is None for p in pool):
+        return chosen
+    sources = {p.id: p.source for p in pool}
+    return ReadPassages(p if p.source is not None else sourced_passage(p, sources.get(p.id)) for p in chosen)
 
 
 def _known(facts: dict[str, Any]) -> dict[str, Any]:

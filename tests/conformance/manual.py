@@ -16,7 +16,8 @@ class ManualApplication(IntegrationConformance):
     def ask(self, plan, recorder):
         with begun(plan, recorder) as run:
             run.prompted(prompt_of(plan, run))
-            answer = plan.said()
+            with reported(lambda error: run.generated(model=plan.model, error=error)):
+                answer = plan.said()
             run.generated(model=plan.model, usage=plan.usage)
             run.answered(answer, model=plan.model, usage=plan.usage)
         return answer

@@ -1,0 +1,232 @@
+"""What an application of the conformance suite does: the same in every framework, down to each document."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from ragtrace.model import Labels, Message, Passage, Pool, RagRecord, Usage, content_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Stage = Literal["retriever", "reranker", "model"]
+
+QUESTION = "Where is the lab?"
+ANSWER = "The lab is in Oslo since the spring."
+LABELS = Labels(grades={"d5": 5, "d0": 2}, universe="gold", scale="direct5", version="7")
+
+
+class PlannedFailure(Exception):
+    """What a part of the application raises where the plan says that it fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One document of the application's index; `id` None: the framework is to be given none."""
+
+    id: str | None
+    text: str
+    score: float
+    page: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a request says of itself; None and () are not to be said."""
+
+    workflow: str = "conformance"
+    session: str | None = None
+    user: str | None = None
+    corpus: str | None = None
+    corpus_version: str | None = None
+    reference: str | None = None
+    labels: Labels | None = None
+    k: int | None = None
+    tags: tuple[str, ...] = ()
+
+
+class Gate:
+    """Where a model waits for ever, so that a test can cancel it there."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Say that it is reached, and wait to be cancelled."""
+        self.reached.set()
+        await asyncio.Event().wait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One request to the application: what each of its parts finds, chooses and says.
+
+    The parts of an application call `found`, `chosen`, `shown` and `said` (`asaid`, `pieces`), which raise where
+    the plan says so; everything else they take from the attributes.
+
+    Attributes:
+        question: the request's question; no two plans of one batch share it.
+        documents: what the retriever returns, best first, with its scores.
+        choice: what the reranker returns: places among the documents from 0, each with the reranker's own score;
+            None for an application without a reranker.
+        answer: what the model says.
+        model: the model's name.
+        usage: tokens of the model's call.
+        shown_chars: how much of each passage the prompt shows; None shows the whole.
+        history: turns before the question.
+        fails: the part that raises `PlannedFailure`; a model that streams does so after two pieces.
+        request: what the request says of itself.
+        gate: where the model waits, when it is called asynchronously.
+        source: name of the index.
+
+    Example:
+        >>> plan = plan_of(3, choice=((2, 0.9),))
+        >>> [document.id for document in plan.found()], plan.chosen()
+        (['d0', 'd1', 'd2'], ((2, 0.9),))
+    """
+
+    question: str = QUESTION
+    documents: tuple[Document, ...] = ()
+    choice: tuple[tuple[int, float], ...] | None = None
+    answer: str = ANSWER
+    model: str = "model-1"
+    usage: Usage = field(default_factory=lambda: Usage(input_tokens=70, output_tokens=9))
+    shown_chars: int | None = None
+    history: tuple[Message, ...] = ()
+    fails: Stage | None = None
+    failure: str = "as planned"
+    request: Request = field(default_factory=Request)
+    gate: Gate | None = None
+    source: str = "faq"
+
+    def found(self) -> tuple[Document, ...]:
+        """Return what the retriever finds."""
+        self._may_fail("retriever")
+        return self.documents
+
+    def chosen(self) -> tuple[tuple[int, float], ...]:
+        """Return what the reranker chooses: places from 0 and its scores, best first."""
+        self._may_fail("reranker")
+        return self.choice or ()
+
+    def shown(self, text: str) -> str:
+        """Return what the prompt shows of a passage."""
+        return text if self.shown_chars is None else text[: self.shown_chars]
+
+    def said(self) -> str:
+        """Return what the model says."""
+        self._may_fail("model")
+        return self.answer
+
+    async def asaid(self) -> str:
+        """Return what the model says, or wait at the gate."""
+        if self.gate is not None:
+            await self.gate.wait()
+        await asyncio.sleep(0)  # three at once take turns here
+        return self.said()
+
+    def pieces(self) -> Iterator[str]:
+        """Yield the answer word by word."""
+        for number, word in enumerate(self.answer.split(" ")):
+            if number == 2:
+                self._may_fail("model")
+            yield f" {word}" if number else word
+
+    def _may_fail(self, stage: Stage) -> None:
+        if self.fails == stage:
+            raise PlannedFailure(self.failure)
+
+
+def plan_of(size: int, prefix: str = "d", **facts: Any) -> Plan:
+    """Return a plan over so many documents d0, d1, ... with falling scores.
+
+    Each text is of its own from its first characters on, and has no blank behind its 40th, so that a prompt which
+    cuts it there or later leaves exactly what it shows.
+
+    Example:
+        >>> plan_of(2).documents[1].id
+        'd1'
+    """
+    documents = tuple(
+        Document(
+            id=f"{prefix}{place}",
+            text=f"{prefix}{place}: where the lab is, now: " + f"oslo-{prefix}{place}-" * 12,
+            score=round(1 - place / 2000, 4),
+            page=place,
+        )
+        for place in range(size)
+    )
+    return Plan(**{"documents": documents, **facts})
+
+
+def without_ids(plan: Plan) -> Plan:
+    """Return the plan with documents that have no ids.
+
+    Example:
+        >>> without_ids(plan_of(1)).documents[0].id is None
+        True
+    """
+    return replace(plan, documents=tuple(replace(document, id=None) for document in plan.documents))
+
+
+def expected_record(plan: Plan, selection_source: str) -> RagRecord:
+    """Return the record that a run of this plan leaves when nothing fails.
+
+    Identity and times are left out. What a prompt cuts stands under ``used`` as it was shown, with its full
+    length in `truncated`.
+
+    Args:
+        plan: what the application did.
+        selection_source: how the integration says that a reranker's choice became known.
+
+    Example:
+        >>> [pool.stage for pool in expected_record(plan_of(3, choice=((2, 0.9),)), "chain").pools]
+        ['retrieved', 'reranked', 'used']
+    """
+    pool = tuple(_passage(plan, document, rank) for rank, document in enumerate(plan.documents, start=1))
+    pools = [Pool(stage="retrieved", passages=pool)]
+    delivered = pool
+    if plan.choice is not None:
+        delivered = tuple(
+            replace(pool[place], rank=rank, score=score) for rank, (place, score) in enumerate(plan.choice, start=1)
+        )
+        pools.append(Pool(stage="reranked", passages=delivered))
+    pools.append(Pool(stage="used", passages=tuple(_used(plan, passage) for passage in delivered)))
+    request = plan.request
+    return RagRecord(
+        id="",
+        workflow=request.workflow,
+        session=request.session,
+        user=request.user,
+        corpus=request.corpus,
+        corpus_version=request.corpus_version,
+        query=plan.question,
+        history=plan.history,
+        pools=tuple(pools),
+        selection_source="retriever" if plan.choice is None else selection_source,
+        answer=plan.answer,
+        reference=request.reference,
+        labels=request.labels,
+        k=request.k,
+        usage=plan.usage,
+        model=plan.model,
+        tags=request.tags,
+    )
+
+
+def _passage(plan: Plan, document: Document, rank: int) -> Passage:
+    return Passage(
+        id=content_id(document.text) if document.id is None else document.id,
+        text=document.text,
+        rank=rank,
+        score=document.score,
+        source=plan.source,
+        metadata={"page": document.page},
+    )
+
+
+def _used(plan: Plan, passage: Passage) -> Passage:
+    shown = plan.shown(passage.text)
+    return passage if shown == passage.text else replace(passage, text=shown, truncated=len(passage.text))

@@ -1,0 +1,104 @@
+"""A recorder whose runs are kept twice: as they were captured, and as real spans of the SDK."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from ragtrace import semconv
+from ragtrace.capture import Captured, Recorder
+from ragtrace.telemetry.spans import SpanWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opentelemetry.sdk.trace import ReadableSpan
+
+    from ragtrace.capture import Limits
+    from ragtrace.model import RagRecord
+    from ragtrace.telemetry.spans import Content, Root
+
+
+class Recording:
+    """Takes what an integration records; give `recorder` to the integration and look at the rest.
+
+    Nothing is scored and nothing leaves the process. Runs may be recorded from any thread.
+
+    Attributes:
+        recorder: what the integration writes to.
+        runs: finished runs, in the order in which they ended.
+        begun: names of the runs begun, in their order.
+
+    Args:
+        content: ``full`` writes texts onto the spans, ``none`` does not.
+        redact: applied to every text before it is kept.
+        limits: of the recorder.
+
+    Example:
+        >>> kept = Recording()
+        >>> with kept.recorder.start(query="Where?") as run:
+        ...     run.answered("In Oslo.")
+        >>> kept.only.record.answer, len(kept.spans)
+        ('In Oslo.', 1)
+    """
+
+    def __init__(
+        self,
+        *,
+        content: Content = "full",
+        redact: Callable[[str], str] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.recorder = Recorder(self, redact=redact, limits=limits)
+        self.runs: list[Captured] = []
+        self.begun: list[str] = []
+        self._exporter = InMemorySpanExporter()
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self._writer = SpanWriter(provider.get_tracer(semconv.SCOPE), content=content)
+
+    @property
+    def records(self) -> list[RagRecord]:
+        """Records of the finished runs."""
+        return [run.record for run in self.runs]
+
+    @property
+    def only(self) -> Captured:
+        """The one run that finished.
+
+        Raises:
+            AssertionError: there are none or several.
+        """
+        if len(self.runs) != 1:
+            asked = [record.query for record in self.records]
+            raise AssertionError(f"one finished run was expected, there are {len(self.runs)}: {asked}")
+        return self.runs[0]
+
+    @property
+    def spans(self) -> list[ReadableSpan]:
+        """Every span, in the order in which they ended: the children of a run stand before its root."""
+        return list(self._exporter.get_finished_spans())
+
+    def spans_of(self, operation: str) -> list[ReadableSpan]:
+        """Return the spans of one ``gen_ai.operation.name``.
+
+        Example:
+            >>> Recording().spans_of("retrieval")
+            []
+        """
+        name = semconv.GEN_AI_OPERATION_NAME
+        return [span for span in self.spans if (span.attributes or {}).get(name) == operation]
+
+    def started(self, workflow: str, started_ns: int) -> Root:
+        """Begin the root span; called by the recorder."""
+        self.begun.append(workflow)
+        return self._writer.open_root(workflow, started_ns)
+
+    def finished(self, ref: Any, captured: Captured) -> None:
+        """Keep a run and write its spans; called by the recorder."""
+        self.runs.append(captured)
+        self._writer.write(ref, captured, decision="none", reason="not_sampled", probability=0.0)
+        self._writer.end_root(ref, captured.ended_ns)

@@ -1,0 +1,39 @@
+"""LangChain against the conformance suite."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragtrace_langchain import TracedCompressor
+from tests.conformance.langchain import CompressionApplication, Compressor, LcelApplication
+
+
+class _Mended(LcelApplication):
+    """What does not hold yet."""
+
+    @pytest.mark.xfail(
+        strict=True, reason="LangChain hands its root all pieces but the last one read; the model's text has it"
+    )
+    def test_a_stream_that_is_left_half_read(self):
+        super().test_a_stream_that_is_left_half_read()
+
+
+class TestLcel(_Mended):
+    """A chain with a reranking function."""
+
+
+class TestCompression(_Mended, CompressionApplication):
+    """A compression retriever, of which LangChain reports the outside alone."""
+
+    @pytest.fixture(autouse=True)
+    def _langchain_is_there(self):
+        pytest.importorskip("langchain_classic", reason="ContextualCompressionRetriever is in langchain-classic")
+
+
+class TestTracedCompression(TestCompression):
+    """The same with the compressor wrapped."""
+
+    selection_source = "explicit"
+
+    def compressor(self, plans):
+        return TracedCompressor(base=Compressor(plans=plans))

@@ -1,0 +1,145 @@
+"""``python -m benchmarks.overhead``: makes the environments, runs the rounds, prints the tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.overhead.candidates import CANDIDATES, FRAMEWORKS, PEERS
+from benchmarks.overhead.crew import Hand, Receiver
+from benchmarks.overhead.environments import Unavailable
+from benchmarks.overhead.report import report
+from benchmarks.overhead.rounds import Results, run, scenarios_of
+
+ROUNDS, QUICK_ROUNDS = 40, 6
+# Warm-up, runs, and runs between readings of the memory.
+MEMORY, QUICK_MEMORY = (2_000, 20_000, 250), (200, 2_000, 100)
+
+
+class Session:
+    """One measurement from beginning to end; what is there is printed whatever ends it."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.results = Results()
+        self.looks: dict[tuple[str, str], Any] = {}
+        self.memory: dict[tuple[str, str], Any] = {}
+        self.versions: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.hands: list[Hand] = []
+
+    def measure(self, receiver: Receiver) -> None:
+        for framework in self.options.frameworks:
+            for candidate in CANDIDATES:
+                if not candidate.is_peer or candidate.key in self.options.peers:
+                    self._join(candidate, framework, receiver.endpoint)
+        if not self.options.only_memory:
+            self._look()
+            run(self.hands, self.results, rounds=self.options.rounds, said=_say)
+        if self.options.memory:
+            self._remember()
+
+    def _join(self, candidate: Any, framework: str, endpoint: str) -> None:
+        _say(f"starting {candidate.key} for {framework}")
+        try:
+            hand = Hand(candidate, framework, endpoint)
+        except Unavailable as error:
+            self.results.skipped[candidate.key, framework] = str(error)
+            return
+        self.hands.append(hand)
+        if hand.note:
+            self.notes.append(f"{candidate.title}: {hand.note}")
+        self.versions = self.versions or hand.versions
+        other = [f"{name} {has}" for name, has in hand.versions.items() if self.versions.get(name, has) != has]
+        if other:
+            self.notes.append(f"{candidate.title}, {framework}: runs with {', '.join(other)}")
+
+    def _look(self) -> None:
+        for hand in list(self.hands):
+            key = (hand.candidate.key, hand.framework)
+            try:
+                self.looks[key] = hand.ask(do="look", scenario=scenarios_of(hand.framework)[0])
+            except Unavailable as error:
+                self.results.skipped[key] = str(error)
+                self.hands.remove(hand)
+
+    def _remember(self) -> None:
+        warm_up, runs, every = QUICK_MEMORY if self.options.quick else MEMORY
+        for hand in self.hands:
+            key = (hand.candidate.key, hand.framework)
+            if hand.candidate.is_peer and not self.options.memory_of_peers:
+                continue
+            _say(f"memory of {key[0]} for {key[1]}: {runs} runs")
+            try:
+                self.memory[key] = hand.ask(do="memory", warm_up=warm_up, runs=runs, every=every)
+            except Unavailable as error:
+                self.notes.append(f"memory of {hand.candidate.title}, {hand.framework}: skipped: {error}")
+
+    def close(self) -> None:
+        for hand in self.hands:
+            hand.close()
+
+    def text(self) -> str:
+        return report(self.results, self.looks, self.memory, self.versions, self.notes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Every turn, so that other figures can be had from the same run."""
+        return {
+            "rounds": self.results.rounds,
+            "versions": self.versions,
+            "turns": {"/".join(key): dict(by) for key, by in self.results.turns.items()},
+            "skipped": {"/".join(key): why for key, why in self.results.skipped.items()},
+            "looks": {"/".join(key): look for key, look in self.looks.items()},
+            "memory": {"/".join(key): found for key, found in self.memory.items()},
+            "notes": self.notes,
+        }
+
+
+def parsed(arguments: list[str] | None) -> argparse.Namespace:
+    names: Callable[[str], list[str]] = lambda text: [one for one in text.split(",") if one]  # noqa: E731
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds: a look, not a record")
+    parser.add_argument("--rounds", type=int, help=f"rounds, default {ROUNDS}")
+    parser.add_argument("--peers", type=names, default=list(PEERS), help=f"which of {','.join(PEERS)}; '' = none")
+    parser.add_argument("--frameworks", type=names, default=list(FRAMEWORKS), help="default both")
+    parser.add_argument("--memory", action="store_true", help="also 20,000 runs each, for what is kept")
+    parser.add_argument("--memory-of-peers", action="store_true", help="the same for the peers")
+    parser.add_argument("--only-memory", action="store_true", help="no rounds")
+    parser.add_argument("--json", type=Path, help="write every turn to this file")
+    options = parser.parse_args(arguments)
+    for given, known in ((options.peers, PEERS), (options.frameworks, FRAMEWORKS)):
+        if unknown := sorted(set(given) - set(known)):
+            parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
+    options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    options.memory = options.memory or options.memory_of_peers or options.only_memory
+    return options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    session = Session(parsed(arguments))
+    receiver = Receiver()
+    status = 0
+    try:
+        session.measure(receiver)
+    except KeyboardInterrupt:
+        status = 130
+        print("interrupted: what is there", file=sys.stderr)
+    finally:
+        session.close()
+        receiver.close()
+    print(session.text())
+    if session.options.json:
+        session.options.json.write_text(json.dumps(session.as_json()))
+    return status
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

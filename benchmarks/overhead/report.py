@@ -1,0 +1,128 @@
+"""The tables: what README quotes."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchmarks.overhead import bounds
+from benchmarks.overhead.candidates import CANDIDATES, FRAMEWORKS, TITLES
+from benchmarks.overhead.rounds import SHORT, Results, quartiles, scenarios_of
+
+Looks = Mapping[tuple[str, str], Any]
+
+
+def report(results: Results, looks: Looks, memory: Looks, versions: Mapping[str, str], notes: list[str]) -> str:
+    parts = [_machine(versions, results.rounds)]
+    for framework in FRAMEWORKS:
+        parts += _framework(results, looks, framework)
+    if memory:
+        parts += _table(["memory", "bytes a run, slope", "95 % interval", "objects kept a run"], _memory(memory))
+    parts += ["", *_table(["promise", "bound", "measured", "holds?"], _promises(results, looks, memory))]
+    return "\n".join([*parts, *(["", *notes] if notes else [])])
+
+
+def _machine(versions: Mapping[str, str], rounds: int) -> str:
+    found = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return (
+        f"{os.cpu_count()} cores, Python {platform.python_version()}, {found}; medians of {rounds} paired rounds; "
+        "in brackets the quartiles"
+    )
+
+
+def _framework(results: Results, looks: Looks, framework: str) -> Iterator[str]:
+    keys = [key for key in results.turns if key[0] == framework]
+    if not keys and not any(one == framework for _, one in [*results.skipped, *looks]):
+        return
+    shown = [name for name in scenarios_of(framework) if name != SHORT]
+    for title, measure, unit in (
+        ("added wall a run, ms (spans go nowhere)", "null", "wall_ns"),
+        ("added CPU a run with OTLP to another process, ms (all threads)", "otlp", "cpu_ns"),
+    ):
+        yield f"\n{framework}: {title}\n"
+        head = [framework, *shown, *(["a chunk, us"] if measure == "null" else []), "x minimal"]
+        yield from _table(head, _costs(results, framework, shown, measure, unit))
+    yield f"\n{framework}: what a run leaves\n"
+    yield from _table(
+        [framework, "spans", "KB on the wire", "texts", "ids", "copies of a text"], _left(looks, framework)
+    )
+
+
+def _costs(results: Results, framework: str, shown: list[str], measure: str, unit: str) -> Iterator[list[str]]:
+    for candidate in (one.key for one in CANDIDATES):
+        reason = results.skipped.get((candidate, framework))
+        if reason is not None:
+            yield [TITLES[candidate], f"skipped: {reason}"]
+            continue
+        keys = [(framework, scenario, measure, unit) for scenario in shown]
+        if not results.turns.get(keys[0], {}).get(candidate):
+            continue
+        if candidate == "bare":
+            yield ["bare application (whole run)", *(_whole(results, key) for key in keys)]
+            continue
+        cells = [_spread(results.added(key, candidate), 1e6) for key in keys]
+        if measure == "null":
+            cells.append(_spread(results.added_a_chunk(framework, candidate), 1e3, digits=1))
+        ours, minimal = results.added(keys[0], candidate), results.added(keys[0], "minimal")
+        ratio = f"{statistics.median(ours) / statistics.median(minimal):.2f}" if ours and minimal else ""
+        yield [TITLES[candidate], *cells, ratio]
+
+
+def _whole(results: Results, key: tuple[str, str, str, str]) -> str:
+    values = results.turns.get(key, {}).get("bare")
+    return f"{statistics.median(values) / 1e6:.2f}" if values else ""
+
+
+def _spread(values: list[float], scale: float, digits: int = 2) -> str:
+    if not values:
+        return ""
+    low, middle, high = (value / scale for value in quartiles(values))
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def _left(looks: Looks, framework: str) -> Iterator[list[str]]:
+    for candidate in (one.key for one in CANDIDATES):
+        look = looks.get((candidate, framework))
+        if look is None or candidate in {"bare", "empty"}:
+            continue
+        size = f"{look['bytes'] / 1e3:.0f}"
+        if "bytes_without_content" in look:
+            size += f" (without text {look['bytes_without_content'] / 1e3:.1f})"
+        yield [
+            TITLES[candidate],
+            f"{look['spans']:g}",
+            size,
+            f"{look['texts']}/50",
+            f"{look['ids']}/50",
+            f"{look['copies']:.1f}",
+        ]
+
+
+def _memory(memory: Looks) -> Iterator[list[str]]:
+    for (candidate, framework), found in memory.items():
+        yield [
+            f"{framework}: {TITLES[candidate]}",
+            f"{found['slope']:.1f}",
+            f"{found['low']:.1f} to {found['high']:.1f}",
+            f"{found['retained_a_run']:.3f}",
+        ]
+
+
+def _promises(results: Results, looks: Looks, memory: Looks) -> Iterator[list[str]]:
+    for line in bounds.lines(results, looks, memory):
+        yield [line.what, line.bound, line.measured, "yes" if line.holds else "NO"]
+
+
+def _table(head: list[str], rows: Iterator[list[str]]) -> list[str]:
+    """A Markdown table whose columns stand under each other in a terminal too."""
+    cells = [head, *(row + [""] * (len(head) - len(row)) for row in rows)]
+    # A reason is longer than any figure: it does not set a column's width.
+    widths = [max(len(row[i]) for row in cells if not row[i].startswith("skipped")) for i in range(len(head))]
+    lines = [
+        "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |"
+        for row in cells
+    ]
+    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]

@@ -1,0 +1,99 @@
+"""The rounds: every worker in shuffled order, turn by turn; and what a candidate adds, paired within rounds."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.overhead.crew import Hand
+from benchmarks.overhead.environments import Unavailable
+
+MEASURES = ("null", "otlp")
+WARM_UP = 2
+SHORT, LONG = "stream of 1", "stream of 200"
+# Calls in one turn: about 40 ms of the bare application.
+CALLS = {"invoke": 25, "query": 25, "ainvoke x64": 1, "aquery x64": 1, "batch of 64": 1, LONG: 6, SHORT: 12}
+
+
+@dataclass
+class Results:
+    """Turns by (framework, scenario, measure, unit) and candidate, one value a round, in nanoseconds a run."""
+
+    turns: dict[tuple[str, str, str, str], dict[str, list[float]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+    skipped: dict[tuple[str, str], str] = field(default_factory=dict)
+    rounds: int = 0
+
+    def added(self, key: tuple[str, str, str, str], candidate: str) -> list[float]:
+        """Return what a candidate adds to the bare run of the same round, in nanoseconds a run, one a round."""
+        turns = self.turns.get(key, {})
+        return [one - bare for one, bare in zip(turns.get(candidate, ()), turns.get("bare", ()), strict=False)]
+
+    def added_a_chunk(self, framework: str, candidate: str, measure: str = "null") -> list[float]:
+        """Return what one more chunk adds: the long stream less the short one, over the chunks between them."""
+        long = self.added((framework, LONG, measure, "wall_ns"), candidate)
+        short = self.added((framework, SHORT, measure, "wall_ns"), candidate)
+        return [(one - other) / 199 for one, other in zip(long, short, strict=False)]
+
+    def ratios(self, key: tuple[str, str, str, str], candidate: str) -> list[float]:
+        """Return what a candidate adds over what the minimal handler adds, one ratio a round."""
+        pairs = zip(self.added(key, candidate), self.added(key, "minimal"), strict=False)
+        return [one / minimal for one, minimal in pairs if minimal > 0]
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return first quartile, median and third quartile; one value is all three."""
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, middle, high
+
+
+def scenarios_of(framework: str) -> list[str]:
+    if framework == "langchain":
+        return ["invoke", "ainvoke x64", "batch of 64", LONG, SHORT]
+    return ["query", "aquery x64", LONG, SHORT]
+
+
+def run(hands: list[Hand], results: Results, *, rounds: int, said: Callable[[str], None]) -> None:
+    """Run the rounds; what is in `results` is whole at any time, so that an interrupt loses one round at most."""
+    rng = random.Random(7)
+    cells = [
+        (framework, scenario, measure)
+        for framework in dict.fromkeys(hand.framework for hand in hands)
+        for scenario in scenarios_of(framework)
+        for measure in MEASURES
+    ]
+    for number in range(-WARM_UP, rounds):
+        said(f"round {number + 1}/{rounds}" if number >= 0 else "warming up")
+        for cell in cells:
+            _turns(hands, results, cell, rng, keep=number >= 0)
+        results.rounds = max(number + 1, 0)
+
+
+def _turns(
+    hands: list[Hand], results: Results, cell: tuple[str, str, str], rng: random.Random, *, keep: bool
+) -> None:
+    framework, scenario, measure = cell
+    order = [hand for hand in hands if hand.framework == framework]
+    rng.shuffle(order)
+    taken = {}
+    for hand in order:
+        try:
+            answer = hand.ask(do="turn", scenario=scenario, measure=measure, calls=CALLS[scenario])
+        except Unavailable as error:
+            print(f"{hand.candidate.key} {framework}: {error}", file=sys.stderr)
+            results.skipped[hand.candidate.key, framework] = f"{scenario}: {error}"
+            hands.remove(hand)
+            continue
+        taken[hand.candidate.key] = answer
+    if not keep:
+        return
+    for candidate, answer in taken.items():
+        for unit, value in answer.items():
+            results.turns[framework, scenario, measure, unit][candidate].append(value)

@@ -178,7 +178,7 @@ class IntegrationConformance:
             answer = self.ask(plan, kept.recorder)
             record = kept.only.record
             same("the question", record.query, plan.question)
-            same("the pool", [pool for pool in record.pools if pool.stage == "retrieved"], [record.pools[0]])
+            same("the pool", [pool.passages for pool in record.pools if pool.stage == "retrieved"], [()])
             same("passages", [pool.passages for pool in record.pools if pool.passages], [])
             same("the answer", (record.answer, record.outcome), (answer, "answered"))
 
@@ -477,6 +477,7 @@ class IntegrationConformance:
     def _are_unmixed(self, kept: Recording, plans: Sequence[Plan]) -> None:
         same("runs", len(kept.runs), len(plans))
         by_question = {run.record.query: run for run in kept.runs}
+        same("questions", sorted(by_question), sorted(plan.question for plan in plans))
         for plan in plans:
             self.same_as_planned(by_question[plan.question], plan)
         _are_traces_of_their_own(kept)

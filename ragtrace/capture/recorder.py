@@ -296,6 +296,8 @@ def _within(record: RagRecord, limit: int) -> RagRecord:
 
     What was delivered to the model goes last, since the judge reads it.
     """
+    if sum(len(p.text) for pool in record.pools for p in pool.passages) <= limit:  # each stage counted
+        return record
     texts = {p.text for pool in record.pools for p in pool.passages}
     size = sum(map(len, texts))
     if size <= limit:

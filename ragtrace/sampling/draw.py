@@ -48,6 +48,6 @@ def draw(trace_id: str, probability: float) -> Draw:
         >>> draw("4bf92f3577b34da6a3ce929d0e0e4736", 0.0).decision
         'none'
     """
-    if uniform(trace_id) < probability:
+    if probability > 0.0 and uniform(trace_id) < probability:
         return Draw(decision="random", probability=probability)
     return Draw(decision="none", probability=probability, reason="not_sampled")

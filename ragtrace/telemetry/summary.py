@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
-from ragtrace.telemetry.wire import clean_value, cut_text, numbers_json, size_bytes, texts_json, to_json
+from ragtrace.telemetry.wire import array_json, clean_value, cut_text, numbers_json, size_bytes, texts_json, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,5 +82,5 @@ def _texts(texts: Sequence[str] | None, room: Room) -> str | None:
 
 def _scores(passages: Sequence[Passage], room: Room) -> str | None:
     """Scores of all, or None when one has none: a made-up score never stands in this list."""
-    scores = [p.score for p in passages if p.score is not None]
-    return numbers_json(scores, room.limit_chars) if scores and len(scores) == len(passages) else None
+    scores = room.scores_of(passages)
+    return None if scores is None else array_json(scores, room.limit_chars)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _NO_LIMIT = 1 << 62
 _INT64 = 1 << 63
 _LONG_CHARS = 256
+_LISTS = (list, tuple)
 _ESCAPED = bytes(range(0x20)) + b'"\\'  # what JSON wants escaped inside a string
 
 
@@ -100,7 +101,7 @@ def texts_json(texts: Sequence[str], limit_chars: int | None = None) -> str:
     """
     if texts and limit_chars is None and is_plain(texts):
         return '["' + '","'.join(texts) + '"]'
-    return _array([quoted(text) for text in texts], limit_chars)
+    return array_json([quoted(text) for text in texts], limit_chars)
 
 
 def numbers_json(numbers: Sequence[float], limit_chars: int | None = None) -> str:
@@ -110,10 +111,16 @@ def numbers_json(numbers: Sequence[float], limit_chars: int | None = None) -> st
         >>> numbers_json([0.5, 7])
         '[0.5,7]'
     """
-    return _array(list(map(repr, numbers)), limit_chars)
+    return array_json(list(map(repr, numbers)), limit_chars)
 
 
-def _array(rows: Sequence[str], limit_chars: int | None) -> str:
+def array_json(rows: Sequence[str], limit_chars: int | None) -> str:
+    """Return values that are JSON already as an array; where the SDK would cut it, the first that fit stay.
+
+    Example:
+        >>> array_json(["0.5", "7"], None)
+        '[0.5,7]'
+    """
     whole = f"[{','.join(rows)}]"
     if limit_chars is None or len(whole) <= limit_chars:
         return whole
@@ -223,7 +230,7 @@ def clean_value(value: Any) -> Any:
         return int(value) if -_INT64 <= value < _INT64 else str(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
-    if isinstance(value, list | tuple):
+    if isinstance(value, _LISTS):
         return _clean_sequence(value)
     return _shown(value)
 

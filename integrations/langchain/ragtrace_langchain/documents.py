@@ -31,6 +31,9 @@ RERANK_SCORE_KEYS = (
 Hit = tuple["Passage", "Mapping[str, Any]"]
 
 
+_LISTS = (list, tuple)  # a union is made anew for each question
+
+
 class Hits(NamedTuple):
     """Documents read together, in their order; `keys` join them over the stages of a run."""
 
@@ -60,10 +63,10 @@ def documents_in(value: Any) -> list[Any] | None:
         >>> documents_in("text") is None
         True
     """
-    if isinstance(value, list | tuple):
+    if isinstance(value, _LISTS):
         return list(value) if _is_documents(value) else None
     if isinstance(value, dict):
-        lists = [part for part in value.values() if isinstance(part, list | tuple) and _is_documents(part)]
+        lists = [part for part in value.values() if isinstance(part, _LISTS) and _is_documents(part)]
         if lists:
             return [document for part in lists for document in part]
     return None
@@ -94,9 +97,9 @@ def _new_in(outputs: dict[Any, Any], inputs: dict[Any, Any]) -> list[Any] | None
     found: list[Any] | None = None
     for key, part in outputs.items():
         given = inputs.get(key)
-        if part is given or not isinstance(part, list | tuple):
+        if part is given or not isinstance(part, _LISTS):
             continue
-        was_documents = isinstance(given, list | tuple) and _is_documents(given)
+        was_documents = isinstance(given, _LISTS) and _is_documents(given)
         if _is_documents(part) or (not part and was_documents):
             found = [*(found or ()), *part]
     return found
@@ -110,7 +113,7 @@ def is_documents_only(value: Any) -> bool:
         False
     """
     parts = value.values() if isinstance(value, dict) else (value,)
-    return all(isinstance(part, list | tuple) and (not part or _is_documents(part)) for part in parts)
+    return all(isinstance(part, _LISTS) and (not part or _is_documents(part)) for part in parts)
 
 
 def _is_documents(parts: Sequence[Any]) -> bool:

@@ -8,21 +8,11 @@ from ragtrace_langchain import TracedCompressor
 from tests.conformance.langchain import CompressionApplication, Compressor, LcelApplication
 
 
-class _Mended(LcelApplication):
-    """What does not hold yet."""
-
-    @pytest.mark.xfail(
-        strict=True, reason="LangChain hands its root all pieces but the last one read; the model's text has it"
-    )
-    def test_a_stream_that_is_left_half_read(self):
-        super().test_a_stream_that_is_left_half_read()
-
-
-class TestLcel(_Mended):
+class TestLcel(LcelApplication):
     """A chain with a reranking function."""
 
 
-class TestCompression(_Mended, CompressionApplication):
+class TestCompression(CompressionApplication):
     """A compression retriever, of which LangChain reports the outside alone."""
 
     @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from ragtrace.capture import Recorder, losses
-from ragtrace.testing.integration import Kept
+from ragtrace.capture import losses
+from ragtrace.testing.recording import Recording
 from ragtrace_langchain import RagtraceHandler
 
 KINDS = ("chain", "tool", "retriever", "chat", "text")
@@ -112,8 +112,8 @@ def names_in(record):
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(st.lists(events, max_size=40))
 def test_any_sequence_of_events(sequence):
-    kept = Kept()
-    recorder = Recorder(kept)
+    kept = Recording()
+    recorder = kept.recorder
     handler = RagtraceHandler(recorder)
     before = losses()
     application = Application(handler)
@@ -123,6 +123,6 @@ def test_any_sequence_of_events(sequence):
     assert losses() == before
     assert recorder.open_runs == 0
     assert len(handler._runs) == 0
-    assert len(kept.captured) == kept.begun
+    assert len(kept.runs) == len(kept.begun)
     for record in kept.records:
         assert len(names_in(record)) <= 1, record

@@ -16,20 +16,18 @@ from llama_index.core.instrumentation.events.llm import (
 )
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from integrations.llamaindex.tests.parts import Faq
-from ragtrace.capture import Recorder, losses
-from ragtrace.testing.integration import Kept, Play
+from integrations.llamaindex.tests.parts import Best, Faq, Llm, engine
+from ragtrace.capture import losses
+from ragtrace.testing.recording import Recording
 from ragtrace_llamaindex import instrumented
 from ragtrace_llamaindex.handlers import RagtraceEventHandler, RagtraceSpanHandler, tracer
-from tests.conformance.plays_llamaindex import Model, Reranker, engine
 
-MODEL, RERANKER, RETRIEVER = Model(play=Play()), Reranker(play=Play()), Faq()
-ENGINE = engine(Play())
+MODEL, RERANKER, RETRIEVER, ENGINE = Llm(), Best(), Faq(), engine()
 METHODS = {
     "query": (ENGINE, "RetrieverQueryEngine.query", ENGINE.query),
     "retrieve": (RETRIEVER, "Faq.retrieve", RETRIEVER.retrieve),
-    "rerank": (RERANKER, "Reranker._postprocess_nodes", RERANKER._postprocess_nodes),
-    "complete": (MODEL, "Model.complete", MODEL.complete),
+    "rerank": (RERANKER, "Best._postprocess_nodes", RERANKER._postprocess_nodes),
+    "complete": (MODEL, "Llm.complete", MODEL.complete),
     "other": (None, "helper", lambda **_: None),
 }
 events = st.tuples(
@@ -136,8 +134,8 @@ def names_in(record):
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.lists(events, max_size=40))
 def test_any_sequence_of_spans_and_events(sequence):
-    kept = Kept()
-    recorder = Recorder(kept)
+    kept = Recording()
+    recorder = kept.recorder
     before = losses()
     with instrumented(recorder):
         application = Application()
@@ -146,7 +144,7 @@ def test_any_sequence_of_spans_and_events(sequence):
         recorder.sweep(now=1e12)
     assert losses() == before
     assert recorder.open_runs == 0
-    assert len(kept.captured) == kept.begun
+    assert len(kept.runs) == len(kept.begun)
     for record in kept.records:
         assert len(names_in(record)) <= 1, record
     # Spans that hold no run are few and bounded; the next example begins with none.

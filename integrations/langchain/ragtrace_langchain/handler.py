@@ -530,6 +530,8 @@ def _conclude(root: Node, answer: str | None, outcome: Outcome | None, error: Ba
     if tree.interrupts:
         tree.run.interrupted("\n".join(tree.interrupts))
     text = answer if answer is not None else tree.last_text
+    if outcome == "partial" and tree.last_text.startswith(text):
+        text = tree.last_text  # LangChain hands an abandoned root all pieces but the last one that was read
     if text and (outcome != "error" or answer is not None):
         tree.run.answered(text, model=tree.last_model, usage=tree.usage)
     if error is not None and outcome in {"error", None}:

@@ -58,7 +58,7 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
         try:
-            return cast("Any", wrapper).__wrapped__(*args, **kwargs)
+            return wrapper.__wrapped__(*args, **kwargs)
         except Exception as error:
             lost(site, error)
             return None

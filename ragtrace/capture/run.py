@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ragtrace.capture.clamp import clean_score, clean_text
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.passages import PassageReader
 from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval
-from ragtrace.model import AnswerPart, Feedback, Labels, Message, Usage
+from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, Message, Universe, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture.recorder import Listener, Recorder, TraceRef
     from ragtrace.capture.steps import Operation, Step
-    from ragtrace.model import LabelScale, Outcome, Passage, Universe
+    from ragtrace.model import Outcome, Passage
 
 MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `lossy`
 MAX_NAME_CHARS = 256
@@ -312,6 +312,27 @@ class Run:
         self.facts["labels"] = Labels(grades=cleaned, universe=universe, scale=scale, version=version)
 
     @guarded
+    def labelled(self, given: Any) -> None:
+        """Set relevance grades as a request hands them over; what is none is counted as a loss.
+
+        Args:
+            given: ``{passage id: grade}``, or that under ``grades`` beside universe, scale and version.
+        """
+        nested = given.get("grades") if isinstance(given, dict) else None
+        options = given if isinstance(nested, dict) else {}
+        grades = nested if isinstance(nested, dict) else given
+        if not isinstance(grades, dict):
+            lost("ragtrace.capture.run.labelled")
+            return
+        version = options.get("version")
+        self.labels(
+            {str(name): grade for name, grade in grades.items()},
+            universe=cast("Universe", _one_of(options.get("universe"), get_args(Universe), "gold")),
+            scale=cast("LabelScale", _one_of(options.get("scale"), get_args(LabelScale), "direct5")),
+            version=None if version is None or version == "" else str(version),
+        )
+
+    @guarded
     def cut_at(self, k: int) -> None:
         """Set the K of this run's @K metrics; the default is the number of contexts delivered."""
         self.facts["k"] = k
@@ -461,6 +482,12 @@ def outcome_of(error: BaseException) -> Outcome:
     if type(error).__name__ in {"CancelledError", "Cancelled"} or isinstance(error, KeyboardInterrupt):
         return "cancelled"
     return "error"
+
+
+def _one_of(value: Any, known: tuple[str, ...], default: str) -> str:
+    if value is not None and value not in known:
+        lost("ragtrace.capture.run.labelled")
+    return value if value in known else default
 
 
 def _usage(usage: Mapping[str, int]) -> Usage:

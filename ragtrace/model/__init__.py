@@ -14,6 +14,7 @@ from ragtrace.model.record import (
     RagRecord,
     Universe,
     Usage,
+    added_usage,
 )
 from ragtrace.model.score import (
     ERROR_REASONS,
@@ -51,5 +52,6 @@ __all__ = [
     "Stratum",
     "Universe",
     "Usage",
+    "added_usage",
     "content_id",
 ]

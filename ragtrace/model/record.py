@@ -23,6 +23,25 @@ class Usage:
     output_tokens: int | None = None
 
 
+def added_usage(one: Usage | None, other: Usage | None) -> Usage | None:
+    """Return the tokens of two calls together; an unknown count is left out of the sum.
+
+    Example:
+        >>> added_usage(Usage(input_tokens=3), Usage(input_tokens=2, output_tokens=1))
+        Usage(input_tokens=5, output_tokens=1)
+    """
+    if one is None or other is None:
+        return one or other
+    return Usage(
+        input_tokens=_sum(one.input_tokens, other.input_tokens),
+        output_tokens=_sum(one.output_tokens, other.output_tokens),
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One turn of the conversation before this query."""

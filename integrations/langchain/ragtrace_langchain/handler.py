@@ -10,10 +10,11 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
 from ragtrace.capture import guarded, guarded_constructor, outcome_of
+from ragtrace.model import added_usage
 from ragtrace_langchain.control import is_control_flow, is_interrupt, payload_of
 from ragtrace_langchain.documents import documents_in
 from ragtrace_langchain.extract import answer_in, history_in, prompt_text, question_in, turns_in
-from ragtrace_langchain.models import added, model_facts, reply_of
+from ragtrace_langchain.models import model_facts, reply_of
 from ragtrace_langchain.request import PREFIX, Defaults, describe, workflow_of
 from ragtrace_langchain.runs import ambient_run_id, runs_of
 from ragtrace_langchain.selection import settle, take_chain, take_retrieved
@@ -459,7 +460,7 @@ def _report_call(node: ModelCall, response: LLMResult | None, error: BaseExcepti
     if node.within is None:
         tree.last_text = text or tree.last_text
         tree.last_model = node.facts.model if node.facts else node.name
-        tree.usage = added(tree.usage, reply.usage)
+        tree.usage = added_usage(tree.usage, reply.usage)
     _generated(node, reply, text, None if error is None or is_control_flow(error) else error)
 
 

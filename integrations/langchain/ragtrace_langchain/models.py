@@ -148,22 +148,3 @@ def _usage(counts: Any) -> Usage | None:
         input_tokens=sent if isinstance(sent, int) else None,
         output_tokens=written if isinstance(written, int) else None,
     )
-
-
-def added(one: Usage | None, other: Usage | None) -> Usage | None:
-    """Return the tokens of two calls together; an unknown count is left out of the sum.
-
-    Example:
-        >>> added(Usage(input_tokens=3), Usage(input_tokens=2, output_tokens=1))
-        Usage(input_tokens=5, output_tokens=1)
-    """
-    if one is None or other is None:
-        return one or other
-    return Usage(
-        input_tokens=_sum(one.input_tokens, other.input_tokens),
-        output_tokens=_sum(one.output_tokens, other.output_tokens),
-    )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else one + other

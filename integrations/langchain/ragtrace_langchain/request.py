@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from ragtrace.capture import guarded, lost
-from ragtrace.model import LabelScale, Universe
+from ragtrace.capture import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -93,26 +92,4 @@ def describe(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: It
     if reference is not None:
         run.reference(str(reference))
     if (labels := metadata.get(f"{PREFIX}labels")) is not None:
-        _label(run, labels)
-
-
-def _label(run: Run, labels: Any) -> None:
-    """Take ``{passage id: grade}``, or that under ``grades`` beside universe, scale and version."""
-    nested = labels.get("grades") if isinstance(labels, dict) else None
-    options = labels if isinstance(nested, dict) else {}
-    grades = nested if isinstance(nested, dict) else labels
-    if not isinstance(grades, dict):
-        lost("ragtrace_langchain.request.labels")
-        return
-    run.labels(
-        {str(name): grade for name, grade in grades.items()},
-        universe=cast(Universe, _one_of(options.get("universe"), get_args(Universe), "gold")),
-        scale=cast(LabelScale, _one_of(options.get("scale"), get_args(LabelScale), "direct5")),
-        version=_shown(options.get("version")),
-    )
-
-
-def _one_of(value: Any, known: tuple[str, ...], default: str) -> str:
-    if value is not None and value not in known:
-        lost("ragtrace_langchain.request.labels")
-    return value if value in known else default
+        run.labelled(labels)

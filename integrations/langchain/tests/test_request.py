@@ -67,11 +67,11 @@ def test_labels_with_their_scale(keeper, config):
 
 @pytest.mark.usefixtures("loses")
 def test_labels_that_are_none_are_counted(keeper, config):
-    before = losses().get("ragtrace_langchain.request.labels", 0)
+    before = losses().get("ragtrace.capture.run.labelled", 0)
     config["metadata"] = {"ragtrace.labels": ["d0"]}
     lcel().invoke("Where?", config)
     assert keeper.only.record.labels is None
-    assert losses()["ragtrace_langchain.request.labels"] == before + 1
+    assert losses()["ragtrace.capture.run.labelled"] == before + 1
 
 
 def test_a_retriever_names_its_source_and_its_k(keeper, config):

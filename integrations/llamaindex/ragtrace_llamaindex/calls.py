@@ -6,9 +6,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import guarded
-from ragtrace.model import Message
+from ragtrace.model import Message, added_usage
 from ragtrace_llamaindex.models import (
-    added,
     asked_of,
     facts_in,
     is_in_process,
@@ -63,7 +62,7 @@ def report_call(node: ModelCall, response: Any, error: BaseException | None, end
     if not node.is_inner and node.kind == "model":
         tree.last_text = text or tree.last_text
         tree.last_model = node.model
-        tree.usage = added(tree.usage, usage)
+        tree.usage = added_usage(tree.usage, usage)
     if reply is None or text is streamed:
         outputs = (Message(role="assistant", content=text),) if text else ()
     else:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from ragtrace.capture import guarded, lost
-from ragtrace.model import LabelScale, Universe
+from ragtrace.capture import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -110,29 +109,8 @@ def describe(run: Run, settings: Settings, facts: Mapping[str, Any]) -> None:
     if (reference := facts.get("reference")) is not None:
         run.reference(str(reference))
     if (labels := facts.get("labels")) is not None:
-        _label(run, labels)
+        run.labelled(labels)
 
 
 def _shown(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
-
-
-def _label(run: Run, labels: Any) -> None:
-    nested = labels.get("grades") if isinstance(labels, dict) else None
-    options = labels if isinstance(nested, dict) else {}
-    grades = nested if isinstance(nested, dict) else labels
-    if not isinstance(grades, dict):
-        lost("ragtrace_llamaindex.request.labels")
-        return
-    run.labels(
-        {str(name): grade for name, grade in grades.items()},
-        universe=cast(Universe, _one_of(options.get("universe"), get_args(Universe), "gold")),
-        scale=cast(LabelScale, _one_of(options.get("scale"), get_args(LabelScale), "direct5")),
-        version=_shown(options.get("version")),
-    )
-
-
-def _one_of(value: Any, known: tuple[str, ...], default: str) -> str:
-    if value is not None and value not in known:
-        lost("ragtrace_llamaindex.request.labels")
-    return value if value in known else default

@@ -81,8 +81,8 @@ def test_labels_with_their_scale(keeper):
 
 @pytest.mark.usefixtures("loses")
 def test_labels_that_are_none_are_counted(keeper):
-    before = losses().get("ragtrace_llamaindex.request.labels", 0)
+    before = losses().get("ragtrace.capture.run.labelled", 0)
     with request(labels=["d0"]):
         engine().query("Where?")
     assert keeper.only.record.labels is None
-    assert losses()["ragtrace_llamaindex.request.labels"] == before + 1
+    assert losses()["ragtrace.capture.run.labelled"] == before + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ class Session:
         self.versions: dict[str, str] = {}
         self.notes: list[str] = []
         self.hands: list[Hand] = []
+        self.other_load = os.getloadavg()[0]
 
     def measure(self, receiver: Receiver) -> None:
         for framework in self.options.frameworks:
@@ -84,12 +86,13 @@ class Session:
             hand.close()
 
     def text(self) -> str:
-        return report(self.results, self.looks, self.memory, self.versions, self.notes)
+        return report(self.results, self.looks, self.memory, self.versions, self.notes, self.other_load)
 
     def as_json(self) -> dict[str, Any]:
         """Every turn, so that other figures can be had from the same run."""
         return {
             "rounds": self.results.rounds,
+            "load_before": self.other_load,
             "versions": self.versions,
             "turns": {"/".join(key): dict(by) for key, by in self.results.turns.items()},
             "skipped": {"/".join(key): why for key, why in self.results.skipped.items()},

@@ -39,6 +39,7 @@ class Broken(BaseRetriever):
 class Model(BaseChatModel):
     """Answers at once, in as many chunks as it is told; `fails` after the first."""
 
+    model_name: str = "offline-1"  # a peer takes no notice of models without a name
     chunks: int = 1
     fails: bool = False
 
@@ -46,10 +47,16 @@ class Model(BaseChatModel):
     def _llm_type(self) -> str:
         return "offline"
 
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"model_name": self.model_name}
+
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         if self.fails:
             raise RuntimeError("the model is down")
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content="".join(pieces(self.chunks))))])
+        usage = {"input_tokens": 1_600, "output_tokens": 9, "total_tokens": 1_609}
+        message = AIMessage(content="".join(pieces(self.chunks)), usage_metadata=usage)
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _agenerate(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any

@@ -10,13 +10,21 @@ from typing import Any
 
 from benchmarks.overhead import bounds
 from benchmarks.overhead.candidates import CANDIDATES, FRAMEWORKS, TITLES
-from benchmarks.overhead.rounds import SHORT, Results, quartiles, scenarios_of
+from benchmarks.overhead.rounds import Results, quartiles, scenarios_of
 
 Looks = Mapping[tuple[str, str], Any]
 
 
-def report(results: Results, looks: Looks, memory: Looks, versions: Mapping[str, str], notes: list[str]) -> str:
-    parts = [_machine(versions, results.rounds)]
+def report(
+    results: Results,
+    looks: Looks,
+    memory: Looks,
+    versions: Mapping[str, str],
+    notes: list[str],
+    other_load: float,
+) -> str:
+    """Return everything that was measured; `other_load` is the load average before anything began."""
+    parts = [_machine(versions, results.rounds, other_load)]
     for framework in FRAMEWORKS:
         parts += _framework(results, looks, framework)
     if memory:
@@ -25,11 +33,11 @@ def report(results: Results, looks: Looks, memory: Looks, versions: Mapping[str,
     return "\n".join([*parts, *(["", *notes] if notes else [])])
 
 
-def _machine(versions: Mapping[str, str], rounds: int) -> str:
+def _machine(versions: Mapping[str, str], rounds: int, other_load: float) -> str:
     found = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (
-        f"{os.cpu_count()} cores, Python {platform.python_version()}, {found}; medians of {rounds} paired rounds; "
-        "in brackets the quartiles"
+        f"{os.cpu_count()} cores with a load of {other_load:.1f} before the start, Python {platform.python_version()}, "
+        f"{found}; medians of {rounds} paired rounds, in brackets the quartiles"
     )
 
 
@@ -37,13 +45,14 @@ def _framework(results: Results, looks: Looks, framework: str) -> Iterator[str]:
     keys = [key for key in results.turns if key[0] == framework]
     if not keys and not any(one == framework for _, one in [*results.skipped, *looks]):
         return
-    shown = [name for name in scenarios_of(framework) if name != SHORT]
+    shown = scenarios_of(framework)
     for title, measure, unit in (
         ("added wall a run, ms (spans go nowhere)", "null", "wall_ns"),
         ("added CPU a run with OTLP to another process, ms (all threads)", "otlp", "cpu_ns"),
     ):
         yield f"\n{framework}: {title}\n"
-        head = [framework, *shown, *(["a chunk, us"] if measure == "null" else []), "x minimal"]
+        more = ["a chunk, us", f"CPU of {shown[0]}"] if measure == "null" else []
+        head = [framework, *shown, *more, "x minimal"]
         yield from _table(head, _costs(results, framework, shown, measure, unit))
     yield f"\n{framework}: what a run leaves\n"
     yield from _table(
@@ -66,6 +75,7 @@ def _costs(results: Results, framework: str, shown: list[str], measure: str, uni
         cells = [_spread(results.added(key, candidate), 1e6) for key in keys]
         if measure == "null":
             cells.append(_spread(results.added_a_chunk(framework, candidate), 1e3, digits=1))
+            cells.append(_spread(results.added((framework, shown[0], measure, "cpu_ns"), candidate), 1e6))
         ours, minimal = results.added(keys[0], candidate), results.added(keys[0], "minimal")
         ratio = f"{statistics.median(ours) / statistics.median(minimal):.2f}" if ours and minimal else ""
         yield [TITLES[candidate], *cells, ratio]

@@ -8,15 +8,18 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from benchmarks.overhead.crew import Hand
 from benchmarks.overhead.environments import Unavailable
 
-MEASURES = ("null", "otlp")
+MEASURES = ("null", "otlp")  # where spans go: nowhere, or over the wire to another process
 WARM_UP = 2
 SHORT, LONG = "stream of 1", "stream of 200"
-# Calls in one turn: about 40 ms of the bare application.
-CALLS = {"invoke": 25, "query": 25, "ainvoke x64": 1, "aquery x64": 1, "batch of 64": 1, LONG: 6, SHORT: 12}
+# Calls in one turn, spans going nowhere: short turns, so that a burst of other work hits all candidates alike.
+CALLS = {"invoke": 10, "query": 10, LONG: 5}
+# With OTLP each turn ends in one flush, which more runs share, as they share a batch in an application.
+OTLP_CALLS = {"invoke": 25, "query": 25, LONG: 5}
 
 
 @dataclass
@@ -34,16 +37,9 @@ class Results:
         turns = self.turns.get(key, {})
         return [one - bare for one, bare in zip(turns.get(candidate, ()), turns.get("bare", ()), strict=False)]
 
-    def added_a_chunk(self, framework: str, candidate: str, measure: str = "null") -> list[float]:
-        """Return what one more chunk adds: the long stream less the short one, over the chunks between them."""
-        long = self.added((framework, LONG, measure, "wall_ns"), candidate)
-        short = self.added((framework, SHORT, measure, "wall_ns"), candidate)
-        return [(one - other) / 199 for one, other in zip(long, short, strict=False)]
-
-    def ratios(self, key: tuple[str, str, str, str], candidate: str) -> list[float]:
-        """Return what a candidate adds over what the minimal handler adds, one ratio a round."""
-        pairs = zip(self.added(key, candidate), self.added(key, "minimal"), strict=False)
-        return [one / minimal for one, minimal in pairs if minimal > 0]
+    def added_a_chunk(self, framework: str, candidate: str) -> list[float]:
+        """Return what one more chunk of a stream adds, in nanoseconds, one a round."""
+        return self.added((framework, LONG, "null", "chunk_ns"), candidate)
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
@@ -56,8 +52,8 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 def scenarios_of(framework: str) -> list[str]:
     if framework == "langchain":
-        return ["invoke", "ainvoke x64", "batch of 64", LONG, SHORT]
-    return ["query", "aquery x64", LONG, SHORT]
+        return ["invoke", "ainvoke x64", "batch of 64", LONG]
+    return ["query", "aquery x64", LONG]
 
 
 def run(hands: list[Hand], results: Results, *, rounds: int, said: Callable[[str], None]) -> None:
@@ -76,6 +72,13 @@ def run(hands: list[Hand], results: Results, *, rounds: int, said: Callable[[str
         results.rounds = max(number + 1, 0)
 
 
+def _order(scenario: str, measure: str) -> dict[str, Any]:
+    if (scenario, measure) == (LONG, "null"):
+        return {"do": "chunks", "long": LONG, "short": SHORT, "chunks": 199, "calls": CALLS[LONG]}
+    calls = CALLS if measure == "null" else OTLP_CALLS
+    return {"do": "turn", "scenario": scenario, "measure": measure, "calls": calls.get(scenario, 1)}
+
+
 def _turns(
     hands: list[Hand], results: Results, cell: tuple[str, str, str], rng: random.Random, *, keep: bool
 ) -> None:
@@ -85,7 +88,7 @@ def _turns(
     taken = {}
     for hand in order:
         try:
-            answer = hand.ask(do="turn", scenario=scenario, measure=measure, calls=CALLS[scenario])
+            answer = hand.ask(**_order(scenario, measure))
         except Unavailable as error:
             print(f"{hand.candidate.key} {framework}: {error}", file=sys.stderr)
             results.skipped[hand.candidate.key, framework] = f"{scenario}: {error}"

@@ -17,7 +17,7 @@ from ragtrace_langchain import RagtraceHandler
 KINDS = ("chain", "tool", "retriever", "chat", "text")
 # An event: what happens, which of the ids begun so far it concerns, and of what kind it is.
 events = st.tuples(
-    st.sampled_from(("start", "start", "start", "end", "end", "error", "token", "stranger", "orphan")),
+    st.sampled_from(("start", "start", "start", "end", "end", "error", "token", "stranger", "orphan", "sweep")),
     st.integers(0, 15),
     st.sampled_from(KINDS),
     st.integers(0, 3),
@@ -28,8 +28,8 @@ errors = (ValueError("x"), KeyboardInterrupt(), GeneratorExit(), ConnectionError
 class Application:
     """Plays events; each root and all that is below it speaks of itself by one name."""
 
-    def __init__(self, handler):
-        self.handler = handler
+    def __init__(self, handler, recorder):
+        self.handler, self.recorder = handler, recorder
         self.ids: list[tuple[UUID, str, str]] = []
         self.roots = 0
 
@@ -39,7 +39,9 @@ class Application:
     def play(self, event):
         what, which, kind, detail = event
         known = self.ids[which % len(self.ids)] if self.ids else None
-        if what == "start":
+        if what == "sweep":
+            self.recorder.sweep(now=1e12)
+        elif what == "start":
             # detail 0 begins a root, else a child of one that is known, whether it is open or has ended
             self.start(kind, known if detail and known else None)
         elif what == "orphan":
@@ -116,7 +118,7 @@ def test_any_sequence_of_events(sequence):
     recorder = kept.recorder
     handler = RagtraceHandler(recorder)
     before = losses()
-    application = Application(handler)
+    application = Application(handler, recorder)
     for event in sequence:
         application.play(event)
     recorder.sweep(now=1e12)

@@ -31,7 +31,7 @@ METHODS = {
     "other": (None, "helper", lambda **_: None),
 }
 events = st.tuples(
-    st.sampled_from(("enter", "enter", "enter", "exit", "exit", "drop", "event", "stranger", "orphan")),
+    st.sampled_from(("enter", "enter", "enter", "exit", "exit", "drop", "event", "stranger", "orphan", "sweep")),
     st.integers(0, 15),
     st.sampled_from(tuple(METHODS)),
     st.integers(0, 3),
@@ -71,7 +71,8 @@ def result(kind, name):
 class Application:
     """Plays events; each outermost span and all that is below it speaks of itself by one name."""
 
-    def __init__(self):
+    def __init__(self, recorder):
+        self.recorder = recorder
         self.spans, self.events = RagtraceSpanHandler(), RagtraceEventHandler()
         self.known: list[tuple[str, str, str]] = []
         self.roots = 0
@@ -79,7 +80,9 @@ class Application:
     def play(self, event):
         what, which, kind, detail = event
         known = self.known[which % len(self.known)] if self.known else None
-        if what == "enter":
+        if what == "sweep":
+            self.recorder.sweep(now=1e12)
+        elif what == "enter":
             self.enter(kind, known if detail and known else None)
         elif what == "orphan":
             self.enter(kind, ("helper-" + "9" * 36, "nobody", "other"))
@@ -138,7 +141,7 @@ def test_any_sequence_of_spans_and_events(sequence):
     recorder = kept.recorder
     before = losses()
     with instrumented(recorder):
-        application = Application()
+        application = Application(recorder)
         for event in sequence:
             application.play(event)
         recorder.sweep(now=1e12)

@@ -90,6 +90,7 @@ class Tracer:
             return
         tree = parent.tree
         if tree.is_ended:
+            self._bury(id_)
             return
         if kind == "other" or _is_same_call(kind, parent, instance):
             self.nodes[id_] = parent
@@ -431,8 +432,8 @@ def _node(tree: Tree, parent: Node | None, kind: Kind, id_: str, instance: Any) 
 def _read_in(parent: Node | None, read: Stream) -> tuple[Node | None, Stream | None]:
     """Return the parent of what happens while a stream is read: a span of its tree, else the stream's own node."""
     tree = read.node.tree
-    if tree.is_ended:
-        return parent, None
+    if tree.is_ended:  # what a late read begins belongs to a run that the sweep has ended
+        return parent or read.node, None
     return (parent if parent is not None and parent.tree is tree else read.node), read
 
 

@@ -31,6 +31,15 @@ from ragtrace.capture import Generation
 from ragtrace.model import Message, Usage
 
 
+def test_a_stream_that_is_first_read_after_the_sweep_opens_no_run(keeper, recorder):
+    pieces = engine(streaming=True).query("Where?").response_gen
+    recorder.sweep(now=1e12)
+    assert "".join(pieces) == ANSWER
+    assert [(run.record.query, run.record.outcome, run.record.answer) for run in keeper.runs] == [
+        ("Where?", "partial", "")
+    ]
+
+
 def test_sync(keeper):
     assert str(engine().query("Where?")) == ANSWER
     checked(keeper.only)

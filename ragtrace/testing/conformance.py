@@ -354,6 +354,18 @@ class IntegrationConformance:
             ends = [(record.outcome, record.answer) for record in kept.records]
             same("ends", ends, [("partial", "")] * len(kept.begun))
 
+    def test_a_stream_that_is_first_read_after_its_time(self) -> None:
+        """It is one run: ended by the time limit where it had begun, else begun by the first read."""
+        self._needs("stream")
+        plan = plan_of(6)
+        with self.recording() as kept:
+            pieces = self.stream(plan, kept.recorder)
+            kept.recorder.sweep(now=LATER)
+            had_begun = bool(kept.runs)
+            same("the answer", "".join(pieces), plan.answer)
+            ended = ("partial", "") if had_begun else ("answered", plan.answer)
+            same("runs", [(record.outcome, record.answer) for record in kept.records], [ended])
+
     def test_a_stream_that_breaks(self) -> None:
         """The model's error reaches the reader behind the pieces that came; the run is an error."""
         self._needs("stream")

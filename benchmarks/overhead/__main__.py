@@ -73,7 +73,7 @@ class Session:
         warm_up, runs, every = QUICK_MEMORY if self.options.quick else MEMORY
         for hand in self.hands:
             key = (hand.candidate.key, hand.framework)
-            if hand.candidate.is_peer and not self.options.memory_of_peers:
+            if key[0] not in {"bare", "ours"} and not self.options.memory_of_all:
                 continue
             _say(f"memory of {key[0]} for {key[1]}: {runs} runs")
             try:
@@ -110,7 +110,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--peers", type=names, default=list(PEERS), help=f"which of {','.join(PEERS)}; '' = none")
     parser.add_argument("--frameworks", type=names, default=list(FRAMEWORKS), help="default both")
     parser.add_argument("--memory", action="store_true", help="also 20,000 runs each, for what is kept")
-    parser.add_argument("--memory-of-peers", action="store_true", help="the same for the peers")
+    parser.add_argument("--memory-of-all", action="store_true", help="the same for every candidate")
     parser.add_argument("--only-memory", action="store_true", help="no rounds")
     parser.add_argument("--json", type=Path, help="write every turn to this file")
     options = parser.parse_args(arguments)
@@ -118,7 +118,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
         if unknown := sorted(set(given) - set(known)):
             parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
-    options.memory = options.memory or options.memory_of_peers or options.only_memory
+    options.memory = options.memory or options.memory_of_all or options.only_memory
     return options
 
 

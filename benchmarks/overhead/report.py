@@ -36,7 +36,7 @@ def report(
 def _machine(versions: Mapping[str, str], rounds: int, other_load: float) -> str:
     found = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (
-        f"{os.cpu_count()} cores with a load of {other_load:.1f} before the start, Python {platform.python_version()}, "
+        f"{os.cpu_count()} cores, load {other_load:.1f} before the start, Python {platform.python_version()}, "
         f"{found}; medians of {rounds} paired rounds, in brackets the quartiles"
     )
 
@@ -117,7 +117,7 @@ def _memory(memory: Looks) -> Iterator[list[str]]:
             f"{framework}: {TITLES[candidate]}",
             f"{found['slope']:.1f}",
             f"{found['low']:.1f} to {found['high']:.1f}",
-            f"{found['retained_a_run']:.3f}",
+            f"{found['retained_a_run']:.4f}",
         ]
 
 

@@ -157,7 +157,7 @@ def settle(offered: int, before: int) -> None:
 ONCE = {"Worker._run", "Worker._main", "Worker.start"}
 
 
-def test_any_function_may_raise(running: tuple[InMemorySpanExporter, RagtraceHandler]) -> None:
+def test_10_any_function_may_raise(running: tuple[InMemorySpanExporter, RagtraceHandler]) -> None:
     exporter, handler = running
     expected = str(chain().invoke("How long does a refund take?").content)
     # The scorer's thread begins with the first run and so under the profile.

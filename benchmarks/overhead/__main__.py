@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.overhead.candidates import CANDIDATES, FRAMEWORKS, PEERS
+from benchmarks.overhead.candidates import CANDIDATES, FRAMEWORKS, PEERS, Candidate
 from benchmarks.overhead.crew import Hand, Receiver
 from benchmarks.overhead.environments import Unavailable
 from benchmarks.overhead.report import report
@@ -37,7 +38,7 @@ class Session:
     def measure(self, receiver: Receiver) -> None:
         for framework in self.options.frameworks:
             for candidate in CANDIDATES:
-                if not candidate.is_peer or candidate.key in self.options.peers:
+                if self._is_wanted(candidate):
                     self._join(candidate, framework, receiver.endpoint)
         if not self.options.only_memory:
             self._look()
@@ -45,7 +46,15 @@ class Session:
         if self.options.memory:
             self._remember()
 
-    def _join(self, candidate: Any, framework: str, endpoint: str) -> None:
+    def _is_wanted(self, candidate: Candidate) -> bool:
+        if candidate.is_peer and candidate.key not in self.options.peers:
+            return False
+        return not self.options.only_memory or self._is_remembered(candidate.key)
+
+    def _is_remembered(self, key: str) -> bool:
+        return self.options.memory_of_all or key in {"bare", "ours"}
+
+    def _join(self, candidate: Candidate, framework: str, endpoint: str) -> None:
         _say(f"starting {candidate.key} for {framework}")
         try:
             hand = Hand(candidate, framework, endpoint)
@@ -73,11 +82,12 @@ class Session:
         warm_up, runs, every = QUICK_MEMORY if self.options.quick else MEMORY
         for hand in self.hands:
             key = (hand.candidate.key, hand.framework)
-            if key[0] not in {"bare", "ours"} and not self.options.memory_of_all:
+            if not self._is_remembered(key[0]):
                 continue
             _say(f"memory of {key[0]} for {key[1]}: {runs} runs")
             try:
                 self.memory[key] = hand.ask(do="memory", warm_up=warm_up, runs=runs, every=every)
+                _say(f"{self.memory[key]}")
             except Unavailable as error:
                 self.notes.append(f"memory of {hand.candidate.title}, {hand.framework}: skipped: {error}")
 
@@ -124,6 +134,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> int:
     session = Session(parsed(arguments))
+    # A timeout's end is an interrupt too: workers must not outlive it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     receiver = Receiver()
     status = 0
     try:

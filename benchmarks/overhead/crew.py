@@ -25,6 +25,7 @@ class Receiver:
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.overhead.receiver"],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
             text=True,

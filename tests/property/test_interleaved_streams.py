@@ -45,6 +45,7 @@ class Users:
         self.read = {}
         self.wanted = {}
         self.failures = []
+        self.least = {}  # what had been read of a stream when it was first swept or dropped
 
     def plan(self, fails=None):
         name = f"r{len(self.plans)}."
@@ -68,12 +69,15 @@ class Users:
                 self.failures.append((plan, error))
         elif what == "sweep":
             recorder.sweep(now=LATER)
+            for plan, _ in self.streams:
+                self.left(plan)
         elif self.streams:
             self.turn(what, which % len(self.streams))
 
     def turn(self, what, place):
         plan, stream = self.streams[place]
         if what == "drop":
+            self.left(plan)
             self.streams.pop(place)
         elif what == "finish":
             self.streams.pop(place)
@@ -83,6 +87,9 @@ class Users:
             self.pool.submit(self.next_of, plan, stream).result()
         else:
             self.next_of(plan, stream)
+
+    def left(self, plan):
+        self.least.setdefault(plan.question, self.read[plan.question])
 
     def next_of(self, plan, stream):
         try:
@@ -106,6 +113,8 @@ def check(users):
         assert {p.id for pool in record.pools for p in pool.passages} <= own
         assert all(p.text in {d.text for d in plan.documents} for pool in record.pools for p in pool.passages)
         assert plan.answer.startswith(record.answer)
+        if record.outcome == "partial":
+            assert record.answer.startswith(users.least.get(record.query, "")), (record.answer, users.least)
         if record.outcome == "answered":
             assert record.answer == plan.answer
             assert [p.id for p in record.pool("used")] == [plan.documents[place].id for place, _ in CHOICE]

@@ -76,11 +76,12 @@ class Seen:
         return self.roots[0]
 
     def of(self, operation: str, root: ReadableSpan | None = None) -> list[ReadableSpan]:
-        """Return the steps of one kind (retrieval, rerank, chat), of one run or of all."""
+        """Return the steps of one kind (retrieval, rerank, chat or text completion), of one run or of all."""
+        names = {"chat", "text_completion"} if operation == "chat" else {operation}
         return [
             span
             for span in self.spans
-            if fact(span, "gen_ai.operation.name") == operation
+            if fact(span, "gen_ai.operation.name") in names
             and (root is None or span.context.trace_id == root.context.trace_id)
         ]
 

@@ -238,6 +238,7 @@ async def test_class_06_a_stream_is_recorded_whole_and_reaches_the_reader_untouc
     assert list(lcel().stream("sync?", config)) == LETTERS
     assert [chunk async for chunk in lcel().astream("async?", config)] == LETTERS
     assert [asked_and_answered(root)[:2] for root in seen.roots] == [("sync?", ANSWER), ("async?", ANSWER)]
+    assert len(seen.of("chat")) == 2
     for call in seen.of("chat"):
         assert read(call, "gen_ai.output.messages")[0]["parts"][0]["content"] == ANSWER
 

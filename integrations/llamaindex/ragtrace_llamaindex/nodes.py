@@ -48,6 +48,25 @@ class Column:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def known_again(self, given: Column) -> None:
+        """Give nodes of unknown ids the id of the same text in `given`: a reranker may make nodes anew.
+
+        Example:
+            >>> from llama_index.core.schema import NodeWithScore
+            >>> given = Column([NodeWithScore(node=TextNode(id_="d1", text="a"))])
+            >>> new = Column([NodeWithScore(node=TextNode(id_="random", text="a"))])
+            >>> new.known_again(given)
+            >>> new.ids
+            ['d1']
+        """
+        if set(self.ids) <= set(given.ids):
+            return
+        known, by_text = set(given.ids), dict(zip(given.texts, given.ids, strict=True))
+        self.ids = [
+            name if name in known else by_text.get(text, name)
+            for name, text in zip(self.ids, self.texts, strict=True)
+        ]
+
     def passages(self, reader: PassageReader, source: str | None = None) -> ReadPassages:
         """Return them as the passages of a run."""
         return reader.columns(self.texts, self.ids, self.scores, self.metadata, source)

@@ -46,6 +46,7 @@ def take_postprocessed(node: Node, run: Run, nodes: Any, ended_ns: int) -> None:
     if given is None:
         return
     out = _column(nodes)
+    out.known_again(given)
     tree = node.tree
     with tree.lock:
         _report_unknown(node, run, given)

@@ -37,7 +37,7 @@ class LcelApplication(IntegrationConformance):
         (plan, *_) = plans.values()
         reranker = None if plan.choice is None else self.reranker(plans)
         if reranker is not None:
-            found |= RunnableLambda(reranker, name="rerank")
+            found |= reranker
         shown = found | RunnableLambda(lambda documents: self.shown(plan, documents), name="show")
         model = Model(plans=plans, model_name=plan.model)
         return (
@@ -55,7 +55,7 @@ class LcelApplication(IntegrationConformance):
         return Index(plans=plans, metadata={"ragtrace.source": "faq"})
 
     def reranker(self, plans):
-        return lambda documents: rescored(planned(plans, documents), documents)
+        return RunnableLambda(lambda documents: rescored(planned(plans, documents), documents), name="rerank")
 
     def shown(self, plan, documents):
         return "\n".join(plan.shown(document.page_content) for document in documents)

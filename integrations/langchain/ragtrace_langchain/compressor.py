@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from ragtrace.capture import guarded
-from ragtrace_langchain.runs import ambient_run_id, open_event
+from ragtrace_langchain.runs import ambient_run_id, open_events
 from ragtrace_langchain.selection import take_compressed
 
 if TYPE_CHECKING:
@@ -47,42 +47,44 @@ class TracedCompressor(BaseDocumentCompressor):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
         """Return what `base` returns."""
-        started_ns, node = time.time_ns(), _enclosing(callbacks)
+        started_ns, nodes = time.time_ns(), _enclosing(callbacks)
         try:
             chosen = self.base.compress_documents(documents, query, callbacks)
         except BaseException as error:
-            _failed(node, self.base, error, started_ns)
+            _failed(nodes, self.base, error, started_ns)
             raise
-        _took(node, self.base, documents, chosen, started_ns)
+        _took(nodes, self.base, documents, chosen, started_ns)
         return chosen
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
         """Return what `base` returns."""
-        started_ns, node = time.time_ns(), _enclosing(callbacks)
+        started_ns, nodes = time.time_ns(), _enclosing(callbacks)
         try:
             chosen = await self.base.acompress_documents(documents, query, callbacks)
         except BaseException as error:
-            _failed(node, self.base, error, started_ns)
+            _failed(nodes, self.base, error, started_ns)
             raise
-        _took(node, self.base, documents, chosen, started_ns)
+        _took(nodes, self.base, documents, chosen, started_ns)
         return chosen
 
 
 @guarded
-def _enclosing(callbacks: Any) -> Node | None:
+def _enclosing(callbacks: Any) -> list[Node]:
     """Return the event it is called in: the retriever that passes its callbacks on, else the running chain."""
     for run_id in (getattr(callbacks, "parent_run_id", None), ambient_run_id()):
-        node = open_event(run_id) if run_id is not None else None
-        if node is not None:
-            return node
-    return None
+        nodes = open_events(run_id) if run_id is not None else []
+        if nodes:
+            return nodes
+    return []
 
 
 @guarded
-def _took(node: Node | None, base: Any, given: Sequence[Any], chosen: Sequence[Any], started_ns: int) -> None:
-    if node is not None:
+def _took(
+    nodes: list[Node] | None, base: Any, given: Sequence[Any], chosen: Sequence[Any], started_ns: int
+) -> None:
+    for node in nodes or ():
         take_compressed(
             node,
             given,
@@ -95,8 +97,8 @@ def _took(node: Node | None, base: Any, given: Sequence[Any], chosen: Sequence[A
 
 
 @guarded
-def _failed(node: Node | None, base: Any, error: BaseException, started_ns: int) -> None:
-    if node is not None:
+def _failed(nodes: list[Node] | None, base: Any, error: BaseException, started_ns: int) -> None:
+    for node in nodes or ():
         node.tree.run.reranked(
             (),
             model=_name(base),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragtrace.capture import guarded
-from ragtrace_langchain.runs import ambient_run_id, open_event
+from ragtrace_langchain.runs import ambient_run_id, open_events
 from ragtrace_langchain.selection import take_marked
 
 if TYPE_CHECKING:
@@ -35,6 +35,5 @@ def mark_selected(documents: Documents) -> Documents:
 @guarded
 def _mark(documents: Iterable[Any]) -> None:
     run_id = ambient_run_id()
-    node = open_event(run_id) if run_id is not None else None
-    if node is not None:
+    for node in open_events(run_id) if run_id is not None else ():
         take_marked(node, documents)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -23,13 +22,13 @@ MAX_BURIED = 2_048  # ids kept of what was still open when its root ended
 class RunMap:
     """Open events by run id.
 
-    There is no lock: every change is one dict, set or deque operation, and a forked child can therefore never
+    There is no lock: every change is one dict or set operation, and a forked child can therefore never
     inherit a held one. Two handlers of one recorder share a map, so that an event reported by both counts once.
     """
 
     def __init__(self) -> None:
         self._nodes: dict[object, Node] = {}
-        self._trees: deque[Tree] = deque()
+        self._trees: dict[int, Tree] = {}
         self._buried: set[int] = set()
         self._buried_before: set[int] = set()
 
@@ -45,7 +44,7 @@ class RunMap:
         if node.parent is None:
             self._look_over()
             node.tree.root = node
-            self._trees.append(node.tree)
+            self._trees[id(node.tree)] = node.tree
         # By its number: a UUID's own hash is a call of Python's, 0.35 us each of some hundred a run.
         key = getattr(run_id, "int", run_id)
         node.tree.open.add(key)
@@ -74,6 +73,7 @@ class RunMap:
             self._nodes.pop(run_id, None)
             self.bury(run_id)
         tree.open.clear()
+        self._trees.pop(id(tree), None)
         tree.root = tree.given = None
         tree.seen = {}
         tree.pool = {}
@@ -91,19 +91,20 @@ class RunMap:
         return name in self._buried or name in self._buried_before
 
     def _look_over(self) -> None:
-        """Look at the two oldest trees and drop what the recorder's sweep has ended.
+        """Look at the two oldest trees and drop what ended without its tree, as only a failure of ours leaves it.
 
         Two looks for each new root see every tree in time, at a constant price.
         """
         for _ in range(2):
             try:
-                tree = self._trees.popleft()
-            except IndexError:
+                name, tree = next(iter(self._trees.items()))
+            except (StopIteration, RuntimeError):  # none, or another thread was faster
                 return
+            self._trees.pop(name, None)
             if tree.run.is_finished:
                 self.drop(tree)
             else:
-                self._trees.append(tree)
+                self._trees[name] = tree
 
 
 def ambient_run_id() -> UUID | None:
@@ -124,13 +125,14 @@ _of_facade = RunMap()
 _by_recorder: WeakKeyDictionary[Recorder, RunMap] = WeakKeyDictionary()
 
 
-def open_event(run_id: object) -> Node | None:
-    """Return the open event of this id, whichever recorder's it is."""
-    for runs in (_of_facade, *_by_recorder.values()):
-        node = runs.get(run_id)
-        if node is not None:
-            return node
-    return None
+def open_events(run_id: object) -> list[Node]:
+    """Return the open events of this id: one for each recorder whose handler the run has."""
+    found = [_of_facade.get(run_id)]
+    for reference in _by_recorder.keyrefs():  # a list: another thread may add a recorder meanwhile
+        recorder = reference()
+        runs = _by_recorder.get(recorder) if recorder is not None else None
+        found.append(runs.get(run_id) if runs is not None else None)
+    return [node for node in found if node is not None]
 
 
 def runs_of(recorder: Recorder | None) -> RunMap:

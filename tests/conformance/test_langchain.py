@@ -24,9 +24,6 @@ class _HandsOn(LcelApplication):
         return super().reranker(plans) | RunnableLambda(list, name="look")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="what is handed on is taken for a choice: its scores are not the retriever's"
-)
 def test_a_step_that_hands_documents_on_is_no_choice():
     plan = plan_of(6, choice=CHOICE)
     kept = Recording()

@@ -191,9 +191,11 @@ def _candidates(node: Node, out: dict[str, Hit], given: dict[str, Hit]) -> dict[
 
 def _take_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
     tree = node.tree
-    if list(base) == list(out) and all(_rescored(tree, key, hit) is None for key, hit in out.items()):
+    if list(base) == list(out) and (base is node.chosen or not _is_scored_anew(tree, out, base)):
         return
-    if base is node.chosen and list(base) == list(out):
+    # Handed on as the last choice left them: a step that looks at them, or copies their list.
+    is_handed_on = bool(out) and not node.found and tree.last_chosen == list(out)
+    if is_handed_on and tree.chosen_facts == [facts for _, facts in out.values()]:
         return
     started_ns = max(node.started_ns, node.found_ns)
     if all(key in base for key in out):
@@ -228,7 +230,7 @@ def _report_choice(
 ) -> None:
     tree = node.tree
     for rank, (key, hit) in enumerate(out.items(), start=1):
-        out[key] = (reranked_passage(hit[0], rank, _rescored(tree, key, hit)), hit[1])
+        out[key] = (reranked_passage(hit[0], rank, _rescored(tree, key, hit, base)), hit[1])
     is_whole_pool = base.keys() == tree.pool.keys()
     tree.run.reranked(
         _passages(out),
@@ -248,11 +250,22 @@ def _note_choice(tree: Tree, out: dict[str, Hit], source: str) -> None:
     tree.is_narrowed = True
     tree.selection_source = source
     tree.last_chosen = list(out)
+    tree.told.update(out)
+    tree.chosen_facts = [facts for _, facts in out.values()]
 
 
-def _rescored(tree: Tree, key: str, hit: Hit) -> float | None:
+def _rescored(tree: Tree, key: str, hit: Hit, base: dict[str, Hit] | None = None) -> float | None:
     seen = tree.seen.get(key)
-    return rerank_score_of(hit[1], None if seen is None or seen is hit else seen[1])
+    if seen is not None and seen is not hit:
+        return rerank_score_of(hit[1], seen[1])
+    if base and any(hit[1] == facts for _, facts in base.values()):
+        return None  # a rewritten passage with the metadata of the one that it was made of
+    return rerank_score_of(hit[1], None)
+
+
+def _is_scored_anew(tree: Tree, out: dict[str, Hit], base: dict[str, Hit]) -> bool:
+    """Tell whether documents have a score that they had not when they were told of last."""
+    return any(rerank_score_of(hit[1], tree.told.get(key, base[key])[1]) is not None for key, hit in out.items())
 
 
 def _deliver(node: Node, out: dict[str, Hit], ended_ns: int) -> None:

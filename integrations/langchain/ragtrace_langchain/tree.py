@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ragtrace_langchain.documents import KnownDocuments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ragtrace.capture import Run
     from ragtrace.capture.steps import Operation
@@ -30,8 +30,9 @@ class Tree:
         seen: every document met, as it was when first met; a reranker may write its scores into the same object.
         known: the names of the documents met.
         pool: the candidates, by key.
+        told: what choices made of documents, as each was reported last.
         is_narrowed: some step chose among the documents.
-        last_chosen: keys of the selection reported last.
+        last_chosen: keys of the selection reported last, and `chosen_facts` its documents' metadata.
         last_text: text of the last model call outside retrievers, and `last_model` its model.
         given: the first documents that a chain was given while none had been retrieved.
         interrupts: what the run's interrupts ask.
@@ -39,6 +40,7 @@ class Tree:
     """
 
     __slots__ = (
+        "chosen_facts",
         "given",
         "has_query",
         "interrupts",
@@ -56,6 +58,7 @@ class Tree:
         "run",
         "seen",
         "selection_source",
+        "told",
         "usage",
     )
 
@@ -65,6 +68,7 @@ class Tree:
         self.open: set[object] = set()
         self.seen: dict[str, Hit] = {}
         self.pool: dict[str, Hit] = {}
+        self.told: dict[str, Hit] = {}
         self.known = KnownDocuments()
         self.is_narrowed = False
         self.is_interrupted = False
@@ -75,6 +79,7 @@ class Tree:
         self.has_query = False
         self.selection_source = "chain"
         self.last_chosen: list[str] = []
+        self.chosen_facts: list[Mapping[str, Any]] = []
         self.last_text = ""
         self.last_model: str | None = None
         self.usage: Usage | None = None

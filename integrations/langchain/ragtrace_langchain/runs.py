@@ -77,6 +77,8 @@ class RunMap:
         tree.root = tree.given = None
         tree.seen = {}
         tree.pool = {}
+        tree.told = {}
+        tree.chosen_facts = []
         tree.known = KnownDocuments()
 
     def bury(self, run_id: object) -> None:

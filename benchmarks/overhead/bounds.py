@@ -50,7 +50,7 @@ def lines(
         if candidate == "ours":
             slope = f"{framework}: RSS slope, upper bound of its 95 % interval"
             yield _at_most(slope, found["high"], SLOPE_BYTES, "B a run")
-            # LlamaIndex itself keeps one list a run, in its callback manager's trace map.
+            # What the framework itself keeps is not ours: less the bare application's.
             bare = memory.get(("bare", framework))
             if bare is not None:
                 own = round(found["retained_a_run"] - bare["retained_a_run"], 2)

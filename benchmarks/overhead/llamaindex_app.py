@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from llama_index.core import PromptTemplate
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -19,13 +20,15 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from benchmarks.overhead.texts import CHOSEN, TEMPLATE, passages, pieces, question
 
 MANY, CHUNKS = 64, 200
+# One for all parts, as LlamaIndex's Settings give them: a retriever with one of its own keeps a list a run in it.
+CALLBACKS = CallbackManager()
 
 
 class Retriever(BaseRetriever):
     """Returns the same nodes in new wrappers, as an index does."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(callback_manager=CALLBACKS)
         self.similarity_top_k = 50
         self.found = [(TextNode(id_=one, text=text), score) for one, text, score in passages()]
 
@@ -37,6 +40,9 @@ class Retriever(BaseRetriever):
 
 
 class Broken(BaseRetriever):
+    def __init__(self) -> None:
+        super().__init__(callback_manager=CALLBACKS)
+
     def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
         raise ConnectionError("the index is down")
 
@@ -80,12 +86,18 @@ def engine(
     model: Model, retriever: BaseRetriever | None = None, *, streaming: bool = False
 ) -> RetrieverQueryEngine:
     template = PromptTemplate(TEMPLATE.replace("{context}", "{context_str}").replace("{question}", "{query_str}"))
+    synthesizer = get_response_synthesizer(
+        llm=model,
+        response_mode="compact",
+        text_qa_template=template,
+        streaming=streaming,
+        callback_manager=CALLBACKS,
+    )
     return RetrieverQueryEngine(
         retriever=retriever or Retriever(),
-        response_synthesizer=get_response_synthesizer(
-            llm=model, response_mode="compact", text_qa_template=template, streaming=streaming
-        ),
-        node_postprocessors=[Reranker()],
+        response_synthesizer=synthesizer,
+        node_postprocessors=[Reranker(callback_manager=CALLBACKS)],
+        callback_manager=CALLBACKS,
     )
 
 
@@ -93,10 +105,12 @@ class App:
     """The scenarios of LlamaIndex; each call makes as many runs as its name says and returns that number."""
 
     def __init__(self) -> None:
-        self._plain = engine(Model())
-        self._streamed = {count: engine(Model(chunks=count), streaming=True) for count in (1, CHUNKS)}
-        self._no_index = engine(Model(), Broken())
-        self._no_model = engine(Model(fails=True))
+        self._plain = engine(Model(callback_manager=CALLBACKS))
+        self._streamed = {
+            count: engine(Model(chunks=count, callback_manager=CALLBACKS), streaming=True) for count in (1, CHUNKS)
+        }
+        self._no_index = engine(Model(callback_manager=CALLBACKS), Broken())
+        self._no_model = engine(Model(fails=True, callback_manager=CALLBACKS))
         self._loop = asyncio.new_event_loop()
         self._number = 0
         self.scenarios: dict[str, Callable[[], int]] = {

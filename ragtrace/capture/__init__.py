@@ -4,6 +4,7 @@ Owns: turning what an application reports into a `RagRecord` and its steps, with
 Imports: model and errors alone, and of third parties nothing.
 """
 
+from ragtrace.capture.clamp import shown
 from ragtrace.capture.collecting import watch_collector
 from ragtrace.capture.guard import guarded, guarded_constructor, losses, lost, register_fork_reset
 from ragtrace.capture.passages import PassageReader, ReadPassages, ranked, reranked_passage
@@ -33,6 +34,7 @@ __all__ = [
     "ranked",
     "register_fork_reset",
     "reranked_passage",
+    "shown",
 ]
 
 register_fork_reset()

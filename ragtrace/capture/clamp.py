@@ -28,13 +28,28 @@ def clean_text(value: object, limit: int) -> tuple[str, int]:
         >>> clean_text(None, 3)
         ('', 0)
     """
-    text = value if type(value) is str else _shown(value)
+    text = value if type(value) is str else shown(value)
     original = 0
     if len(text) > limit:
         original, text = len(text), text[:limit]
     if not text.isascii():
         text = _without_surrogates(text)
     return text, original
+
+
+def shown(value: object) -> str:
+    """Return the text of anything; None is "", and an object whose ``str`` raises is shown by its type's name.
+
+    Example:
+        >>> shown(7), shown(None)
+        ('7', '')
+    """
+    if value is None:
+        return ""
+    try:
+        return str(value)
+    except Exception:  # a __str__ that raises is the application's defect, and must not reach it through us
+        return f"<{type(value).__name__}>"
 
 
 def clean_score(value: object) -> float | None:
@@ -96,15 +111,6 @@ def _scalar(value: object) -> str | int | float | bool | None:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     return None
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return ""
-    try:
-        return str(value)
-    except Exception:  # a __str__ that raises is the application's defect, and must not reach it through us
-        return f"<{type(value).__name__}>"
 
 
 def _without_surrogates(text: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeError, JudgeIncomplete, JudgeInvalidOutput
 from ragtrace.judges.base import Spent
 from ragtrace.judges.replies import FormT, read
 from ragtrace.prompts.fence import fenced
+from ragtrace.prompts.loader import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,18 +35,49 @@ def added(one: Spent, other: Spent) -> Spent:
     )
 
 
-class Asking:
-    """Asks one prompt of one model, and keeps count. One object an evaluation; not shared between coroutines."""
+@dataclass(slots=True)
+class _Tally:
+    spent: Spent = field(default_factory=Spent)
+    has_repaired: bool = False
 
-    def __init__(
-        self, model: ChatModel, prompt: Prompt, *, max_output_tokens: int, temperature: float = 0.0
-    ) -> None:
-        self.spent = Spent()
+    def add(self, spent: Spent) -> None:
+        self.spent = added(self.spent, spent)
+
+
+class Asking:
+    """Asks prompts of one model, and keeps count. One object an evaluation; not shared between coroutines.
+
+    An evaluation of several prompts goes from one to the next by `over`: count and repair are those of the whole.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.replies import QuestionsReply
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.prompts.loader import load
+        >>> chat = ScriptedChat(always={"questions": [{"question": "Where?", "noncommittal": False}]})
+        >>> asking = Asking(chat, load("questions"), max_output_tokens=500)
+        >>> asyncio.run(asking.ask({"answer": "In Oslo."}, QuestionsReply)).questions[0].question
+        'Where?'
+        >>> asking.over("audit").spent.llm_calls
+        1
+    """
+
+    def __init__(self, model: ChatModel, prompt: Prompt, *, max_output_tokens: int) -> None:
         self._model = model
         self._prompt = prompt
         self._max_output_tokens = max_output_tokens
-        self._temperature = temperature
-        self._has_repaired = False
+        self._tally = _Tally()
+
+    @property
+    def spent(self) -> Spent:
+        """What the evaluation took so far."""
+        return self._tally.spent
+
+    def over(self, prompt_id: str) -> Asking:
+        """Return the same evaluation with another prompt."""
+        other = Asking(self._model, load(prompt_id), max_output_tokens=self._max_output_tokens)
+        other._tally = self._tally
+        return other
 
     @contextmanager
     def charging(self) -> Iterator[None]:
@@ -69,10 +102,10 @@ class Asking:
         try:
             return read(form, await self._call(data, extra))
         except JudgeInvalidOutput as error:
-            if self._has_repaired:
+            if self._tally.has_repaired:
                 raise
             fault = str(error)
-        self._has_repaired = True
+        self._tally.has_repaired = True
         return read(form, await self._call(data, f"{extra} {self._correction(fault)}".strip()))
 
     async def mend(self, data: Mapping[str, Any], form: type[FormT], want: str) -> FormT:
@@ -81,9 +114,9 @@ class Asking:
         Raises:
             JudgeIncomplete: the repair was used up, so that verdicts stay missing.
         """
-        if self._has_repaired:
+        if self._tally.has_repaired:
             raise JudgeIncomplete(f"after the repair the judge still owes: {want}")
-        self._has_repaired = True
+        self._tally.has_repaired = True
         return read(form, await self._call(data, f"An earlier reply was incomplete. {want}"))
 
     def _correction(self, fault: str) -> str:
@@ -100,14 +133,14 @@ class Asking:
                 schema_name=prompt.id,
                 schema=prompt.schema,
                 max_output_tokens=self._max_output_tokens,
-                temperature=self._temperature,
+                temperature=prompt.temperature,
             )
         except JudgeError as error:
-            self.spent = added(self.spent, vars(error).pop("spent", Spent(llm_calls=1)))
+            self._tally.add(vars(error).pop("spent", Spent(llm_calls=1)))
             raise
         except Exception as error:
-            self.spent = added(self.spent, Spent(llm_calls=1))
+            self._tally.add(Spent(llm_calls=1))
             raise JudgeError(f"the chat model failed with {type(error).__name__}") from error
         tokens = Spent(llm_calls=1, prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens)
-        self.spent = added(self.spent, tokens)
+        self._tally.add(tokens)
         return reply.text

@@ -8,17 +8,19 @@ A judge that cannot do a task leaves it out of `Judge.tasks`; the metric is then
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from ragtrace.judges.asking import Asking
     from ragtrace.model import RagRecord
 
-Task = Literal["audit", "citations", "grades", "questions", "facts", "relevance"]
+# A task is named like the judge prompt behind it; "citations" is the part of "audit" that not every judge can do.
+Task = str
 Verdict = Literal["supported", "not_supported", "contradicted"]
 Support = Literal["full", "partial", "none"]
 
@@ -125,6 +127,42 @@ class Relevance:
 
     relevant: Mapping[int, bool]
     spent: Spent = field(default_factory=Spent)
+
+
+class Costly(Protocol):
+    """What a task returns; it says what it took."""
+
+    @property
+    def spent(self) -> Spent:
+        """Calls and tokens."""
+        ...
+
+
+VerdictT = TypeVar("VerdictT", bound=Costly)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry(Generic[VerdictT]):
+    """A task that a metric brings along, for judges that can be asked any prompt.
+
+    Attributes:
+        name: of the task; the verdict is kept under it, so that metrics which share it ask once a record.
+        prompts: ids of every prompt it may use; their hashes stand in the version of each score made of it.
+        ask: the coroutine; raises JudgeError. `ragtrace.judges.asking.Asking.charging` keeps what a failure took.
+    """
+
+    name: str
+    prompts: tuple[str, ...]
+    ask: Callable[[PromptJudge, RagRecord], Awaitable[VerdictT]]
+
+
+@runtime_checkable
+class PromptJudge(Protocol):
+    """A judge that can be asked any prompt of `ragtrace.prompts`: one that asks a language model."""
+
+    def asking(self, prompt_id: str) -> Asking:
+        """Return a new evaluation that begins with this prompt."""
+        ...
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeIncomplete
 from ragtrace.judges.asking import Asking
@@ -24,7 +24,7 @@ from ragtrace.judges.replies import (
     completed,
     listed,
 )
-from ragtrace.prompts.loader import load
+from ragtrace.prompts.loader import PROMPT_IDS, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,8 +60,7 @@ class LLMJudge:
         {'a': 4}
     """
 
-    tasks: frozenset[Task] = frozenset({"audit", "citations", "grades", "questions", "facts", "relevance"})
-    _TEMPERATURES: ClassVar[Mapping[str, float]] = {"questions": 0.3}  # METRICS.md 1.3: for diversity, only here
+    tasks: frozenset[Task] = frozenset({"citations", *PROMPT_IDS})
 
     def __init__(
         self, model: ChatModel, name: str | None = None, *, batch_size: int = 10, max_output_tokens: int = 4096
@@ -78,7 +77,7 @@ class LLMJudge:
         """Return 8 hex digits over prompt, schema, model and parameters of a task."""
         prompt = load("audit" if task == "citations" else task)
         batch = self._batch_size if task == "grades" else 0
-        parts = (prompt.hash, self._model.fingerprint(), self._TEMPERATURES.get(task, 0.0), batch, MAX_CLAIMS)
+        parts = (prompt.hash, self._model.fingerprint(), batch, MAX_CLAIMS)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
     async def audit(self, record: RagRecord) -> Audit:
@@ -91,7 +90,7 @@ class LLMJudge:
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when verdicts stay missing after the repair.
         """
-        asking = self._asking("audit")
+        asking = self.asking("audit")
         with asking.charging():
             return await audited(record, asking)
 
@@ -104,7 +103,7 @@ class LLMJudge:
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when a grade stays missing after the repair.
         """
-        asking = self._asking("grades")
+        asking = self.asking("grades")
         grades: dict[str, int] = {}
         with asking.charging():
             for batch in grading_batches(record, self._batch_size):
@@ -123,7 +122,7 @@ class LLMJudge:
             JudgeError: no usable reply; JudgeIncomplete when all are blank after the repair.
         """
         n = min(max(n, 1), 10)
-        asking = self._asking("questions")
+        asking = self.asking("questions")
         data, want = {"answer": record.answer}, f"Write {n}."
         with asking.charging():
             kept = _written(await asking.ask(data, QuestionsReply, want))
@@ -139,7 +138,7 @@ class LLMJudge:
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when attributions stay missing after the repair.
         """
-        asking = self._asking("facts")
+        asking = self.asking("facts")
         contexts = Numbered(record)
         data = {"query": record.query, "contexts": contexts.shown(), "reference": record.reference or ""}
         with asking.charging():
@@ -159,7 +158,7 @@ class LLMJudge:
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when a verdict stays missing after the repair.
         """
-        asking = self._asking("relevance")
+        asking = self.asking("relevance")
         contexts = Numbered(record)
         if not contexts.kept:
             return Relevance(relevant={})
@@ -174,13 +173,9 @@ class LLMJudge:
         """Release the model's connections."""
         await self._model.aclose()
 
-    def _asking(self, prompt_id: str) -> Asking:
-        return Asking(
-            self._model,
-            load(prompt_id),
-            max_output_tokens=self._max_output_tokens,
-            temperature=self._TEMPERATURES.get(prompt_id, 0.0),
-        )
+    def asking(self, prompt_id: str) -> Asking:
+        """Return a new evaluation that begins with this prompt; see `ragtrace.judges.base.Inquiry`."""
+        return Asking(self._model, load(prompt_id), max_output_tokens=self._max_output_tokens)
 
 
 async def _rows(

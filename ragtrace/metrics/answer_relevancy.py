@@ -52,6 +52,7 @@ class AnswerRelevancy:
         task="questions",
         calls="1 judge call, 1 embedding batch of n + 1 texts",
         source="ragas answer relevancy",
+        options=("n_questions",),
     )
 
     async def compute(self, case: Case) -> list[MetricResult]:

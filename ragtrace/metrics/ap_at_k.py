@@ -38,6 +38,7 @@ class ApAtKRetrieved(AtCutoffs):
         outputs=(Output(name="ap_at_k_retrieved"),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="open-rag-eval AP@K",
+        options=("relevant_grade",),
     )
 
     def at(self, source: Graded, k: int, options: Options) -> Found:

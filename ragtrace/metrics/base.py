@@ -41,6 +41,8 @@ class Declaration:
         needs: inputs it reads, in the order in which their absence is reported.
         gates: the needs whose absence alone makes it ``na``; None means all of `needs`.
         task: the judge task it always asks; None when it asks none or only sometimes.
+        prompts: ids of the prompts of an inquiry of its own, which it always asks.
+        options: the fields of `ragtrace.metrics.case.Options` that change its numbers; they stand in its version.
         outputs: every number it exports.
         calls: judge and embedding calls in words, for the table.
         source: paper, system or formula it follows.
@@ -56,6 +58,8 @@ class Declaration:
     aliases: tuple[str, ...] = ()
     gates: tuple[Need, ...] | None = None
     task: Task | None = None
+    prompts: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     code_version: int = 1
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeError, JudgeUnsupported
-from ragtrace.judges.base import Spent
+from ragtrace.judges.base import PromptJudge, Spent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +14,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragtrace.judges.base import Audit, Embedder, Facts, Grades, Judge, Questions, Relevance, Task
+    from ragtrace.judges.base import (
+        Audit,
+        Embedder,
+        Facts,
+        Grades,
+        Inquiry,
+        Judge,
+        Questions,
+        Relevance,
+        Task,
+        VerdictT,
+    )
     from ragtrace.model import Passage, RagRecord
 
 
@@ -58,7 +69,7 @@ class Case:
         self.embedder = embedder
         self.options = options or Options()
         self.tasks_used: list[Task] = []
-        self._known: dict[Task, Any] = {}
+        self._known: dict[str, Any] = {}
         self._unclaimed = Spent()
 
     async def audit(self) -> Audit:
@@ -88,6 +99,17 @@ class Case:
         verdict: Relevance = await self._ask(
             "relevance", lambda judge: judge.relevance(self.record, with_reference=given)
         )
+        return verdict
+
+    async def inquire(self, inquiry: Inquiry[VerdictT]) -> VerdictT:
+        """Return the verdict of a task that the metric brings along; raises JudgeError."""
+        self.tasks_used.extend(inquiry.prompts)
+        name = f"inquiry:{inquiry.name}"
+        if name not in self._known:
+            self._known[name] = await self._inquired(inquiry)
+        verdict: VerdictT | JudgeError = self._known[name]
+        if isinstance(verdict, JudgeError):
+            raise verdict
         return verdict
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
@@ -126,8 +148,18 @@ class Case:
         if self.judge is None or task not in self.judge.tasks:
             name = self.judge.name if self.judge else "none"
             return JudgeUnsupported(f"judge {name!r} cannot do {task!r}")
+        return await self._charged(ask(self.judge))
+
+    async def _inquired(self, inquiry: Inquiry[VerdictT]) -> Any:
+        asked: object = self.judge
+        if isinstance(asked, PromptJudge):
+            return await self._charged(inquiry.ask(asked, self.record))
+        name = self.judge.name if self.judge else "none"
+        return JudgeUnsupported(f"judge {name!r} cannot do {inquiry.name!r}")
+
+    async def _charged(self, asked: Awaitable[Any]) -> Any:
         try:
-            verdict = await ask(self.judge)
+            verdict = await asked
         except JudgeError as error:
             self._charge(getattr(error, "spent", Spent()))
             return error

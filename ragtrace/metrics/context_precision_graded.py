@@ -40,6 +40,7 @@ class ContextPrecisionGraded:
         outputs=(Output(name="context_precision_graded"),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="ragas context precision over UMBRELA grades",
+        options=("relevant_grade",),
     )
 
     async def compute(self, case: Case) -> list[MetricResult]:

@@ -53,7 +53,7 @@ def expected(
     results: list[MetricResult] = []
     for metric in metrics:
         declaration = metric.declaration
-        if declaration.task is None and "embedder" not in declaration.needs:
+        if declaration.task is None and not declaration.prompts and "embedder" not in declaration.needs:
             continue
         case = Case(RagRecord(id=""), judge=judge, embedder=embedder, options=options)
         results.extend(_signed(declaration, _every(declaration, "na", "no_answer"), case))
@@ -147,11 +147,12 @@ def _signed(declaration: Declaration, results: Sequence[MetricResult], case: Cas
 
 
 def _identity(declaration: Declaration, case: Case) -> tuple[JudgeInfo | None, str]:
-    tasks: set[Task] = set(case.tasks_used)
+    tasks: set[Task] = {*case.tasks_used, *declaration.prompts}
     if declaration.task is not None:
         tasks.add(declaration.task)
     embeds = "embedder" in declaration.needs and case.embedder is not None
-    parts = [declaration.name, str(declaration.code_version), repr(case.options)]
+    chosen = {name: getattr(case.options, name) for name in declaration.options}
+    parts = [declaration.name, str(declaration.code_version), repr(chosen)]
     judge = None
     if tasks and case.judge is not None:
         hashes = [case.judge.version(task) for task in sorted(tasks) if task in case.judge.tasks]

@@ -42,6 +42,7 @@ class Faithfulness:
         calls="1 judge call, shared with citations and no_answer",
         source="METRICS.md 1.1; RAGAS, Es et al. 2023",
         task="audit",
+        options=("zero_on_empty_context",),
     )
 
     async def compute(self, case: Case) -> list[MetricResult]:

@@ -41,6 +41,7 @@ class Harm(AtCutoffs):
         outputs=(Output(name="harm_at_k", direction="down", threshold=0.2),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="the RA-nWG article",
+        options=("harm_max",),
     )
 
     def __init__(self, params: SetParams | None = None) -> None:

@@ -40,6 +40,7 @@ class Mrr:
         outputs=(Output(name="mrr"),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="trec_eval recip_rank",
+        options=("relevant_grade",),
     )
 
     async def compute(self, case: Case) -> list[MetricResult]:

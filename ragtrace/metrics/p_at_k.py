@@ -37,6 +37,7 @@ class PAtK(AtCutoffs):
         outputs=(Output(name="p_at_k"),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="trec_eval P_k",
+        options=("relevant_grade",),
     )
 
     def at(self, source: Graded, k: int, options: Options) -> Found:

@@ -15,7 +15,13 @@ from ragtrace.errors import ConfigError, nearest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PROMPT_IDS = ("audit", "facts", "grades", "questions", "relevance")
+PROMPT_IDS = tuple(
+    sorted(
+        file.name.removesuffix(".toml")
+        for file in resources.files("ragtrace.prompts").iterdir()
+        if file.name.endswith(".toml")
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +35,7 @@ class Prompt:
         task: the instructions; they stand before the data, so that a server can cache them.
         reminder: the instruction repeated after the data.
         schema: JSON schema of the reply.
+        temperature: at which the model is asked; 0.0 but for a prompt that wants diversity.
     """
 
     id: str
@@ -37,11 +44,12 @@ class Prompt:
     task: str
     reminder: str
     schema: Mapping[str, Any]
+    temperature: float = 0.0
 
     @property
     def hash(self) -> str:
-        """8 hex digits over id, version, texts and schema."""
-        parts = (self.id, self.version, self.system, self.task, self.reminder, self.schema)
+        """8 hex digits over id, version, texts, schema and temperature."""
+        parts = (self.id, self.version, self.system, self.task, self.reminder, self.schema, self.temperature)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
 
 
@@ -72,4 +80,5 @@ def load(prompt_id: str) -> Prompt:
         task=fields["task"].strip(),
         reminder=fields["reminder"].strip(),
         schema=json.loads(fields["schema"]),
+        temperature=float(fields.get("temperature", 0.0)),
     )

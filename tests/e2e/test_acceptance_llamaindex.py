@@ -338,8 +338,6 @@ UNCOUNTED = {
     "ragtrace_llamaindex.handlers._take": "the guard of a streamed piece, written out",
     "ragtrace_llamaindex.handlers.RagtraceEventHandler.handle": "LlamaIndex's dispatcher swallows what it raises",
     "ragtrace_llamaindex.streams.Watch.__del__": "the interpreter prints what a finaliser raises, and goes on",
-    "ragtrace_llamaindex.extract.answer_in": "an application's result may raise when it is looked at: no answer",
-    "ragtrace_llamaindex.extract._answer_within": "likewise",
 }
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.golden.loading import COPY, Vector, folder, vectors
-from tests.golden.running import RUNNERS
+
+# Each file named running*.py computes the vectors of some metrics.
+RUNNERS: dict[str, Any] = {}
+for _path in sorted(Path(__file__).parent.glob("running*.py")):
+    RUNNERS |= import_module(f"tests.golden.{_path.stem}").RUNNERS
 
 FOLDER = folder()
 VECTORS = vectors(FOLDER) if FOLDER.is_dir() else []

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
 
+from ragtrace.capture import shown
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -157,21 +159,21 @@ class KnownDocuments:
         A document without an id, as some rerankers return it, takes the id of the same text. An id out of the
         metadata may be shared by the chunks of one source: a second text of that id gets a key of its own.
         """
-        shown = text_of(document) if text is None else text
+        content = text_of(document) if text is None else text
         given = getattr(document, "id", None)
         if given is not None and given != "":
-            name = given if type(given) is str else str(given)
-            self._id_by_text.setdefault(shown, name)
+            name = given if type(given) is str else shown(given)
+            self._id_by_text.setdefault(content, name)
             return name, name
         if self._unread:
             self._read_up()
         noted = _id_in(getattr(document, "metadata", None))
         if noted is None:
-            known = self._id_by_text.setdefault(shown, None)
-            return known, known or shown
-        self._id_by_text.setdefault(shown, noted)
-        owner = self._text_by_id.setdefault(noted, shown)
-        return noted, noted if owner == shown else f"{noted}\0{shown}"
+            known = self._id_by_text.setdefault(content, None)
+            return known, known or content
+        self._id_by_text.setdefault(content, noted)
+        owner = self._text_by_id.setdefault(noted, content)
+        return noted, noted if owner == content else f"{noted}\0{content}"
 
 
 def text_of(document: Any) -> str:
@@ -184,7 +186,7 @@ def text_of(document: Any) -> str:
     text = getattr(document, "page_content", document)
     if type(text) is str:
         return text
-    return "" if text is None else str(text)
+    return shown(text)
 
 
 def _id_in(metadata: Any) -> str | None:
@@ -192,7 +194,7 @@ def _id_in(metadata: Any) -> str | None:
         for key in ID_KEYS:
             value = metadata.get(key)
             if value is not None and value != "":
-                return str(value)
+                return shown(value)
     return None
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
 
+from ragtrace.capture import shown
 from ragtrace.model import Message
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def content_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list | tuple):
-        return "" if content is None else str(content)
+        return shown(content)
     return "".join(_block_text(block) for block in content)
 
 
@@ -168,7 +169,7 @@ def _block_text(block: Any) -> str:
         return ""
     kind = block.get("type")
     if kind == "text":
-        return str(block.get("text", ""))
+        return shown(block.get("text"))
     # A model's own reasoning is no part of its answer, and tool calls stand in the message's own field.
     return "" if kind in {"thinking", "reasoning", "tool_use", "tool_call", "tool_call_chunk"} else f"[{kind}]"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragtrace.capture import guarded
+from ragtrace.capture import guarded, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -73,7 +73,7 @@ def _given(metadata: Mapping[str, Any], fact: Fact, default: str | None) -> str 
 
 
 def _shown(value: Any) -> str | None:
-    return None if value is None or value == "" else str(value)
+    return None if value is None or value == "" else shown(value)
 
 
 @guarded

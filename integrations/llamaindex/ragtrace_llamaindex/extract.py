@@ -8,6 +8,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, Completi
 from llama_index.core.base.response.schema import PydanticResponse, Response
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 
+from ragtrace.capture import shown
 from ragtrace.model import Message
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def answer_in(result: Any, depth: int = 0) -> str | None:
     if isinstance(result, Response | AgentChatResponse):
         return result.response if isinstance(result.response, str) else None
     if isinstance(result, PydanticResponse):
-        return str(result)
+        return shown(result)
     if isinstance(result, ChatMessage):
         return result.content or ""
     if isinstance(result, ChatResponse):

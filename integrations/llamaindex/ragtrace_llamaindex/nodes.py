@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from llama_index.core.schema import TextNode
 
+from ragtrace.capture import shown
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -80,7 +82,7 @@ def id_of(node: Any) -> str:
         ('d1', '')
     """
     name = getattr(node, "node_id", None)
-    return name if type(name) is str else "" if name is None else str(name)
+    return name if type(name) is str else shown(name)
 
 
 def text_of(node: Any) -> Any:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragtrace.capture import guarded
+from ragtrace.capture import guarded, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -113,4 +113,4 @@ def describe(run: Run, settings: Settings, facts: Mapping[str, Any]) -> None:
 
 
 def _shown(value: Any) -> str | None:
-    return None if value is None or value == "" else str(value)
+    return None if value is None or value == "" else shown(value)

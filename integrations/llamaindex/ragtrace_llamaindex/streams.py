@@ -36,8 +36,9 @@ class Watch:
         self.ended = ended
 
     def __del__(self) -> None:
-        if not self.stream.is_done:
-            self.ended(self.stream, GeneratorExit())
+        stream = getattr(self, "stream", None)  # none where the constructor failed
+        if stream is not None and not stream.is_done:
+            self.ended(stream, GeneratorExit())
 
 
 def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, Any, None]:

@@ -12,7 +12,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 from llama_index.core.workflow import InputRequiredEvent, Workflow
 
 import ragtrace
-from ragtrace.capture import guarded, outcome_of
+from ragtrace.capture import guarded, lost, outcome_of
 from ragtrace_llamaindex.attributes import argument, first_of
 from ragtrace_llamaindex.calls import report_call, take_asked
 from ragtrace_llamaindex.extract import (
@@ -456,7 +456,8 @@ def _is_same_call(kind: Kind, parent: Node, instance: Any) -> bool:
 def _answer(result: Any) -> str | None:
     try:
         return answer_in(result)
-    except Exception:  # an application's own result may raise anything when it is looked at
+    except Exception as error:  # an application's own result may raise anything when it is looked at
+        lost("ragtrace_llamaindex.tracer.answer", error)
         return None
 
 

@@ -81,7 +81,6 @@ NODE_LISTS = {
     "content that is no text": [WHOLE, node(["Oslo"]), node(Hostile())],
     "no metadata": [WHOLE, node(metadata=None)],
     "lone surrogates": [WHOLE, node("Os\ud800lo.", id_="\udfff", metadata={"k\ud800": "v\udc00"})],
-    "5 MB": [NodeWithScore(node=TextNode(id_="big", text="Oslo " * 1_000_000), score=1.0), WHOLE],
     "metadata that is no JSON": [WHOLE, node(metadata={"page": 1, "set": {1}, "raw": b"\xff", "type": int})],
     "metadata with a raising repr": [WHOLE, node(metadata={"page": 1, "rude": Hostile()})],
     "cyclic metadata": [WHOLE, node(metadata=cyclic())],
@@ -118,7 +117,7 @@ def test_odd_nodes(seen: Seen, nodes: Any) -> None:
     assert answered(nodes) == expected
     searched, asked = seen.roots
     assert len(ids(searched, "pool")) == len(ids(asked, "pool")) == len(nodes)
-    outcome = ("Where?", ANSWER, "answered") if expected == ANSWER else ("Where?", None, "error")
+    outcome = ("Where?", ANSWER, "answered") if expected == ANSWER else ("Where?", "", "error")
     assert asked_and_answered(asked) == outcome
     assert_json_is_whole(seen.spans)
     assert_nothing_dropped(seen.spans)
@@ -127,12 +126,13 @@ def test_odd_nodes(seen: Seen, nodes: Any) -> None:
 
 def test_a_passage_of_5_mb_is_cut_and_the_span_says_so(seen: Seen) -> None:
     instrument()
-    assert str(engine(Given(NODE_LISTS["5 MB"]), []).query("Where?")) == ANSWER
+    found = [NodeWithScore(node=TextNode(id_="big", text="Oslo " * 1_000_000), score=1.0), WHOLE]
+    # The search alone: LlamaIndex's own synthesizer takes 25 s to split such a text for its prompt.
+    assert [one.node for one in Given(found).retrieve("Where?")] == [one.node for one in found]
     (search,) = seen.of("retrieval")
     big, small = read(search, DOCUMENTS)
-    assert (big["truncated"], small.get("truncated"), small["content"]) == (5_000_000, None, "The lab is in Oslo.")
+    assert (len(big["content"]), small["content"]) == (65_536, "The lab is in Oslo.")
     assert fact(search, "ragtrace.retrieval.document.truncated") == 1
-    assert read(seen.root, "ragtrace.run.lossy")["passages_truncated"] >= 1
     assert seen.wire_bytes() < 300_000
 
 
@@ -142,13 +142,16 @@ def test_a_pool_of_a_thousand_keeps_every_id_and_says_whose_text_is_missing(seen
         NodeWithScore(node=TextNode(id_=f"doc-{i}", text=f"{i} ".ljust(800, "x")), score=1 - i / 2000)
         for i in range(1000)
     ]
-    assert str(engine(Given(pool), []).query("Where?")) == ANSWER
+    assert len(Given(pool).retrieve("Where?")) == 1000
     assert ids(seen.root, "pool") == [f"doc-{i}" for i in range(1000)]
     assert read(seen.root, "ragtrace.pool.scores") == [1 - i / 2000 for i in range(1000)]
     (search,) = seen.of("retrieval")
     assert fact(search, "ragtrace.retrieval.document.count") == 1000
-    assert fact(search, "ragtrace.retrieval.document.captured") == len(read(search, DOCUMENTS)) < 1000
-    assert read(seen.root, "ragtrace.run.lossy")["passage_texts"] > 0
+    rows = read(search, DOCUMENTS)
+    assert fact(search, "ragtrace.retrieval.document.captured") == len(rows) == 1000
+    without_text = len([row for row in rows if "content" not in row])
+    assert 0 < without_text < 1000
+    assert fact(search, "ragtrace.retrieval.document.truncated") == without_text
 
 
 def test_duplicate_ids_are_two_passages(seen: Seen) -> None:

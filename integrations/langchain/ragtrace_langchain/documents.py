@@ -161,8 +161,8 @@ class KnownDocuments:
         """
         content = text_of(document) if text is None else text
         given = getattr(document, "id", None)
-        if given is not None and given != "":
-            name = given if type(given) is str else shown(given)
+        name = given if type(given) is str else shown(given)
+        if name:
             self._id_by_text.setdefault(content, name)
             return name, name
         if self._unread:
@@ -193,8 +193,9 @@ def _id_in(metadata: Any) -> str | None:
     if isinstance(metadata, dict):
         for key in ID_KEYS:
             value = metadata.get(key)
-            if value is not None and value != "":
-                return shown(value)
+            name = shown(value)
+            if name:
+                return name
     return None
 
 

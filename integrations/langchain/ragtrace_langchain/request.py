@@ -73,7 +73,7 @@ def _given(metadata: Mapping[str, Any], fact: Fact, default: str | None) -> str 
 
 
 def _shown(value: Any) -> str | None:
-    return None if value is None or value == "" else shown(value)
+    return shown(value) or None
 
 
 @guarded

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.passages import PassageReader, ReadPassages
 
 _PLAIN = {TextNode}
+_TEXT = {str}
 
 
 class Column:
@@ -40,6 +41,10 @@ class Column:
         self.texts: list[Any]
         if set(map(type, inner)) == _PLAIN:
             self.ids = [node.id_ for node in inner]
+            if (
+                set(map(type, self.ids)) != _TEXT
+            ):  # a node made past its checks may have any id, or an unhashable one
+                self.ids = [shown(name) for name in self.ids]
             self.texts = [node.text for node in inner]
             self.metadata = [node.metadata for node in inner]
         else:

@@ -113,4 +113,4 @@ def describe(run: Run, settings: Settings, facts: Mapping[str, Any]) -> None:
 
 
 def _shown(value: Any) -> str | None:
-    return None if value is None or value == "" else shown(value)
+    return shown(value) or None

@@ -16,7 +16,7 @@ INTEGRATION_TESTS := integrations tests/regressions tests/e2e/test_chain.py $(wi
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
 
-.PHONY: demo test test-lowest test-newest test-phoenix check format wheel bench bench-overhead docs lock clean help
+.PHONY: demo test test-lowest test-newest test-phoenix check format wheel bench bench-cost bench-overhead docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -83,6 +83,9 @@ bench: $(READY) ## cost of capture, judge and set metrics, as ratios in one run
 
 bench-overhead: $(READY) ## what capture adds to a run, beside the peers in environments of their own (15 min)
 	$(BIN)/python -m benchmarks.overhead --memory
+
+bench-cost: $(READY) ## calls and tokens of judging one sample, beside the figures of other systems
+	$(BIN)/python -m benchmarks.judging.cost
 
 docs: $(DOCS_READY) ## build the documentation into site/
 	$(BIN)/python -m docs.build

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ragtrace.judges.asking import Asking
     from ragtrace.model import RagRecord
 
-# A task is named like the judge prompt behind it; "citations" is the part of "audit" that not every judge can do.
+# A task is named like the judge prompt behind it; "citations" and "contradictions" are parts of "audit" that not
+# every judge can do.
 Task = str
 Verdict = Literal["supported", "not_supported", "contradicted"]
 Support = Literal["full", "partial", "none"]
@@ -222,4 +223,66 @@ class Embedder(Protocol):
 
     async def aclose(self) -> None:
         """Release connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSignals:
+    """What a pair model says of one (premise, hypothesis).
+
+    Attributes:
+        consistency: in [0, 1], higher is better: how surely the premise supports the hypothesis.
+        contradiction: in [0, 1], lower is better; None when the model has no such label. It is a signal of its own:
+            what a premise does not mention is unsupported, but contradicts nothing.
+    """
+
+    consistency: float
+    contradiction: float | None = None
+
+
+class PairScorer(Protocol):
+    """Any function from (premise, hypothesis) pairs to one float in [0, 1] each, higher = consistent.
+
+    It may be a plain function, which is called in a thread, several at once, or a coroutine function. It gets at
+    most 32 pairs a call. The attributes ``name`` and ``version``, where it has them, stand on every score. What it
+    raises is ``error judge_error``; a list of another length, or a number outside [0, 1],
+    ``error judge_invalid_output``. A window it does not tell of is not known: it gets all contexts as one premise.
+
+    Example:
+        >>> def same_words(pairs):
+        ...     return [len({*p.split()} & {*h.split()}) / len({*h.split()}) for p, h in pairs]
+        >>> scorer: PairScorer = same_words
+        >>> scorer([("it is red", "it is blue")])
+        [0.6666666666666666]
+    """
+
+    def __call__(self, pairs: list[tuple[str, str]], /) -> Sequence[float] | Awaitable[Sequence[float]]:
+        """Return one float a pair, in the order given."""
+        ...
+
+
+@runtime_checkable
+class PairModel(Protocol):
+    """A pair scorer that knows its window and may tell contradictions apart; `ragtrace.judges.pairs` is one.
+
+    Attributes:
+        name: stands on every score.
+        version: 8 hex digits over everything that changes its numbers.
+        window: tokens that a premise and a hypothesis may have together.
+    """
+
+    name: str
+    version: str
+    window: int
+
+    def __call__(self, pairs: list[tuple[str, str]], /) -> Sequence[float]:
+        """Return the consistency of each pair."""
+        ...
+
+    def size(self, premise: str, hypothesis: str) -> int:
+        """Return how many tokens of the window a pair takes."""
+        ...
+
+    def signals(self, pairs: list[tuple[str, str]]) -> Sequence[PairSignals]:
+        """Return what the model says of each pair; raises JudgeError, also on a pair beyond the window."""
         ...

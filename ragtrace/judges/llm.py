@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 __all__ = ["MAX_CLAIMS", "ChatModel", "ChatReply", "LLMJudge"]
 
 
+# Parts of the audit that not every judge can do.
+_OF_THE_AUDIT = ("citations", "contradictions")
+
+
 class LLMJudge:
     """Judges by asking a language model, with every verdict checked and every number computed by code.
 
@@ -60,7 +64,7 @@ class LLMJudge:
         {'a': 4}
     """
 
-    tasks: frozenset[Task] = frozenset({"citations", *PROMPT_IDS})
+    tasks: frozenset[Task] = frozenset({*_OF_THE_AUDIT, *PROMPT_IDS})
 
     def __init__(
         self, model: ChatModel, name: str | None = None, *, batch_size: int = 10, max_output_tokens: int = 4096
@@ -75,7 +79,7 @@ class LLMJudge:
 
     def version(self, task: Task) -> str:
         """Return 8 hex digits over prompt, schema, model and parameters of a task."""
-        prompt = load("audit" if task == "citations" else task)
+        prompt = load("audit" if task in _OF_THE_AUDIT else task)
         batch = self._batch_size if task == "grades" else 0
         parts = (prompt.hash, self._model.fingerprint(), batch, MAX_CLAIMS)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]

@@ -29,6 +29,8 @@ _MODULES = {
     "answer_similarity": "answer_similarity",
     "no_answer": "no_answer",
     "citations": "citations",
+    "contradictions": "contradictions",
+    "context_use": "context_use",
     "context_precision": "context_precision",
     "context_precision_graded": "context_precision_graded",
     "context_recall": "context_recall",

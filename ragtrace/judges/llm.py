@@ -14,20 +14,19 @@ from ragtrace.judges.numbering import Numbered, grading_batches
 from ragtrace.judges.replies import (
     FactsRepair,
     FactsReply,
-    FormT,
     GradesReply,
     QuestionsReply,
     RelevanceReply,
-    RowT,
     SourcedRow,
     aligned,
     completed,
     listed,
 )
+from ragtrace.judges.rows import asked_rows
 from ragtrace.prompts.loader import PROMPT_IDS, load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from ragtrace.judges.base import Audit, Task
@@ -113,7 +112,7 @@ class LLMJudge:
             for batch in grading_batches(record, self._batch_size):
                 shown = {str(n): passage.text for n, passage in enumerate(batch, start=1)}
                 data = {"query": record.query, "passages": shown}
-                rows = await _rows(asking, data, "passages", GradesReply, lambda reply: reply.grades)
+                rows = await asked_rows(asking, data, ("passages",), GradesReply, lambda reply: reply.grades)
                 grades |= {passage.id: rows[n].grade for n, passage in enumerate(batch, start=1)}
         return Grades(grades=grades, spent=asking.spent)
 
@@ -169,7 +168,7 @@ class LLMJudge:
         target = (record.reference or "") if with_reference else record.answer
         data = {"query": record.query, "contexts": contexts.shown(), "answer": target}
         with asking.charging():
-            rows = await _rows(asking, data, "contexts", RelevanceReply, lambda reply: reply.verdicts)
+            rows = await asked_rows(asking, data, ("contexts",), RelevanceReply, lambda reply: reply.verdicts)
         relevant = {contexts.kept[n - 1][0]: row.relevant for n, row in sorted(rows.items())}
         return Relevance(relevant=relevant, spent=asking.spent)
 
@@ -180,23 +179,6 @@ class LLMJudge:
     def asking(self, prompt_id: str) -> Asking:
         """Return a new evaluation that begins with this prompt; see `ragtrace.judges.base.Inquiry`."""
         return Asking(self._model, load(prompt_id), max_output_tokens=self._max_output_tokens)
-
-
-async def _rows(
-    asking: Asking,
-    data: dict[str, Any],
-    key: str,
-    form: type[FormT],
-    rows_of: Callable[[FormT], list[RowT]],
-) -> dict[int, RowT]:
-    """Return one sound row for each of the numbered items under `key`, with a repair for those left out."""
-    items = data[key]
-    found, owed = aligned(rows_of(await asking.ask(data, form)), len(items))
-    if owed:
-        again = data | {key: {n: text for n, text in items.items() if int(n) in owed}}
-        more = await asking.mend(again, form, f"Give rows only for the ids {listed(owed)}.")
-        found |= completed(aligned(rows_of(more), len(items))[0], owed)
-    return found
 
 
 async def _attributed(

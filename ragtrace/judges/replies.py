@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 MAX_REPLY_CHARS = 1_000_000
 
 
-class _Form(BaseModel):
+class Form(BaseModel):
+    """A reply of a judge or a part of one: strict types, unknown fields ignored."""
+
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
 
-class Row(_Form):
+class Row(Form):
     """A row of a reply, numbered from 1."""
 
     id: int
@@ -49,7 +51,7 @@ class VerdictRow(SourcedRow):
     reason: str = ""
 
 
-class CitationRow(_Form):
+class CitationRow(Form):
     """The support of one (part, citation) pair."""
 
     part: int
@@ -57,7 +59,7 @@ class CitationRow(_Form):
     support: Literal["full", "partial", "none"]
 
 
-class AuditReply(_Form):
+class AuditReply(Form):
     """Reply to the audit prompt."""
 
     attempted: bool
@@ -67,7 +69,7 @@ class AuditReply(_Form):
     citations: list[CitationRow] = []
 
 
-class AuditRepair(_Form):
+class AuditRepair(Form):
     """Reply to the audit's repair: only what was missing."""
 
     verdicts: list[VerdictRow] = []
@@ -80,33 +82,33 @@ class GradeRow(Row):
     grade: int = Field(ge=1, le=5)
 
 
-class GradesReply(_Form):
+class GradesReply(Form):
     """Reply to the grades prompt."""
 
     grades: list[GradeRow]
 
 
-class QuestionRow(_Form):
+class QuestionRow(Form):
     """One question."""
 
     question: str
     noncommittal: bool
 
 
-class QuestionsReply(_Form):
+class QuestionsReply(Form):
     """Reply to the questions prompt."""
 
     questions: list[QuestionRow]
 
 
-class FactsReply(_Form):
+class FactsReply(Form):
     """Reply to the facts prompt."""
 
     facts: list[str]
     attributions: list[SourcedRow]
 
 
-class FactsRepair(_Form):
+class FactsRepair(Form):
     """Reply to the facts' repair."""
 
     attributions: list[SourcedRow]
@@ -118,13 +120,13 @@ class RelevanceRow(Row):
     relevant: bool
 
 
-class RelevanceReply(_Form):
+class RelevanceReply(Form):
     """Reply to the relevance prompt."""
 
     verdicts: list[RelevanceRow]
 
 
-FormT = TypeVar("FormT", bound=_Form)
+FormT = TypeVar("FormT", bound=Form)
 RowT = TypeVar("RowT", bound=Row)
 
 

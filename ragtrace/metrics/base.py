@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.case import Case
     from ragtrace.model import MetricResult
 
-Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder"]
+Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder", "pairs"]
 Direction = Literal["up", "down"]
 
 

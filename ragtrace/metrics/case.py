@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeError, JudgeUnsupported
 from ragtrace.judges.base import PromptJudge, Spent
+from ragtrace.judges.checking import check
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
         Grades,
         Inquiry,
         Judge,
+        PairScorer,
         Questions,
         Relevance,
         Task,
         VerdictT,
     )
+    from ragtrace.judges.checking import Checked
     from ragtrace.model import Passage, RagRecord
 
 
@@ -39,6 +42,7 @@ class Options:
         harm_max: highest grade that counts as harm.
         relevant_grade: lowest grade on the 1 to 5 scale that counts as relevant.
         zero_on_empty_context: faithfulness without contexts is 0.0 instead of ``na no_contexts``.
+        hallucination_threshold: a sentence below it counts as hallucinated, an answer below it does not pass.
     """
 
     k_values: tuple[int, ...] = ()
@@ -46,10 +50,16 @@ class Options:
     harm_max: int = 2
     relevant_grade: int = 4
     zero_on_empty_context: bool = False
+    hallucination_threshold: float = 0.5
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Pass thresholds by output that a person chose, which replace the metric's default."""
+        return dict.fromkeys(("hallucination", "hallucination_min"), self.hallucination_threshold)
 
 
 class Case:
-    """A record with the judge and embedder that may be asked about it.
+    """A record with the judge, embedder and pair scorer that may be asked about it.
 
     A task's verdict, or its failure, is kept for the metrics that follow, so that faithfulness, citations and
     no-answer share one audit call. What a task took is charged to the metric that asked first.
@@ -62,11 +72,13 @@ class Case:
         *,
         judge: Judge | None = None,
         embedder: Embedder | None = None,
+        pairs: PairScorer | None = None,
         options: Options | None = None,
     ) -> None:
         self.record = record
         self.judge = judge
         self.embedder = embedder
+        self.pairs = pairs
         self.options = options or Options()
         self.tasks_used: list[Task] = []
         self._known: dict[str, Any] = {}
@@ -112,6 +124,15 @@ class Case:
             raise verdict
         return verdict
 
+    async def checked(self) -> Checked:
+        """Return the answer checked by the pair scorer, sentence by sentence; raises JudgeError."""
+        if "pairs" not in self._known:
+            self._known["pairs"] = await self._checked()
+        verdict: Checked | JudgeError = self._known["pairs"]
+        if isinstance(verdict, JudgeError):
+            raise verdict
+        return verdict
+
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return one row a text; raises JudgeUnsupported without an embedder."""
         if self.embedder is None:
@@ -149,6 +170,12 @@ class Case:
             name = self.judge.name if self.judge else "none"
             return JudgeUnsupported(f"judge {name!r} cannot do {task!r}")
         return await self._charged(ask(self.judge))
+
+    async def _checked(self) -> Any:
+        if self.pairs is None:
+            return JudgeUnsupported("no pair scorer is configured")
+        contexts = [(place, passage.text) for place, passage in self.contexts()]
+        return await self._charged(check(self.pairs, self.record.answer, contexts))
 
     async def _inquired(self, inquiry: Inquiry[VerdictT]) -> Any:
         asked: object = self.judge

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeError, JudgeUnsupported
+from ragtrace.judges.checking import identity
 from ragtrace.metrics.case import Case
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ragtrace.judges.base import Embedder, Judge, Task
+    from ragtrace.judges.base import Embedder, Judge, PairScorer, Task
     from ragtrace.metrics.base import Declaration, Metric, Need, Output
     from ragtrace.metrics.case import Options
 
@@ -44,7 +45,11 @@ async def evaluate(metrics: Iterable[Metric], case: Case) -> list[MetricResult]:
 
 
 def expected(
-    metrics: Iterable[Metric], judge: Judge | None, embedder: Embedder | None, options: Options
+    metrics: Iterable[Metric],
+    judge: Judge | None,
+    embedder: Embedder | None,
+    options: Options,
+    pairs: PairScorer | None = None,
 ) -> list[MetricResult]:
     """Return a stand-in of state ``na`` for each output whose judge and version are known before any record.
 
@@ -53,9 +58,10 @@ def expected(
     results: list[MetricResult] = []
     for metric in metrics:
         declaration = metric.declaration
-        if declaration.task is None and not declaration.prompts and "embedder" not in declaration.needs:
+        is_asking = {"embedder", "pairs"} & {*declaration.needs}
+        if declaration.task is None and not declaration.prompts and not is_asking:
             continue
-        case = Case(RagRecord(id=""), judge=judge, embedder=embedder, options=options)
+        case = Case(RagRecord(id=""), judge=judge, embedder=embedder, pairs=pairs, options=options)
         results.extend(_signed(declaration, _every(declaration, "na", "no_answer"), case))
     return results
 
@@ -118,6 +124,8 @@ def _absent(need: Need, case: Case) -> str | None:
         return None if record.labels is not None else "no_labels"
     if need == "judge":
         return None if case.judge is not None else "unsupported_by_judge"
+    if need == "pairs":
+        return None if case.pairs is not None else "unsupported_by_judge"
     return None if case.embedder is not None else "unsupported_by_judge"
 
 
@@ -161,13 +169,17 @@ def _identity(declaration: Declaration, case: Case) -> tuple[JudgeInfo | None, s
     if embeds and case.embedder is not None:
         parts.append(case.embedder.name)
         judge = judge or JudgeInfo(model=f"embedder:{case.embedder.name}")
+    if "pairs" in declaration.needs and case.pairs is not None:
+        name, scorer_version = identity(case.pairs)
+        parts += [name, scorer_version]
+        judge = judge or JudgeInfo(model=f"pairs:{name}", prompt_hash=scorer_version)
     return judge, hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
 
 
 def _passed(output: Output | None, result: MetricResult, case: Case) -> bool | None:
     if output is None or result.value is None:
         return None
-    threshold = output.threshold
+    threshold = case.options.thresholds.get(result.name, output.threshold)
     if result.judge is None and case.judge is not None and case.tasks_used:
         threshold = case.judge.thresholds.get(result.name, threshold)
     if threshold is None:

@@ -29,6 +29,8 @@ _MODULES = {
     "answer_similarity": "answer_similarity",
     "no_answer": "no_answer",
     "citations": "citations",
+    "hallucination": "hallucination",
+    "pair_contradiction": "pair_contradiction",
     "contradictions": "contradictions",
     "context_use": "context_use",
     "context_precision": "context_precision",

@@ -1,0 +1,185 @@
+"""What the numbers of a pair model mean: which kind of output it has, and which of them is consistency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ragtrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+Kind = Literal["labels", "logit", "tokens"]
+
+OVERRIDES = "ragtrace.json"
+_CONSISTENT = frozenset({
+    "entailment", "entailed", "entails", "entail", "supported", "supports", "support", "consistent", "faithful",
+    "factual", "grounded", "attributable",
+})  # fmt: skip
+_CONTRADICTING = frozenset({"contradiction", "contradicts", "contradicted", "contradictory", "refuted", "refutes"})
+_HALLUCINATED = frozenset({"hallucinated", "hallucination", "unsupported"})
+# Models whose configuration names no labels, with the label that their authors read.
+_KNOWN_TYPES = {"hhemv2": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How the output of a model is read.
+
+    Attributes:
+        kind: ``labels`` (softmax over classes of a pair), ``logit`` (sigmoid of one number) or ``tokens`` (softmax
+            over classes of each token; a hypothesis is as consistent as its worst token).
+        label: the column of consistency, for ``tokens`` that of hallucination; 0 for ``logit``.
+        contradiction: the column of contradiction, where there is one.
+    """
+
+    kind: Kind
+    label: int = 0
+    contradiction: int | None = None
+
+
+def reading_of(config: Mapping[str, Any], shape: Sequence[int], overrides: Mapping[str, Any]) -> Reading:
+    """Find out what a model's output means.
+
+    Args:
+        config: the model's config.json.
+        shape: of the output for a batch: (batch,), (batch, labels) or (batch, tokens, labels).
+        overrides: what a person said: ``kind``, ``consistent``, ``contradiction``, ``hallucinated`` (a label's
+            name or its number).
+
+    Raises:
+        ConfigError: the meaning cannot be told from shape and labels; the line says what to write.
+
+    Example:
+        >>> labels = {"0": "contradiction", "1": "entailment", "2": "neutral"}
+        >>> reading_of({"id2label": labels}, (2, 3), {})
+        Reading(kind='labels', label=1, contradiction=0)
+        >>> reading_of({}, (2, 1), {}).kind
+        'logit'
+    """
+    kind = overrides.get("kind") or _kind(config, shape)
+    _check_shape(kind, shape)
+    if kind == "logit":
+        return Reading(kind="logit")
+    names = _names(config, shape[-1])
+    if kind == "tokens":
+        return Reading(kind="tokens", label=_hallucinated(names, config, overrides))
+    label = _chosen("consistent", overrides, names)
+    if label is None:
+        label = _only(names, _CONSISTENT)
+    if label is None:
+        label = _KNOWN_TYPES.get(str(config.get("model_type", "")).lower())
+    if label is None:
+        raise ConfigError(_ask(f"which of the labels {names} means consistent", '{"consistent": 1}'))
+    against = _chosen("contradiction", overrides, names)
+    return Reading(
+        kind="labels", label=label, contradiction=_only(names, _CONTRADICTING) if against is None else against
+    )
+
+
+def probabilities(
+    reading: Reading, logits: NDArray[np.float64], of_hypothesis: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Return the consistency of each pair of a batch, and its contradiction where the model has that label.
+
+    Args:
+        reading: of this model.
+        logits: the output; finite.
+        of_hypothesis: for each pair, which tokens belong to the hypothesis; at least one does.
+
+    Example:
+        >>> import numpy as np
+        >>> scores, against = probabilities(Reading(kind="logit"), np.zeros((1, 1)), np.ones((1, 1), dtype=bool))
+        >>> float(scores[0]), against
+        (0.5, None)
+    """
+    import numpy as np  # noqa: PLC0415 - the application's process may import this module
+
+    if reading.kind == "logit":
+        # exp of a large number overflows; tanh does not.
+        return 0.5 * (1.0 + np.tanh(0.5 * logits.reshape(len(logits)))), None
+    raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares = raised / raised.sum(axis=-1, keepdims=True)
+    if reading.kind == "tokens":
+        worst = np.where(of_hypothesis, shares[:, :, reading.label], 0.0).max(axis=1)
+        return 1.0 - worst, None
+    against = None if reading.contradiction is None else shares[:, reading.contradiction]
+    return shares[:, reading.label], against
+
+
+def _kind(config: Mapping[str, Any], shape: Sequence[int]) -> Kind:
+    names = config.get("id2label") or {}
+    if len(shape) == 1 or (len(shape) == 2 and shape[1] == 1):
+        return "logit"
+    if len(shape) == 2 and (not names or len(names) == shape[1]):
+        return "labels"
+    if len(shape) == 3 and (_is_token_classifier(config) or _normal(names.values()) & _HALLUCINATED):
+        return "tokens"
+    shown = " x ".join(str(size) for size in shape)
+    raise ConfigError(
+        _ask(
+            f"what an output of {shown} numbers means (labels of config.json: {len(names)}); expected "
+            "batch x labels, batch x 1, or batch x tokens x labels of a token classification",
+            '{"kind": "labels"}',
+        )
+    )
+
+
+def _check_shape(kind: str, shape: Sequence[int]) -> None:
+    wanted = {"labels": 2, "tokens": 3}
+    if kind not in {"logit", *wanted}:
+        raise ConfigError(f"{OVERRIDES}: kind {kind!r} is not valid; valid: labels, logit, tokens")
+    if kind == "logit":
+        is_right = len(shape) == 1 or tuple(shape[1:]) == (1,)
+    else:
+        is_right = len(shape) == wanted[kind] and shape[-1] > 1
+    if not is_right:
+        raise ConfigError(f"{OVERRIDES}: kind {kind!r} does not fit an output of {len(shape)} axes {tuple(shape)}")
+
+
+def _names(config: Mapping[str, Any], n: int) -> list[str]:
+    given = {str(key): str(value) for key, value in (config.get("id2label") or {}).items()}
+    return [given.get(str(place), f"LABEL_{place}") for place in range(n)]
+
+
+def _hallucinated(names: list[str], config: Mapping[str, Any], overrides: Mapping[str, Any]) -> int:
+    label = _chosen("hallucinated", overrides, names)
+    if label is None:
+        label = _only(names, _HALLUCINATED)
+    if label is None and len(names) == 2 and _is_token_classifier(config) and names == ["LABEL_0", "LABEL_1"]:
+        return 1  # LettuceDetect names no labels; 1 is what it trains on hallucinated tokens
+    if label is None:
+        raise ConfigError(_ask(f"which of the token labels {names} means hallucinated", '{"hallucinated": 1}'))
+    return label
+
+
+def _chosen(key: str, overrides: Mapping[str, Any], names: list[str]) -> int | None:
+    said = overrides.get(key)
+    if said is None:
+        return None
+    if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < len(names):
+        return said
+    if isinstance(said, str) and said in names:
+        return names.index(said)
+    raise ConfigError(f"{OVERRIDES}: {key} {said!r} is no label of the model; its labels are {names}")
+
+
+def _only(names: list[str], wanted: frozenset[str]) -> int | None:
+    found = [place for place, name in enumerate(names) if _normal([name]) & wanted]
+    return found[0] if len(found) == 1 else None
+
+
+def _normal(names: Any) -> set[str]:
+    return {str(name).strip().lower() for name in names}
+
+
+def _is_token_classifier(config: Mapping[str, Any]) -> bool:
+    return any(str(name).endswith("ForTokenClassification") for name in config.get("architectures") or ())
+
+
+def _ask(unknown: str, example: str) -> str:
+    return f"the pair model does not tell {unknown}: say it in {OVERRIDES} beside it, for example {example}"

@@ -1,0 +1,266 @@
+"""Do two raters, or many, say the same? Krippendorff's alpha, quadratic kappa, Pearson and Spearman."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ragtrace.stats.figure import RESAMPLES, Figure, bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+Level = Literal["nominal", "ordinal", "interval", "ratio"]
+GRADES = (1, 2, 3, 4, 5)
+
+
+def krippendorff_alpha(
+    ratings: Sequence[Sequence[float | None]],
+    level: Level = "interval",
+    *,
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Figure:
+    """Return Krippendorff's alpha, 1 - observed / expected disagreement, with a bootstrap interval over units.
+
+    At most 1 (all agree); 0 is chance, below 0 is worse than chance. .8 and above counts as good, .667 as tentative
+    (METRICS.md 6.2). Units with fewer than 2 ratings are dropped. Source: Krippendorff, Content Analysis (2004).
+
+    Args:
+        ratings: one row a coder, one column a unit; None or NaN for a rating that is missing.
+        level: how far apart two ratings are: nominal, ordinal, interval or ratio (ratings of 0 or more).
+        n_resamples: of the interval; 0 for none.
+        seed: of the resamples.
+
+    Returns:
+        A figure over the units with at least two ratings; no value without such a unit or without variance.
+
+    Raises:
+        ValueError: rows of different length, an infinite rating, or ratio ratings below 0.
+
+    Example:
+        >>> round(krippendorff_alpha([[1, 2, 3, None], [1, 2, 4, 5]]).value, 3)
+        0.878
+        >>> krippendorff_alpha([[3, 3], [3, 3]]).reason
+        'all ratings are the same'
+    """
+    table = _table(ratings)
+    counted = np.isfinite(table).sum(axis=0) if table.size else np.zeros(0)
+    table = table[:, counted >= 2] if table.size else table
+    n = table.shape[1] if table.size else 0
+    if n == 0:
+        return Figure(n=0, reason="no unit has two ratings")
+    values = np.unique(table[np.isfinite(table)])
+    if level == "ratio" and values[0] < 0:
+        raise ValueError("the ratio level is for ratings of 0 or more")
+    if len(values) < 2:
+        return Figure(n=n, reason="all ratings are the same")
+    counts = np.stack([(table == value).sum(axis=0) for value in values], axis=1).astype(np.float64)
+    value = float(_alpha(counts, values, level, np.ones((1, n)))[0])
+    low, high = bounds(lambda w: _alpha(counts, values, level, w), n, seed=seed, n_resamples=n_resamples)
+    return Figure(value=value, low=low, high=high, n=n)
+
+
+def quadratic_kappa(
+    a: Sequence[float], b: Sequence[float], *, n_resamples: int = RESAMPLES, seed: int = 0
+) -> Figure:
+    """Return Cohen's kappa with quadratic weights over grades 1 to 5, with a bootstrap interval over pairs.
+
+    At most 1; 0 is chance. kappa = (po - pe) / (1 - pe), with weights 1 - (i - j)^2 / 16 (METRICS.md 6.2).
+
+    Returns:
+        No value without a pair, or when both raters give one and the same grade throughout.
+
+    Raises:
+        ValueError: lists of different length, or a grade that is not one of 1, 2, 3, 4, 5.
+
+    Example:
+        >>> round(quadratic_kappa([1, 2, 3, 4, 5], [1, 2, 3, 4, 4]).value, 3)
+        0.941
+        >>> quadratic_kappa([3, 3], [3, 3]).reason
+        'all grades are the same'
+    """
+    first, second = _pairs(a, b)
+    if not (np.isin(first, GRADES).all() and np.isin(second, GRADES).all()):
+        raise ValueError("grades are 1, 2, 3, 4 or 5")
+    n = len(first)
+    if n == 0:
+        return Figure(n=0, reason="there is no pair")
+    values = np.asarray(GRADES, dtype=np.float64)
+    ones, twos = (first[:, None] == values).astype(np.float64), (second[:, None] == values).astype(np.float64)
+    squares = (first - second) ** 2
+    distance = (values[:, None] - values[None, :]) ** 2
+
+    def statistic(weights: Array) -> Array:
+        observed = weights @ squares
+        expected = np.einsum("bi,ij,bj->b", weights @ ones, distance, weights @ twos) / weights.sum(axis=1)
+        return _one_minus(observed, expected)
+
+    value = float(statistic(np.ones((1, n)))[0])
+    if not math.isfinite(value):
+        return Figure(n=n, reason="all grades are the same")
+    low, high = bounds(statistic, n, seed=seed, n_resamples=n_resamples)
+    return Figure(value=value, low=low, high=high, n=n)
+
+
+def pearson(a: Sequence[float], b: Sequence[float], *, n_resamples: int = RESAMPLES, seed: int = 0) -> Figure:
+    """Return Pearson's correlation in [-1, 1] with a bootstrap interval over pairs; none at zero variance.
+
+    Raises:
+        ValueError: lists of different length, or a value that is not finite.
+
+    Example:
+        >>> round(pearson([1, 2, 3, 4], [2, 4, 6, 8]).value, 9), pearson([1, 1], [1, 2]).reason
+        (1.0, 'one side does not vary')
+    """
+    first, second = _pairs(a, b)
+    return _correlation(first, second, n_resamples=n_resamples, seed=seed)
+
+
+def spearman(a: Sequence[float], b: Sequence[float], *, n_resamples: int = RESAMPLES, seed: int = 0) -> Figure:
+    """Return Spearman's rank correlation in [-1, 1]: Pearson's over ranks, ties sharing their mean rank.
+
+    The bootstrap interval resamples pairs and ranks each resample anew. None at zero variance.
+
+    Raises:
+        ValueError: lists of different length, or a value that is not finite.
+
+    Example:
+        >>> round(spearman([1, 2, 3, 3], [1, 10, 100, 1000]).value, 3)
+        0.949
+    """
+    first, second = _pairs(a, b)
+    found = _correlation(mid_ranks(first), mid_ranks(second), n_resamples=0, seed=seed)
+    if found.value is None:
+        return found
+    codes = [np.unique(side, return_inverse=True)[1] for side in (first, second)]
+
+    def statistic(weights: Array) -> Array:
+        one, two = (_weighted_ranks(side, weights) for side in codes)
+        return _weighted_correlation(one, two, weights)
+
+    low, high = bounds(statistic, found.n, seed=seed, n_resamples=n_resamples)
+    return Figure(value=found.value, low=low, high=high, n=found.n)
+
+
+def mid_ranks(values: Array) -> Array:
+    """Return ranks from 1; equal values share the mean of their ranks.
+
+    Example:
+        >>> mid_ranks(np.array([10.0, 20.0, 20.0])).tolist()
+        [1.0, 2.5, 2.5]
+    """
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Array = (np.cumsum(counts) - (counts - 1) / 2.0)[inverse]
+    return ranks
+
+
+def _table(ratings: Sequence[Sequence[float | None]]) -> Array:
+    if len({len(row) for row in ratings}) > 1:
+        raise ValueError("every coder has one place for each unit")
+    table = np.array([[math.nan if r is None else float(r) for r in row] for row in ratings], dtype=np.float64)
+    if np.isinf(table).any():
+        raise ValueError("a rating must be finite")
+    return table if table.size else table.reshape(len(ratings), 0)
+
+
+def _alpha(counts: Array, values: Array, level: Level, weights: Array) -> Array:
+    """Return alpha for each row of unit weights.
+
+    Args:
+        counts: how often each value was given, units by values.
+        values: the distinct values, ascending.
+        level: of the ratings.
+        weights: resamples by units.
+    """
+    per_unit = 1.0 / (counts.sum(axis=1) - 1.0)
+    totals = weights @ counts
+    n = totals.sum(axis=1)
+    if level == "ordinal":
+        places = np.cumsum(totals, axis=1) - totals / 2.0  # the squared difference of these is the ordinal distance
+        observed = np.einsum("bu,bu->b", weights, _spread(counts[None, :, :], places[:, None, :]) * per_unit)
+        return _one_minus(observed, _spread(totals, places) / (n - 1.0))
+    if level == "interval":
+        places = values - values.mean()  # centred, so that the squares below do not cancel
+        within, total = _spread(counts, places), _spread(totals, places)
+    else:
+        apart = _distance(values, level)
+        within = np.einsum("ui,ij,uj->u", counts, apart, counts, optimize=True)
+        total = np.einsum("bi,ij,bj->b", totals, apart, totals, optimize=True)
+    return _one_minus(weights @ (within * per_unit), total / (n - 1.0))
+
+
+def _spread(counts: Array, places: Array) -> Array:
+    """Return the sum over ordered pairs of squared differences, from moments: no matrix of all pairs."""
+    zeroth, first = counts.sum(axis=-1), (counts * places).sum(axis=-1)
+    second = (counts * places**2).sum(axis=-1)
+    spread: Array = np.maximum(2.0 * (zeroth * second - first**2), 0.0)
+    return spread
+
+
+def _distance(values: Array, level: Level) -> Array:
+    across, down = values[None, :], values[:, None]
+    if level == "nominal":
+        apart: Array = (across != down).astype(np.float64)
+        return apart
+    total = across + down
+    share: Array = np.divide(across - down, total, out=np.zeros_like(total), where=total > 0.0)
+    return share**2
+
+
+def _one_minus(observed: Array, expected: Array) -> Array:
+    """Return 1 - observed / expected, NaN where nothing is expected; a rounding error counts as nothing."""
+    kept = expected > 1e-12
+    return 1.0 - np.divide(observed, expected, out=np.full_like(expected, np.nan), where=kept)
+
+
+def _pairs(a: Sequence[float], b: Sequence[float]) -> tuple[Array, Array]:
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if first.shape != second.shape or first.ndim != 1:
+        raise ValueError(f"pairs need two lists of one length, got {first.shape} and {second.shape}")
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise ValueError("a value must be finite")
+    return first, second
+
+
+def _correlation(first: Array, second: Array, *, n_resamples: int, seed: int) -> Figure:
+    n = len(first)
+    if n < 2:
+        return Figure(n=n, reason="fewer than two pairs")
+    if np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
+        return Figure(n=n, reason="one side does not vary")
+
+    def statistic(weights: Array) -> Array:
+        return _weighted_correlation(first, second, weights)
+
+    value = float(statistic(np.ones((1, n)))[0])
+    if not math.isfinite(value):
+        return Figure(n=n, reason="one side does not vary")
+    low, high = bounds(statistic, n, seed=seed, n_resamples=n_resamples)
+    return Figure(value=value, low=low, high=high, n=n)
+
+
+def _weighted_correlation(first: Array, second: Array, weights: Array) -> Array:
+    """Return one correlation a row of weights; `first` and `second` may differ from row to row."""
+    total = weights.sum(axis=1, keepdims=True)
+    one = first - (weights * first).sum(axis=1, keepdims=True) / total
+    two = second - (weights * second).sum(axis=1, keepdims=True) / total
+    both = (weights * one * two).sum(axis=1)
+    squares = (weights * one**2).sum(axis=1), (weights * two**2).sum(axis=1)
+    size = np.sqrt(squares[0]) * np.sqrt(squares[1])
+    found = np.divide(both, size, out=np.full_like(size, np.nan), where=size > 1e-300)
+    clipped: Array = np.clip(found, -1.0, 1.0)
+    return clipped
+
+
+def _weighted_ranks(codes: NDArray[np.intp], weights: Array) -> Array:
+    """Return mid-ranks within each resample; `codes` number the distinct values in ascending order."""
+    totals = np.stack([np.bincount(codes, weights=row, minlength=int(codes.max()) + 1) for row in weights])
+    ranks: Array = (np.cumsum(totals, axis=1) - (totals - 1.0) / 2.0)[:, codes]
+    return ranks

@@ -1,0 +1,85 @@
+"""A statistic that may not be defined: its value with an interval, or the reason why there is none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+RESAMPLES = 1000
+DEFINED_SHARE = 0.9  # of the resamples; with fewer the bounds would speak of the lucky ones alone
+_BLOCK_CELLS = 4_000_000  # of one array of resamples: 32 MB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A statistic over `n` units; either `value` or `reason` is None.
+
+    Attributes:
+        value: the statistic; never NaN.
+        low: lower bound of the 95 % interval, None where there is none.
+        high: upper bound.
+        n: units that entered.
+        reason: why there is no value, as half a sentence for a person.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.value is None) == (self.reason is None):
+            raise ValueError("a figure has either a value or a reason")
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(f"a figure must be finite, got {self.value}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-ready values: n, and value with bounds or the reason."""
+        if self.value is None:
+            return {"n": self.n, "value": None, "reason": self.reason}
+        return {"n": self.n, "value": self.value, "low": self.low, "high": self.high}
+
+
+def resampled(n: int, seed: int, n_resamples: int = RESAMPLES) -> Iterator[NDArray[np.float64]]:
+    """Yield bootstrap weights in blocks of rows: how often each of `n` units stands in each resample.
+
+    One stream of ``numpy.random.default_rng(seed)``, so that a block's size changes nothing.
+    """
+    rng = np.random.default_rng(seed)
+    rows = max(1, _BLOCK_CELLS // max(n, 1))
+    for first in range(0, n_resamples, rows):
+        drawn = rng.integers(0, n, (min(rows, n_resamples - first), n))
+        yield np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
+
+
+def bounds(
+    statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]], n: int, *, seed: int, n_resamples: int
+) -> tuple[float | None, float | None]:
+    """Return the 95 % percentile bootstrap bounds of a statistic of weights.
+
+    Args:
+        statistic: takes weights of shape (B, n), returns B values, NaN where a resample leaves it undefined.
+        n: number of units that are resampled; with fewer than 2 there are no bounds.
+        seed: of the resamples.
+        n_resamples: their number; 0 for no bounds.
+
+    Returns:
+        Two None where fewer than 90 % of the resamples define the statistic.
+    """
+    if n < 2 or n_resamples < 1:
+        return None, None
+    values = np.concatenate([statistic(weights) for weights in resampled(n, seed, n_resamples)])
+    defined = values[np.isfinite(values)]
+    if len(defined) < DEFINED_SHARE * n_resamples:
+        return None, None
+    low, high = np.percentile(defined, [2.5, 97.5], method="linear")
+    return float(low), float(high)

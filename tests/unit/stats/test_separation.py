@@ -1,0 +1,100 @@
+"""AUROC and balanced accuracy against their definitions, and at their edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragtrace.stats.figure import Figure, bounds
+from ragtrace.stats.separation import auroc, balanced_accuracy, best_threshold, cross_validated, roc
+
+cases = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=25)
+
+
+@given(cases)
+def test_auroc_is_the_share_of_pairs_won(rows: list[tuple[int, bool]]) -> None:
+    scores, truth = [row[0] for row in rows], [row[1] for row in rows]
+    pairs = [(a, b) for a, is_a in rows for b, is_b in rows if is_a and not is_b]
+    found = auroc(scores, truth, n_resamples=0)
+    if not pairs:
+        assert found.reason == "only one class is there"
+        return
+    assert found.value == pytest.approx(sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs))
+    curve = roc(scores, truth)
+    assert np.trapezoid(curve.true_rate, curve.false_rate) == pytest.approx(found.value)
+    assert (curve.false_rate[0], curve.true_rate[0]) == (0.0, 0.0)
+    assert (curve.false_rate[-1], curve.true_rate[-1]) == (1.0, 1.0)
+
+
+@given(cases)
+def test_no_threshold_is_better_than_the_best(rows: list[tuple[int, bool]]) -> None:
+    scores, truth = [row[0] for row in rows], [row[1] for row in rows]
+    best = best_threshold(scores, truth)
+    if best is None:
+        assert len(set(scores)) == 1 or len(set(truth)) == 1
+        return
+    reached = balanced_accuracy(scores, truth, best, n_resamples=0).value
+    inner = [balanced_accuracy(scores, truth, t, n_resamples=0).value for t in np.arange(-0.5, 5.0, 0.5)]
+    if max(inner) > 0.5:
+        assert reached == pytest.approx(max(inner))
+
+
+def test_of_equally_good_thresholds_the_one_with_most_room_is_taken() -> None:
+    assert best_threshold([0.1, 0.2, 0.6, 0.7], [False, False, True, True]) == pytest.approx(0.4)
+
+
+def test_a_score_on_the_threshold_counts_as_high_unless_told() -> None:
+    assert balanced_accuracy([0.5, 0.1], [True, False], 0.5).value == 1.0
+    assert balanced_accuracy([0.5, 0.1], [True, False], 0.5, is_strict=True).value == 0.5
+
+
+def test_cross_validation_does_not_flatter_noise() -> None:
+    rng = np.random.default_rng(5)
+    found, flattered = [], []
+    for _ in range(60):
+        scores, truth = rng.random(40), rng.permutation(np.arange(40) < 20)
+        found.append(cross_validated(scores, truth).value)
+        flattered.append(balanced_accuracy(scores, truth, best_threshold(scores, truth), n_resamples=0).value)
+    assert np.mean(found) < 0.53
+    assert np.mean(flattered) > 0.58
+
+
+def test_intervals_hold_their_value_and_need_both_classes_in_the_resamples() -> None:
+    rng = np.random.default_rng(2)
+    truth = rng.random(200) < 0.3
+    scores = truth * 0.5 + rng.standard_normal(200)
+    for found in (auroc(scores, truth), balanced_accuracy(scores, truth, 0.3)):
+        assert found.low < found.value < found.high
+        assert found.high - found.low < 0.25
+    lonely = auroc([0.9, 0.1, 0.2, 0.3], [True, False, False, False])
+    assert (lonely.value, lonely.low, lonely.high) == (1.0, None, None), "a third of the resamples lack a class"
+
+
+def test_edges_say_why() -> None:
+    assert balanced_accuracy([1.0], [True], 0.5).reason == "only one class is there"
+    assert cross_validated([1.0, 0.0, 0.5], [True, False, False]).reason == "a class has fewer than 2 units"
+    assert cross_validated([1.0] * 4, [True, False, True, False]).reason == "all scores are the same"
+    assert best_threshold([], []) is None
+    assert roc([1.0], [True]).threshold == []
+    with pytest.raises(ValueError, match="finite"):
+        auroc([float("nan")], [True])
+    with pytest.raises(ValueError, match="one class"):
+        auroc([1.0], [True, False])
+
+
+def test_a_figure_is_a_value_or_a_reason() -> None:
+    with pytest.raises(ValueError, match="either"):
+        Figure(n=3)
+    with pytest.raises(ValueError, match="finite"):
+        Figure(n=3, value=float("nan"))
+    assert Figure(n=0, reason="no pair").to_json() == {"n": 0, "value": None, "reason": "no pair"}
+    assert bounds(lambda w: w.sum(axis=1), 1, seed=0, n_resamples=10) == (None, None)
+
+
+def test_blocks_of_resamples_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(50.0)
+    whole = bounds(lambda w: w @ values, 50, seed=4, n_resamples=100)
+    monkeypatch.setattr("ragtrace.stats.figure._BLOCK_CELLS", 350)
+    assert bounds(lambda w: w @ values, 50, seed=4, n_resamples=100) == whole

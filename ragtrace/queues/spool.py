@@ -1,0 +1,380 @@
+"""The spool: a SQLite file of units with leases, shared by the processes of one host.
+
+One object is one connection, for one thread. Every method is one transaction; what a transaction says is true
+after kill -9 at any point. Jobs go ``ready`` -> ``leased`` -> an end, and back to ``ready`` when they are to be
+tried again or their lease ran out. An end keeps the key for some time, so that the same unit is not taken twice,
+and no payload.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragtrace.errors import QueueError
+from ragtrace.queues.clock import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+SCHEMA_VERSION = 1
+BUSY_S = 10.0  # how long a transaction waits for another process's
+_SCHEMA = """
+CREATE TABLE jobs (
+  seq INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, state TEXT NOT NULL, priority INTEGER NOT NULL,
+  not_before REAL NOT NULL, lease_until REAL NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '',
+  attempts INTEGER NOT NULL DEFAULT 0, offered_at REAL NOT NULL, size INTEGER NOT NULL, payload BLOB
+);
+CREATE INDEX ready ON jobs (priority DESC, seq) WHERE state = 'ready';
+CREATE INDEX leased ON jobs (lease_until) WHERE state = 'leased';
+CREATE INDEX ended ON jobs (offered_at) WHERE state = 'ended';
+CREATE TABLE ledger (state TEXT NOT NULL, reason TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (state, reason))
+  WITHOUT ROWID;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+"""
+
+_COUNTS = "SELECT state, reason, n FROM ledger WHERE n > 0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A job to put in.
+
+    Attributes:
+        key: its identity; a second entry of a key that is still known is not taken.
+        payload: what the worker gets.
+        priority: higher goes first; 0 is the random stratum's.
+    """
+
+    key: str
+    payload: bytes
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leased:
+    """A job that a worker holds until its lease ends; `attempt` counts from 1."""
+
+    key: str
+    payload: bytes
+    attempt: int
+    priority: int
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounts:
+    """One moment of the spool: offered = the sum of ends + pending.
+
+    Attributes:
+        offered: entries that were ever put in, duplicates among them.
+        ends: by (state, reason).
+        ready: jobs waiting, those not yet due among them.
+        leased: jobs that a worker holds.
+        bytes: payload of both.
+        oldest_s: age of the oldest of both in seconds, 0.0 without any.
+    """
+
+    offered: int
+    ends: Mapping[tuple[str, str], int]
+    ready: int
+    leased: int
+    bytes: int
+    oldest_s: float
+
+    @property
+    def pending(self) -> int:
+        """Jobs without an end."""
+        return self.ready + self.leased
+
+
+class Spool:
+    """A spool file, made when it is not there (mode 0600).
+
+    Args:
+        path: the file; its folder must exist.
+        capacity_bytes: most payload; beyond it the lowest priority goes first, its oldest first.
+        lease_s: how long a worker may hold a job without a sign of life.
+        max_attempts: leases of a job before it is ``dead``.
+        expire_s: age at which a job that waits is ``skipped`` as expired; ends are forgotten at the same age.
+        clock: the time.
+
+    Raises:
+        QueueError: the file cannot be opened, or was written by a newer ragtrace.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> spool = Spool(pathlib.Path(tempfile.mkdtemp()) / "spool.sqlite")
+        >>> spool.put([Entry(key="a", payload=b"{}"), Entry(key="a", payload=b"{}")])
+        1
+        >>> (job,) = spool.lease("worker-1", 8)
+        >>> spool.end("worker-1", job.key, "scored")
+        True
+        >>> accounts = spool.accounts()
+        >>> accounts.offered, accounts.pending, dict(accounts.ends)
+        (2, 0, {('scored', ''): 1, ('skipped', 'duplicate'): 1})
+        >>> spool.close()
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        capacity_bytes: int = 536_870_912,
+        lease_s: float = 120.0,
+        max_attempts: int = 5,
+        expire_s: float = 86_400.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self.path = path
+        self.capacity_bytes = capacity_bytes
+        self.lease_s = lease_s
+        self.max_attempts = max_attempts
+        self.expire_s = expire_s
+        self._clock = clock or Clock()
+        self._connection = _opened(path)
+        try:
+            self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def put(self, entries: Sequence[Entry]) -> int:
+        """Take entries, in one transaction; return how many were new.
+
+        A duplicate ends as ``skipped duplicate``, what has to make room as ``skipped evicted``.
+        """
+        now = self._clock.now()
+        with self._transaction() as connection:
+            taken, size = 0, 0
+            for entry in entries:
+                row = (entry.key, entry.priority, now, len(entry.payload), entry.payload)
+                cursor = connection.execute(
+                    "INSERT OR IGNORE INTO jobs (key, state, priority, not_before, offered_at, size, payload)"
+                    " VALUES (?1, 'ready', ?2, 0, ?3, ?4, ?5)",
+                    row,
+                )
+                if cursor.rowcount:
+                    taken += 1
+                    size += len(entry.payload)
+            _add(connection, "offered", "", len(entries))
+            _add(connection, "skipped", "duplicate", len(entries) - taken)
+            self._make_room(connection, size)
+        return taken
+
+    def lease(self, owner: str, limit: int) -> list[Leased]:
+        """Give out at most `limit` jobs that are due: highest priority first, then the oldest."""
+        now = self._clock.now()
+        with self._transaction() as connection:
+            rows = connection.execute(
+                "UPDATE jobs SET state = 'leased', owner = ?1, lease_until = ?2, attempts = attempts + 1"
+                " WHERE seq IN (SELECT seq FROM jobs WHERE state = 'ready' AND not_before <= ?3"
+                " ORDER BY priority DESC, seq LIMIT ?4)"
+                " RETURNING key, payload, attempts, priority, offered_at, seq",
+                (owner, now + self.lease_s, now, limit),
+            ).fetchall()
+        rows.sort(key=lambda row: (-row[3], row[5]))
+        return [
+            Leased(key=key, payload=payload, attempt=attempts, priority=priority, age_s=max(now - offered_at, 0.0))
+            for key, payload, attempts, priority, offered_at, _ in rows
+        ]
+
+    def extend(self, owner: str, keys: Sequence[str]) -> None:
+        """Prolong leases: a worker's sign of life."""
+        until = self._clock.now() + self.lease_s
+        with self._transaction() as connection:
+            connection.executemany(
+                "UPDATE jobs SET lease_until = ? WHERE key = ? AND owner = ? AND state = 'leased'",
+                [(until, key, owner) for key in keys],
+            )
+
+    def end(
+        self,
+        owner: str,
+        key: str,
+        state: str,
+        reason: str = "",
+        also: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> bool:
+        """End a job and erase its payload; `also` writes in the same transaction, for example its scores.
+
+        False, and nothing is written, when the lease was lost: another worker has the job, or ended it.
+        """
+        with self._transaction() as connection:
+            held = connection.execute(
+                "SELECT size FROM jobs WHERE key = ? AND owner = ? AND state = 'leased'", (key, owner)
+            ).fetchone()
+            if held is None:
+                return False
+            if also is not None:
+                also(connection)
+            self._end(connection, [(key, held[0])], state, reason)
+        return True
+
+    def retry(self, owner: str, key: str, wait_s: float, reason: str) -> bool:
+        """Give a job back, due in `wait_s`; after `max_attempts` it ends as ``dead``. False as in `end`."""
+        with self._transaction() as connection:
+            held = connection.execute(
+                "SELECT size, attempts FROM jobs WHERE key = ? AND owner = ? AND state = 'leased'", (key, owner)
+            ).fetchone()
+            if held is None:
+                return False
+            if held[1] >= self.max_attempts:
+                self._end(connection, [(key, held[0])], "dead", reason)
+            else:
+                connection.execute(
+                    "UPDATE jobs SET state = 'ready', owner = '', not_before = ? WHERE key = ?",
+                    (self._clock.now() + wait_s, key),
+                )
+        return True
+
+    def release(self, owner: str, keys: Sequence[str] | None = None, wait_s: float = 0.0) -> None:
+        """Give jobs back as if they had never been leased: at a stop, or while there is no budget. None = all."""
+        due = self._clock.now() + wait_s
+        with self._transaction() as connection:
+            sql = (
+                "UPDATE jobs SET state = 'ready', owner = '', attempts = attempts - 1, not_before = ?"
+                " WHERE owner = ? AND state = 'leased'"
+            )
+            if keys is None:
+                connection.execute(sql, (due, owner))
+            else:
+                connection.executemany(f"{sql} AND key = ?", [(due, owner, key) for key in keys])
+
+    def reap(self) -> int:
+        """Take back leases that ran out, end what is too old, forget old ends; return how many came back."""
+        now = self._clock.now()
+        with self._transaction() as connection:
+            late = connection.execute(
+                "SELECT key, size FROM jobs WHERE state = 'leased' AND lease_until < ? AND attempts >= ?",
+                (now, self.max_attempts),
+            ).fetchall()
+            self._end(connection, late, "dead", "lease_expired")
+            back = connection.execute(
+                "UPDATE jobs SET state = 'ready', owner = '' WHERE state = 'leased' AND lease_until < ?", (now,)
+            ).rowcount
+            old = connection.execute(
+                "SELECT key, size FROM jobs WHERE state = 'ready' AND offered_at < ?", (now - self.expire_s,)
+            ).fetchall()
+            self._end(connection, old, "skipped", "expired")
+            connection.execute("DELETE FROM jobs WHERE state = 'ended' AND offered_at < ?", (now - self.expire_s,))
+        return int(back)
+
+    def next_due_s(self) -> float | None:
+        """Return how long until the next job is due, 0.0 when one is, None without any."""
+        row = self._connection.execute("SELECT min(not_before) FROM jobs WHERE state = 'ready'").fetchone()
+        return None if row[0] is None else max(row[0] - self._clock.now(), 0.0)
+
+    def accounts(self) -> Accounts:
+        """Return one moment of the accounts."""
+        with self._transaction("DEFERRED") as connection:
+            found = dict.fromkeys(("ready", "leased"), 0)
+            oldest: float | None = None
+            for state, n, first in connection.execute(
+                "SELECT state, count(*), min(offered_at) FROM jobs WHERE state != 'ended' GROUP BY state"
+            ):
+                found[state] = n
+                oldest = first if oldest is None else min(oldest, first)
+            counts = {(state, reason): n for state, reason, n in connection.execute(_COUNTS)}
+            size = _bytes(connection)
+        offered = counts.pop(("offered", ""), 0)
+        age_s = 0.0 if oldest is None else max(self._clock.now() - oldest, 0.0)
+        return Accounts(
+            offered=offered, ends=counts, ready=found["ready"], leased=found["leased"], bytes=size, oldest_s=age_s
+        )
+
+    def _prepare(self) -> None:
+        with self._transaction() as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version > SCHEMA_VERSION:
+                known = f"spool {version}, this one knows {SCHEMA_VERSION}"
+                raise QueueError(
+                    f"{self.path} was written by a newer ragtrace ({known}): upgrade ragtrace here, or set another"
+                )
+            if version == 0:
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            self._rebase(connection)
+
+    def _rebase(self, connection: sqlite3.Connection) -> None:
+        """After a restart of the host its clock begins anew: leases are over, waits too, ages begin at 0."""
+        epoch = self._clock.epoch()
+        if connection.execute("SELECT 1 FROM facts WHERE name = 'epoch' AND value = ?", (epoch,)).fetchone():
+            return
+        connection.execute("INSERT OR REPLACE INTO facts VALUES ('epoch', ?)", (epoch,))
+        connection.execute("UPDATE jobs SET not_before = 0, lease_until = 0, offered_at = ?", (self._clock.now(),))
+
+    def _make_room(self, connection: sqlite3.Connection, added: int) -> None:
+        size = _bytes(connection) + added
+        connection.execute("INSERT OR REPLACE INTO facts VALUES ('bytes', ?)", (size,))
+        while size > self.capacity_bytes:
+            rows = connection.execute(
+                "SELECT key, size FROM jobs WHERE state = 'ready' ORDER BY priority, seq LIMIT 100"
+            ).fetchall()
+            if not rows:
+                return
+            gone = []
+            for key, one in rows:
+                gone.append((key, one))
+                size -= one
+                if size <= self.capacity_bytes:
+                    break
+            self._end(connection, gone, "skipped", "evicted")
+
+    def _end(
+        self, connection: sqlite3.Connection, jobs: Sequence[tuple[str, int]], state: str, reason: str
+    ) -> None:
+        if not jobs:
+            return
+        connection.executemany(
+            "UPDATE jobs SET state = 'ended', owner = '', payload = NULL, size = 0 WHERE key = ?",
+            [(key,) for key, _ in jobs],
+        )
+        connection.execute(
+            "UPDATE facts SET value = value - ? WHERE name = 'bytes'", (sum(size for _, size in jobs),)
+        )
+        _add(connection, state, reason, len(jobs))
+
+    @contextmanager
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
+        connection = self._connection
+        connection.execute(f"BEGIN {kind}")
+        try:
+            yield connection
+        except BaseException:
+            if connection.in_transaction:  # SQLite itself rolls back when the disk is full
+                connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        path.touch(mode=0o600, exist_ok=True)
+        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        # WAL with NORMAL survives a killed process; a power cut may lose the last commits (SCORING.md 3).
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = FAST"):
+            connection.execute(f"PRAGMA {pragma}")
+    except (OSError, sqlite3.OperationalError) as error:
+        raise QueueError(f"the spool {path} cannot be opened: {error}") from error
+    return connection
+
+
+def _add(connection: sqlite3.Connection, state: str, reason: str, n: int) -> None:
+    if n:
+        connection.execute(
+            "INSERT INTO ledger VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET n = n + ?3", (state, reason, n)
+        )
+
+
+def _bytes(connection: sqlite3.Connection) -> int:
+    row = connection.execute("SELECT value FROM facts WHERE name = 'bytes'").fetchone()
+    return 0 if row is None else int(row[0])

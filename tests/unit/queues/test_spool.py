@@ -1,0 +1,289 @@
+"""The spool over a real file: states, leases, accounts, and clocks that jump."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from ragtrace.errors import QueueError
+from ragtrace.queues.clock import Clock
+from ragtrace.queues.spool import Entry, Spool
+
+
+class HandClock(Clock):
+    """A clock that a test turns."""
+
+    def __init__(self):
+        self.at, self.wall_at, self.boot = 1000.0, 1_700_000_000.0, "boot-1"
+
+    def now(self):
+        return self.at
+
+    def wall(self):
+        return self.wall_at
+
+    def epoch(self):
+        return self.boot
+
+
+@pytest.fixture
+def clock():
+    return HandClock()
+
+
+@pytest.fixture
+def spool(tmp_path, clock):
+    made = Spool(tmp_path / "spool.sqlite", clock=clock, lease_s=10, max_attempts=3, expire_s=1000)
+    yield made
+    made.close()
+
+
+def put(spool, *keys, priority=0, size=10):
+    return spool.put([Entry(key=key, payload=b"x" * size, priority=priority) for key in keys])
+
+
+def keys(jobs):
+    return [job.key for job in jobs]
+
+
+def balanced(spool):
+    accounts = spool.accounts()
+    assert accounts.offered == sum(accounts.ends.values()) + accounts.pending
+    return accounts
+
+
+def test_first_in_first_out_and_the_higher_priority_first(spool):
+    put(spool, "a", "b")
+    put(spool, "urgent", priority=5)
+    assert keys(spool.lease("w", 2)) == ["urgent", "a"]
+    assert keys(spool.lease("w", 9)) == ["b"]
+    assert spool.lease("w", 9) == []
+
+
+def test_a_key_is_taken_once_also_after_its_end(spool):
+    assert put(spool, "a") == 1
+    (job,) = spool.lease("w", 1)
+    assert spool.end("w", job.key, "scored")
+    assert put(spool, "a") == 0
+    assert balanced(spool).ends == {("scored", ""): 1, ("skipped", "duplicate"): 1}
+
+
+def test_a_lease_that_ran_out_comes_back_and_its_worker_can_end_nothing(spool, clock):
+    put(spool, "a")
+    spool.lease("dead", 1)
+    clock.at += 11
+    assert spool.lease("alive", 1) == []  # only the reaper takes it back
+    assert spool.reap() == 1
+    (job,) = spool.lease("alive", 1)
+    assert job.attempt == 2
+    assert not spool.end("dead", "a", "scored")
+    assert not spool.retry("dead", "a", 0, "late")
+    assert spool.end("alive", "a", "scored")
+    assert not spool.end("alive", "a", "scored")
+    assert balanced(spool).ends == {("scored", ""): 1}
+
+
+def test_a_sign_of_life_keeps_a_lease(spool, clock):
+    put(spool, "a")
+    spool.lease("w", 1)
+    clock.at += 9
+    spool.extend("w", ["a"])
+    clock.at += 9
+    assert spool.reap() == 0
+    assert spool.end("w", "a", "scored")
+
+
+def test_a_retry_waits_and_the_last_attempt_is_dead(spool, clock):
+    put(spool, "a")
+    for attempt in (1, 2):
+        assert spool.lease("w", 1)[0].attempt == attempt
+        assert spool.retry("w", "a", 30, "judge_timeout")
+        assert spool.lease("w", 1) == []
+        assert spool.next_due_s() == 30
+        clock.at += 30
+    spool.lease("w", 1)
+    assert spool.retry("w", "a", 30, "judge_timeout")
+    assert balanced(spool).ends == {("dead", "judge_timeout"): 1}
+
+
+def test_a_job_that_kills_every_worker_is_dead_in_the_end(spool, clock):
+    put(spool, "poison")
+    for _ in range(3):
+        assert spool.lease("w", 1)
+        clock.at += 11
+        spool.reap()
+    assert spool.lease("w", 1) == []
+    assert balanced(spool).ends == {("dead", "lease_expired"): 1}
+
+
+def test_what_is_released_was_never_leased(spool):
+    put(spool, "a", "b")
+    spool.lease("w", 2)
+    spool.release("w", ["a"])
+    assert spool.lease("w", 2)[0].attempt == 1
+    spool.release("w")
+    assert balanced(spool).ready == 2
+
+
+def test_a_full_spool_gives_up_the_lowest_priority_and_its_oldest_first(tmp_path):
+    spool = Spool(tmp_path / "s", capacity_bytes=30)
+    put(spool, "old", "new")
+    put(spool, "urgent", priority=5)
+    put(spool, "newest")
+    assert keys(spool.lease("w", 9)) == ["urgent", "new", "newest"]
+    assert balanced(spool).ends == {("skipped", "evicted"): 1}
+    assert spool.accounts().bytes == 30
+
+
+def test_what_is_too_old_expires_and_ends_are_forgotten(spool, clock):
+    put(spool, "a", "b")
+    spool.lease("w", 1)
+    spool.end("w", "a", "scored")
+    clock.at += 1001
+    spool.reap()
+    assert balanced(spool).ends == {("scored", ""): 1, ("skipped", "expired"): 1}
+    assert put(spool, "a") == 1
+
+
+def test_the_wall_s_clock_may_jump_both_ways(spool, clock):
+    put(spool, "a")
+    for jump in (10**9, -2 * 10**9):
+        clock.wall_at += jump
+        spool.reap()
+    assert keys(spool.lease("w", 1)) == ["a"]
+
+
+def test_after_a_restart_of_the_host_leases_are_over_and_nothing_is_lost(tmp_path, clock):
+    path = tmp_path / "s"
+    spool = Spool(path, clock=clock)
+    put(spool, "a", "b")
+    spool.lease("w", 1)
+    spool.close()
+    clock.at, clock.boot = 5.0, "boot-2"
+    spool = Spool(path, clock=clock)
+    clock.at += 1
+    assert spool.reap() == 1
+    assert keys(spool.lease("w", 9)) == ["a", "b"]
+    assert balanced(spool).oldest_s == 1.0
+
+
+def test_scores_and_end_are_one_transaction(spool):
+    put(spool, "a")
+    spool.lease("w", 1)
+
+    def broken(connection):
+        connection.execute("CREATE TABLE scores (n)")
+        raise sqlite3.OperationalError("disk is full")
+
+    with pytest.raises(sqlite3.OperationalError):
+        spool.end("w", "a", "scored", also=broken)
+    assert balanced(spool).leased == 1
+    assert spool.end("w", "a", "scored", also=lambda connection: connection.execute("CREATE TABLE scores (n)"))
+
+
+def test_an_end_leaves_no_payload_in_the_file(tmp_path):
+    path = tmp_path / "s"
+    spool = Spool(path)
+    spool.put([Entry(key="a", payload=b"a secret of the user " * 50)])
+    spool.lease("w", 1)
+    spool.end("w", "a", "scored")
+    spool._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert b"a secret of the user" not in path.read_bytes()
+
+
+def test_the_file_is_for_its_owner_alone(tmp_path):
+    Spool(tmp_path / "s").close()
+    assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600
+
+
+def test_a_newer_spool_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "s"
+    Spool(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(QueueError, match="newer ragtrace") as caught:
+        Spool(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_is_not_there_is_said_in_one_line(tmp_path):
+    with pytest.raises(QueueError, match="cannot be opened"):
+        Spool(tmp_path / "no" / "s")
+
+
+class Life(RuleBasedStateMachine):
+    """Any sequence of operations keeps the accounts: offered = ends + pending."""
+
+    def __init__(self):
+        super().__init__()
+        import tempfile
+        from pathlib import Path
+
+        self.folder = tempfile.TemporaryDirectory()
+        self.clock = HandClock()
+        self.spool = Spool(
+            Path(self.folder.name) / "s",
+            clock=self.clock,
+            lease_s=10,
+            max_attempts=2,
+            expire_s=100,
+            capacity_bytes=60,
+        )
+        self.held: list[tuple[str, str]] = []
+
+    @rule(key=st.sampled_from("abcdefgh"), priority=st.integers(0, 2), size=st.integers(0, 30))
+    def put(self, key, priority, size):
+        put(self.spool, key, priority=priority, size=size)
+
+    @rule(owner=st.sampled_from("xy"), limit=st.integers(1, 3))
+    def lease(self, owner, limit):
+        self.held += [(owner, job.key) for job in self.spool.lease(owner, limit)]
+
+    @rule(state=st.sampled_from(["scored", "invalid"]))
+    def end(self, state):
+        if self.held:
+            self.spool.end(*self.held.pop(0), state)
+
+    @rule(wait_s=st.floats(0, 20))
+    def retry(self, wait_s):
+        if self.held:
+            owner, key = self.held.pop()
+            self.spool.retry(owner, key, wait_s, "judge_timeout")
+
+    @rule(owner=st.sampled_from("xy"))
+    def release(self, owner):
+        self.spool.release(owner)
+
+    @rule(seconds=st.floats(0, 60))
+    def pass_time(self, seconds):
+        self.clock.at += seconds
+        self.spool.reap()
+
+    @rule()
+    def restart(self):
+        self.clock.boot, self.clock.at = self.clock.boot + "+", 0.0
+        self.spool._connection.close()
+        self.spool.__init__(
+            self.spool.path, clock=self.clock, lease_s=10, max_attempts=2, expire_s=100, capacity_bytes=60
+        )
+
+    @invariant()
+    def balanced(self):
+        accounts = balanced(self.spool)
+        # A job that a worker holds is never thrown out, so these may stand above the bound.
+        assert accounts.bytes >= 0
+        size = self.spool._connection.execute("SELECT total(size) FROM jobs WHERE state != 'ended'").fetchone()
+        assert accounts.bytes == size[0]
+
+    def teardown(self):
+        self.spool.close()
+        self.folder.cleanup()
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)

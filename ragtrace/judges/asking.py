@@ -73,6 +73,16 @@ class Asking:
         """What the evaluation took so far."""
         return self._tally.spent
 
+    @property
+    def has_repaired(self) -> bool:
+        """Whether the one repair is used up."""
+        return self._tally.has_repaired
+
+    def without_repair(self) -> Asking:
+        """Use up the repair: for an evaluation that goes on from a verdict whose own asking had one."""
+        self._tally.has_repaired = True
+        return self
+
     def over(self, prompt_id: str) -> Asking:
         """Return the same evaluation with another prompt."""
         other = Asking(self._model, load(prompt_id), max_output_tokens=self._max_output_tokens)

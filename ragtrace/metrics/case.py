@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.errors import JudgeError, JudgeUnsupported
+from ragtrace.errors import ConfigError, JudgeError, JudgeUnsupported
 from ragtrace.judges.base import PromptJudge, Spent
 from ragtrace.judges.checking import check
 
@@ -42,6 +42,9 @@ class Options:
         harm_max: highest grade that counts as harm.
         relevant_grade: lowest grade on the 1 to 5 scale that counts as relevant.
         zero_on_empty_context: faithfulness without contexts is 0.0 instead of ``na no_contexts``.
+        factual_beta: weight of recall against precision in factual correctness, 0.01 to 100; 1 makes it F1.
+        entities_in_text: context entities recall asks for the reference's entities only, and looks them up in
+            the contexts' text; one short call instead of one over all contexts.
         hallucination_threshold: a sentence below it counts as hallucinated, an answer below it does not pass.
     """
 
@@ -50,7 +53,13 @@ class Options:
     harm_max: int = 2
     relevant_grade: int = 4
     zero_on_empty_context: bool = False
+    factual_beta: float = 1.0
+    entities_in_text: bool = False
     hallucination_threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0.01 <= self.factual_beta <= 100.0:
+            raise ConfigError(f"factual_beta is 0.01 to 100, got {self.factual_beta}")
 
     @property
     def thresholds(self) -> dict[str, float]:

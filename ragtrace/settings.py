@@ -55,7 +55,13 @@ class Settings:
     judge_base_url: str | None = _setting(None, "Base URL of an OpenAI-compatible server.")
     judge_api_key: str | None = _setting(None, "Its key; default OPENAI_API_KEY.", secret=True)
     judge_timeout_s: float = _setting(45.0, "Seconds for one attempt at the judge.", above=0.0)
-    embedder: str = _setting("overlap", "Who embeds: overlap (offline) or openai:MODEL.")
+    embedder: str = _setting("overlap", "Who embeds: overlap or local[:FOLDER] (offline), or openai:MODEL.")
+    pairs: str | Callable[..., Any] | None = _setting(
+        None, "Who scores (premise, hypothesis) pairs: onnx:FOLDER, or in code any function; none = nobody."
+    )
+    hallucination_threshold: float = _setting(
+        0.5, "A sentence below it counts as hallucinated, 0 to 1.", low=0.0, high=1.0
+    )
     metrics: tuple[str, ...] = _setting(
         ("faithfulness", "answer_relevancy", "answer_similarity", "no_answer", "citations"),
         "Metrics to compute, by name; see `ragtrace metrics`.",
@@ -213,5 +219,7 @@ def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
         raise ConfigError(f"k_values={value!r} must be positive whole numbers")
     if name == "metrics_port" and value is not None and not 0 <= value <= 65_535:
         raise ConfigError(f"metrics_port={value!r} must lie between 0 (any free port) and 65535")
+    if name == "pairs" and value is not None and not (isinstance(value, str) or callable(value)):
+        raise ConfigError(f"pairs={value!r} must be onnx:FOLDER, or a function from pairs to floats")
     if name == "redact" and value is not None and not callable(value):
         raise ConfigError("redact must be a function from text to text")

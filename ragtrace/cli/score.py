@@ -48,7 +48,8 @@ def add_parser(commands: Any) -> None:
     add("--metrics", help="names, separated by commas, as `ragtrace metrics` lists them; or all")
     add("--judge", help="overlap (offline, the default) or openai:MODEL")
     add("--base-url", help="an OpenAI-compatible server for the judge")
-    add("--embedder", help="overlap (offline, the default) or openai:MODEL")
+    add("--embedder", help="overlap (offline, the default), local or local:FOLDER (offline), or openai:MODEL")
+    add("--pairs", metavar="onnx:FOLDER", help="a local model that scores pairs, for the metric hallucination")
     add("--k-values", help="cut-offs of @K metrics, separated by commas; default the number of contexts")
     add("--out", help="where scored lines go; default standard output")
     add("--jobs", type=_positive, default=8, help="records scored at once (8)")
@@ -91,6 +92,7 @@ def _scorer(args: argparse.Namespace) -> Scorer:
         "judge": args.judge,
         "judge_base_url": args.base_url,
         "embedder": args.embedder,
+        "pairs": args.pairs,
         "k_values": _cutoffs(args.k_values),
     }
     return build_scorer(Settings.resolve(given))

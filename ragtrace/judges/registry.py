@@ -1,4 +1,4 @@
-"""Makes a judge or an embedder from what a person wrote, for example ``openai:gpt-4o-mini``."""
+"""Makes a judge, an embedder or a pair scorer from what a person wrote, for example ``openai:gpt-4o-mini``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.errors import ConfigError, MissingExtra, nearest
 
 if TYPE_CHECKING:
-    from ragtrace.judges.base import Embedder, Judge
+    from ragtrace.judges.base import Embedder, Judge, PairModel
 
 _NAMES = ("openai", "overlap")
+_EMBEDDERS = ("local", "openai", "overlap")
 
 
 def judge_names() -> tuple[str, ...]:
@@ -67,7 +68,10 @@ def make_judge(
 def make_embedder(
     spec: str, *, base_url: str | None = None, api_key: str | None = None, timeout_s: float = 45.0
 ) -> Embedder:
-    """Make the embedder that a person named, ``overlap`` or ``openai:MODEL``; arguments as in `make_judge`.
+    """Make the embedder that a person named; arguments as in `make_judge`.
+
+    ``overlap``, ``openai:MODEL``, or static word vectors: ``local:FOLDER``, and ``local`` for those of the
+    installed package wordllama.
 
     Example:
         >>> make_embedder("openai:nomic-embed-text", base_url="http://localhost:11434/v1").name
@@ -79,12 +83,39 @@ def make_embedder(
         from ragtrace.judges.overlap_embedder import OverlapEmbedder  # noqa: PLC0415 -- only the chosen one
 
         return OverlapEmbedder()
+    if name == "local":
+        from ragtrace.judges.static_vectors import StaticEmbedder  # noqa: PLC0415 -- the same
+
+        return StaticEmbedder(model or None)
     if name == "openai":
         _check_openai("embedder", spec, model, base_url, api_key)
         from ragtrace.judges.openai import OpenAIEmbedder  # noqa: PLC0415 -- the same
 
         return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
-    raise ConfigError(f"unknown embedder {name!r}{nearest(name, _NAMES)}")
+    raise ConfigError(f"unknown embedder {name!r}{nearest(name, _EMBEDDERS)}")
+
+
+def make_pairs(spec: str) -> PairModel:
+    """Make the pair scorer that a person named, ``onnx:FOLDER``; the model is loaded at once, nothing is fetched.
+
+    Raises:
+        ConfigError: another name, no folder, or a folder without a model that can be read.
+        MissingExtra: onnxruntime or tokenizers is not installed.
+
+    Example:
+        >>> make_pairs("onnx")
+        Traceback (most recent call last):
+        ...
+        ragtrace.errors.ConfigError: pairs 'onnx' needs a folder: write onnx:FOLDER, for example onnx:models/nli
+    """
+    name, _, folder = spec.strip().partition(":")
+    if name != "onnx":
+        raise ConfigError(f"unknown pair scorer {name!r}{nearest(name, ('onnx',))}")
+    if not folder:
+        raise ConfigError(f"pairs {spec!r} needs a folder: write onnx:FOLDER, for example onnx:models/nli")
+    from ragtrace.judges.pairs import OnnxPairScorer  # noqa: PLC0415 -- only who wants it pays for it
+
+    return OnnxPairScorer(folder)
 
 
 def _refuse_model(kind: str, name: str, model: str) -> None:

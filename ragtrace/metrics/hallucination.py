@@ -55,10 +55,11 @@ class Hallucination:
         scores = [sentence.consistency for sentence in checked.sentences]
         if not scores:
             return [MetricResult(name=name, state="na", reason="no_claims", details=details) for name in NAMES]
-        values = (sum(scores) / len(scores), min(scores))
+        mean, least = sum(scores) / len(scores), min(scores)
+        worst = {"unsupported": details["unsupported"] and [checked.sentences[scores.index(least)].text]}
         return [
-            MetricResult(name=name, state="ok", value=value, details=details)
-            for name, value in zip(NAMES, values, strict=True)
+            MetricResult(name=NAMES[0], state="ok", value=mean, details=details),
+            MetricResult(name=NAMES[1], state="ok", value=least, details={**worst, "truncated": False}),
         ]
 
 
@@ -68,7 +69,7 @@ def _details(checked: Checked, case: Case) -> dict[str, Any]:
         "scorer": identity(case.pairs)[0] if case.pairs is not None else "",
         "threshold": threshold,
         "n_sentences": len(checked.sentences),
-        "hallucinated": [one.text for one in checked.sentences if one.consistency < threshold],
+        "unsupported": [one.text for one in checked.sentences if one.consistency < threshold],
         "sentences": [_shown(sentence) for sentence in checked.sentences],
         "premises": [{"contexts": list(premise.contexts)} for premise in checked.premises],
         "truncated": False,  # a pair beyond the window is an error of the scorer, never cut

@@ -17,11 +17,11 @@ NAME = "pair_contradiction"
 class PairContradiction:
     """The strongest contradiction between a sentence of the answer and a premise of the contexts.
 
-    In [0, 1], lower is better; passes at .5 or less. It is a signal of its own beside `hallucination`, since NLI
-    models see contradictions and not unsupported additions (averaging the two lost on one data set or another,
-    JUDGES.md). `contradictions` asks the judge instead. It shares that metric's scores. ``na``: no_answer, no_contexts, unsupported_by_judge when there is
-    no pair scorer or its model has no such label, no_claims when the answer has no word. Errors as in
-    `hallucination`. Coroutine-safe. Source: METRICS.md 1.6, JUDGES.md.
+    In [0, 1], lower is better; passes at .5 or less. It is a signal of its own beside `hallucination`, whose scores
+    it shares: NLI models see contradictions and not unsupported additions, and averaging the two lost on one data
+    set or another (JUDGES.md). `contradictions` asks the judge instead. ``na``: no_answer, no_contexts,
+    unsupported_by_judge when there is no pair scorer or its model has no such label, no_claims when the answer has
+    no word. Errors as in `hallucination`. Coroutine-safe. Source: METRICS.md 1.6, JUDGES.md.
 
     Example:
         >>> import asyncio

@@ -13,7 +13,7 @@ from ragtrace.model import Score, ScoreKey
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.judges.base import Embedder, Judge
+    from ragtrace.judges.base import Embedder, Judge, PairScorer
     from ragtrace.metrics.base import Metric
     from ragtrace.model import MetricResult, RagRecord
     from ragtrace.queues import Unit
@@ -29,6 +29,7 @@ class Scorer:
         metrics: what to compute, in order.
         judge: who is asked.
         embedder: who embeds.
+        pairs: who scores (premise, hypothesis) pairs.
         options: settings of metrics.
     """
 
@@ -36,6 +37,12 @@ class Scorer:
     judge: Judge | None
     embedder: Embedder | None
     options: Options
+    pairs: PairScorer | None = None
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Pass thresholds by output that replace the metric's default: the judge's own, and those a person chose."""
+        return {**(self.judge.thresholds if self.judge else {}), **self.options.thresholds}
 
     async def score(self, unit: Unit) -> list[Score]:
         """Return every score of a unit; a judge's failure is a score of state ``error``."""
@@ -43,7 +50,7 @@ class Scorer:
 
     async def results(self, record: RagRecord) -> list[MetricResult]:
         """Return every result of a record, before sampling has a say."""
-        case = Case(record, judge=self.judge, embedder=self.embedder, options=self.options)
+        case = Case(record, judge=self.judge, embedder=self.embedder, pairs=self.pairs, options=self.options)
         return await evaluate(self.metrics, case)
 
     async def aclose(self) -> None:

@@ -83,9 +83,9 @@ def _assembled(
         ),
         held=Hold(writer, limit_ms=settings.hold_ms) if settings.attach == "hold" else None,
         outputs={output.name: output for metric in scorer.metrics for output in metric.declaration.outputs},
-        thresholds=scorer.judge.thresholds if scorer.judge else {},
+        thresholds=scorer.thresholds,
     )
-    for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options):
+    for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):
         publisher.expect(result)
     drift = DriftMonitor(
         publisher.outputs, baseline=settings.drift_baseline, alarmed=publisher.instruments.drift_alarm

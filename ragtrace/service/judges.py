@@ -1,10 +1,10 @@
-"""Judges and embedders by name, for the service and the command line."""
+"""Judges, embedders and pair scorers by name, for the service and the command line."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.registry import make_embedder, make_judge
+from ragtrace.judges.registry import make_embedder, make_judge, make_pairs
 from ragtrace.metrics.case import Options
 from ragtrace.metrics.registry import select
 from ragtrace.scoring import Scorer
@@ -17,7 +17,8 @@ def build_scorer(settings: Settings) -> Scorer:
     """Build the scorer of some settings.
 
     Raises:
-        ConfigError: an unknown metric, judge or embedder, or no key where one is needed.
+        ConfigError: an unknown metric, judge, embedder or pair scorer, no key where one is needed, or a broken model.
+        MissingExtra: a package that one of them needs is not installed.
     """
     metrics = tuple(select(settings.metrics))
     judge = make_judge(
@@ -32,4 +33,6 @@ def build_scorer(settings: Settings) -> Scorer:
         api_key=settings.judge_api_key,
         timeout_s=settings.judge_timeout_s,
     )
-    return Scorer(metrics=metrics, judge=judge, embedder=embedder, options=Options(k_values=settings.k_values))
+    pairs = make_pairs(settings.pairs) if isinstance(settings.pairs, str) else settings.pairs
+    options = Options(k_values=settings.k_values, hallucination_threshold=settings.hallucination_threshold)
+    return Scorer(metrics=metrics, judge=judge, embedder=embedder, pairs=pairs, options=options)

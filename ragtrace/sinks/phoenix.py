@@ -152,7 +152,7 @@ def annotator_kind(judge: JudgeInfo | None) -> Literal["LLM", "CODE"]:
         >>> annotator_kind(JudgeInfo(model="openai:gpt-4o-mini")), annotator_kind(JudgeInfo(model="overlap"))
         ('LLM', 'CODE')
     """
-    if judge is None or judge.model in _RULES or judge.model.startswith("embedder:"):
+    if judge is None or judge.model in _RULES or judge.model.startswith(("embedder:", "pairs:")):
         return "CODE"
     return "LLM"
 

@@ -239,8 +239,9 @@ def _copies(record: RagRecord, root: Root | None) -> dict[str, Any]:
 
 def _totals(results: Sequence[MetricResult]) -> dict[str, Any]:
     judges = [result.judge for result in results if result.judge is not None]
-    # Labels and embedders stand with their metrics in the details; here is who judged.
-    asked = [judge.model for judge in judges if judge.model != "labels" and not judge.model.startswith("embedder:")]
+    # Labels, embedders and pair models stand with their metrics in the details; here is who judged.
+    beside = ("labels", "embedder:", "pairs:")
+    asked = [judge.model for judge in judges if not judge.model.startswith(beside)]
     cuts = {result.k for result in results if result.k is not None}
     return {
         semconv.EVALUATION_JUDGE_MODEL: _joined(asked or [judge.model for judge in judges]),

@@ -56,11 +56,11 @@ class StaticEmbedder:
 
         rows = np.zeros((len(texts), self._vectors.shape[1]), dtype=np.float64)
         plain = [text.encode("utf-8", "replace").decode() for text in texts]  # half a surrogate pair is no text
-        for row, found in zip(rows, self._tokenizer.encode_batch(plain, add_special_tokens=False), strict=True):
-            known = [place for place in found.ids if place < len(self._vectors)]
+        for place, found in enumerate(self._tokenizer.encode_batch(plain, add_special_tokens=False)):
+            known = [token for token in found.ids if token < len(self._vectors)]
             if known:
-                row += self._vectors[known].astype(np.float64).mean(axis=0)
-                row /= np.linalg.norm(row) or 1.0
+                mean = self._vectors[known].astype(np.float64).mean(axis=0)
+                rows[place] = mean / (np.linalg.norm(mean) or 1.0)
         return rows
 
     async def aclose(self) -> None:

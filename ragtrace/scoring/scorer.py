@@ -41,7 +41,7 @@ class Scorer:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """Pass thresholds by output that replace the metric's default: the judge's own, and those a person chose."""
+        """Pass thresholds by output that replace the metric's default: the judge's, and those a person chose."""
         return {**(self.judge.thresholds if self.judge else {}), **self.options.thresholds}
 
     async def score(self, unit: Unit) -> list[Score]:

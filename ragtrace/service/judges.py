@@ -17,7 +17,7 @@ def build_scorer(settings: Settings) -> Scorer:
     """Build the scorer of some settings.
 
     Raises:
-        ConfigError: an unknown metric, judge, embedder or pair scorer, no key where one is needed, or a broken model.
+        ConfigError: an unknown metric, judge, embedder or pair scorer, no key where one is needed, a broken model.
         MissingExtra: a package that one of them needs is not installed.
     """
     metrics = tuple(select(settings.metrics))

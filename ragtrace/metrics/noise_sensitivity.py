@@ -97,7 +97,7 @@ class NoiseSensitivity:
 
     declaration = Declaration(
         name="noise_sensitivity",
-        summary="Share of the answer's claims that are wrong, by which contexts say so: relevant, irrelevant, none.",
+        summary="Share of the answer's claims that are wrong, by the contexts that say so: relevant, other, none.",
         needs=("answer", "contexts", "reference", "query", "judge"),
         gates=("answer", "contexts", "reference", "judge"),
         outputs=tuple(Output(name=name, direction="down", threshold=0.2) for name in _OUTPUTS),

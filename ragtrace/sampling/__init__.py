@@ -1,8 +1,10 @@
 """Which traces are scored, and with what probability.
 
-Owns: the draw. Imports: the standard library alone.
+Owns: the draw, the strata, and the pressure that lowers a probability. Imports: model.
 """
 
 from ragtrace.sampling.draw import Draw, draw, uniform
+from ragtrace.sampling.pressure import Load, Pressure
+from ragtrace.sampling.sampler import Rates, Rule, Sampler
 
-__all__ = ["Draw", "draw", "uniform"]
+__all__ = ["Draw", "Load", "Pressure", "Rates", "Rule", "Sampler", "draw", "uniform"]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _SALT = b"ragtrace:v1\0"
 _BITS = 53  # what a float64 holds exactly
@@ -15,14 +18,17 @@ class Draw:
     """Whether a trace is scored, and the probability with which it had to be.
 
     Attributes:
-        decision: ``random`` (drawn), ``forced`` (taken for a reason of its own) or ``none`` (not scored).
+        decision: ``random`` (drawn), ``forced`` (taken for a reason of its own), ``none`` (not scored) or
+            ``dropped`` (pressure left it a probability too small to speak of).
         probability: inclusion probability in [0, 1]; the weight of a drawn trace is 1 / probability.
         reason: why it was forced or not drawn.
+        rates: the probability of each metric that is to be computed.
     """
 
-    decision: Literal["random", "forced", "none"]
+    decision: Literal["random", "forced", "none", "dropped"]
     probability: float
     reason: str | None = None
+    rates: Mapping[str, float] = field(default_factory=dict)
 
 
 def uniform(trace_id: str) -> float:

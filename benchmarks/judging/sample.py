@@ -91,4 +91,11 @@ REPLIES: dict[str, Any] = {
     "grades": {"grades": [{"id": i, "grade": 4} for i in range(1, CONTEXTS + 1)]},
     "relevance": {"verdicts": [{"id": i, "relevant": True} for i in range(1, CONTEXTS + 1)]},
     "facts": {"facts": CLAIMS[:4], "attributions": [{"id": i, "sources": [1]} for i in range(1, 5)]},
+    "claims": {"answer_claims": CLAIMS, "reference_claims": CLAIMS[:4]},
+    "claim_verdicts": {"verdicts": [{"id": i, "verdict": "supported"} for i in range(1, 11)]},
+    "claim_sources": {"table": [{"id": i, "sources": [1 + i % CONTEXTS]} for i in range(1, 11)]},
+    "entities": {
+        "reference_entities": ["two hundred euros", "four weeks"],
+        "context_entities": ["two hundred euros", "four weeks"],
+    },
 }

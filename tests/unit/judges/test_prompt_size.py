@@ -10,6 +10,9 @@ import pytest
 
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.metrics.case import Case
+from ragtrace.metrics.evaluate import evaluate
+from ragtrace.metrics.registry import select
 from ragtrace.model import AnswerPart, Passage, Pool, RagRecord
 from tests.unit.judges.records import audit
 
@@ -82,3 +85,32 @@ async def test_the_bundle_takes_2600_tokens(count: Callable[[str], int]) -> None
     sizes = await prompts(count, with_citations=True)
     assert sum(sizes.values()) <= 2600
     print(sizes)  # noqa: T201 -- shown by pytest -s
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "tokens"),
+    [("noise_sensitivity", 3, 2600), ("factual_correctness", 2, 1200), ("context_entities_recall", 1, 1000)],
+)
+async def test_metrics_over_a_reference(name: str, calls: int, tokens: int, count: Callable[[str], int]) -> None:
+    """Six claims of 20 tokens and four facts of 15, as the sample has them."""
+    passages = tuple(Passage(id=f"doc-{i}", text=cut(SENTENCE * 4, 121, count), rank=i) for i in range(1, 6))
+    record = RagRecord(
+        id="1",
+        query="What does the annual maintenance plan cover?",
+        answer=cut(SENTENCE * 3, 82, count),
+        reference=cut(SENTENCE * 2, 60, count),
+        pools=(Pool(stage="used", passages=passages),),
+    )
+    claims = {"answer_claims": [cut(SENTENCE, 20, count)] * 6, "reference_claims": [cut(SENTENCE, 15, count)] * 4}
+    reply = claims | {
+        "verdicts": [{"id": i, "verdict": "supported"} for i in range(1, 11)],
+        "table": [{"id": i, "sources": [1, 2]} for i in range(1, 11)],
+        "reference_entities": ["Oslo"],
+        "context_entities": ["Oslo"],
+    }
+    chat = ScriptedChat(always=reply)
+    results = await evaluate(select([name]), Case(record, judge=LLMJudge(chat)))
+    assert {result.state for result in results} == {"ok"}
+    size = sum(count(call.system) + count(call.user) for call in chat.prompts)
+    print(name, size)  # noqa: T201 -- shown by pytest -s
+    assert (chat.calls, size <= tokens) == (calls, True), size

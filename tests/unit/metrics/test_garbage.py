@@ -45,6 +45,11 @@ FITTING = st.fixed_dictionaries(
         "noncommittal": st.booleans(),
         "claims": TEXTS,
         "facts": TEXTS,
+        "answer_claims": TEXTS,
+        "reference_claims": TEXTS,
+        "reference_entities": TEXTS,
+        "context_entities": TEXTS,
+        "table": rows(sources=SOURCES),
         "attributions": rows(sources=SOURCES),
         "grades": rows(grade=st.integers(1, 5)),
         "questions": st.lists(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 COMMANDS: dict[str, str] = {
     "score": "ragtrace.cli.score",
+    "calibrate": "ragtrace.cli.calibrate",
     "demo": "ragtrace.cli.demo",
     "metrics": "ragtrace.cli.metrics",
     "schema": "ragtrace.cli.schema",

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from ragtrace.cli.arguments import cutoffs, positive
 from ragtrace.cli.lines import Line, open_lines, read_lines
 from ragtrace.cli.outfile import ScoredLines, done_before
 from ragtrace.cli.summary import Summary, limits_from
@@ -52,8 +53,8 @@ def add_parser(commands: Any) -> None:
     add("--pairs", metavar="onnx:FOLDER", help="a local model that scores pairs, for the metric hallucination")
     add("--k-values", help="cut-offs of @K metrics, separated by commas; default the number of contexts")
     add("--out", help="where scored lines go; default standard output")
-    add("--jobs", type=_positive, default=8, help="records scored at once (8)")
-    add("--limit", type=_positive, help="read no further than so many good lines")
+    add("--jobs", type=positive, default=8, help="records scored at once (8)")
+    add("--limit", type=positive, help="read no further than so many good lines")
     add("--resume", action="store_true", help="go on with --out: what stands there is not scored again")
     add("--fail-under", action="append", default=[], metavar="METRIC=VALUE", help="exit 3 when its mean is worse")
 
@@ -93,7 +94,7 @@ def _scorer(args: argparse.Namespace) -> Scorer:
         "judge_base_url": args.base_url,
         "embedder": args.embedder,
         "pairs": args.pairs,
-        "k_values": _cutoffs(args.k_values),
+        "k_values": cutoffs(args.k_values),
     }
     return build_scorer(Settings.resolve(given))
 
@@ -157,22 +158,3 @@ def _report(args: argparse.Namespace, summary: Summary, missed: list[str], *, is
 
 def _names(text: str | None) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in text.split(",") if name.strip()) if text else None
-
-
-def _cutoffs(text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ConfigError(f"--k-values {text}: write whole numbers separated by commas, for example 3,5") from None
-
-
-def _positive(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
-    return number

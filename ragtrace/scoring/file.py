@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
 
     from ragtrace.model import MetricResult, RagRecord
-    from ragtrace.scoring.scorer import Scorer
 
 Tag = TypeVar("Tag")
 
 
+class Scores(Protocol):
+    """What scores records: `ragtrace.scoring.Scorer`, or what asks it more than once."""
+
+    async def results(self, record: RagRecord) -> list[MetricResult]:
+        """Return every result of a record; never raises because of a judge."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections."""
+        ...
+
+
 async def score_stream(
-    items: Iterable[tuple[Tag, RagRecord]], scorer: Scorer, *, jobs: int
+    items: Iterable[tuple[Tag, RagRecord]], scorer: Scores, *, jobs: int
 ) -> AsyncGenerator[tuple[Tag, list[MetricResult]]]:
     """Yield each item's tag with its results as soon as they are there, at most `jobs` being scored at once.
 

@@ -52,9 +52,9 @@ def powered_mean(
 
     Valid whatever the judge is worth, provided that the labelled units are a random draw from all of them: a judge
     that does not go with the labels gets the weight 0. The judge's scale does not matter. The weight that costs the
-    least variance is cov(label, score) / ((1 + n / N) var(score)); source: Angelopoulos, Duchi, Zrnic, PPI++ (2023).
+    least variance is cov(label, score) / ((1 + n / N) var(score)) (Angelopoulos, Duchi, Zrnic, PPI++, 2023).
 
-    Three things are ours, as the plain interval is too short where labels are few (20,000 draws of 30 labels and 300
+    Three things are ours, as the plain interval is too short where labels are few (20,000 draws of 30 labels, 300
     scores, for five judges: it held the truth in .91 to .95 of them, this one in .95 to .98). Residuals are those
     of the label left out (HC3), two residuals of half the labels' range are added, and the weight is shrunk by its
     own uncertainty, so that a useless judge costs 1 % of the squared error of the labels alone, not 3 %.

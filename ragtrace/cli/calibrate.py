@@ -1,0 +1,271 @@
+"""``ragtrace calibrate FILE --label FIELD``: how far a judge's scores agree with people."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections import defaultdict, deque
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.cli.arguments import count, cutoffs, positive
+from ragtrace.cli.labelled import Labelled, good_lines, read_labelled
+from ragtrace.cli.outfile import ScoredLines, done_before
+from ragtrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ragtrace.cli.lines import Line
+    from ragtrace.metrics.base import Output
+    from ragtrace.scoring import Scorer
+    from ragtrace.scoring.calibrating import CalibrationScorer
+    from ragtrace.scoring.calibration import Calibration, Rated
+
+EPILOG = """\
+Input: JSON lines as `ragtrace score` reads them. --label names the field of the human
+label: 0 or 1, 0 to 1, or a grade from 1 to 5; a list holds the labels of several
+raters, and so does --label given more than once. A line without a label is scored
+for the corrected mean alone; labelled lines should be a random choice of all.
+A high label means what a high score means; --inverted where it is the opposite (for
+example 1 = made up). Every line must be good: nothing is judged before all are read.
+Asking again: a metric with a length setting is judged twice on labelled lines, and
+one that grades passages grades 200 of them one by one (--gate-pairs 0: not at all).
+Exit status: 0 fine, 2 usage or bad input, 130 stopped by Ctrl-C.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "calibrate",
+        help="compare a judge's scores with human labels",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("file", help="JSON lines, gzip too")
+    add("--label", action="append", required=True, metavar="FIELD", help="where the human label stands; a.b too")
+    add("--metric", default="faithfulness", help="the number to compare (faithfulness)")
+    add("--inverted", action="store_true", help="a high label means a low score")
+    add("--high-from", type=float, metavar="LABEL", help="the high class begins here (.5; 3 of 1 to 5)")
+    add("--judge", help="overlap (offline, the default) or openai:MODEL")
+    add("--base-url", help="an OpenAI-compatible server for the judge")
+    add("--embedder", help="as in `ragtrace score`")
+    add("--k-values", help="cut-offs of @K metrics; the first one is compared")
+    add("--out", help="where scored lines go, to go on with; default nowhere")
+    add("--resume", action="store_true", help="go on with --out: what stands there is not judged again")
+    add("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    add("--plot", type=Path, metavar="FILE", help="draw it, as .png or .svg (extra: plots)")
+    add("--jobs", type=positive, default=8, help="records scored at once (8)")
+    add("--limit", type=positive, help="read no further than so many lines")
+    add("--gate-pairs", type=count, default=200, metavar="N", help="passages graded one by one (200)")
+    add("--no-length-check", action="store_true", help="judge nothing again with the opposite length setting")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score, compare and report; see `EPILOG` for the exit status."""
+    if args.resume and args.out in {None, "-"}:
+        raise ConfigError("--resume needs --out: the file to go on with")
+    if args.out == "-":
+        raise ConfigError("--out - would stand among the report; name a file")
+    _check_reports(args)
+    scorer, output = _scorer(args)
+    labelled = read_labelled(
+        args.file, args.label, limit=args.limit, is_inverted=args.inverted, high_from=args.high_from
+    )
+    scores = _Scores(args.out, output.name)
+    if args.resume:
+        scores.load()
+    out = None if args.out is None else ScoredLines(args.out, is_resumed=args.resume)
+    try:
+        asyncio.run(_score(args, _asking(args, scorer, labelled), scores, out))
+    except KeyboardInterrupt:
+        _say_stopped(args, scores)
+        return 130
+    finally:
+        if out is not None:
+            out.close()
+    _report(args, _calibration(labelled, scores, scorer, output))
+    return 0
+
+
+@dataclass(slots=True)
+class _Scores:
+    """Scores by line number, and those of an earlier run by id in the order in which they stand."""
+
+    path: str | None
+    metric: str
+    by_line: dict[int, dict[str, Any]] = field(default_factory=dict)
+    before: dict[str, deque[dict[str, Any]]] = field(default_factory=lambda: defaultdict(deque))
+
+    def load(self) -> None:
+        """Take the scores of an earlier run.
+
+        Raises:
+            ConfigError: the file holds something else, or scores of another metric.
+        """
+        path = Path(self.path or "")
+        done_before(path, lambda _: None)
+        if not path.exists():
+            return
+        with path.open(encoding="utf-8") as stream:
+            for number, text in enumerate(stream, start=1):
+                line = json.loads(text)
+                if self.metric not in line["scores"]:
+                    raise ConfigError(f"{path}:{number}: no score of {self.metric}; choose another --out")
+                self.before[str(line["id"])].append(self._kept(line["scores"]))
+
+    def take(self, line: Line) -> bool:
+        """Take a line's scores from the earlier run; False when it has none."""
+        known = self.before.get(line.record.id)
+        if not known:
+            return False
+        self.by_line[line.number] = known.popleft()
+        return True
+
+    def add(self, line: Line, scores: Mapping[str, Any]) -> None:
+        """Take the scores of a line."""
+        self.by_line[line.number] = self._kept(scores)
+
+    def _kept(self, scores: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the report reads; the details of every claim would fill the memory."""
+        from ragtrace.scoring.calibrating import GATE, OPPOSITE
+
+        kept: dict[str, Any] = {}
+        for key in (self.metric, f"{self.metric}@{OPPOSITE}"):
+            if key in scores:
+                kept[key] = {name: value for name, value in scores[key].items() if name != "details"}
+        if GATE in scores:
+            kept[GATE] = scores[GATE]
+        return kept
+
+
+def _scorer(args: argparse.Namespace) -> tuple[Scorer, Output]:
+    """Return the scorer of one metric, and the number of it that is compared."""
+    from ragtrace.service.judges import build_scorer
+    from ragtrace.settings import Settings
+
+    given = {
+        "metrics": (args.metric,),
+        "judge": args.judge,
+        "judge_base_url": args.base_url,
+        "embedder": args.embedder,
+        "k_values": cutoffs(args.k_values),
+    }
+    if args.metric == "all":
+        raise ConfigError("--metric all: labels are about one number; name it, as `ragtrace metrics` lists it")
+    scorer = build_scorer(Settings.resolve(given))
+    outputs = scorer.metrics[0].declaration.outputs
+    named = [output for output in outputs if output.name == args.metric.partition("@")[0]]
+    return scorer, (named or list(outputs))[0]
+
+
+def _asking(args: argparse.Namespace, scorer: Scorer, labelled: Labelled) -> CalibrationScorer:
+    from ragtrace.scoring.calibrating import CalibrationScorer, debiases_length, grades_passages
+
+    declaration = scorer.metrics[0].declaration
+    has_twice = debiases_length(declaration) and not args.no_length_check
+    has_gate = grades_passages(declaration) and scorer.judge is not None and "grades" in scorer.judge.tasks
+    return CalibrationScorer(
+        scorer=scorer,
+        rejudged=frozenset(labelled.ids) if has_twice else frozenset(),
+        gated=labelled.gated(args.gate_pairs) if has_gate else frozenset(),
+    )
+
+
+async def _score(
+    args: argparse.Namespace, scorer: CalibrationScorer, scores: _Scores, out: ScoredLines | None
+) -> None:
+    from ragtrace.cli.progress import progress
+    from ragtrace.model.codec import score_to_json
+    from ragtrace.scoring.file import score_stream
+
+    def owed() -> Iterator[Line]:
+        for line in good_lines(args.file, args.limit):
+            if not scores.take(line):
+                yield line
+
+    before = sum(map(len, scores.before.values()))
+    items = ((line, line.record) for line in owed())
+    with progress(args.file, done_before=before) as step:
+        async with aclosing(score_stream(items, scorer, jobs=args.jobs)) as scored:
+            async for line, results in scored:
+                shown = {result.key: score_to_json(result) for result in results}
+                if out is not None:
+                    out.write(line.scored(shown))
+                scores.add(line, shown)
+                step()
+
+
+def _calibration(labelled: Labelled, scores: _Scores, scorer: Scorer, output: Output) -> Calibration:
+    from ragtrace.scoring.calibrating import GATE, grades_passages
+    from ragtrace.scoring.calibration import calibrate
+    from ragtrace.scoring.gate import gate
+
+    rows = [_rated(labelled, line, found, output.name) for line, found in sorted(scores.by_line.items())]
+    gates = [found[GATE] for found in scores.by_line.values() if GATE in found]
+    pairs = [(a, b) for one in gates if one["state"] == "ok" for a, b in one["details"]["pairs"]]
+    is_graded = grades_passages(scorer.metrics[0].declaration)
+    threshold = scorer.thresholds.get(output.name, output.threshold)
+    return calibrate(
+        rows, output=output, form=labelled.form, threshold=threshold, gate=gate(pairs) if is_graded else None
+    )
+
+
+def _rated(labelled: Labelled, line: int, scores: Mapping[str, Any], metric: str) -> Rated:
+    from ragtrace.scoring.calibrating import OPPOSITE
+    from ragtrace.scoring.calibration import Rated
+
+    score = scores[metric]
+    return Rated(
+        ratings=labelled.ratings[line],
+        value=score["value"],
+        state=score["state"],
+        reason=score.get("reason"),
+        opposite=scores.get(f"{metric}@{OPPOSITE}", {}).get("value"),
+        answer_chars=labelled.chars[line],
+        maker=f"{score.get('judge') or 'labels'} {score.get('version') or ''}".strip(),
+    )
+
+
+def _check_reports(args: argparse.Namespace) -> None:
+    """Refuse before any judge is asked what could not be written after all are."""
+    taken = {Path(name).resolve() for name in (args.file, args.out) if name not in {None, "-"}}
+    for flag, path in (("--json", args.json), ("--plot", args.plot)):
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise ConfigError(f"{flag} {path} is a file of records; choose another")
+        if path.is_dir() or not path.resolve().parent.is_dir():
+            raise ConfigError(f"{flag} {path}: cannot be written there; name a file in a folder that exists")
+    if args.plot is not None:
+        from ragtrace.report.calibration_plot import check_plot
+
+        check_plot(args.plot)
+
+
+def _report(args: argparse.Namespace, report: Calibration) -> None:
+    from ragtrace.cli.calibration_table import show
+    from ragtrace.cli.console import Shown
+
+    show(report, Shown(), label=", ".join(args.label))
+    try:
+        if args.json is not None:
+            args.json.write_text(f"{json.dumps(report.to_json(), indent=2)}\n", encoding="utf-8")
+        if args.plot is not None:
+            from ragtrace.report.calibration_plot import draw
+
+            draw(report, args.plot)
+    except OSError as error:
+        raise ConfigError(f"{error.filename}: {error.strerror}; choose another file") from None
+
+
+def _say_stopped(args: argparse.Namespace, scores: _Scores) -> None:
+    hint = "the same command with --resume goes on" if args.out else "with --out FILE a run can be resumed"
+    print(f"ragtrace: stopped; {len(scores.by_line)} lines are scored, {hint}", file=sys.stderr)

@@ -1,0 +1,141 @@
+"""Reads the human labels of a file before any judge is asked, so that bad input costs nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.cli.lines import open_lines, read_lines
+from ragtrace.errors import ConfigError, InputError, nearest
+from ragtrace.scoring.calibrating import gradable
+from ragtrace.scoring.human_labels import LabelForm, Ratings, form_of, ratings_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ragtrace.cli.lines import Line
+
+_ABSENT = object()
+
+
+@dataclass(slots=True)
+class Labelled:
+    """What is kept of a file of labelled records: little of each line, never its texts.
+
+    Attributes:
+        form: the labels' scale.
+        ratings: of each line by its number, empty where it has no label.
+        chars: length of each line's answer.
+        ids: of labelled records.
+        passages: how many passages a judge would grade, by id of the record, in the order of the file.
+    """
+
+    form: LabelForm
+    ratings: dict[int, Ratings] = field(default_factory=dict)
+    chars: dict[int, int] = field(default_factory=dict)
+    ids: set[str] = field(default_factory=set)
+    passages: dict[str, int] = field(default_factory=dict)
+
+    def gated(self, pairs: int) -> frozenset[str]:
+        """Return the ids of the first records that together have so many passages, in pools of two and more."""
+        chosen: set[str] = set()
+        found = 0
+        for record, count in self.passages.items():
+            if found >= pairs:
+                break
+            if count > 1:
+                chosen.add(record)
+                found += count
+        return frozenset(chosen)
+
+
+def good_lines(name: str, limit: int | None) -> Iterator[Line]:
+    """Yield the lines of a file of which every line must be good.
+
+    Raises:
+        InputError: of the first line that is not, as ``file:line: reason``.
+    """
+
+    def refuse(line: str) -> None:
+        raise InputError(f"{line}; mend the line or remove it")
+
+    with open_lines(name) as stream:
+        yield from islice(read_lines(stream, name, refuse), limit)
+
+
+def read_labelled(
+    name: str,
+    paths: Sequence[str],
+    *,
+    limit: int | None = None,
+    is_inverted: bool = False,
+    high_from: float | None = None,
+) -> Labelled:
+    """Read the labels of a file.
+
+    Args:
+        name: the file; standard input is refused, as the file is read twice.
+        paths: fields that hold a label, one or more; ``a.b`` is the field b of a.
+        limit: read no further than so many lines.
+        is_inverted: a high label stands for a low score.
+        high_from: labels at or above it are of the high class, as they are after turning.
+
+    Raises:
+        InputError: a broken line, or a label of no scale, as ``file:line: reason``.
+        ConfigError: no label in the whole file, or `high_from` outside the scale.
+    """
+    if name == "-":
+        raise ConfigError("calibrate reads its file twice: write the records to a file and name that")
+    found: dict[int, Ratings] = {}
+    labelled = Labelled(form=form_of({}))
+    names: set[str] = set()
+    for line in good_lines(name, limit):
+        given = json.loads(line.rest)
+        names.update(given)
+        found[line.number] = _ratings(given, paths, f"{name}:{line.number}")
+        labelled.chars[line.number] = len(line.record.answer)
+        labelled.passages[line.record.id] = len(gradable(line.record))
+        if found[line.number]:
+            labelled.ids.add(line.record.id)
+    if not labelled.ids:
+        raise ConfigError(f"{name}: no line has a label in {_listed(paths)}{nearest(paths[0], names)}")
+    try:
+        form = form_of(found)
+    except InputError as error:
+        raise InputError(f"{name}:{error}") from None
+    labelled.form = _with_high_from(form, high_from)
+    labelled.ratings = {line: form.turned(one) if is_inverted else one for line, one in found.items()}
+    return labelled
+
+
+def _ratings(given: dict[str, Any], paths: Sequence[str], where: str) -> Ratings:
+    """Return the ratings of all fields, one after the other; a field that is missing is a missing rating."""
+    ratings: list[float | None] = []
+    for path in paths:
+        value = _at(given, path)
+        try:
+            ratings += ratings_in(None if value is _ABSENT else value) or (None,)
+        except InputError as error:
+            raise InputError(f"{where}: {path}: {error}") from None
+    return tuple(ratings) if any(rating is not None for rating in ratings) else ()
+
+
+def _at(given: Any, path: str) -> Any:
+    if isinstance(given, dict) and path in given:
+        return given[path]
+    head, dot, rest = path.partition(".")
+    return _at(given[head], rest) if dot and isinstance(given, dict) and head in given else _ABSENT
+
+
+def _with_high_from(form: LabelForm, high_from: float | None) -> LabelForm:
+    if high_from is None:
+        return form
+    if not form.low < high_from <= form.high:
+        raise ConfigError(f"--high-from {high_from:g} must be above {form.low:g} and at most {form.high:g}")
+    return replace(form, high_from=high_from)
+
+
+def _listed(paths: Sequence[str]) -> str:
+    return " or ".join(repr(path) for path in paths)

@@ -1,0 +1,353 @@
+"""How far a judge's scores can be trusted: everything that `ragtrace calibrate` reports, from labels and scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from statistics import median_low
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.scoring.human_labels import Ratings, consensus
+from ragtrace.stats.agreement import GRADES, krippendorff_alpha, pearson, quadratic_kappa, spearman
+from ragtrace.stats.figure import Figure
+from ragtrace.stats.intervals import bootstrap_mean_ci
+from ragtrace.stats.ppi import PoweredMean, powered_mean
+from ragtrace.stats.separation import Roc, auroc, balanced_accuracy, best_threshold, cross_validated, roc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.metrics.base import Output
+    from ragtrace.scoring.gate import Gate
+    from ragtrace.scoring.human_labels import LabelForm
+
+LEAST_PAIRS = 10  # labelled records with a score, for any figure
+LEAST_CLASS = 5  # of each class, for AUROC and balanced accuracy
+LEAST_CLASS_TO_CHOOSE = 10  # of each class, for a threshold
+LEAST_FOR_MEAN = 20  # labelled records; the interval's coverage was measured from here on
+LENGTH_ALARM = 0.3  # METRICS.md 6.4: the interval of the correlation excludes 0 by this much
+GOOD_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
+WEAK, MEDIUM = 0.2, 0.5  # of a grade: strength of a length bias (METRICS.md 6.4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rated:
+    """One record: what people said of it and what the judge said.
+
+    Attributes:
+        ratings: one a rater, None where one is missing; empty without any label.
+        value: the judge's score, None with any state but ``ok``.
+        state: of the score.
+        reason: why there is no score.
+        opposite: the score under the opposite length setting, where it was asked for.
+        answer_chars: length of the answer in characters.
+        maker: judge and version of the score.
+    """
+
+    ratings: Ratings
+    value: float | None
+    state: str = "ok"
+    reason: str | None = None
+    opposite: float | None = None
+    answer_chars: int = 0
+    maker: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """The report; each figure has its value or the reason why it has none.
+
+    Attributes:
+        metric: the exported number that was calibrated.
+        makers: judges and versions behind the scores; more than one should not be mixed.
+        form: the labels' scale.
+        records: how many there are.
+        labelled: records with a label.
+        raters: the most ratings of one record.
+        states: how many records there are of each state of the score, with its reason.
+        classes: labelled and scored records of the high class and of the low one.
+        threshold: the metric's present threshold under this judge.
+        suggested: the threshold of the best balanced accuracy; None where the figure says why.
+        figures: by name, in the order of the table.
+        length_strength: of the length bias: none, weak, medium or strong; None where it was not asked.
+        has_length_alarm: the score goes with the answer's length beyond what chance allows.
+        gate: batches against single passages; None for a metric that grades no passages.
+        mean: the labels' mean over all records, corrected; None where `mean_reason` says why.
+        judge_mean: of all scores, with its interval.
+        points: (score, label) of each labelled and scored record, for the plot.
+        roc: the ROC curve.
+    """
+
+    metric: str
+    makers: tuple[str, ...]
+    form: LabelForm
+    records: int
+    labelled: int
+    raters: int
+    states: dict[str, int]
+    classes: tuple[int, int]
+    threshold: float | None
+    suggested: float | None
+    figures: dict[str, Figure]
+    length_strength: str | None
+    has_length_alarm: bool
+    gate: Gate | None
+    mean: PoweredMean | None
+    mean_reason: str | None
+    judge_mean: Figure
+    points: list[tuple[float, float]]
+    roc: Roc
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values."""
+        mean = self.mean
+        return {
+            "metric": self.metric,
+            "judges": list(self.makers),
+            "labels": {
+                "scale": self.form.name,
+                "high_from": self.form.high_from,
+                "raters": self.raters,
+                "labelled": self.labelled,
+                "high": self.classes[0],
+                "low": self.classes[1],
+            },
+            "records": self.records,
+            "states": self.states,
+            "threshold": self.threshold,
+            "suggested_threshold": self.suggested,
+            "figures": {name: figure.to_json() for name, figure in self.figures.items()},
+            "length_bias": self.length_strength,
+            "length_alarm": self.has_length_alarm,
+            "batch_gate": self.gate.to_json() if self.gate else None,
+            "judge_mean": self.judge_mean.to_json(),
+            "label_mean": {"value": None, "reason": self.mean_reason}
+            if mean is None
+            else {
+                "value": mean.mean,
+                "low": mean.low,
+                "high": mean.high,
+                "judge_weight": mean.weight,
+                "labels_alone": {"value": mean.labelled_mean, "low": mean.labelled_low, "high": mean.labelled_high},
+                "labelled": mean.n,
+                "unlabelled": mean.n_unlabelled,
+            },
+        }
+
+
+def calibrate(
+    rows: Sequence[Rated], *, output: Output, form: LabelForm, threshold: float | None, gate: Gate | None = None
+) -> Calibration:
+    """Return the report over records with and without labels. Pure; the same rows give the same report.
+
+    A high label and a high score are taken to mean the same. Records whose score is not ``ok`` are counted in
+    `Calibration.states` and enter no figure.
+
+    Args:
+        rows: every record.
+        output: the number that was scored: its name, range and direction.
+        form: the labels' scale.
+        threshold: the one in force.
+        gate: what the batches showed.
+
+    Example:
+        >>> from ragtrace.metrics.base import Output
+        >>> from ragtrace.scoring.human_labels import FORM_OF
+        >>> rows = [Rated(ratings=(float(i % 2),), value=0.4 + 0.3 * (i % 2) + i / 200) for i in range(40)]
+        >>> report = calibrate(rows, output=Output(name="faithfulness"), form=FORM_OF["0/1"], threshold=0.8)
+        >>> report.figures["auroc"].value, round(report.suggested, 2), report.figures["alpha_raters"].reason
+        (1.0, 0.65, 'one rater')
+    """
+    study = _Study(rows, output, form)
+    figures = study.separation(threshold) | study.agreement() | study.length()
+    mean, why = study.mean()
+    scored = [row.value for row in rows if row.value is not None]
+    known = bootstrap_mean_ci(scored)
+    return Calibration(
+        metric=output.name,
+        makers=tuple(sorted({row.maker for row in rows if row.maker and row.value is not None})),
+        form=form,
+        records=len(rows),
+        labelled=sum(bool(row.ratings) for row in rows),
+        raters=study.raters,
+        states=dict(Counter(row.state if row.state == "ok" else f"{row.state} {row.reason}" for row in rows)),
+        classes=(sum(study.is_high), len(study.is_high) - sum(study.is_high)),
+        threshold=threshold,
+        suggested=figures["suggested_threshold"].value,
+        figures=figures,
+        length_strength=_strength(figures["length_debias"]),
+        has_length_alarm=_excludes_zero(figures["score_by_length"], LENGTH_ALARM),
+        gate=gate,
+        mean=mean,
+        mean_reason=why,
+        judge_mean=Figure(n=0, reason="no record has a score")
+        if known.mean is None
+        else Figure(value=known.mean, low=known.low, high=known.high, n=len(scored)),
+        points=list(zip(study.scores, study.labels, strict=True)),
+        roc=roc(study.scores, study.is_high),
+    )
+
+
+class _Study:
+    """The labelled and scored records side by side, and the figures over them."""
+
+    def __init__(self, rows: Sequence[Rated], output: Output, form: LabelForm) -> None:
+        self._rows = rows
+        self._output = output
+        self._form = form
+        self._rated = [row for row in rows if row.ratings and row.value is not None]
+        self.scores = [row.value for row in self._rated if row.value is not None]
+        self.labels = [consensus(row.ratings) for row in self._rated]
+        self.is_high = [label >= form.high_from for label in self.labels]
+        self.raters = max((sum(r is not None for r in row.ratings) for row in rows), default=0)
+
+    def separation(self, threshold: float | None) -> dict[str, Figure]:
+        """Return AUROC, and balanced accuracy at the present threshold and at the best one."""
+        scores, truth = self.scores, self.is_high
+        few = self._few() or self._few_of_class(LEAST_CLASS)
+        ranked = auroc(scores, truth) if few is None else few
+        if threshold is None:
+            now = Figure(n=len(scores), reason="the metric has no threshold")
+        else:  # at the threshold itself a score passes: low ones do where lower is better
+            is_down = self._output.direction == "down"
+            now = few or balanced_accuracy(scores, truth, threshold, is_strict=is_down)
+        chosen = self._threshold(ranked)
+        found = {"auroc": ranked, "balanced_accuracy": now, "suggested_threshold": chosen}
+        if chosen.value is None:
+            nothing = Figure(n=len(scores), reason="no threshold is suggested")
+            return found | {"balanced_accuracy_suggested": nothing, "balanced_accuracy_cross_validated": nothing}
+        return found | {
+            "balanced_accuracy_suggested": balanced_accuracy(scores, truth, chosen.value),
+            "balanced_accuracy_cross_validated": cross_validated(scores, truth),
+        }
+
+    def agreement(self) -> dict[str, Figure]:
+        """Return kappa, alpha of judge and people, alpha of people, and correlations."""
+        few = self._few()
+        grades = self._grades()
+        human, judge = self._shares()
+        return {
+            "quadratic_kappa": few or (grades if isinstance(grades, Figure) else quadratic_kappa(*grades)),
+            "alpha": few or krippendorff_alpha([human, judge]),
+            "alpha_raters": self._alpha_of_raters(),
+            "pearson": few or pearson(self.scores, self.labels),
+            "spearman": few or spearman(self.scores, self.labels),
+        }
+
+    def length(self) -> dict[str, Figure]:
+        """Return how score and label go with the answer's length, and the re-judged difference in grades."""
+        scored = [(row.value, float(row.answer_chars)) for row in self._rows if row.value is not None]
+        values, lengths = [pair[0] for pair in scored], [pair[1] for pair in scored]
+        few = _few(len(scored), LEAST_PAIRS, "records with a score")
+        rated = [float(row.answer_chars) for row in self._rated]
+        return {
+            "score_by_length": few or spearman(values, lengths),
+            "label_by_length": self._few() or spearman(self.labels, rated),
+            "length_debias": self._debias(),
+        }
+
+    def mean(self) -> tuple[PoweredMean | None, str | None]:
+        """Return the labels' mean over all records, or why there is none."""
+        few = _few(len(self._rated), LEAST_FOR_MEAN, "records with label and score")
+        if few is not None:
+            return None, few.reason
+        rest = [row.value for row in self._rows if not row.ratings and row.value is not None]
+        label_range = self._form.high - self._form.low
+        return powered_mean(self.labels, self.scores, rest, label_range=label_range), None
+
+    def _few(self) -> Figure | None:
+        return _few(len(self._rated), LEAST_PAIRS, "records with label and score")
+
+    def _few_of_class(self, least: int) -> Figure | None:
+        high = sum(self.is_high)
+        return _few(high, least, "records of the high class") or _few(
+            len(self.is_high) - high, least, "records of the low class"
+        )
+
+    def _threshold(self, ranked: Figure) -> Figure:
+        n = len(self.scores)
+        if ranked.value is None:
+            return Figure(n=n, reason=ranked.reason)
+        few = self._few_of_class(LEAST_CLASS_TO_CHOOSE)
+        if few is not None:
+            return few
+        if ranked.low is None or ranked.low <= 0.5:
+            return Figure(n=n, reason="the interval of AUROC holds .5: the score does not tell the classes apart")
+        best = best_threshold(self.scores, self.is_high)
+        return Figure(n=n, reason="all scores are the same") if best is None else Figure(n=n, value=best)
+
+    def _grades(self) -> tuple[list[int], list[int]] | Figure:
+        """Return people's and the judge's grades; of several raters the lower median."""
+        n = len(self._rated)
+        medians = [median_low([r for r in row.ratings if r is not None]) for row in self._rated]
+        if self._form.name != "1-5" or not set(medians) <= set(GRADES):
+            return Figure(n=n, reason="the labels are no whole grades from 1 to 5")
+        judged = [_grade(value, self._output) for value in self.scores]
+        if not set(judged) <= set(GRADES):
+            return Figure(n=n, reason="the scores are no whole grades from 1 to 5")
+        return [int(grade) for grade in medians], [int(grade) for grade in judged if grade is not None]
+
+    def _shares(self) -> tuple[list[float], list[float]]:
+        """Return labels and scores as shares of their scales, so that alpha can set them side by side."""
+        form, output = self._form, self._output
+        human = [(label - form.low) / (form.high - form.low) for label in self.labels]
+        return human, [(value - output.low) / (output.high - output.low) for value in self.scores]
+
+    def _alpha_of_raters(self) -> Figure:
+        labelled = [row.ratings for row in self._rows if row.ratings]
+        width = max((len(ratings) for ratings in labelled), default=0)
+        if self.raters < 2:
+            return Figure(n=len(labelled), reason="one rater")
+        table = [[r[place] if place < len(r) else None for r in labelled] for place in range(width)]
+        twice = sum(sum(rating is not None for rating in ratings) > 1 for ratings in labelled)
+        return _few(twice, LEAST_PAIRS, "records with two ratings") or krippendorff_alpha(table)
+
+    def _debias(self) -> Figure:
+        output = self._output
+        pairs = [(row.value, row.opposite) for row in self._rated]
+        grades = 4.0 / (output.high - output.low)
+        apart = [grades * (value - other) for value, other in pairs if value is not None and other is not None]
+        if not apart:
+            return Figure(n=0, reason="the metric has no length setting, or it was not asked twice")
+        few = _few(len(apart), LEAST_PAIRS, "records judged twice")
+        found = bootstrap_mean_ci(apart)
+        return few or Figure(value=found.mean, low=found.low, high=found.high, n=len(apart))
+
+
+def strength_of_alpha(value: float) -> str:
+    """Return what an alpha is worth: good from .8, tentative from .667, else too low (METRICS.md 6.2).
+
+    Example:
+        >>> strength_of_alpha(0.7)
+        'tentative'
+    """
+    return "good" if value >= GOOD_ALPHA else "tentative" if value >= TENTATIVE_ALPHA else "too low"
+
+
+def _grade(value: float, output: Output) -> float | None:
+    """Return a score as a grade of 1 to 5; only the 1-5 forms have one, and a mean of repeats has none."""
+    if (output.low, output.high) == (1.0, 5.0):
+        grade = value
+    elif "1to5" in output.name:
+        grade = 1.0 + 4.0 * value
+    else:
+        return None
+    return round(grade, 9) if round(grade, 9) in GRADES else None
+
+
+def _few(n: int, least: int, what: str) -> Figure | None:
+    return None if n >= least else Figure(n=n, reason=f"{n} {what}, at least {least} are needed")
+
+
+def _strength(figure: Figure) -> str | None:
+    """Return the strength of a length bias by the bound nearer to zero (METRICS.md 6.4)."""
+    if figure.value is None or figure.low is None or figure.high is None:
+        return None
+    if figure.low <= 0.0 <= figure.high:
+        return "none"
+    nearer = min(abs(figure.low), abs(figure.high))
+    return "weak" if nearer < WEAK else "medium" if nearer < MEDIUM else "strong"
+
+
+def _excludes_zero(figure: Figure, by: float) -> bool:
+    return figure.low is not None and figure.high is not None and (figure.low >= by or figure.high <= -by)

@@ -119,7 +119,7 @@ def test_a_broken_file_is_named(tmp_path, name):
 def test_bfloat16_which_numpy_lacks_is_refused(tmp_path):
     header = json.dumps({"w": {"dtype": "BF16", "shape": [6, 1], "data_offsets": [0, 12]}}).encode()
     (write(tmp_path) / "vectors.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(12))
-    with pytest.raises(ConfigError, match=r"vectors\.safetensors cannot be read"):
+    with pytest.raises(ConfigError, match=r"vectors\.safetensors"):
         StaticEmbedder(tmp_path)
 
 

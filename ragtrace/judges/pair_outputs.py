@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Kind = Literal["labels", "logit", "tokens"]
+Kind = Literal["labels", "logit", "first", "tokens"]
 
 OVERRIDES = "ragtrace.json"
 _CONSISTENT = frozenset({
@@ -22,8 +22,7 @@ _CONSISTENT = frozenset({
 })  # fmt: skip
 _CONTRADICTING = frozenset({"contradiction", "contradicts", "contradicted", "contradictory", "refuted", "refutes"})
 _HALLUCINATED = frozenset({"hallucinated", "hallucination", "unsupported"})
-# Models whose configuration names no labels, with the label that their authors read.
-_KNOWN_TYPES = {"hhemv2": 1}
+HHEM = "hhemv2"  # its configuration names no labels; its authors read class 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +30,9 @@ class Reading:
     """How the output of a model is read.
 
     Attributes:
-        kind: ``labels`` (softmax over classes of a pair), ``logit`` (sigmoid of one number) or ``tokens`` (softmax
-            over classes of each token; a hypothesis is as consistent as its worst token).
+        kind: ``labels`` (softmax over classes of a pair), ``logit`` (sigmoid of one number), ``first`` (softmax
+            over classes of the first token, as HHEM-2.1-Open) or ``tokens`` (softmax over classes of each token; a
+            hypothesis is as consistent as its worst token).
         label: the column of consistency, for ``tokens`` that of hallucination; 0 for ``logit``.
         contradiction: the column of contradiction, where there is one.
     """
@@ -72,12 +72,12 @@ def reading_of(config: Mapping[str, Any], shape: Sequence[int], overrides: Mappi
     if label is None:
         label = _only(names, _CONSISTENT)
     if label is None:
-        label = _KNOWN_TYPES.get(str(config.get("model_type", "")).lower())
-    if label is None:
-        raise ConfigError(_ask(f"which of the labels {names} means consistent", '{"consistent": 1}'))
+        if not is_hhem(config):
+            raise ConfigError(_ask(f"which of the labels {names} means consistent", '{"consistent": 1}'))
+        label = 1
     against = _chosen("contradiction", overrides, names)
     return Reading(
-        kind="labels", label=label, contradiction=_only(names, _CONTRADICTING) if against is None else against
+        kind=kind, label=label, contradiction=_only(names, _CONTRADICTING) if against is None else against
     )
 
 
@@ -102,6 +102,8 @@ def probabilities(
     if reading.kind == "logit":
         # exp of a large number overflows; tanh does not.
         return 0.5 * (1.0 + np.tanh(0.5 * logits.reshape(len(logits)))), None
+    if reading.kind == "first":
+        logits = logits[:, 0, :]
     raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
     shares = raised / raised.sum(axis=-1, keepdims=True)
     if reading.kind == "tokens":
@@ -111,12 +113,24 @@ def probabilities(
     return shares[:, reading.label], against
 
 
+def is_hhem(config: Mapping[str, Any]) -> bool:
+    """Return whether a config.json is that of HHEM-2.1-Open.
+
+    Example:
+        >>> is_hhem({"model_type": "HHEMv2"}), is_hhem({"model_type": "deberta-v2"})
+        (True, False)
+    """
+    return str(config.get("model_type", "")).lower() == HHEM
+
+
 def _kind(config: Mapping[str, Any], shape: Sequence[int]) -> Kind:
     names = config.get("id2label") or {}
     if len(shape) == 1 or (len(shape) == 2 and shape[1] == 1):
         return "logit"
     if len(shape) == 2 and (not names or len(names) == shape[1]):
         return "labels"
+    if len(shape) == 3 and is_hhem(config):
+        return "first"
     if len(shape) == 3 and (_is_token_classifier(config) or _normal(names.values()) & _HALLUCINATED):
         return "tokens"
     shown = " x ".join(str(size) for size in shape)
@@ -130,9 +144,9 @@ def _kind(config: Mapping[str, Any], shape: Sequence[int]) -> Kind:
 
 
 def _check_shape(kind: str, shape: Sequence[int]) -> None:
-    wanted = {"labels": 2, "tokens": 3}
+    wanted = {"labels": 2, "first": 3, "tokens": 3}
     if kind not in {"logit", *wanted}:
-        raise ConfigError(f"{OVERRIDES}: kind {kind!r} is not valid; valid: labels, logit, tokens")
+        raise ConfigError(f"{OVERRIDES}: kind {kind!r} is not valid; valid: labels, logit, first, tokens")
     if kind == "logit":
         is_right = len(shape) == 1 or tuple(shape[1:]) == (1,)
     else:

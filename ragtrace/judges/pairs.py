@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, JudgeInvalidOutput, JudgeTruncated, MissingExtra, nearest
 from ragtrace.judges.base import PairSignals
-from ragtrace.judges.pair_outputs import OVERRIDES, probabilities, reading_of
+from ragtrace.judges.pair_outputs import OVERRIDES, is_hhem, probabilities, reading_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ class OnnxPairScorer:
 
     Args:
         path: the folder; ``~`` is the home directory.
-        overrides: keys of ``ragtrace.json``: kind (labels, logit, tokens), consistent, contradiction and
+        overrides: keys of ``ragtrace.json``: kind (labels, logit, first, tokens), consistent, contradiction and
             hallucinated (a label's name or number), template (a text with {premise} and {hypothesis}, or with
             {premise} alone, the hypothesis being the second sequence), window (tokens), output (its name).
         threads: of the processor for one run.
@@ -207,7 +207,10 @@ def _special(tokenizer: Any) -> re.Pattern[str]:
 def _template(config: Mapping[str, Any], said: Mapping[str, Any]) -> str:
     # HHEM-2.1-Open keeps its prompt in its configuration, with names of its own.
     own = str(config.get("prompt") or "").replace("{text1}", "{premise}").replace("{text2}", "{hypothesis}")
-    template = said.get("template") or (own if "{premise}" in own else "{premise}")
+    template = said.get("template") or (own if "{premise}" in own else None)
+    if template is None and is_hhem(config):
+        raise ConfigError(f"pairs: HHEM was trained on a prompt: write it as template in {OVERRIDES}")
+    template = template or "{premise}"
     if not isinstance(template, str) or template.count("{premise}") != 1 or template.count("{hypothesis}") > 1:
         raise ConfigError(f"{OVERRIDES}: template {template!r} needs {{premise}} once, {{hypothesis}} at most once")
     return template

@@ -97,6 +97,12 @@ def test_hhem_brings_its_prompt_and_its_class(tmp_path):
     assert scores == pytest.approx([softmax(1, 0, 0), softmax(1, 0, 8)])
 
 
+def test_hhem_exported_as_it_is_has_its_class_at_the_first_token(tmp_path):
+    folder = tiny_models.folder(tmp_path, "tokens", model_type="HHEMv2", prompt="{text1} {text2}")
+    # The first token is no word of a hypothesis: its numbers are 4 and -4 whatever the texts are.
+    assert OnnxPairScorer(folder)([RED, BIG]) == pytest.approx([sigmoid(-8)] * 2)
+
+
 def test_a_template_with_the_premise_alone_leaves_the_hypothesis_second(tmp_path):
     scorer = OnnxPairScorer(tiny_models.folder(tmp_path), template="the lab : {premise}")
     assert scorer([RED, ("it is red", "lab")]) == pytest.approx([softmax(1, -4, 4, 0)] * 2)
@@ -182,7 +188,7 @@ def test_the_version_follows_every_file_and_override(tmp_path):
         ("tokens", {}, {}, "output of 2 x .* numbers means"),
         ("labels", {"id2label": {"0": "a", "1": "b"}}, {}, r"2 x 3 numbers means \(labels of config.json: 2\)"),
         ("labels", {}, {"kind": "tokens"}, "does not fit an output of 2 axes"),
-        ("labels", {}, {"kind": "regression"}, "valid: labels, logit, tokens"),
+        ("labels", {}, {"kind": "regression"}, "valid: labels, logit, first, tokens"),
         ("labels", {}, {"consistent": "entails"}, "its labels are"),
         ("labels", {}, {"consistent": 3}, "its labels are"),
         ("labels", {}, {"consistant": 1}, "did you mean 'consistent'"),
@@ -190,6 +196,7 @@ def test_the_version_follows_every_file_and_override(tmp_path):
         ("labels", {}, {"template": "no slot"}, "needs {premise} once"),
         ("labels", {}, {"window": 4}, "no window of at least 16"),
         ("labels", {"max_position_embeddings": None}, {}, 'write {"window": 512}'),
+        ("bag", {"model_type": "HHEMv2"}, {}, "trained on a prompt"),
         (
             "tokens",
             {"architectures": ["XForTokenClassification"]},
@@ -239,7 +246,7 @@ def test_a_model_that_gives_nan_is_an_error(tmp_path):
     import numpy as np
     import onnx
 
-    folder = tiny_models.folder(tmp_path, "bag", model_type="hhemv2")
+    folder = tiny_models.folder(tmp_path, "bag", model_type="hhemv2", prompt="{text1} {text2}")
     scorer = OnnxPairScorer(folder)
     assert scorer([("red", "it")])[0] > 0.5
     model = onnx.load(folder / "model.onnx")

@@ -23,6 +23,7 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.numbering import grading_batches
 from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.prompts.loader import PROMPT_IDS
 from tests.unit.judges.records import audit, parts, record, verdict
 
 TWO = ("The lab is in Oslo.", "It opened in 2010.")
@@ -432,7 +433,7 @@ def test_versions() -> None:
     judge = LLMJudge(ScriptedChat())
     versions = {task: judge.version(task) for task in sorted(judge.tasks)}
     assert versions["citations"] == versions["audit"]
-    assert len(set(versions.values())) == 5
+    assert len(set(versions.values())) == len(PROMPT_IDS)
     assert LLMJudge(ScriptedChat(name="other")).version("audit") != versions["audit"]
     assert LLMJudge(ScriptedChat(), batch_size=1).version("grades") != versions["grades"]
     assert LLMJudge(ScriptedChat(), batch_size=1).version("audit") == versions["audit"]

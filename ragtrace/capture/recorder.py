@@ -181,8 +181,7 @@ class Recorder:
         self.take_up()
         with self._lock:
             left = list(self._open.values())
-        for run in left:
-            run.finish("partial")
+        self._end(left)
 
     @guarded
     def sweep(self, now: float | None = None) -> None:
@@ -195,8 +194,14 @@ class Recorder:
         limit = (time.monotonic() if now is None else now) - self.limits.run_idle_s
         with self._lock:
             idle = [run for run in self._open.values() if run.touched < limit]
-        for run in idle:
+        self._end(idle)
+
+    def _end(self, runs: list[Run]) -> None:
+        for run in runs:
             run.finish("partial")
+        with self._lock:  # a run whose end failed half-way would stay on the list for ever
+            for run in runs:
+                self._open.pop(id(run), None)
 
     def reset_after_fork(self) -> None:
         """Forget the parent's open runs and take a fresh lock, in a forked child."""

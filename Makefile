@@ -7,6 +7,9 @@ DOCS_READY := $(VENV)/.docs-ready
 # A server with 154 packages of its own, beside ours and never among them.
 PHOENIX := build/phoenix
 PHOENIX_READY := $(PHOENIX)/.ready
+# ragas and other libraries that our numbers are compared with (0.9 GB).
+PEERS := build/peers
+PEERS_READY := $(PEERS)/.ready
 # The declared floors, and what resolves today: environments of their own for the integrations' tests.
 LOWEST := build/lowest
 LOWEST_READY := $(LOWEST)/.ready
@@ -16,7 +19,7 @@ INTEGRATION_TESTS := integrations tests/regressions tests/e2e/test_chain.py $(wi
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
 
-.PHONY: demo test test-lowest test-newest test-phoenix check format wheel bench bench-cost bench-overhead docs lock clean help
+.PHONY: demo test test-lowest test-newest test-phoenix test-peers check format wheel bench bench-cost bench-overhead docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -36,6 +39,11 @@ $(PHOENIX_READY): requirements/phoenix.lock
 	$(PHOENIX)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/phoenix.lock
 	@touch $@
 
+$(PEERS_READY): requirements/peers.lock
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/peers.lock
+	@touch $@
+
 $(LOWEST_READY): requirements/lowest.lock pyproject.toml
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/lowest.lock
@@ -51,6 +59,9 @@ test: $(READY) ## all tests and every executed docstring
 
 test-phoenix: $(READY) $(PHOENIX_READY) ## what a real Phoenix shows of our spans and scores; offline
 	PHOENIX_PYTHON=$(CURDIR)/$(PHOENIX)/bin/python $(BIN)/python -m pytest tests/phoenix -p no:xdist
+
+test-peers: $(READY) $(PEERS_READY) ## our numbers beside ragas, rouge-score, ranx, trec_eval and others; offline
+	PEERS_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python -m pytest tests/peers -p no:xdist
 
 test-lowest: $(LOWEST_READY) ## the integrations on the lowest versions that pyproject.toml declares
 	$(LOWEST)/bin/python -m ragtrace.testing.versions
@@ -102,6 +113,7 @@ lock: ## resolve requirements/*.in anew
 	build/lock/bin/python -m pip install --quiet uv
 	build/lock/bin/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/lowest.in | grep -v ragtrace \
 	  | grep -v '^[-.]' > requirements/lowest.lock
+	build/lock/bin/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/peers.in > requirements/peers.lock
 	rm -rf build/lock
 
 clean: ## remove everything that the other targets made

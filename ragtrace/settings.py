@@ -55,6 +55,9 @@ class Settings:
     judge_base_url: str | None = _setting(None, "Base URL of an OpenAI-compatible server.")
     judge_api_key: str | None = _setting(None, "Its key; default OPENAI_API_KEY.", secret=True)
     judge_timeout_s: float = _setting(45.0, "Seconds for one attempt at the judge.", above=0.0)
+    grade_batch: int = _setting(
+        10, "Passages graded in one call; 1 where `ragtrace calibrate` says so.", low=1, high=10
+    )
     embedder: str = _setting("overlap", "Who embeds: overlap or local[:FOLDER] (offline), or openai:MODEL.")
     pairs: str | Callable[..., Any] | None = _setting(
         None, "Who scores (premise, hypothesis) pairs: onnx:FOLDER, or in code any function; none = nobody."

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.calibrating import CalibrationScorer
     from ragtrace.scoring.calibration import Calibration, Rated
+    from ragtrace.settings import Settings
 
 EPILOG = """\
 Input: JSON lines as `ragtrace score` reads them. --label names the field of the human
@@ -75,23 +76,25 @@ def run(args: argparse.Namespace) -> int:
     if args.out == "-":
         raise ConfigError("--out - would stand among the report; name a file")
     _check_reports(args)
-    scorer, output = _scorer(args)
+    settings = _settings(args)
+    scorer, output = _scorer(args.metric, settings)
     labelled = read_labelled(
         args.file, args.label, limit=args.limit, is_inverted=args.inverted, high_from=args.high_from
     )
+    has_batches = settings.grade_batch > 1 and _grades_with_judge(scorer)
     scores = _Scores(args.out, output.name)
     if args.resume:
         scores.load()
     out = None if args.out is None else ScoredLines(args.out, is_resumed=args.resume)
     try:
-        asyncio.run(_score(args, _asking(args, scorer, labelled), scores, out))
+        asyncio.run(_score(args, _asking(args, scorer, labelled, has_batches=has_batches), scores, out))
     except KeyboardInterrupt:
         _say_stopped(args, scores)
         return 130
     finally:
         if out is not None:
             out.close()
-    _report(args, _calibration(labelled, scores, scorer, output))
+    _report(args, _calibration(labelled, scores, scorer, output, has_batches=has_batches))
     return 0
 
 
@@ -146,11 +149,11 @@ class _Scores:
         return kept
 
 
-def _scorer(args: argparse.Namespace) -> tuple[Scorer, Output]:
-    """Return the scorer of one metric, and the number of it that is compared."""
-    from ragtrace.service.judges import build_scorer
+def _settings(args: argparse.Namespace) -> Settings:
     from ragtrace.settings import Settings
 
+    if args.metric == "all":
+        raise ConfigError("--metric all: labels are about one number; name it, as `ragtrace metrics` lists it")
     given = {
         "metrics": (args.metric,),
         "judge": args.judge,
@@ -158,24 +161,36 @@ def _scorer(args: argparse.Namespace) -> tuple[Scorer, Output]:
         "embedder": args.embedder,
         "k_values": cutoffs(args.k_values),
     }
-    if args.metric == "all":
-        raise ConfigError("--metric all: labels are about one number; name it, as `ragtrace metrics` lists it")
-    scorer = build_scorer(Settings.resolve(given))
+    return Settings.resolve(given)
+
+
+def _scorer(name: str, settings: Settings) -> tuple[Scorer, Output]:
+    """Return the scorer of one metric, and the number of it that is compared."""
+    from ragtrace.service.judges import build_scorer
+
+    scorer = build_scorer(settings)
     outputs = scorer.metrics[0].declaration.outputs
-    named = [output for output in outputs if output.name == args.metric.partition("@")[0]]
+    named = [output for output in outputs if output.name == name.partition("@")[0]]
     return scorer, (named or list(outputs))[0]
 
 
-def _asking(args: argparse.Namespace, scorer: Scorer, labelled: Labelled) -> CalibrationScorer:
-    from ragtrace.scoring.calibrating import CalibrationScorer, debiases_length, grades_passages
+def _grades_with_judge(scorer: Scorer) -> bool:
+    from ragtrace.scoring.calibrating import grades_passages
 
-    declaration = scorer.metrics[0].declaration
-    has_twice = debiases_length(declaration) and not args.no_length_check
-    has_gate = grades_passages(declaration) and scorer.judge is not None and "grades" in scorer.judge.tasks
+    asks = grades_passages(scorer.metrics[0].declaration)
+    return asks and scorer.judge is not None and "grades" in scorer.judge.tasks
+
+
+def _asking(
+    args: argparse.Namespace, scorer: Scorer, labelled: Labelled, *, has_batches: bool
+) -> CalibrationScorer:
+    from ragtrace.scoring.calibrating import CalibrationScorer, debiases_length
+
+    has_twice = debiases_length(scorer.metrics[0].declaration) and not args.no_length_check
     return CalibrationScorer(
         scorer=scorer,
         rejudged=frozenset(labelled.ids) if has_twice else frozenset(),
-        gated=labelled.gated(args.gate_pairs) if has_gate else frozenset(),
+        gated=labelled.gated(args.gate_pairs) if has_batches else frozenset(),
     )
 
 
@@ -203,18 +218,24 @@ async def _score(
                 step()
 
 
-def _calibration(labelled: Labelled, scores: _Scores, scorer: Scorer, output: Output) -> Calibration:
-    from ragtrace.scoring.calibrating import GATE, grades_passages
+def _calibration(
+    labelled: Labelled, scores: _Scores, scorer: Scorer, output: Output, *, has_batches: bool
+) -> Calibration:
+    from ragtrace.scoring.calibrating import GATE
     from ragtrace.scoring.calibration import calibrate
     from ragtrace.scoring.gate import gate
 
     rows = [_rated(labelled, line, found, output.name) for line, found in sorted(scores.by_line.items())]
     gates = [found[GATE] for found in scores.by_line.values() if GATE in found]
     pairs = [(a, b) for one in gates if one["state"] == "ok" for a, b in one["details"]["pairs"]]
-    is_graded = grades_passages(scorer.metrics[0].declaration)
+    failures = [str(one["reason"]) for one in gates if one["state"] != "ok"]
     threshold = scorer.thresholds.get(output.name, output.threshold)
     return calibrate(
-        rows, output=output, form=labelled.form, threshold=threshold, gate=gate(pairs) if is_graded else None
+        rows,
+        output=output,
+        form=labelled.form,
+        threshold=threshold,
+        gate=gate(pairs, failures=failures) if has_batches else None,
     )
 
 

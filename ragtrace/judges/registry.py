@@ -25,7 +25,12 @@ def judge_names() -> tuple[str, ...]:
 
 
 def make_judge(
-    spec: str, *, base_url: str | None = None, api_key: str | None = None, timeout_s: float = 45.0
+    spec: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout_s: float = 45.0,
+    grade_batch: int = 10,
 ) -> Judge:
     """Make the judge that a person named; no network is used.
 
@@ -35,6 +40,7 @@ def make_judge(
         base_url: an OpenAI-compatible server; with it a key is optional.
         api_key: its key.
         timeout_s: limit of one attempt, in seconds.
+        grade_batch: passages that ``openai`` grades in one call, 1 to 10.
 
     Raises:
         ConfigError: unknown name, no model, or neither key nor base URL; one line that says what to do.
@@ -59,7 +65,8 @@ def make_judge(
         from ragtrace.judges.llm import LLMJudge  # noqa: PLC0415 -- the same
         from ragtrace.judges.openai import OpenAIChat  # noqa: PLC0415
 
-        return LLMJudge(OpenAIChat(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s))
+        chat = OpenAIChat(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
+        return LLMJudge(chat, batch_size=grade_batch)
     factory = _third_party(name)
     judge: Judge = factory(model or None, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
     return judge

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 LEAST_PAIRS = 200
 LEAST_KAPPA = 0.80
 MOST_SHIFT = 0.1  # of a grade, on average
+FAILED = "let this judge grade one passage a call: RAGTRACE_GRADE_BATCH=1, or grade_batch=1 in ragtrace.configure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +46,15 @@ class Gate:
         }
 
 
-def gate(pairs: Sequence[tuple[int, int]]) -> Gate:
+def gate(pairs: Sequence[tuple[int, int]], *, failures: Sequence[str] = ()) -> Gate:
     """Return the verdict over (batch grade, single grade) pairs.
 
-    Passed with at least 200 pairs, a quadratic kappa of at least .80 and a mean shift below .1 of a grade. Between
-    100 % equal grades that never vary kappa is not defined, and the gate stays unverified.
+    Passed with at least 200 pairs, a quadratic kappa of at least .80 and a mean shift below .1 of a grade. A judge
+    that gives one and the same grade throughout has no kappa, and the gate stays unverified.
+
+    Args:
+        pairs: of the same passages.
+        failures: the reason of each record whose passages could not be graded.
 
     Example:
         >>> gate([(5, 5), (4, 4), (1, 1), (2, 3)] * 50).verdict
@@ -59,14 +65,21 @@ def gate(pairs: Sequence[tuple[int, int]]) -> Gate:
     kappa = quadratic_kappa([pair[0] for pair in pairs], [pair[1] for pair in pairs])
     shift = _shift(pairs)
     if len(pairs) < LEAST_PAIRS:
-        few = f"{len(pairs)} pairs are too few, {LEAST_PAIRS} are needed: give more records with passages"
+        few = f"{len(pairs)} pairs are too few, {LEAST_PAIRS} are needed: {_instead(failures)}"
         return Gate(verdict="unverified", kappa=kappa, shift=shift, advice=few)
     if kappa.value is None or shift.value is None:
         same = "the judge gives one and the same grade throughout: give records with good and bad passages"
         return Gate(verdict="unverified", kappa=kappa, shift=shift, advice=same)
     if kappa.value >= LEAST_KAPPA and abs(shift.value) < MOST_SHIFT:
         return Gate(verdict="passed", kappa=kappa, shift=shift, advice="this judge may grade in batches")
-    return Gate(verdict="failed", kappa=kappa, shift=shift, advice="let this judge grade one passage a call")
+    return Gate(verdict="failed", kappa=kappa, shift=shift, advice=FAILED)
+
+
+def _instead(failures: Sequence[str]) -> str:
+    if not failures:
+        return "give more records with passages"
+    reason, number = Counter(failures).most_common(1)[0]
+    return f"the judge failed on {len(failures)} records ({number} {reason})"
 
 
 def _shift(pairs: Sequence[tuple[int, int]]) -> Figure:

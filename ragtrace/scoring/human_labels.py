@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
@@ -112,7 +111,7 @@ def _rating(value: Any) -> float | None:
             "a text" if isinstance(value, str) else "a list in a list" if isinstance(value, list) else "an object"
         )
         raise InputError(f"the label is {kind}; {FORMS}")
-    number = float(value) if abs(value) < 1e300 else math.inf
-    if not 0.0 <= number <= 5.0:
-        raise InputError(f"the label {value:g} is out of range; {FORMS}")
-    return number
+    if not 0 <= value <= 5:
+        shown = f"{value:g}" if abs(value) < 1e9 else "of many digits"
+        raise InputError(f"the label {shown} is out of range; {FORMS}")
+    return float(value)

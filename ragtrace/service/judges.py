@@ -26,6 +26,7 @@ def build_scorer(settings: Settings) -> Scorer:
         base_url=settings.judge_base_url,
         api_key=settings.judge_api_key,
         timeout_s=settings.judge_timeout_s,
+        grade_batch=settings.grade_batch,
     )
     embedder = make_embedder(
         settings.embedder,

@@ -138,7 +138,7 @@ def _kind(config: Mapping[str, Any], shape: Sequence[int]) -> Kind:
         _ask(
             f"what an output of {shown} numbers means (labels of config.json: {len(names)}); expected "
             "batch x labels, batch x 1, or batch x tokens x labels of a token classification",
-            '{"kind": "labels"}',
+            '{"kind": "tokens"}' if len(shape) == 3 else '{"kind": "labels"}',
         )
     )
 

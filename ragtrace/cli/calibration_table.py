@@ -112,7 +112,7 @@ def _means(report: Calibration) -> Iterator[Row]:
         note = f"weight of the judge {mean.weight:.2f}" if mean.n_unlabelled else "no record without a label"
         yield "label mean, corrected", corrected, note
         yield "label mean, labels alone", alone, ""
-    yield "judge mean", report.judge_mean, "not corrected"
+    yield "judge mean", report.judge_mean, "on the labels' scale, not corrected"
 
 
 def _cells(figure: Figure) -> tuple[str, str, str]:

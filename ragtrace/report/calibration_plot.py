@@ -152,8 +152,8 @@ def _reliability(panel: Any, report: Calibration) -> None:
         mean, low, high = _mean(labels[step], is_share=form.name == "0/1")
         middles.append(float(scores[step].mean()))
         means.append(mean)
-        lows.append(mean - low)
-        highs.append(high - mean)
+        lows.append(max(0.0, mean - low))  # at a share of 1 rounding may put the bound above it
+        highs.append(max(0.0, high - mean))
     jitter = np.random.default_rng(0).uniform(-0.02, 0.02, len(labels)) * (form.high - form.low)
     panel.plot(scores, labels + jitter, "o", color=PALE, ms=3, alpha=0.5, mew=0, zorder=1)
     panel.errorbar(
@@ -174,8 +174,8 @@ def _steps(scores: np.ndarray, number: int) -> list[np.ndarray]:
 
 
 def _mean(labels: np.ndarray, *, is_share: bool) -> tuple[float, float, float]:
-    share = wilson(float(labels.sum()), len(labels))
-    found = share if is_share else bootstrap_mean_ci(labels.tolist())
+    values: list[float] = labels.tolist()
+    found = wilson(sum(values), len(values)) if is_share else bootstrap_mean_ci(values)
     mean = float(labels.mean())
     return mean, mean if found.low is None else found.low, mean if found.high is None else found.high
 

@@ -15,7 +15,7 @@ from ragtrace.stats.ppi import PoweredMean, powered_mean
 from ragtrace.stats.separation import Roc, auroc, balanced_accuracy, best_threshold, cross_validated, roc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ragtrace.metrics.base import Output
     from ragtrace.scoring.gate import Gate
@@ -73,7 +73,7 @@ class Calibration:
         has_length_alarm: the score goes with the answer's length beyond what chance allows.
         gate: batches against single passages; None for a metric that grades no passages.
         mean: the labels' mean over all records, corrected; None where `mean_reason` says why.
-        judge_mean: of all scores, with its interval.
+        judge_mean: of all scores, on the labels' scale, with its interval.
         points: (score, label) of each labelled and scored record, for the plot.
         roc: the ROC curve.
     """
@@ -161,8 +161,6 @@ def calibrate(
     study = _Study(rows, output, form)
     figures = study.separation(threshold) | study.agreement() | study.length()
     mean, why = study.mean()
-    scored = [row.value for row in rows if row.value is not None]
-    known = bootstrap_mean_ci(scored)
     return Calibration(
         metric=output.name,
         makers=tuple(sorted({row.maker for row in rows if row.maker and row.value is not None})),
@@ -180,9 +178,7 @@ def calibrate(
         gate=gate,
         mean=mean,
         mean_reason=why,
-        judge_mean=Figure(n=0, reason="no record has a score")
-        if known.mean is None
-        else Figure(value=known.mean, low=known.low, high=known.high, n=len(scored)),
+        judge_mean=study.judge_mean(),
         points=list(zip(study.scores, study.labels, strict=True)),
         roc=roc(study.scores, study.is_high),
     )
@@ -225,10 +221,9 @@ class _Study:
         """Return kappa, alpha of judge and people, alpha of people, and correlations."""
         few = self._few()
         grades = self._grades()
-        human, judge = self._shares()
         return {
             "quadratic_kappa": few or (grades if isinstance(grades, Figure) else quadratic_kappa(*grades)),
-            "alpha": few or krippendorff_alpha([human, judge]),
+            "alpha": few or krippendorff_alpha([self.labels, self._as_labels(self.scores)]),
             "alpha_raters": self._alpha_of_raters(),
             "pearson": few or pearson(self.scores, self.labels),
             "spearman": few or spearman(self.scores, self.labels),
@@ -251,9 +246,23 @@ class _Study:
         few = _few(len(self._rated), LEAST_FOR_MEAN, "records with label and score")
         if few is not None:
             return None, few.reason
-        rest = [row.value for row in self._rows if not row.ratings and row.value is not None]
+        rest = self._as_labels(row.value for row in self._rows if not row.ratings and row.value is not None)
         label_range = self._form.high - self._form.low
-        return powered_mean(self.labels, self.scores, rest, label_range=label_range), None
+        return powered_mean(self.labels, self._as_labels(self.scores), rest, label_range=label_range), None
+
+    def judge_mean(self) -> Figure:
+        """Return the mean of all scores on the labels' scale."""
+        scored = self._as_labels(row.value for row in self._rows if row.value is not None)
+        known = bootstrap_mean_ci(scored)
+        if known.mean is None:
+            return Figure(n=0, reason="no record has a score")
+        return Figure(value=known.mean, low=known.low, high=known.high, n=len(scored))
+
+    def _as_labels(self, scores: Iterable[float]) -> list[float]:
+        """Return scores stretched from their range to that of the labels."""
+        form, output = self._form, self._output
+        factor = (form.high - form.low) / (output.high - output.low)
+        return [form.low + factor * (score - output.low) for score in scores]
 
     def _few(self) -> Figure | None:
         return _few(len(self._rated), LEAST_PAIRS, "records with label and score")
@@ -286,12 +295,6 @@ class _Study:
         if not set(judged) <= set(GRADES):
             return Figure(n=n, reason="the scores are no whole grades from 1 to 5")
         return [int(grade) for grade in medians], [int(grade) for grade in judged if grade is not None]
-
-    def _shares(self) -> tuple[list[float], list[float]]:
-        """Return labels and scores as shares of their scales, so that alpha can set them side by side."""
-        form, output = self._form, self._output
-        human = [(label - form.low) / (form.high - form.low) for label in self.labels]
-        return human, [(value - output.low) / (output.high - output.low) for value in self.scores]
 
     def _alpha_of_raters(self) -> Figure:
         labelled = [row.ratings for row in self._rows if row.ratings]

@@ -1,0 +1,35 @@
+"""The worked example of docs/how-to/calibrate.md: what it shows is what the command prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "calibrate.md"
+
+
+def plain(line: str) -> str:
+    """A line without the judge's version, which is no part of the example."""
+    return re.sub(r"overlap [0-9a-f]{8}", "overlap", line).rstrip()
+
+
+def test_the_example_prints_what_the_page_shows(tmp_path: Path) -> None:
+    blocks = dict(re.findall(r"```(python|sh|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("RAGTRACE_", "OPENAI_"))}
+
+    def run(*command: str) -> str:
+        args = [sys.executable, *command]
+        done = subprocess.run(args, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=True)
+        return done.stdout
+
+    run("-c", blocks["python"])
+    name, *args = blocks["sh"].split()
+    assert name == "ragtrace"
+    printed = [plain(line) for line in run("-m", "ragtrace", *args).splitlines()]
+    shown = [plain(line) for line in blocks["text"].splitlines() if line.strip()]
+    assert [line for line in shown if line not in printed] == []
+    assert (tmp_path / "calibrate.png").stat().st_size > 10_000
+    assert (tmp_path / "report.json").exists()

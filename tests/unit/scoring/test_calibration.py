@@ -1,0 +1,173 @@
+"""The report over labels and scores: what is given, what is refused, and why."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from ragtrace.errors import InputError
+from ragtrace.metrics.base import Output
+from ragtrace.scoring.calibration import Calibration, Rated, calibrate
+from ragtrace.scoring.gate import gate
+from ragtrace.scoring.human_labels import FORM_OF, form_of, ratings_in
+
+BINARY, GRADES = FORM_OF["0/1"], FORM_OF["1-5"]
+ONE_TO_FIVE = Output(name="faithfulness_1to5", threshold=0.5)
+
+
+def rows(n: int, seed: int = 0, unlabelled: int = 0) -> list[Rated]:
+    rng = random.Random(seed)
+    made = []
+    for i in range(n + unlabelled):
+        label = float(rng.random() < 0.7)
+        value = min(1.0, max(0.0, 0.3 + 0.4 * label + rng.gauss(0, 0.15)))
+        ratings = (label,) if i < n else ()
+        made.append(Rated(ratings=ratings, value=value, answer_chars=rng.randint(20, 900), maker="judge 1"))
+    return made
+
+
+def report(made: list[Rated], **more: object) -> Calibration:
+    given = {"output": Output(name="faithfulness"), "form": BINARY, "threshold": 0.8, **more}
+    return calibrate(made, **given)
+
+
+def graded(n: int, shift: float = 0.0, opposite: float | None = None) -> list[Rated]:
+    rng = random.Random(3)
+    made = []
+    for _ in range(n):
+        grade = rng.randint(1, 5)
+        value = (min(5, max(1, grade + rng.choice([-1, 0, 0, 1]))) - 1) / 4
+        again = None if opposite is None else value - opposite / 4
+        made.append(Rated(ratings=(float(grade),), value=value + shift, opposite=again, answer_chars=100))
+    return made
+
+
+def test_grades_beside_grades_have_a_kappa() -> None:
+    found = report(graded(80), output=ONE_TO_FIVE, form=GRADES, threshold=0.5).figures["quadratic_kappa"]
+    assert 0.7 < found.low < found.value < found.high < 1.0
+    native = [replace(row, value=1 + 4 * row.value) for row in graded(80)]
+    wide = Output(name="my_form", low=1.0, high=5.0)
+    assert report(native, output=wide, form=GRADES).figures["quadratic_kappa"] == found
+
+
+def test_a_mean_of_repeats_is_no_grade() -> None:
+    made = report(graded(80, shift=0.01), output=ONE_TO_FIVE, form=GRADES).figures["quadratic_kappa"]
+    assert made.reason == "the scores are no whole grades from 1 to 5"
+
+
+@pytest.mark.parametrize(
+    ("opposite", "strength"), [(0.0, "none"), (0.1, "weak"), (0.3, "medium"), (0.8, "strong"), (-0.8, "strong")]
+)
+def test_the_strength_of_a_length_bias_is_that_of_the_nearer_bound(opposite: float, strength: str) -> None:
+    found = report(graded(60, opposite=opposite), output=ONE_TO_FIVE, form=GRADES)
+    assert found.length_strength == strength
+    assert found.figures["length_debias"].value == pytest.approx(opposite)
+
+
+def test_a_score_that_goes_with_length_raises_the_alarm_and_one_that_does_not_is_quiet() -> None:
+    assert not report(rows(200)).has_length_alarm
+    long = [replace(row, answer_chars=int(100 + 500 * row.value)) for row in rows(200)]
+    assert report(long).has_length_alarm
+    short = [replace(row, answer_chars=int(900 - 500 * row.value)) for row in rows(200)]
+    assert report(short).has_length_alarm
+
+
+def test_no_threshold_is_suggested_where_the_score_is_noise() -> None:
+    rng = random.Random(1)
+    noise = [replace(row, value=rng.random()) for row in rows(80)]
+    found = report(noise)
+    assert found.suggested is None
+    assert "does not tell the classes apart" in found.figures["suggested_threshold"].reason
+    assert found.figures["balanced_accuracy"].value is not None
+
+
+def test_few_of_a_class() -> None:
+    made = [replace(row, ratings=(1.0,)) for row in rows(40)]
+    lonely = [replace(row, ratings=(0.0,)) if i < 7 else row for i, row in enumerate(made)]
+    assert report(made).figures["auroc"].reason == "0 records of the low class, at least 5 are needed"
+    found = report(lonely).figures
+    assert found["auroc"].value is not None
+    assert found["suggested_threshold"].value is None
+
+
+def test_lower_is_better_counts_a_score_on_the_threshold_as_passed() -> None:
+    made = [Rated(ratings=(float(i % 2),), value=0.2 + 0.3 * (i % 2)) for i in range(40)]
+    down = Output(name="harm_at_k", direction="down", threshold=0.2)
+    assert report(made, output=down, threshold=0.2).figures["balanced_accuracy"].value == 1.0
+    assert (
+        report(made, output=replace(down, direction="up"), threshold=0.2).figures["balanced_accuracy"].value == 0.5
+    )
+    assert report(made, threshold=None).figures["balanced_accuracy"].reason == "the metric has no threshold"
+
+
+def test_the_corrected_mean_reads_the_scores_without_labels() -> None:
+    found = report(rows(60, unlabelled=600))
+    alone = report(rows(60))
+    assert found.mean is not None
+    assert alone.mean is not None
+    assert alone.mean.mean == alone.mean.labelled_mean == found.mean.labelled_mean
+    assert found.mean.high - found.mean.low < alone.mean.high - alone.mean.low
+    few = report(rows(19, unlabelled=600))
+    assert (few.mean, few.mean_reason) == (None, "19 records with label and score, at least 20 are needed")
+
+
+def test_every_report_is_json_and_total() -> None:
+    failed = [Rated(ratings=(1.0,), value=None, state="error", reason="judge_timeout")] * 3
+    for made in ([], failed, rows(1), rows(12), rows(80) + failed, [replace(row, value=0.5) for row in rows(80)]):
+        found = report(made)
+        assert json.loads(json.dumps(found.to_json(), allow_nan=False))["records"] == len(made)
+    assert report(failed).states == {"error judge_timeout": 3}
+
+
+def test_raters_with_gaps_keep_their_places() -> None:
+    made = [
+        replace(row, ratings=(row.ratings[0], None, row.ratings[0]) if i % 2 else (None, row.ratings[0]))
+        for i, row in enumerate(rows(60))
+    ]
+    found = report(made)
+    assert found.raters == 2
+    assert found.figures["alpha_raters"].value == 1.0
+    assert found.figures["alpha_raters"].n == 30
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, ()), (0, (0.0,)), (False, (0.0,)), ([], ()), ([None, 1], (None, 1.0)), (4.5, (4.5,))],
+)
+def test_labels_as_people_write_them(value: object, expected: tuple[float | None, ...]) -> None:
+    assert ratings_in(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [([0.0, 1.0], "0/1"), ([0.0, 0.5], "0-1"), ([1.0, 5.0], "1-5"), ([1.0], "0/1"), ([], "0/1"), ([2.5], "1-5")],
+)
+def test_the_scale_is_that_of_all_labels(labels: list[float], name: str) -> None:
+    assert form_of({i: (label,) for i, label in enumerate(labels)}).name == name
+
+
+def test_a_label_below_one_does_not_fit_grades() -> None:
+    with pytest.raises(InputError, match=r"^9: the label 0\.5 does not fit the label 4 of line 3"):
+        form_of({3: (4.0,), 5: (), 9: (None, 0.5)})
+
+
+# The gate
+
+
+def test_the_gate_holds_its_bounds() -> None:
+    same = [(g, g) for g in (1, 2, 3, 4, 5)] * 40
+    assert gate(same).verdict == "passed"
+    assert gate(same[:199]).verdict == "unverified"
+    lifted = [(min(5, b + (i % 10 == 0)), s) for i, (b, s) in enumerate(same)]
+    assert gate(lifted).shift.value == pytest.approx(0.1)
+    assert gate(lifted).kappa.value > 0.9
+    assert gate(lifted).verdict == "failed", "a mean shift of .1 is not below .1"
+    assert gate([(5, 5)] * 200).verdict == "unverified"
+    broken = gate([], failures=["judge_timeout", "judge_timeout", "judge_refused"])
+    assert broken.advice.endswith("the judge failed on 3 records (2 judge_timeout)")

@@ -48,7 +48,7 @@ def test_a_file_is_scored_with_a_local_model(tmp_path, answers):
     assert values[3] is None
     assert rows[3]["hallucination_min"]["reason"] == "no_answer"
     assert [row["pair_contradiction"].get("passed") for row in rows] == [True, True, False, None]
-    assert rows[0]["hallucination"]["judge"]["model"] == "pairs:onnx:nli"
+    assert rows[0]["hallucination"]["judge"] == "pairs:onnx:nli"
 
 
 @pytest.mark.parametrize(

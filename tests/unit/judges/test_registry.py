@@ -46,7 +46,7 @@ def test_openai_judge() -> None:
         ("openai:", {"api_key": "k"}, "needs a model"),
         ("overlap:x", {}, "has no models"),
         ("opnai:m", {}, "did you mean 'openai'"),
-        ("", {}, "valid: openai, overlap"),
+        ("", {}, "openai, overlap"),
     ],
 )
 def test_what_a_person_may_get_wrong(make: Any, spec: str, settings: dict[str, Any], message: str) -> None:

@@ -49,8 +49,8 @@ class OnnxPairScorer:
     Values are in [0, 1], higher = consistent. Which label that is is read from the config's ``id2label``; a file
     ``ragtrace.json`` in the folder, or arguments here, say it where the config does not, and win over it. A pair
     longer than the window raises `JudgeTruncated` instead of being cut. Thread-safe; each call works in the
-    caller's thread, so call it outside the event loop, as `ragtrace.judges.checking.check` does. One thread of the
-    processor is used unless `threads` says otherwise.
+    caller's thread, so call it outside the event loop, as `ragtrace.judges.checking.check` does. A call uses one core
+    unless `threads` says otherwise.
 
     Attributes:
         name: ``onnx:`` and the folder's name.
@@ -67,6 +67,12 @@ class OnnxPairScorer:
     Raises:
         MissingExtra: onnxruntime or tokenizers is not installed.
         ConfigError: a file is missing or broken, or it is not clear what the model's output means.
+
+    Example:
+        >>> OnnxPairScorer("no/such/folder")
+        Traceback (most recent call last):
+        ...
+        ragtrace.errors.ConfigError: pairs: no/such/folder is not a folder
     """
 
     def __init__(self, path: str | Path, *, threads: int = 1, **overrides: Any) -> None:
@@ -156,7 +162,7 @@ class OnnxPairScorer:
 def _files(folder: Path) -> list[Path]:
     """Return the model file, then every other file that has a say in the numbers."""
     if not folder.is_dir():
-        raise ConfigError(f"pairs: {folder} is not a folder; give one with model.onnx, tokenizer.json, config.json")
+        raise ConfigError(f"pairs: {folder} is not a folder")
     model = next((folder / name for name in _MODEL_FILES if (folder / name).is_file()), None)
     wanted = [model or folder / "model.onnx", folder / "tokenizer.json", folder / "config.json"]
     missing = [path.name for path in wanted if not path.is_file()]

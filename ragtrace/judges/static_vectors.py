@@ -40,6 +40,12 @@ class StaticEmbedder:
     Raises:
         MissingExtra: safetensors or tokenizers is not installed.
         ConfigError: a file is missing or broken, or the two do not belong together.
+
+    Example:
+        >>> StaticEmbedder("no/such/folder")
+        Traceback (most recent call last):
+        ...
+        ragtrace.errors.ConfigError: embedder local: no/such/folder is not a folder
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
@@ -69,6 +75,8 @@ class StaticEmbedder:
 
 def _files(folder: Path | None) -> tuple[Path, Path]:
     """Return the table of vectors and the tokenizer."""
+    if folder is not None and not folder.is_dir():
+        raise ConfigError(f"embedder local: {folder} is not a folder")
     folders = _package_folders() if folder is None else [folder]
     tables = sorted(path for one in folders for path in one.glob("*.safetensors"))
     found = [sorted(path for one in folders for path in one.glob(pattern)) for pattern in _TOKENIZERS]

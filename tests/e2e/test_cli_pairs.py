@@ -57,7 +57,7 @@ def test_a_file_is_scored_with_a_local_model(tmp_path, answers):
         (["--pairs", "onyx:models"], "did you mean 'onnx'"),
         (["--pairs", "onnx"], "write onnx:FOLDER"),
         (["--pairs", "onnx:no/such/folder"], "is not a folder"),
-        (["--embedder", "local:no/such/folder"], "found 0 and 0"),
+        (["--embedder", "local:no/such/folder"], "is not a folder"),
     ],
 )
 def test_a_wrong_name_or_folder_is_one_line_and_exit_2(answers, args, said):

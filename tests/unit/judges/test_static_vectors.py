@@ -88,8 +88,10 @@ def test_without_vectors_the_error_says_what_to_do(monkeypatch):
 
 
 def test_a_folder_without_one_of_each_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="found 0 and 0"):
+    with pytest.raises(ConfigError, match="is not a folder"):
         StaticEmbedder(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match="found 0 and 0"):
+        StaticEmbedder(tmp_path)
     write(tmp_path / "two")
     write(tmp_path / "two", name="other.safetensors")
     with pytest.raises(ConfigError, match="found 2 and 1"):

@@ -10,6 +10,7 @@ from ragtrace.judges.asking import Asking
 from ragtrace.judges.auditing import MAX_CLAIMS, audited
 from ragtrace.judges.base import Fact, Facts, Grades, Question, Questions, Relevance
 from ragtrace.judges.chat import ChatModel, ChatReply
+from ragtrace.judges.nugget_cache import NuggetCache, NuggetLru
 from ragtrace.judges.numbering import Numbered, grading_batches
 from ragtrace.judges.replies import (
     FactsRepair,
@@ -52,6 +53,7 @@ class LLMJudge:
         name: stands on every score; ``openai:MODEL`` when left out.
         batch_size: passages graded in one call, 1 to 10.
         max_output_tokens: limit of one reply; generous, as reasoning models count their thoughts in it.
+        nugget_cache: nuggets made before; the last 1,000 sets in memory when left out.
 
     Example:
         >>> import asyncio
@@ -66,12 +68,19 @@ class LLMJudge:
     tasks: frozenset[Task] = frozenset({*_OF_THE_AUDIT, *PROMPT_IDS})
 
     def __init__(
-        self, model: ChatModel, name: str | None = None, *, batch_size: int = 10, max_output_tokens: int = 4096
+        self,
+        model: ChatModel,
+        name: str | None = None,
+        *,
+        batch_size: int = 10,
+        max_output_tokens: int = 4096,
+        nugget_cache: NuggetCache | None = None,
     ) -> None:
         if not 1 <= batch_size <= 10:
             raise ValueError(f"batch_size is 1 to 10, got {batch_size}")
         self.name = name or f"openai:{model.name}"
         self.thresholds: Mapping[str, float] = {}
+        self.nugget_cache = NuggetLru() if nugget_cache is None else nugget_cache
         self._model = model
         self._batch_size = batch_size
         self._max_output_tokens = max_output_tokens

@@ -45,6 +45,9 @@ class Options:
         factual_beta: weight of recall against precision in factual correctness, 0.01 to 100; 1 makes it F1.
         entities_in_text: context entities recall asks for the reference's entities only, and looks them up in
             the contexts' text; one short call instead of one over all contexts.
+        max_nuggets: nuggets looked up in the answer, vital ones first, 1 to 30.
+        nuggets_from_graded: nuggets are made of contexts that the judge grades 3 or better, where the record has
+            no labels; one more task, shared with the metrics over grades.
         hallucination_threshold: a sentence below it counts as hallucinated, an answer below it does not pass.
     """
 
@@ -55,11 +58,15 @@ class Options:
     zero_on_empty_context: bool = False
     factual_beta: float = 1.0
     entities_in_text: bool = False
+    max_nuggets: int = 20
+    nuggets_from_graded: bool = False
     hallucination_threshold: float = 0.5
 
     def __post_init__(self) -> None:
         if not 0.01 <= self.factual_beta <= 100.0:
             raise ConfigError(f"factual_beta is 0.01 to 100, got {self.factual_beta}")
+        if not 1 <= self.max_nuggets <= 30:
+            raise ConfigError(f"max_nuggets is 1 to 30, got {self.max_nuggets}")
 
     @property
     def thresholds(self) -> dict[str, float]:

@@ -32,6 +32,7 @@ _MODULES = {
     "hallucination": "hallucination",
     "pair_contradiction": "pair_contradiction",
     "contradictions": "contradictions",
+    "nuggets": "nuggets",
     "context_use": "context_use",
     "context_precision": "context_precision",
     "context_precision_graded": "context_precision_graded",

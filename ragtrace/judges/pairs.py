@@ -49,8 +49,8 @@ class OnnxPairScorer:
     Values are in [0, 1], higher = consistent. Which label that is is read from the config's ``id2label``; a file
     ``ragtrace.json`` in the folder, or arguments here, say it where the config does not, and win over it. A pair
     longer than the window raises `JudgeTruncated` instead of being cut. Thread-safe; each call works in the
-    caller's thread, so call it outside the event loop, as `ragtrace.judges.checking.check` does. A call uses one core
-    unless `threads` says otherwise.
+    caller's thread, so call it outside the event loop, as `ragtrace.judges.checking.check` does. A call uses one
+    core unless `threads` says otherwise.
 
     Attributes:
         name: ``onnx:`` and the folder's name.

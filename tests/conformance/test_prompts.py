@@ -117,11 +117,12 @@ def test_it_has_no_examples_of_data_and_no_place_to_fill(prompt_id: str) -> None
 def test_every_field_of_the_reply_is_told_in_the_task(prompt_id: str) -> None:
     """A schema holds no meaning. The id of a row, and the list around the rows, have none of their own."""
     prompt = load(prompt_id)
-    properties = [pair for node in _nodes(prompt.schema) for pair in node.get("properties", {}).items()]
-    fields = {name for name, node in properties if node.get("items", {}).get("type") != "object"}
     told = f"{prompt.task} {prompt.reminder}".lower()
-    for name in fields - {"id"}:
-        assert name.rstrip("s") in told or name.partition("_")[0] in told, name
+    for name, node in (pair for one in _nodes(prompt.schema) for pair in one.get("properties", {}).items()):
+        if "enum" in node:
+            assert all(str(choice) in told for choice in node["enum"]), name
+        elif name != "id" and node.get("items", {}).get("type") != "object":
+            assert name in told or name.partition("_")[0] in told, name
 
 
 def test_hashes_are_the_same_in_another_process() -> None:

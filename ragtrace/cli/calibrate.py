@@ -58,6 +58,7 @@ def add_parser(commands: Any) -> None:
     add("--judge", help="overlap (offline, the default) or openai:MODEL")
     add("--base-url", help="an OpenAI-compatible server for the judge")
     add("--embedder", help="as in `ragtrace score`")
+    add("--pairs", metavar="onnx:FOLDER", help="as in `ragtrace score`")
     add("--k-values", help="cut-offs of @K metrics; the first one is compared")
     add("--out", help="where scored lines go, to go on with; default nowhere")
     add("--resume", action="store_true", help="go on with --out: what stands there is not judged again")
@@ -159,6 +160,7 @@ def _settings(args: argparse.Namespace) -> Settings:
         "judge": args.judge,
         "judge_base_url": args.base_url,
         "embedder": args.embedder,
+        "pairs": args.pairs,
         "k_values": cutoffs(args.k_values),
     }
     return Settings.resolve(given)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1000
 DEFINED_SHARE = 0.9  # of the resamples; with fewer the bounds would speak of the lucky ones alone
-_BLOCK_CELLS = 4_000_000  # of one array of resamples: 32 MB
+_BLOCK_CELLS = 500_000  # of one array of resamples: 4 MB, of which a statistic makes some ten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

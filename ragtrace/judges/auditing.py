@@ -71,14 +71,15 @@ def _audit(
     return Audit(
         attempted=reply.attempted,
         noncommittal=reply.noncommittal,
-        claims=tuple(_claim(reply.claims[n - 1], verdicts[n], contexts) for n in wanted),
+        claims=tuple(judged_claim(reply.claims[n - 1], verdicts[n], contexts) for n in wanted),
         citations=citations.verdicts(supports),
         truncated=len(reply.claims) > MAX_CLAIMS,
         spent=asking.spent,
     )
 
 
-def _claim(text: str, row: VerdictRow, contexts: Numbered) -> Claim:
+def judged_claim(text: str, row: VerdictRow, contexts: Numbered) -> Claim:
+    """Return a claim with its verdict, its sources as indexes into the record's contexts."""
     return Claim(
         text=text.strip(),
         verdict=row.verdict,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeIncomplete
 from ragtrace.judges.asking import Asking
+from ragtrace.judges.audit_steps import STEPS, audited_in_steps
 from ragtrace.judges.auditing import MAX_CLAIMS, audited
 from ragtrace.judges.base import Fact, Facts, Grades, Question, Questions, Relevance
 from ragtrace.judges.chat import ChatModel, ChatReply
@@ -15,7 +16,6 @@ from ragtrace.judges.numbering import Numbered, grading_batches
 from ragtrace.judges.replies import (
     FactsRepair,
     FactsReply,
-    GradesReply,
     QuestionsReply,
     RelevanceReply,
     SourcedRow,
@@ -24,6 +24,7 @@ from ragtrace.judges.replies import (
     listed,
 )
 from ragtrace.judges.rows import asked_rows
+from ragtrace.judges.rubrics import RUBRICS, GradeScale
 from ragtrace.prompts.loader import PROMPT_IDS, load
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class LLMJudge:
         name: stands on every score; ``openai:MODEL`` when left out.
         batch_size: passages graded in one call, 1 to 10.
         max_output_tokens: limit of one reply; generous, as reasoning models count their thoughts in it.
+        scale: of the grades: ``direct5`` asks for 1 to 5; ``umbrela`` for UMBRELA's 0 to 3, which become 1, 3, 4
+            and 5, or 1, 2, 4 and 5 with ``umbrela_strict``.
+        fused: False asks for the audit in steps (claims, verdicts, citations) and for the relevance of each context
+            in a call of its own, as others do; dearer, for a comparison. `batch_size` 1 is the like for grades.
+        claim_batch: claims checked in one call of the audit in steps, at least 1.
         nugget_cache: nuggets made before; the last 1,000 sets in memory when left out.
 
     Example:
@@ -74,26 +80,45 @@ class LLMJudge:
         *,
         batch_size: int = 10,
         max_output_tokens: int = 4096,
+        scale: GradeScale = "direct5",
+        fused: bool = True,
+        claim_batch: int = 20,
         nugget_cache: NuggetCache | None = None,
     ) -> None:
         if not 1 <= batch_size <= 10:
             raise ValueError(f"batch_size is 1 to 10, got {batch_size}")
+        if scale not in RUBRICS:
+            raise ValueError(f"scale is {', '.join(RUBRICS)}, got {scale!r}")
+        if claim_batch < 1:
+            raise ValueError(f"claim_batch is at least 1, got {claim_batch}")
         self.name = name or f"openai:{model.name}"
         self.thresholds: Mapping[str, float] = {}
         self.nugget_cache = NuggetLru() if nugget_cache is None else nugget_cache
         self._model = model
         self._batch_size = batch_size
+        self._rubric = RUBRICS[scale]
+        self._scale = scale
+        self._is_fused = fused
+        self._claim_batch = claim_batch
         self._max_output_tokens = max_output_tokens
 
     def version(self, task: Task) -> str:
         """Return 8 hex digits over prompt, schema, model and parameters of a task."""
-        prompt = load("audit" if task in _OF_THE_AUDIT else task)
-        batch = self._batch_size if task == "grades" else 0
-        parts = (prompt.hash, self._model.fingerprint(), batch, MAX_CLAIMS)
+        prompts, form = self._asked(task)
+        hashes = ",".join(load(prompt).hash for prompt in prompts)
+        parts = (hashes, self._model.fingerprint(), form, MAX_CLAIMS)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
+    def _asked(self, task: Task) -> tuple[tuple[str, ...], object]:
+        """Return the prompts of a task, and what else of the settings decides how it is asked."""
+        if task == "grades":
+            return (self._rubric.prompt,), (self._scale, self._batch_size)
+        if task == "audit" or task in _OF_THE_AUDIT:
+            return (("audit",), 0) if self._is_fused else (STEPS, self._claim_batch)
+        return (task,), int(task == "relevance" and not self._is_fused)
+
     async def audit(self, record: RagRecord) -> Audit:
-        """Read the answer against the delivered contexts, in one call (two with a repair).
+        """Read the answer against the delivered contexts, in one call (two with a repair) unless in steps.
 
         Returns:
             Claims with verdicts (``support`` 1.0 or 0.0), and one citation verdict for each distinct pair whose
@@ -102,9 +127,11 @@ class LLMJudge:
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when verdicts stay missing after the repair.
         """
-        asking = self.asking("audit")
+        asking = self.asking("audit" if self._is_fused else STEPS[0])
         with asking.charging():
-            return await audited(record, asking)
+            if self._is_fused:
+                return await audited(record, asking)
+            return await audited_in_steps(record, asking, self._claim_batch)
 
     async def grades(self, record: RagRecord) -> Grades:
         """Grade the passages of the candidate pool (the first pool) against the query, 1 to 5.
@@ -115,15 +142,15 @@ class LLMJudge:
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when a grade stays missing after the repair.
         """
-        asking = self.asking("grades")
+        asking = self.asking(self._rubric.prompt)
         grades: dict[str, int] = {}
         with asking.charging():
             for batch in grading_batches(record, self._batch_size):
                 shown = {str(n): passage.text for n, passage in enumerate(batch, start=1)}
                 data = {"query": record.query, "passages": shown}
-                rows = await asked_rows(asking, data, ("passages",), GradesReply, lambda reply: reply.grades)
-                grades |= {passage.id: rows[n].grade for n, passage in enumerate(batch, start=1)}
-        return Grades(grades=grades, spent=asking.spent)
+                found = await self._rubric.graded(asking, data)
+                grades |= {passage.id: found[n] for n, passage in enumerate(batch, start=1)}
+        return Grades(grades=grades, scale=self._rubric.label_scale, spent=asking.spent)
 
     async def questions(self, record: RagRecord, n: int) -> Questions:
         """Write `n` (1 to 10) questions that the answer would answer; the query is not shown.
@@ -175,10 +202,15 @@ class LLMJudge:
         if not contexts.kept:
             return Relevance(relevant={})
         target = (record.reference or "") if with_reference else record.answer
-        data = {"query": record.query, "contexts": contexts.shown(), "answer": target}
+        size = len(contexts) if self._is_fused else 1
+        relevant: dict[int, bool] = {}
         with asking.charging():
-            rows = await asked_rows(asking, data, ("contexts",), RelevanceReply, lambda reply: reply.verdicts)
-        relevant = {contexts.kept[n - 1][0]: row.relevant for n, row in sorted(rows.items())}
+            for first in range(0, len(contexts), size):
+                batch = contexts.kept[first : first + size]
+                shown = {str(n): passage.text for n, (_, passage) in enumerate(batch, start=1)}
+                data = {"query": record.query, "contexts": shown, "answer": target}
+                rows = await asked_rows(asking, data, ("contexts",), RelevanceReply, lambda reply: reply.verdicts)
+                relevant |= {batch[n - 1][0]: row.relevant for n, row in sorted(rows.items())}
         return Relevance(relevant=relevant, spent=asking.spent)
 
     async def aclose(self) -> None:

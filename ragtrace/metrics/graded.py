@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.scales import are_grades, is_whole
+from ragtrace.judges.scales import are_grades, is_whole
 from ragtrace.model import JudgeInfo
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ragtrace.judges.scales import gains
 from ragtrace.metrics import rank
 from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, outcome_of
 from ragtrace.metrics.base import Declaration, Output
-from ragtrace.metrics.scales import gains
 
 if TYPE_CHECKING:
     from ragtrace.metrics.case import Options

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.judges.nuggets import PROMPTS, nuggets_of
+from ragtrace.judges.scales import are_grades
 from ragtrace.metrics.base import Declaration, Output
-from ragtrace.metrics.scales import are_grades
 from ragtrace.model import JudgeInfo, MetricResult
 
 if TYPE_CHECKING:

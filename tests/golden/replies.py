@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.errors import JudgeTimeout, JudgeUnavailable
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.numbering import grading_batches
+from ragtrace.judges.scales import from_umbrela
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.scales import from_umbrela
 from tests.golden.loading import na_reason
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from ragtrace.judges.scales import from_umbrela, to_umbrela
 from ragtrace.metrics import rank
 from ragtrace.metrics.ap_at_k import METRIC as AP_RETRIEVED
 from ragtrace.metrics.case import Case, Options
@@ -19,7 +20,6 @@ from ragtrace.metrics.p_at_k import METRIC as P_AT_K
 from ragtrace.metrics.precision4 import Precision4
 from ragtrace.metrics.ra_nwg import RaNwg
 from ragtrace.metrics.registry import select
-from ragtrace.metrics.scales import from_umbrela, to_umbrela
 from ragtrace.metrics.set_family import SetParams
 from ragtrace.model import AnswerPart, Labels, Passage, Pool, RagRecord
 from ragtrace.stats.intervals import bootstrap_mean_ci

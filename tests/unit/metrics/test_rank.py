@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragtrace.judges.scales import from_umbrela, to_umbrela
 from ragtrace.metrics import rank
-from ragtrace.metrics.scales import from_umbrela, to_umbrela
 from ragtrace.metrics.set_family import set_scores
 
 IDS = [f"d{place}" for place in range(12)]

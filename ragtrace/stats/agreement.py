@@ -61,10 +61,19 @@ def krippendorff_alpha(
         raise ValueError("the ratio level is for ratings of 0 or more")
     if len(values) < 2:
         return Figure(n=n, reason="all ratings are the same")
-    counts = np.stack([(table == value).sum(axis=0) for value in values], axis=1).astype(np.float64)
-    value = float(_alpha(counts, values, level, np.ones((1, n)))[0])
-    low, high = bounds(lambda w: _alpha(counts, values, level, w), n, seed=seed, n_resamples=n_resamples)
-    return Figure(value=value, low=low, high=high, n=n)
+    if level == "interval":  # its values may be as many as its ratings: no table of counts
+        sums = _sums(table)
+
+        def statistic(weights: Array) -> Array:
+            return _interval_alpha(*sums, weights)
+    else:
+        counts = np.stack([(table == value).sum(axis=0) for value in values], axis=1).astype(np.float64)
+
+        def statistic(weights: Array) -> Array:
+            return _alpha(counts, values, level, weights)
+
+    low, high = bounds(statistic, n, seed=seed, n_resamples=n_resamples)
+    return Figure(value=float(statistic(np.ones((1, n)))[0]), low=low, high=high, n=n)
 
 
 def quadratic_kappa(
@@ -186,14 +195,27 @@ def _alpha(counts: Array, values: Array, level: Level, weights: Array) -> Array:
         places = np.cumsum(totals, axis=1) - totals / 2.0  # the squared difference of these is the ordinal distance
         observed = np.einsum("bu,bu->b", weights, _spread(counts[None, :, :], places[:, None, :]) * per_unit)
         return _one_minus(observed, _spread(totals, places) / (n - 1.0))
-    if level == "interval":
-        places = values - values.mean()  # centred, so that the squares below do not cancel
-        within, total = _spread(counts, places), _spread(totals, places)
-    else:
-        apart = _distance(values, level)
-        within = np.einsum("ui,ij,uj->u", counts, apart, counts, optimize=True)
-        total = np.einsum("bi,ij,bj->b", totals, apart, totals, optimize=True)
+    apart = _distance(values, level)
+    within = np.einsum("ui,ij,uj->u", counts, apart, counts, optimize=True)
+    total = np.einsum("bi,ij,bj->b", totals, apart, totals, optimize=True)
     return _one_minus(weights @ (within * per_unit), total / (n - 1.0))
+
+
+def _sums(table: Array) -> tuple[Array, Array, Array]:
+    """Return of each unit the number of its ratings, their sum and the sum of their squares, centred overall."""
+    centred = table - np.nanmean(table)  # so that the squares do not cancel
+    return (
+        np.isfinite(table).sum(axis=0).astype(np.float64),
+        np.nansum(centred, axis=0),
+        np.nansum(centred**2, axis=0),
+    )
+
+
+def _interval_alpha(number: Array, first: Array, second: Array, weights: Array) -> Array:
+    within = np.maximum(number * second - first**2, 0.0) / (number - 1.0)
+    n = weights @ number
+    total = np.maximum(n * (weights @ second) - (weights @ first) ** 2, 0.0) / (n - 1.0)
+    return _one_minus(weights @ within, total)
 
 
 def _spread(counts: Array, places: Array) -> Array:

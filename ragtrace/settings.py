@@ -10,7 +10,7 @@ import logging
 import math
 import os
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ragtrace.errors import ConfigError, nearest
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 ContentMode = Literal["none", "full"]
 AttachMode = Literal["child", "link", "hold"]
 Dialect = Literal["genai", "openinference", "both"]
+Grading = Literal["direct5", "umbrela", "umbrela_strict"]
+ScorerMode = Literal["thread", "worker"]
+_SCORERS = ("thread", "worker")
 
 _log = logging.getLogger("ragtrace")
 _PREFIX = "RAGTRACE_"
@@ -58,6 +61,12 @@ class Settings:
     grade_batch: int = _setting(
         10, "Passages graded in one call; 1 where `ragtrace calibrate` says so.", low=1, high=10
     )
+    grading: Grading = _setting(
+        "direct5", "Scale of the judge's grades: direct5, umbrela or umbrela_strict.", one_of=get_args(Grading)
+    )
+    batch_metrics: bool = _setting(
+        True, "False asks a judge call by call (claims, then verdicts; one context, one passage a call); dearer."
+    )
     embedder: str = _setting("overlap", "Who embeds: overlap or local[:FOLDER] (offline), or openai:MODEL.")
     pairs: str | Callable[..., Any] | None = _setting(
         None, "Who scores (premise, hypothesis) pairs: onnx:FOLDER, or in code any function; none = nobody."
@@ -71,6 +80,12 @@ class Settings:
     )
     k_values: tuple[int, ...] = _setting((), "Cut-offs of @K metrics; empty = number of contexts delivered.")
     sample_rate: float = _setting(0.05, "Share of traces to score, 0 to 1.", low=0.0, high=1.0)
+    metric_rates: tuple[Any, ...] = _setting(
+        (), "Rates of metrics of their own, as METRIC=RATE; they may be above sample_rate."
+    )
+    sampling_rules: tuple[Any, ...] = _setting(
+        (), "Rates of some traces, the first that fits: rate=1 tag=vip, rate=0.2 workflow=support-* outcome=error."
+    )
     content: ContentMode = _setting(
         "none", "none: ids, scores and counts on spans; full: texts too.", one_of=("none", "full")
     )
@@ -85,6 +100,11 @@ class Settings:
     corpus: str | None = _setting(None, "Name of the index, where runs give none.")
     queue_units: int = _setting(2_048, "Most units waiting to be scored.", above=0)
     queue_bytes: int = _setting(33_554_432, "Most bytes of text waiting to be scored.", above=0)
+    spool: str | None = _setting(None, "File of the SQLite spool; none = units wait in memory alone.")
+    spool_bytes: int = _setting(536_870_912, "Most bytes of units in the spool.", above=0)
+    scorer: ScorerMode = _setting(
+        "thread", "thread: this process scores; worker: `ragtrace worker` does, over the spool.", one_of=_SCORERS
+    )
     concurrency: int = _setting(8, "Units scored at once.", above=0)
     window_s: float = _setting(3_600.0, "Window of the mean gauges, in seconds.", above=0.0)
     metrics_port: int | None = _setting(None, "Port of the OpenMetrics endpoint; none = no endpoint.")
@@ -200,7 +220,9 @@ def _parsed(variable: str, text: str, default: Any) -> Any:
 
 def _coerced(name: str, value: Any, default: Any) -> Any:
     if isinstance(default, tuple):
-        return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else tuple(value)
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(","))
+        return tuple(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else tuple(value)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     wanted = _NUMBERS.get(name, type(default) if default is not None else None)

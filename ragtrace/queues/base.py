@@ -1,15 +1,18 @@
-"""What a queue is, and the unit that stands in it."""
+"""What a queue is: units come in from any thread, jobs go out to one scorer, and each ends exactly once."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import sqlite3
+    from collections.abc import Callable, Mapping, Sequence
 
     from ragtrace.model import RagRecord
+
+MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,7 @@ class Unit:
         record: what to score.
         decision: ``random`` or ``forced``.
         probability: inclusion probability of the draw; the weight is 1 / (head probability * this).
+        rates: the same for each metric that is to be computed; empty = every metric, at `probability`.
         is_recorded: whether the root span was sampled for export; without it no evaluation span is written.
         root: the process's own handle of the root span, None for a unit from elsewhere.
         offered_at: monotonic seconds.
@@ -28,6 +32,7 @@ class Unit:
     record: RagRecord
     decision: Literal["random", "forced"] = "random"
     probability: float = 1.0
+    rates: Mapping[str, float] = field(default_factory=dict)
     is_recorded: bool = True
     root: Any = None
     offered_at: float = field(default_factory=time.monotonic)
@@ -40,15 +45,62 @@ class Unit:
         return 1_024 + sum(texts.values()) + len(record.answer) + len(record.query)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A unit that a scorer holds; `attempt` counts from 1, `key` is its identity in the queue."""
+
+    unit: Unit
+    attempt: int = 1
+    key: str = ""
+
+
+@runtime_checkable
 class Queue(Protocol):
-    """Takes units from any thread, gives them to one scorer; never blocks the giver."""
+    """Takes units from any thread and never blocks the giver; gives jobs to one scorer, in one thread.
+
+    Attributes:
+        is_shared: whether other processes draw on it too, and what stands in it outlives this one.
+        capacity: most units that wait.
+    """
+
+    is_shared: bool
+    capacity: int
 
     def put(self, unit: Unit) -> list[Unit]:
         """Take a unit; return those that had to go to make room (evicted, oldest first)."""
         ...
 
-    def take(self) -> Unit | None:
-        """Return the oldest unit, None when empty."""
+    def lease(self, limit: int) -> list[Job]:
+        """Give out at most `limit` jobs that are due, the oldest first."""
+        ...
+
+    def settle(
+        self,
+        job: Job,
+        state: str,
+        reason: str = "",
+        also: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> bool:
+        """End a job. False when it was no longer ours to end: its result must not be published.
+
+        A shared queue runs `also` in the same transaction; another one does not run it.
+        """
+        ...
+
+    def retry(self, job: Job, wait_s: float, reason: str) -> bool:
+        """Give a job back, due in `wait_s`; after `MAX_ATTEMPTS` it ends as ``dead``. False as in `settle`."""
+        ...
+
+    def release(self, jobs: Sequence[Job], wait_s: float = 0.0) -> None:
+        """Give jobs back as if they had never been leased; a queue that dies with the process drops them."""
+        ...
+
+    def tend(self, held: Sequence[Job]) -> None:
+        """Called about once a second from the scorer's thread: prolongs leases, takes back those that ran out."""
+        ...
+
+    def next_due_s(self) -> float | None:
+        """Return how long until a job is due, 0.0 when one is, None when none waits."""
         ...
 
     def on_put(self, wake: Callable[[], None] | None) -> None:

@@ -136,11 +136,20 @@ class Spool:
         self.expire_s = expire_s
         self._clock = clock or Clock()
         self._connection = _opened(path)
+        self.inode = path.stat().st_ino
         try:
             self._prepare()
         except BaseException:
             self._connection.close()
             raise
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the file at the path is still the one that is open; it may have been put aside or deleted."""
+        try:
+            return self.path.stat().st_ino == self.inode
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Close the connection."""

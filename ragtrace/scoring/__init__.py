@@ -5,6 +5,6 @@ Owns: when and how often a record is scored. Imports: metrics, queues, judges' p
 
 from ragtrace.scoring.ledger import Ledger
 from ragtrace.scoring.scorer import Scorer, weight_of
-from ragtrace.scoring.worker import Worker
+from ragtrace.scoring.worker import Outcome, Worker
 
-__all__ = ["Ledger", "Scorer", "Worker", "weight_of"]
+__all__ = ["Ledger", "Outcome", "Scorer", "Worker", "weight_of"]

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-End = Literal["scored", "skipped", "dropped", "failed"]
+End = Literal["scored", "invalid", "dead", "skipped", "dropped", "failed", "spooled"]
+ENDS: tuple[End, ...] = get_args(End)
 
 
 class Ledger:
-    """Counts every offered trace exactly once at its end: offered = scored + skipped + dropped + failed + pending.
+    """Counts every offered trace exactly once at its end: offered = the sum of the ends + pending.
 
-    ``skipped`` was not drawn; ``dropped`` was drawn and lost (its reason says where); ``failed`` met a defect of
-    the scorer itself. Thread-safe.
+    ``skipped`` was not drawn; ``scored`` has its scores; ``invalid`` got no usable verdict; ``dead`` was tried too
+    often; ``dropped`` was drawn and lost (its reason says where); ``failed`` met a defect of the scorer itself;
+    ``spooled`` was handed to the spool, whose own accounts go on from there. Thread-safe.
 
     Example:
         >>> ledger = Ledger()
@@ -61,7 +63,7 @@ class Ledger:
         """Return offered, pending, and the ends by ``state`` and ``state:reason``, all of one moment."""
         with self._changed:
             shown = {"offered": self._offered, "pending": self._offered - sum(self._ends.values())}
-            shown |= dict.fromkeys(("scored", "skipped", "dropped", "failed"), 0)
+            shown |= dict.fromkeys(ENDS, 0)
             for (state, reason), count in self._ends.items():
                 shown[state] += count
                 if reason:

@@ -11,7 +11,7 @@ from ragtrace.metrics.evaluate import evaluate
 from ragtrace.model import Score, ScoreKey
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ragtrace.judges.base import Embedder, Judge, PairScorer
     from ragtrace.metrics.base import Metric
@@ -46,12 +46,21 @@ class Scorer:
 
     async def score(self, unit: Unit) -> list[Score]:
         """Return every score of a unit; a judge's failure is a score of state ``error``."""
-        return self._signed(unit, await self.results(unit.record))
+        chosen = [metric for metric in self.metrics if not unit.rates or metric.declaration.name in unit.rates]
+        rates = {
+            output.name: unit.rates.get(metric.declaration.name, unit.probability)
+            for metric in chosen
+            for output in metric.declaration.outputs
+        }
+        return self._signed(unit, await self._evaluated(unit.record, chosen), rates)
 
     async def results(self, record: RagRecord) -> list[MetricResult]:
         """Return every result of a record, before sampling has a say."""
+        return await self._evaluated(record, self.metrics)
+
+    async def _evaluated(self, record: RagRecord, metrics: Sequence[Metric]) -> list[MetricResult]:
         case = Case(record, judge=self.judge, embedder=self.embedder, pairs=self.pairs, options=self.options)
-        return await evaluate(self.metrics, case)
+        return await evaluate(metrics, case)
 
     async def aclose(self) -> None:
         """Release the connections of judge and embedder."""
@@ -59,7 +68,7 @@ class Scorer:
             if part is not None:
                 await part.aclose()
 
-    def _signed(self, unit: Unit, results: Sequence[MetricResult]) -> list[Score]:
+    def _signed(self, unit: Unit, results: Sequence[MetricResult], rates: Mapping[str, float]) -> list[Score]:
         now = time.time()
         record = unit.record
         return [
@@ -69,16 +78,21 @@ class Scorer:
                 ),
                 result=result,
                 stratum=unit.decision,
-                weight=weight_of(unit),
+                weight=weight_of(unit, rates.get(result.name)),
                 scored_at=now,
             )
             for result in results
         ]
 
 
-def weight_of(unit: Unit) -> float | None:
-    """Return 1 / inclusion probability, at most `MAX_WEIGHT`; None when the head probability is unknown."""
-    head = unit.record.head_probability
-    if head is None or head <= 0.0 or unit.probability <= 0.0:
+def weight_of(unit: Unit, rate: float | None = None) -> float | None:
+    """Return 1 / inclusion probability, at most `MAX_WEIGHT`; None when the head probability is unknown.
+
+    Args:
+        unit: what was drawn.
+        rate: the probability of the metric; default the unit's.
+    """
+    head, probability = unit.record.head_probability, unit.probability if rate is None else rate
+    if head is None or head <= 0.0 or probability <= 0.0:
         return None
-    return min(1.0 / (head * unit.probability), MAX_WEIGHT)
+    return min(1.0 / (head * probability), MAX_WEIGHT)

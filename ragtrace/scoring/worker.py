@@ -1,4 +1,4 @@
-"""The background scorer: one thread with an event loop of its own."""
+"""The background scorer: one thread with an event loop of its own, and what it is told of each job."""
 
 from __future__ import annotations
 
@@ -6,31 +6,55 @@ import asyncio
 import logging
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import lost
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Awaitable, Callable
 
-    from ragtrace.queues import Queue, Unit
-    from ragtrace.scoring.ledger import End, Ledger
+    from ragtrace.queues import Job, Queue
+    from ragtrace.scoring.ledger import End
 
 _log = logging.getLogger("ragtrace")
 SWEEP_EVERY_S = 1.0
+FAILED_S = 5.0  # before a job is tried again that met a defect of ours; the fifth time it is dead
 RETRY_S = 0.05  # after an error of our own, so that a lasting one does not spin
 
 
-class Worker:
-    """Takes units from a queue and handles a bounded number of them at once, in a daemon thread.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a job.
 
-    The thread starts with `start` or the first unit. A handler that raises is logged, counted as ``failed`` in
-    the ledger, and does not stop the others.
+    Attributes:
+        state: how it ends.
+        reason: why, where that is not plain.
+        retry_in_s: give it back instead, due in so many seconds.
+        is_spared: a retry that counts no attempt, while budgets or the judge are away.
+        also: written in the transaction of the end, in a queue that has one.
+        then: run once the end is written, and only if it was ours to write: publishes the scores.
+    """
+
+    state: End = "scored"
+    reason: str = ""
+    retry_in_s: float | None = None
+    is_spared: bool = False
+    also: Callable[[sqlite3.Connection], None] | None = None
+    then: Callable[[], None] | None = None
+
+
+class Worker:
+    """Takes jobs from a queue and handles a bounded number of them at once, in a daemon thread.
+
+    The thread starts with `start` or the first unit. A handler that raises is logged, ends its job as ``failed``
+    (in a shared queue it is tried again first), and does not stop the others. A job whose lease was lost is not
+    published: another scorer has it.
 
     Args:
-        queue: where units come from.
-        handle: scores and publishes one unit.
-        ledger: is told of every end.
+        queue: where jobs come from.
+        handle: scores one.
         concurrency: most units under way at once.
         sweep: called about once a second from the thread while it runs.
         close: awaited once when the thread ends.
@@ -39,8 +63,7 @@ class Worker:
     def __init__(
         self,
         queue: Queue,
-        handle: Callable[[Unit], Awaitable[None]],
-        ledger: Ledger,
+        handle: Callable[[Job], Awaitable[Outcome]],
         *,
         concurrency: int = 8,
         sweep: Callable[[], None] | None = None,
@@ -48,7 +71,7 @@ class Worker:
     ) -> None:
         self._queue = queue
         self._handle = handle
-        self._ledger = ledger
+        self._held: dict[asyncio.Task[None], Job] = {}
         self._concurrency = concurrency
         self._sweep = sweep
         self._close = close
@@ -70,6 +93,11 @@ class Worker:
     def is_alive(self) -> bool:
         """Whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job is under way."""
+        return not any(not task.done() for task in list(self._held))
 
     def start(self) -> None:
         """Start the thread, once; a stopped worker stays stopped."""
@@ -152,45 +180,78 @@ class Worker:
     def _is_done(self, tasks: set[asyncio.Task[None]]) -> bool:
         if not self._is_stopping:
             return False
-        return not self._is_draining or (not tasks and self._queue.size == 0)
+        return not self._is_draining or (not tasks and (self._queue.is_shared or self._queue.size == 0))
 
     def _swept(self) -> None:
         try:
+            self._queue.tend(list(self._held.values()))
             if self._sweep is not None:
                 self._sweep()
         except Exception as error:
             lost("ragtrace.scoring.worker.sweep", error)
 
     def _fill(self, tasks: set[asyncio.Task[None]]) -> None:
-        tasks.difference_update([task for task in tasks if task.done()])
-        while len(tasks) < self._concurrency and not (self._is_stopping and not self._is_draining):
-            unit = self._queue.take()
-            if unit is None:
-                return
-            tasks.add(asyncio.create_task(self._one(unit)))
+        for task in [task for task in tasks if task.done()]:
+            tasks.discard(task)
+            self._held.pop(task, None)
+        room = self._concurrency - len(tasks)
+        if room <= 0 or self._has_to_stop():
+            return
+        for job in self._queue.lease(room):
+            task = asyncio.create_task(self._one(job))
+            self._held[task] = job
+            tasks.add(task)
+
+    def _has_to_stop(self) -> bool:
+        # What stands in a shared queue outlives us: at a stop only what is under way is finished.
+        return self._is_stopping and (not self._is_draining or self._queue.is_shared)
 
     async def _rest(self, tasks: set[asyncio.Task[None]]) -> None:
-        """Sleep until a unit comes, a task ends or it is time to sweep."""
+        """Sleep until a unit comes, a task ends, a job is due or it is time to sweep."""
         if self._awake is None:
             return
+        rest_s = SWEEP_EVERY_S
+        if len(tasks) < self._concurrency and not self._is_stopping:
+            due_s = self._queue.next_due_s()
+            rest_s = rest_s if due_s is None else min(rest_s, max(due_s, RETRY_S))
         waiter = asyncio.create_task(self._awake.wait())
-        await asyncio.wait({waiter, *tasks}, timeout=SWEEP_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({waiter, *tasks}, timeout=rest_s, return_when=asyncio.FIRST_COMPLETED)
         waiter.cancel()
 
-    async def _one(self, unit: Unit) -> None:
-        state: End = "scored"
-        reason = ""
+    async def _one(self, job: Job) -> None:
         try:
-            await self._handle(unit)
+            outcome = await self._handle(job)
         except asyncio.CancelledError:
-            state, reason = "dropped", "shutdown"
+            self._queue.release([job])
             raise
         except Exception as error:
-            state, reason = "failed", type(error).__name__
             lost("ragtrace.scoring.worker.handle", error)
             _log.exception("a unit could not be scored")
-        finally:
-            try:
-                self._ledger.end(state, reason)
-            except Exception as error:  # an account that is not kept is a loss too, and must not pass unseen
-                lost("ragtrace.scoring.worker.ledger", error)
+            name = type(error).__name__
+            outcome = Outcome(state="failed", reason=name, retry_in_s=FAILED_S if self._queue.is_shared else None)
+        self._settle(job, outcome)
+
+    def _settle(self, job: Job, outcome: Outcome) -> None:
+        """Write the end of a job and publish; an account that is not kept is a loss, and must not pass unseen.
+
+        A shared queue says whether the job is still ours before anything is published; in one of our own it always
+        is, and whoever waits for its end finds its scores published.
+        """
+        try:
+            if outcome.retry_in_s is None:
+                if outcome.then is not None and not self._queue.is_shared:
+                    outcome.then()
+                is_ours = self._queue.settle(job, outcome.state, outcome.reason, outcome.also)
+            elif outcome.is_spared:
+                self._queue.release([job], outcome.retry_in_s)
+                return
+            else:
+                self._queue.retry(job, outcome.retry_in_s, outcome.reason)
+                return
+        except Exception as error:
+            lost("ragtrace.scoring.worker.settle", error)
+            return
+        if not is_ours:
+            lost("ragtrace.scoring.worker.lease_lost")
+        elif outcome.then is not None and self._queue.is_shared:
+            outcome.then()

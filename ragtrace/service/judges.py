@@ -27,6 +27,8 @@ def build_scorer(settings: Settings) -> Scorer:
         api_key=settings.judge_api_key,
         timeout_s=settings.judge_timeout_s,
         grade_batch=settings.grade_batch,
+        grading=settings.grading,
+        batch_metrics=settings.batch_metrics,
     )
     embedder = make_embedder(
         settings.embedder,

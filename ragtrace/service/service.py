@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import guarded, lost
-from ragtrace.queues import MemoryQueue, Unit
-from ragtrace.sampling import draw
-from ragtrace.scoring import Ledger, Worker
+from ragtrace.errors import ConfigError, QueueError
+from ragtrace.queues import HandingQueue, Job, MemoryQueue, Unit
+from ragtrace.sampling import Load, Pressure, Sampler
+from ragtrace.scoring import Ledger, Outcome, Worker
+from ragtrace.scoring.retry import verdict_of
+from ragtrace.service.rates import rates_of
 from ragtrace.telemetry.deadline import all_within
 
 if TYPE_CHECKING:
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Captured
     from ragtrace.model import Score
+    from ragtrace.queues import Queue
+    from ragtrace.queues.sqlite import SqliteQueue
     from ragtrace.sampling import Draw
     from ragtrace.scoring import Scorer
     from ragtrace.service.drift import DriftMonitor
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.spans import SpanWriter
 
 _log = logging.getLogger("ragtrace")
+_LOOK_EVERY_S = 0.02
 _GRACE_S = 0.5  # the providers end a late exporter within 0.2 s behind their own deadline
 
 
@@ -56,7 +63,12 @@ class Service:
         self.drift = drift
         self.endpoint = endpoint
         self.ledger = Ledger()
-        self.queue = MemoryQueue(settings.queue_units, settings.queue_bytes)
+        self.queue = self._new_queue()
+        self.sampler = Sampler(
+            rates_of(settings),
+            pressure=Pressure(self._load),
+        )
+        self._metrics = tuple(metric.declaration.name for metric in scorer.metrics)
         self._writer = writer
         self._scorer = scorer
         self._sinks = tuple(sinks)
@@ -78,10 +90,12 @@ class Service:
         decision = self._drawn(captured)
         self._write(ref, captured, decision)
         self._measure(captured, decision)
-        if decision is not None and decision.decision != "none":
+        if decision is not None and decision.decision in {"random", "forced"}:
             self._queue_unit(ref, captured, decision)
+        elif decision is not None and decision.decision == "dropped":
+            self.ledger.end("dropped", decision.reason or "")
         else:
-            self.ledger.end("skipped", "not_sampled")
+            self.ledger.end("skipped", "not_sampled" if decision is not None else "internal_error")
 
     @guarded
     def _begin_worker(self) -> None:
@@ -89,11 +103,11 @@ class Service:
 
     @guarded
     def _drawn(self, captured: Captured) -> Draw | None:
-        return draw(captured.record.trace_id, self.settings.sample_rate)
+        return self.sampler.decide(captured.record, self._metrics)
 
     @guarded
     def _write(self, root: Root, captured: Captured, decision: Draw | None) -> None:
-        is_drawn = decision is not None and decision.decision != "none"
+        is_drawn = decision is not None and decision.decision in {"random", "forced"}
         try:
             self._writer.write(
                 root,
@@ -126,6 +140,7 @@ class Service:
             record=captured.record,
             decision="forced" if decision.decision == "forced" else "random",
             probability=decision.probability,
+            rates=decision.rates,
             is_recorded=root.is_recording,
             root=root,
         )
@@ -139,10 +154,10 @@ class Service:
 
     # -- the scorer's side: called in the background thread --
 
-    async def _handle(self, unit: Unit) -> None:
+    async def _handle(self, job: Job) -> Outcome:
         started_ns = time.time_ns()
-        scores = await self._scorer.score(unit)
-        self._publish(unit, scores, started_ns)
+        scores = await self._scorer.score(job.unit)
+        return verdict_of(scores, job.attempt, then=lambda: self._publish(job.unit, scores, started_ns))
 
     def _publish(self, unit: Unit, scores: list[Score], started_ns: int) -> None:
         self._observe(scores, unit)
@@ -161,11 +176,46 @@ class Service:
     def _to_telemetry(self, unit: Unit, scores: list[Score], started_ns: int) -> None:
         self.publisher.scored(unit, scores, started_ns, time.time_ns())
 
+    def _new_queue(self) -> MemoryQueue | SqliteQueue:
+        settings = self.settings
+        if settings.spool is None:
+            if settings.scorer == "worker":
+                raise ConfigError("scorer=worker needs a spool that the worker reads: set spool to a file")
+            return MemoryQueue(settings.queue_units, settings.queue_bytes, ended=self._ended)
+        from ragtrace.queues.sqlite import SqliteQueue  # noqa: PLC0415 - sqlite3 only for those who want it
+
+        try:
+            return SqliteQueue(
+                Path(settings.spool),
+                capacity=settings.queue_units,
+                capacity_bytes=settings.queue_bytes,
+                spool_bytes=settings.spool_bytes,
+                ended=self._ended,
+            )
+        except QueueError as error:
+            raise ConfigError(f"spool: {error}") from error
+
+    def _ended(self, state: str, reason: str) -> None:
+        self.ledger.end(state, reason)  # type: ignore[arg-type]  # the queues' states are the ledger's
+
+    def _load(self) -> Load:
+        """Return what stands behind the queue; of a shared one the scorers' own accounts say what was served."""
+        counts = self.ledger.counts()
+        served = sum(n for (state, _), n in counts.items() if state in {"scored", "invalid", "dead", "failed"})
+        if isinstance(self.queue, MemoryQueue):
+            return Load(size=self.queue.size, capacity=self.queue.capacity, served=served)
+        accounts = self.queue.accounts()
+        ends = accounts.ends.items() if accounts else ()
+        done = sum(n for (state, _), n in ends if state in {"scored", "invalid", "dead"})
+        return Load(size=self.queue.size, capacity=self.queue.capacity, served=done)
+
     def _new_worker(self) -> Worker:
+        queue: Queue = self.queue
+        if self.settings.scorer == "worker" and not isinstance(self.queue, MemoryQueue):
+            queue = HandingQueue(self.queue)
         return Worker(
-            self.queue,
+            queue,
             self._handle,
-            self.ledger,
             concurrency=self.settings.concurrency,
             sweep=self._swept,
             close=self._scorer.aclose,
@@ -182,11 +232,25 @@ class Service:
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything offered so far is scored and exported; False when the time is over first."""
         deadline = time.monotonic() + timeout_s
-        is_scored = self.ledger.wait_settled(timeout_s)
+        is_scored = self.ledger.wait_settled(timeout_s) and self._is_spool_scored(deadline)
         self.publisher.release_held()
         left_s = max(deadline - time.monotonic(), 0.0)
         calls = [lambda: self.providers.flush(left_s), *self._sink_calls("flush", left_s)]
         return all_within(calls, left_s + _GRACE_S) and is_scored
+
+    def _is_spool_scored(self, deadline: float) -> bool:
+        """Wait until a spool that this process scores is empty; what a worker scores is out of our hands."""
+        if isinstance(self.queue, MemoryQueue):
+            return True
+        if not self.queue.flush(max(deadline - time.monotonic(), 0.0)):
+            return False
+        if self.settings.scorer == "worker":
+            return True
+        while self.queue.pending() or not self._worker.is_idle:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK_EVERY_S)
+        return True
 
     def shutdown(self, timeout_s: float, *, kept: Sequence[Sink] = ()) -> bool:
         """Score and export what is there, then stop; what is left at the deadline is counted and logged.
@@ -197,7 +261,11 @@ class Service:
             return True
         self._is_closed = True
         deadline = time.monotonic() + timeout_s
-        is_scored = self._worker.stop(timeout_s * 0.6) and self.queue.size == 0
+        is_scored = self._worker.stop(timeout_s * 0.6)
+        if isinstance(self.queue, MemoryQueue):
+            is_scored = is_scored and self.queue.size == 0
+        else:
+            is_scored = self.queue.close(timeout_s * 0.2) and is_scored
         left = self.queue.clear()
         for _ in left:
             self.ledger.end("dropped", "shutdown")
@@ -231,7 +299,11 @@ class Service:
     def reset_after_fork(self) -> None:
         """Give a forked child its own queue, accounts and thread; the parent scores what it had."""
         self.ledger = Ledger()
-        self.queue = MemoryQueue(self.settings.queue_units, self.settings.queue_bytes)
+        if isinstance(self.queue, MemoryQueue):
+            self.queue = self._new_queue()
+        else:
+            self.queue.reset_after_fork()
+        self.sampler.reset_after_fork()
         self.publisher.reset_after_fork()
         self.drift.reset_after_fork()
         self._worker = self._new_worker()

@@ -17,8 +17,8 @@ def test_first_in_first_out() -> None:
     queue = MemoryQueue()
     for name in "abc":
         assert queue.put(unit(name)) == []
-    assert [queue.take().record.id for _ in range(3)] == ["a", "b", "c"]  # type: ignore[union-attr]
-    assert queue.take() is None
+    assert [job.unit.record.id for job in queue.lease(5)] == ["a", "b", "c"]
+    assert queue.lease(5) == []
     assert (queue.size, queue.oldest_s) == (0, 0.0)
 
 
@@ -41,9 +41,7 @@ def test_nothing_is_lost_between_threads() -> None:
 
     def take() -> None:
         while not (done.is_set() and queue.size == 0):
-            got = queue.take()
-            if got is not None:
-                taken.append(got.record.id)
+            taken.extend(job.unit.record.id for job in queue.lease(7))
 
     givers = [threading.Thread(target=give, args=(n,)) for n in range(4)]
     taker = threading.Thread(target=take)

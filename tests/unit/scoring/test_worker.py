@@ -7,8 +7,8 @@ import threading
 import time
 
 from ragtrace.model import RagRecord
-from ragtrace.queues import MemoryQueue, Unit
-from ragtrace.scoring import Ledger, Worker
+from ragtrace.queues import Job, MemoryQueue, Unit
+from ragtrace.scoring import Ledger, Outcome, Worker
 
 
 def offer(ledger: Ledger, queue: MemoryQueue, name: str) -> None:
@@ -17,15 +17,17 @@ def offer(ledger: Ledger, queue: MemoryQueue, name: str) -> None:
 
 
 def test_units_are_handled_and_the_accounts_add_up() -> None:
-    queue, ledger, seen = MemoryQueue(), Ledger(), []
+    ledger, seen = Ledger(), []
+    queue = MemoryQueue(ended=ledger.end)
 
-    async def handle(unit: Unit) -> None:
+    async def handle(job: Job) -> Outcome:
         await asyncio.sleep(0)
-        if unit.record.id == "bad":
+        if job.unit.record.id == "bad":
             raise ValueError("a defect")
-        seen.append((unit.record.id, threading.current_thread().name))
+        seen.append((job.unit.record.id, threading.current_thread().name))
+        return Outcome()
 
-    worker = Worker(queue, handle, ledger)
+    worker = Worker(queue, handle)
     for name in ["a", "bad", "b"]:
         offer(ledger, queue, name)
     assert ledger.wait_settled(10)
@@ -38,17 +40,19 @@ def test_units_are_handled_and_the_accounts_add_up() -> None:
 
 
 def test_at_most_so_many_at_once() -> None:
-    queue, ledger = MemoryQueue(), Ledger()
+    ledger = Ledger()
+    queue = MemoryQueue(ended=ledger.end)
     now, most = 0, 0
 
-    async def handle(unit: Unit) -> None:
+    async def handle(job: Job) -> Outcome:
         nonlocal now, most
         now += 1
         most = max(most, now)
         await asyncio.sleep(0.005)
         now -= 1
+        return Outcome()
 
-    worker = Worker(queue, handle, ledger, concurrency=3)
+    worker = Worker(queue, handle, concurrency=3)
     for i in range(20):
         offer(ledger, queue, str(i))
     assert ledger.wait_settled(10)
@@ -57,12 +61,14 @@ def test_at_most_so_many_at_once() -> None:
 
 
 def test_stop_drains_what_is_queued() -> None:
-    queue, ledger = MemoryQueue(), Ledger()
+    ledger = Ledger()
+    queue = MemoryQueue(ended=ledger.end)
 
-    async def handle(unit: Unit) -> None:
+    async def handle(job: Job) -> Outcome:
         await asyncio.sleep(0.001)
+        return Outcome()
 
-    worker = Worker(queue, handle, ledger)
+    worker = Worker(queue, handle)
     for i in range(50):
         offer(ledger, queue, str(i))
     assert worker.stop(20)
@@ -70,14 +76,16 @@ def test_stop_drains_what_is_queued() -> None:
 
 
 def test_stop_keeps_its_deadline_when_a_judge_hangs() -> None:
-    queue, ledger = MemoryQueue(), Ledger()
+    ledger = Ledger()
+    queue = MemoryQueue(ended=ledger.end)
     begun = threading.Event()
 
-    async def handle(unit: Unit) -> None:
+    async def handle(job: Job) -> Outcome:
         begun.set()
         await asyncio.sleep(3_600)
+        return Outcome()
 
-    worker = Worker(queue, handle, ledger)
+    worker = Worker(queue, handle)
     offer(ledger, queue, "a")
     assert begun.wait(10)
     start = time.monotonic()

@@ -1,0 +1,63 @@
+"""A unit as bytes, for a queue outside the process, and its identity there."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+from ragtrace.model.codec import record_from_json, record_to_json
+from ragtrace.queues.base import Unit
+
+PRIORITIES = {"random": 0, "forced": 1}
+_NAMESPACE = uuid.UUID("6f1e0d5c-6a8b-5d0f-9b7e-2f1f6f3b8a11")
+
+
+def key_of(unit: Unit) -> str:
+    """Return a unit's identity: trace, span and revision; the same unit offered twice has one key.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> one = Unit(record=RagRecord(id="1", trace_id="a" * 32, span_id="b" * 16))
+        >>> key_of(one) == key_of(one)
+        True
+    """
+    record = unit.record
+    name = "\0".join((record.trace_id or record.id, record.span_id, str(record.revision)))
+    return str(uuid.uuid5(_NAMESPACE, name))
+
+
+def to_bytes(unit: Unit) -> bytes:
+    """Return a unit as JSON; the process's own handle of its root span stays behind."""
+    facts = {
+        "record": record_to_json(unit.record),
+        "decision": unit.decision,
+        "probability": unit.probability,
+        "rates": dict(unit.rates),
+        "is_recorded": unit.is_recorded,
+    }
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def from_bytes(payload: bytes, *, key: str, age_s: float, now: float) -> Unit:
+    """Return the unit of some JSON.
+
+    Raises:
+        ValueError: it is not one; also of a kind that a newer ragtrace wrote.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> unit = Unit(record=RagRecord(id="1", query="Where?"), probability=0.5)
+        >>> from_bytes(to_bytes(unit), key="k", age_s=0.0, now=0.0).record.query
+        'Where?'
+    """
+    facts = json.loads(payload)
+    if not isinstance(facts, dict) or facts.get("decision") not in PRIORITIES:
+        raise ValueError("the payload is not a unit of this version")
+    return Unit(
+        record=record_from_json(facts["record"], fallback_id=key),
+        decision=facts["decision"],
+        probability=float(facts["probability"]),
+        rates={str(name): float(rate) for name, rate in facts.get("rates", {}).items()},
+        is_recorded=bool(facts.get("is_recorded", True)),
+        offered_at=now - age_s,
+    )

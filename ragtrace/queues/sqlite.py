@@ -1,0 +1,391 @@
+"""The queue that outlives its process: a buffer in memory, a thread that writes it to a spool, and leases."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, TypeVar
+
+from ragtrace.capture import lost
+from ragtrace.errors import QueueError
+from ragtrace.queues.base import Job
+from ragtrace.queues.memory import MemoryQueue, nobody
+from ragtrace.queues.payload import PRIORITIES, from_bytes, key_of, to_bytes
+from ragtrace.queues.spool import Entry, Spool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from ragtrace.queues.base import Unit
+    from ragtrace.queues.spool import Accounts
+
+T = TypeVar("T")
+_log = logging.getLogger("ragtrace")
+BATCH = 64  # units a transaction: 41,000 rows a second by 50, 12,000 one by one (SCORING.md 3)
+UNIT_BYTES = 262_144
+_BACKOFF_S = (0.1, 30.0)
+_IDLE_S = 1.0
+
+
+def quarantine(path: Path, inode: int) -> Path | None:
+    """Put a broken spool aside, with its journal, and return where to; None when another process was faster.
+
+    Args:
+        path: the spool.
+        inode: of the file that was found broken, so that a new one in its place is left alone.
+    """
+    try:
+        if path.stat().st_ino != inode:
+            return None
+        aside = path.with_name(f"{path.name}.corrupt-{int(time.time())}-{os.getpid()}")
+        path.rename(aside)
+    except FileNotFoundError:
+        return None
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    return aside
+
+
+class SqliteQueue:
+    """A queue in a SQLite file, for the processes of one host.
+
+    `put` costs what a `MemoryQueue` costs; a daemon thread writes what came to the spool, in batches. While the
+    disk is full or read-only it tries again, and the buffer evicts its oldest. A spool that is broken is put aside
+    and a new one begun. The scorer's side is used from one thread, which may be another process's.
+
+    Args:
+        path: the spool; its folder must exist.
+        capacity: most units in the buffer.
+        capacity_bytes: most bytes of text in the buffer.
+        spool_bytes: most payload in the spool.
+        lease_s: how long a scorer may hold a job without a sign of life.
+        ended: told of the end of each unit on this side: ``spooled``, or ``dropped`` with a reason.
+
+    Raises:
+        QueueError: the spool cannot be opened, or was written by a newer ragtrace.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from ragtrace.model import RagRecord
+        >>> from ragtrace.queues.base import Unit
+        >>> queue = SqliteQueue(pathlib.Path(tempfile.mkdtemp()) / "spool.sqlite")
+        >>> queue.put(Unit(record=RagRecord(id="1", query="Where?")))
+        []
+        >>> queue.flush(5.0)
+        True
+        >>> (job,) = queue.lease(8)
+        >>> job.unit.record.query, queue.settle(job, "scored")
+        ('Where?', True)
+        >>> queue.close()
+        True
+    """
+
+    is_shared = True
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        capacity: int = 2_048,
+        capacity_bytes: int = 33_554_432,
+        spool_bytes: int = 536_870_912,
+        lease_s: float = 120.0,
+        ended: Callable[[str, str], None] = nobody,
+    ) -> None:
+        self.path = path
+        self.capacity = capacity
+        self._spool_bytes = spool_bytes
+        self._lease_s = lease_s
+        self._ended = ended
+        self._buffer = MemoryQueue(capacity, capacity_bytes)
+        self._buffer.on_put(self._come)
+        self._came = threading.Event()
+        self._written = threading.Condition()
+        self._in_hand = 0
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+        self._start_lock = threading.Lock()
+        self._wake: Callable[[], None] | None = None
+        self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._spool: Spool | None = None
+        self._accounts: Accounts | None = None
+        self._inode = 0
+        self._opened().close()  # a wrong path is said at once, and not by a thread
+
+    # -- the application's side --
+
+    @property
+    def size(self) -> int:
+        """Units waiting: in the buffer, and in the spool as of the last look."""
+        accounts = self._accounts
+        return self._buffer.size + self._in_hand + (accounts.ready if accounts else 0)
+
+    @property
+    def oldest_s(self) -> float:
+        """Age of the oldest unit of the buffer or, as of the last look, of the spool."""
+        accounts = self._accounts
+        return max(self._buffer.oldest_s, accounts.oldest_s if accounts else 0.0)
+
+    def on_put(self, wake: Callable[[], None] | None) -> None:
+        """Set what is called when a batch stands in the spool."""
+        self._wake = wake
+
+    def put(self, unit: Unit) -> list[Unit]:
+        """Take a unit into the buffer; return the oldest ones that had to go."""
+        if self._thread is None:
+            self._start()
+        return self._buffer.put(unit)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until the buffer is written; False when the time is over first."""
+        self._came.set()
+        with self._written:
+            return self._written.wait_for(lambda: self._buffer.size + self._in_hand == 0, timeout_s)
+
+    def close(self, timeout_s: float = 5.0) -> bool:
+        """Write what is there within `timeout_s`, and give back every lease; False when units were left."""
+        is_written = self._thread is None or self.flush(timeout_s)
+        self._is_closed = True
+        self._came.set()
+        if self._thread is not None:
+            self._thread.join(1.0)
+        if self._spool is not None:
+            try:
+                self._spool.release(self._owner)
+            except sqlite3.Error as error:
+                lost("ragtrace.queues.sqlite.release", error)
+            self._spool.close()
+            self._spool = None
+        return is_written
+
+    def clear(self) -> list[Unit]:
+        """Empty the buffer and return what was in it; the spool stays as it is."""
+        return self._buffer.clear()
+
+    def pending(self) -> int:
+        """Count the jobs without an end, in this moment; from any thread."""
+        spool = self._opened()
+        try:
+            return spool.accounts().pending
+        finally:
+            spool.close()
+
+    def accounts(self) -> Accounts | None:
+        """Return the spool's accounts as of the scorer's last look, None before the first."""
+        return self._accounts
+
+    def _come(self) -> None:
+        self._came.set()
+
+    def _start(self) -> None:
+        with self._start_lock:
+            if self._thread is None and not self._is_closed:
+                self._thread = threading.Thread(target=self._write, name="ragtrace-spool", daemon=True)
+                self._thread.start()
+
+    # -- the writer's thread --
+
+    def _write(self) -> None:
+        spool: Spool | None = None
+        wait_s = _BACKOFF_S[0]
+        entries: list[Entry] = []
+        while not (self._is_closed and self._buffer.size == 0 and not entries):
+            try:
+                if not entries:
+                    entries = self._entries()
+                if not entries:
+                    self._rest()
+                    continue
+                spool = self._current(spool)
+                spool.put(entries)
+                self._accepted(entries)
+                entries, wait_s = [], _BACKOFF_S[0]
+            except Exception as error:
+                lost("ragtrace.queues.sqlite.write", error)
+                spool = self._after(error, spool)
+                if self._is_closed:
+                    break
+                time.sleep(wait_s)
+                wait_s = min(wait_s * 2, _BACKOFF_S[1])
+        for _ in entries:
+            self._ended("dropped", "spool_unwritable")
+        if spool is not None:
+            spool.close()
+
+    def _entries(self) -> list[Entry]:
+        jobs = self._buffer.lease(BATCH)
+        self._in_hand = len(jobs)
+        found = []
+        for job in jobs:
+            payload = self._payload(job.unit)
+            if payload is not None:
+                priority = PRIORITIES[job.unit.decision]
+                found.append(Entry(key=key_of(job.unit), payload=payload, priority=priority))
+        if not found:
+            self._told()
+        return found
+
+    def _payload(self, unit: Unit) -> bytes | None:
+        try:
+            payload = to_bytes(unit)
+        except Exception as error:
+            lost("ragtrace.queues.sqlite.payload", error)
+            self._ended("dropped", "internal_error")
+            return None
+        if len(payload) > UNIT_BYTES * 4:  # capture's clamps keep records far below
+            self._ended("dropped", "too_large")
+            return None
+        return payload
+
+    def _accepted(self, entries: Sequence[Entry]) -> None:
+        for _ in entries:
+            self._ended("spooled", "")
+        self._told()
+        if self._wake is not None:
+            self._wake()
+
+    def _told(self) -> None:
+        with self._written:
+            self._in_hand = 0
+            self._written.notify_all()
+
+    def _rest(self) -> None:
+        self._came.wait(_IDLE_S)
+        self._came.clear()
+
+    def _after(self, error: Exception, spool: Spool | None) -> Spool | None:
+        """Close a spool that failed; put it aside when it is broken for good."""
+        if spool is not None:
+            spool.close()
+        _log.warning("the spool %s cannot be written (%s); its units wait in memory", self.path, error)
+        self._set_aside(error)
+        return None
+
+    def _set_aside(self, error: Exception) -> None:
+        is_broken = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+        if not is_broken or isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
+            return
+        try:
+            aside = quarantine(self.path, self._inode)
+        except OSError as problem:
+            lost("ragtrace.queues.sqlite.quarantine", problem)
+            return
+        if aside is not None:
+            _log.error("the spool %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)
+            lost("ragtrace.queues.sqlite.corrupt", error)
+
+    def _opened(self) -> Spool:
+        try:
+            return self._open()
+        except sqlite3.DatabaseError as error:
+            self._set_aside(error)
+            return self._open()
+
+    def _open(self) -> Spool:
+        if self.path.exists():  # known before it is found broken: what stands there later may be a new one
+            self._inode = self.path.stat().st_ino
+        spool = Spool(self.path, capacity_bytes=self._spool_bytes, lease_s=self._lease_s)
+        self._inode = spool.inode
+        return spool
+
+    # -- the scorer's side: one thread --
+
+    def lease(self, limit: int) -> list[Job]:
+        """Give out jobs that are due; a payload that cannot be read ends as ``invalid``."""
+        spool = self._leasing()
+        now = time.monotonic()
+        jobs = []
+        for leased in self._safely(lambda: spool.lease(self._owner, limit)) or []:
+            try:
+                unit = from_bytes(leased.payload, key=leased.key, age_s=leased.age_s, now=now)
+            except Exception as error:  # written by another version, or by hand
+                lost("ragtrace.queues.sqlite.read", error)
+                self._safely(lambda key=leased.key: spool.end(self._owner, key, "invalid", "unreadable"))  # type: ignore[misc]
+                continue
+            jobs.append(Job(unit=unit, attempt=leased.attempt, key=leased.key))
+        return jobs
+
+    def settle(
+        self,
+        job: Job,
+        state: str,
+        reason: str = "",
+        also: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> bool:
+        """End a job and write what belongs to it in one transaction; False when the lease was lost.
+
+        Raises:
+            sqlite3.Error: the disk is full or broken; the job stays leased and comes back when that ends.
+        """
+        return self._leasing().end(self._owner, job.key, state, reason, also)
+
+    def retry(self, job: Job, wait_s: float, reason: str) -> bool:
+        """Give a job back, due in `wait_s`; False when the lease was lost."""
+        return bool(self._safely(lambda: self._leasing().retry(self._owner, job.key, wait_s, reason)))
+
+    def release(self, jobs: Sequence[Job], wait_s: float = 0.0) -> None:
+        """Give jobs back as if they had never been leased."""
+        keys = [job.key for job in jobs]
+        self._safely(lambda: self._leasing().release(self._owner, keys, wait_s))
+
+    def tend(self, held: Sequence[Job]) -> None:
+        """Prolong the leases held, take back those that ran out, and look at the accounts."""
+        spool = self._leasing()
+
+        def work() -> None:
+            if held:
+                spool.extend(self._owner, [job.key for job in held])
+            spool.reap()
+            self._accounts = spool.accounts()
+
+        self._safely(work)
+
+    def look(self) -> None:
+        """Read the accounts."""
+        accounts = self._safely(lambda: self._leasing().accounts())
+        self._accounts = accounts or self._accounts
+
+    def next_due_s(self) -> float | None:
+        """Return how long until a job is due."""
+        return self._safely(lambda: self._leasing().next_due_s())
+
+    def reset_after_fork(self) -> None:
+        """Begin anew in a forked child: a SQLite connection must not cross a fork, so it is left and not closed."""
+        self._buffer = MemoryQueue(self._buffer.capacity, self._buffer.capacity_bytes)
+        self._buffer.on_put(self._come)
+        self._came, self._written = threading.Event(), threading.Condition()
+        self._start_lock, self._thread, self._in_hand = threading.Lock(), None, 0
+        _LEFT.append(self._spool)
+        self._spool = None
+        self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+    def _leasing(self) -> Spool:
+        self._spool = self._current(self._spool)
+        return self._spool
+
+    def _current(self, spool: Spool | None) -> Spool:
+        """Return an open spool; one whose file another process put aside is left for the file of that name."""
+        if spool is not None and not spool.is_current:
+            spool.close()
+            spool = None
+        return spool or self._opened()
+
+    def _safely(self, work: Callable[[], T]) -> T | None:
+        """Run a transaction of the scorer's side; a failure is counted, and the next one opens the spool anew."""
+        try:
+            return work()
+        except (sqlite3.Error, QueueError) as error:
+            lost("ragtrace.queues.sqlite.lease", error)
+            if self._spool is not None:
+                self._spool.close()
+                self._spool = None
+            self._set_aside(error)
+            return None
+
+
+_LEFT: list[Spool | None] = []  # of parents: closing one in a child would drop the parent's locks

@@ -1,0 +1,319 @@
+"""What every queue promises, on each of them; and what the one with a file promises beside."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from ragtrace.errors import QueueError
+from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.queues import MemoryQueue, Queue, Unit
+from ragtrace.queues.sqlite import SqliteQueue
+
+
+class Ends(Counter):
+    """Counts ends by state and reason."""
+
+    def __call__(self, state, reason):
+        self[state, reason] += 1
+
+
+def unit(name, text="Oslo.", **facts):
+    pool = Pool(stage="used", passages=(Passage(id="p", text=text, rank=1),))
+    return Unit(record=RagRecord(id=name, trace_id=name, query="Where?", pools=(pool,)), **facts)
+
+
+def names(jobs):
+    return [job.unit.record.id for job in jobs]
+
+
+def written(queue):
+    """Wait until what was put can be leased."""
+    if isinstance(queue, SqliteQueue):
+        assert queue.flush(10)
+
+
+@pytest.fixture
+def ends():
+    return Ends()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def queue(request, tmp_path, ends):
+    if request.param == "memory":
+        yield MemoryQueue(ended=ends)
+        return
+    made = SqliteQueue(tmp_path / "spool.sqlite", ended=ends)
+    yield made
+    made.close()
+
+
+def test_it_is_a_queue(queue):
+    assert isinstance(queue, Queue)
+    assert (queue.lease(5), queue.next_due_s(), queue.size) == ([], None, 0)
+
+
+def test_what_goes_in_comes_out_in_order_and_whole(queue):
+    for name in "abc":
+        assert queue.put(unit(name, probability=0.25, rates={"faithfulness": 0.25})) == []
+    written(queue)
+    queue.tend([])
+    assert queue.size == 3
+    assert queue.next_due_s() == 0.0
+    jobs = queue.lease(2)
+    assert names(jobs) == ["a", "b"]
+    first = jobs[0].unit
+    assert (first.probability, dict(first.rates), first.record.contexts[0].text) == (
+        0.25,
+        {"faithfulness": 0.25},
+        "Oslo.",
+    )
+    assert jobs[0].attempt == 1
+    assert names(queue.lease(5)) == ["c"]
+
+
+def test_each_job_ends_once(queue, ends):
+    queue.put(unit("a"))
+    written(queue)
+    (job,) = queue.lease(1)
+    assert queue.settle(job, "scored")
+    queue.tend([])
+    assert (queue.lease(1), queue.size) == ([], 0)
+
+
+def test_a_retry_waits_for_its_time(queue):
+    queue.put(unit("a"))
+    written(queue)
+    (job,) = queue.lease(1)
+    assert queue.retry(job, 0.2, "judge_timeout")
+    assert queue.lease(1) == []
+    assert 0 < queue.next_due_s() <= 0.2
+    time.sleep(0.25)
+    (again,) = queue.lease(1)
+    assert (again.unit.record.id, again.attempt) == ("a", 2)
+
+
+def test_the_fifth_attempt_is_the_last(queue, ends):
+    queue.put(unit("a"))
+    written(queue)
+    for attempt in range(1, 6):
+        (job,) = queue.lease(1)
+        assert job.attempt == attempt
+        assert queue.retry(job, 0, "judge_timeout")
+    assert queue.lease(1) == []
+    found = dict(ends) if isinstance(queue, MemoryQueue) else accounts(queue).ends
+    assert found.get(("dead", "judge_timeout")) == 1
+
+
+def accounts(queue):
+    queue.tend([])
+    return queue.accounts()
+
+
+def test_what_is_spared_counts_no_attempt(queue):
+    queue.put(unit("a"))
+    written(queue)
+    for _ in range(9):
+        (job,) = queue.lease(1)
+        queue.release([job], 0.001)
+        time.sleep(0.005)
+    assert queue.lease(1)[0].attempt == 1
+
+
+def test_a_put_wakes(queue):
+    woken = threading.Event()
+    queue.on_put(woken.set)
+    queue.put(unit("a"))
+    assert woken.wait(5)
+
+
+def test_a_full_buffer_evicts_its_oldest(tmp_path, ends):
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    queue = SqliteQueue(folder / "s", capacity=2, ended=ends)
+    with sqlite3.connect(folder / "s") as other:  # nobody can write while this holds the file
+        other.execute("BEGIN IMMEDIATE")
+        first = queue.put(unit("a"))
+        deadline = time.monotonic() + 5
+        while queue._in_hand == 0 and time.monotonic() < deadline:
+            time.sleep(0.005)  # the writer has taken the first into its hand
+        evicted = [u.record.id for name in "bcde" for u in queue.put(unit(name))]
+    assert (first, evicted) == ([], ["b", "c"])
+    assert queue.flush(10)
+    assert names(queue.lease(9)) == ["a", "d", "e"]
+    queue.close()
+    assert ends == {("spooled", ""): 3}
+
+
+def test_the_same_unit_is_scored_once(tmp_path):
+    queue = SqliteQueue(tmp_path / "s")
+    queue.put(unit("a"))
+    queue.put(unit("a"))
+    assert queue.flush(10)
+    assert len(queue.lease(9)) == 1
+    queue.close()
+
+
+def test_what_is_forced_goes_first(tmp_path):
+    queue = SqliteQueue(tmp_path / "s")
+    queue.put(unit("random"))
+    queue.put(unit("forced", decision="forced"))
+    assert queue.flush(10)
+    assert names(queue.lease(9)) == ["forced", "random"]
+    queue.close()
+
+
+def test_two_processes_sides_share_one_spool(tmp_path):
+    giver, taker, other = (SqliteQueue(tmp_path / "s", lease_s=0.2) for _ in range(3))
+    giver.put(unit("a"))
+    assert giver.flush(10)
+    (job,) = taker.lease(1)
+    assert other.lease(1) == []
+    time.sleep(0.3)
+    other.tend([])
+    (again,) = other.lease(1)
+    assert not taker.settle(job, "scored")  # its lease ran out: what it found must not be published
+    assert other.settle(again, "scored")
+    for queue in (giver, taker, other):
+        queue.close()
+
+
+def test_a_sign_of_life_keeps_a_job(tmp_path):
+    taker, other = (SqliteQueue(tmp_path / "s", lease_s=0.3) for _ in range(2))
+    taker.put(unit("a"))
+    assert taker.flush(10)
+    (job,) = taker.lease(1)
+    for _ in range(4):
+        time.sleep(0.15)
+        taker.tend([job])
+        other.tend([])
+    assert other.lease(1) == []
+    assert taker.settle(job, "scored")
+    taker.close()
+    other.close()
+
+
+def test_a_broken_spool_is_put_aside_and_a_new_one_begun(tmp_path, caplog):
+    path = tmp_path / "s"
+    queue = SqliteQueue(path)
+    queue.put(unit("a"))
+    assert queue.flush(10)
+    queue.close()
+    path.write_bytes(os.urandom(8192))
+    for suffix in ("-wal", "-shm"):
+        path.with_name(f"s{suffix}").unlink(missing_ok=True)
+    queue = SqliteQueue(path)
+    queue.put(unit("b"))
+    assert queue.flush(10)
+    assert names(queue.lease(9)) == ["b"]
+    queue.close()
+    assert [one.name for one in tmp_path.iterdir() if "corrupt" in one.name]
+    assert "was put aside" in caplog.text
+
+
+def test_a_spool_that_breaks_under_way_is_left_by_both_sides(tmp_path):
+    path = tmp_path / "s"
+    queue = SqliteQueue(path)
+    queue.put(unit("a"))
+    assert queue.flush(10)
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.write(os.urandom(size))
+    path.with_name("s-wal").write_bytes(b"")
+    queue.lease(9)  # what stood in the file is lost, and is kept aside for a look
+    assert [one.name for one in tmp_path.iterdir() if "corrupt" in one.name]
+    queue.put(unit("b"))  # the writer had the old file open
+    assert queue.flush(20)
+    assert names(queue.lease(9)) == ["b"]
+    queue.close()
+
+
+def test_a_spool_that_is_deleted_under_way_is_made_anew(tmp_path):
+    path = tmp_path / "s"
+    queue = SqliteQueue(path)
+    queue.put(unit("a"))
+    assert queue.flush(10)
+    assert names(queue.lease(9)) == ["a"]
+    for one in tmp_path.iterdir():
+        one.unlink()
+    queue.put(unit("b"))
+    assert queue.flush(10)
+    assert names(queue.lease(9)) == ["b"]
+    queue.close()
+
+
+def test_a_payload_of_another_version_ends_as_invalid(tmp_path):
+    queue = SqliteQueue(tmp_path / "s")
+    queue.put(unit("a"))
+    assert queue.flush(10)
+    with sqlite3.connect(tmp_path / "s") as connection:
+        connection.execute("UPDATE jobs SET payload = '[]'")
+    assert queue.lease(9) == []
+    assert accounts(queue).ends == {("invalid", "unreadable"): 1}
+    queue.close()
+
+
+def test_a_read_only_disk_keeps_units_in_memory(tmp_path, ends):
+    path = tmp_path / "s"
+    queue = SqliteQueue(path, ended=ends)
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TRIGGER full BEFORE INSERT ON jobs BEGIN SELECT RAISE(ABORT, 'disk'); END")
+    queue.put(unit("a"))
+    assert not queue.flush(0.5)
+    assert queue.size == 1
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TRIGGER full")
+    assert queue.flush(10)
+    assert names(queue.lease(9)) == ["a"]
+    queue.close()
+    assert ends == {("spooled", ""): 1}
+
+
+def test_a_full_disk_keeps_units_in_memory(tmp_path, ends):
+    """A real disk that is full: SQLite's own limit of pages gives the same error as the file system."""
+    path = tmp_path / "s"
+    queue = SqliteQueue(path, ended=ends)
+    opened = queue._open
+
+    def small():
+        spool = opened()
+        spool._connection.execute("PRAGMA max_page_count = 30")
+        return spool
+
+    queue._open = small
+    for number in range(40):
+        queue.put(unit(str(number), text="x" * 10_000))
+    assert not queue.flush(1.0)
+    queue._open = opened
+    assert queue.flush(30)
+    assert len(queue.lease(99)) == 40
+    queue.close()
+
+
+def test_a_folder_that_is_not_there_is_said_at_once(tmp_path):
+    with pytest.raises(QueueError, match="cannot be opened"):
+        SqliteQueue(tmp_path / "no" / "s")
+
+
+def test_a_forked_child_has_a_buffer_and_leases_of_its_own(tmp_path):
+    queue = SqliteQueue(tmp_path / "s")
+    queue.put(unit("parent"))
+    assert queue.flush(10)
+    assert queue.next_due_s() == 0.0  # the parent's scoring side is open
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            queue.reset_after_fork()
+            queue.put(unit("child"))
+            status = 0 if queue.flush(10) else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert sorted(names(queue.lease(9))) == ["child", "parent"]
+    queue.close()

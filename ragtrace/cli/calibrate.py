@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     labelled = read_labelled(
         args.file, args.label, limit=args.limit, is_inverted=args.inverted, high_from=args.high_from
     )
-    has_batches = settings.grade_batch > 1 and _grades_with_judge(scorer)
+    has_batches = settings.batch_metrics and settings.grade_batch > 1 and _grades_with_judge(scorer)
     scores = _Scores(args.out, output.name)
     if args.resume:
         scores.load()

@@ -49,6 +49,8 @@ def add_parser(commands: Any) -> None:
     add("--metrics", help="names, separated by commas, as `ragtrace metrics` lists them; or all")
     add("--judge", help="overlap (offline, the default) or openai:MODEL")
     add("--base-url", help="an OpenAI-compatible server for the judge")
+    add("--grading", metavar="SCALE", help="scale of the judge's grades: direct5, umbrela or umbrela_strict")
+    add("--unfused", action="store_true", help="ask the judge step by step, to compare with fused calls; dearer")
     add("--embedder", help="overlap (offline, the default), local or local:FOLDER (offline), or openai:MODEL")
     add("--pairs", metavar="onnx:FOLDER", help="a local model that scores pairs, for the metric hallucination")
     add("--k-values", help="cut-offs of @K metrics, separated by commas; default the number of contexts")
@@ -92,6 +94,8 @@ def _scorer(args: argparse.Namespace) -> Scorer:
         "metrics": _names(args.metrics),
         "judge": args.judge,
         "judge_base_url": args.base_url,
+        "grading": args.grading,
+        "batch_metrics": False if args.unfused else None,
         "embedder": args.embedder,
         "pairs": args.pairs,
         "k_values": cutoffs(args.k_values),

@@ -24,7 +24,7 @@ from ragtrace.judges.replies import (
     listed,
 )
 from ragtrace.judges.rows import asked_rows
-from ragtrace.judges.rubrics import RUBRICS, GradeScale
+from ragtrace.judges.rubrics import RUBRICS
 from ragtrace.prompts.loader import PROMPT_IDS, load
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Audit, Task
     from ragtrace.model import RagRecord
+    from ragtrace.settings import Grading
 
 __all__ = ["MAX_CLAIMS", "ChatModel", "ChatReply", "LLMJudge"]
 
@@ -80,7 +81,7 @@ class LLMJudge:
         *,
         batch_size: int = 10,
         max_output_tokens: int = 4096,
-        scale: GradeScale = "direct5",
+        scale: Grading = "direct5",
         fused: bool = True,
         claim_batch: int = 20,
         nugget_cache: NuggetCache | None = None,

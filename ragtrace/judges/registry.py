@@ -9,6 +9,7 @@ from ragtrace.errors import ConfigError, MissingExtra, nearest
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Embedder, Judge, PairModel
+    from ragtrace.settings import Grading
 
 _NAMES = ("openai", "overlap")
 _EMBEDDERS = ("local", "openai", "overlap")
@@ -31,6 +32,8 @@ def make_judge(
     api_key: str | None = None,
     timeout_s: float = 45.0,
     grade_batch: int = 10,
+    grading: Grading = "direct5",
+    batch_metrics: bool = True,
 ) -> Judge:
     """Make the judge that a person named; no network is used.
 
@@ -41,9 +44,12 @@ def make_judge(
         api_key: its key.
         timeout_s: limit of one attempt, in seconds.
         grade_batch: passages that ``openai`` grades in one call, 1 to 10.
+        grading: scale on which ``openai`` grades.
+        batch_metrics: False asks ``openai`` in steps and item by item, for a comparison; no batches then.
 
     Raises:
-        ConfigError: unknown name, no model, or neither key nor base URL; one line that says what to do.
+        ConfigError: unknown name, no model, neither key nor base URL, or a form of judging that only ``openai``
+            has; one line that says what to do.
         MissingExtra: the package openai is not installed.
 
     Example:
@@ -55,6 +61,8 @@ def make_judge(
         ragtrace.errors.ConfigError: openai:m: set OPENAI_API_KEY, or a base URL of a server without keys
     """
     name, _, model = spec.strip().partition(":")
+    if name != "openai":
+        _refuse_forms(name, grading, batch_metrics=batch_metrics)
     if name == "overlap":
         _refuse_model("judge", name, model)
         from ragtrace.judges.overlap import OverlapJudge  # noqa: PLC0415 -- only the chosen judge is loaded
@@ -66,7 +74,8 @@ def make_judge(
         from ragtrace.judges.openai import OpenAIChat  # noqa: PLC0415
 
         chat = OpenAIChat(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
-        return LLMJudge(chat, batch_size=grade_batch)
+        batch_size = grade_batch if batch_metrics else 1
+        return LLMJudge(chat, batch_size=batch_size, scale=grading, fused=batch_metrics)
     factory = _third_party(name)
     judge: Judge = factory(model or None, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
     return judge
@@ -128,6 +137,13 @@ def make_pairs(spec: str) -> PairModel:
 def _refuse_model(kind: str, name: str, model: str) -> None:
     if model:
         raise ConfigError(f"{kind} {name!r} has no models, got {model!r}: write {name!r}")
+
+
+def _refuse_forms(name: str, grading: Grading, *, batch_metrics: bool) -> None:
+    if grading != "direct5":
+        raise ConfigError(f"judge {name!r} grades on direct5 alone, got {grading!r}: use openai:MODEL, or direct5")
+    if not batch_metrics:
+        raise ConfigError(f"judge {name!r} has no unfused form: use openai:MODEL, or leave batch_metrics alone")
 
 
 def _check_openai(kind: str, spec: str, model: str, base_url: str | None, api_key: str | None) -> None:

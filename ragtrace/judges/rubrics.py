@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.asking import Asking
     from ragtrace.model import LabelScale
-
-GradeScale = Literal["direct5", "umbrela", "umbrela_strict"]
+    from ragtrace.settings import Grading
 
 
 class UmbrelaRow(Row):
@@ -62,7 +61,7 @@ async def _umbrela_strict(asking: Asking, data: Mapping[str, Any]) -> dict[int, 
     return {number: from_umbrela(row.grade, strict=True) for number, row in rows.items()}
 
 
-RUBRICS: dict[GradeScale, Rubric] = {
+RUBRICS: dict[Grading, Rubric] = {
     "direct5": Rubric(prompt="grades", label_scale="direct5", graded=_direct),
     "umbrela": Rubric(prompt="umbrela", label_scale="umbrela_mapped", graded=_umbrela),
     "umbrela_strict": Rubric(prompt="umbrela", label_scale="umbrela_mapped_strict", graded=_umbrela_strict),

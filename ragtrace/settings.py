@@ -22,7 +22,6 @@ ContentMode = Literal["none", "full"]
 AttachMode = Literal["child", "link", "hold"]
 Dialect = Literal["genai", "openinference", "both"]
 Grading = Literal["direct5", "umbrela", "umbrela_strict"]
-Grading = Literal["direct5", "umbrela", "umbrela_strict"]
 ScorerMode = Literal["thread", "worker"]
 _SCORERS = ("thread", "worker")
 
@@ -61,12 +60,6 @@ class Settings:
     judge_timeout_s: float = _setting(45.0, "Seconds for one attempt at the judge.", above=0.0)
     grade_batch: int = _setting(
         10, "Passages graded in one call; 1 where `ragtrace calibrate` says so.", low=1, high=10
-    )
-    grading: Grading = _setting(
-        "direct5", "Scale of the judge's grades: direct5, umbrela or umbrela_strict.", one_of=get_args(Grading)
-    )
-    batch_metrics: bool = _setting(
-        True, "False asks a judge call by call (claims, then verdicts; one context, one passage a call); dearer."
     )
     grading: Grading = _setting(
         "direct5", "Scale of the judge's grades: direct5, umbrela or umbrela_strict.", one_of=get_args(Grading)

@@ -61,10 +61,9 @@ def make_judge(
         ragtrace.errors.ConfigError: openai:m: set OPENAI_API_KEY, or a base URL of a server without keys
     """
     name, _, model = spec.strip().partition(":")
-    if name != "openai":
-        _refuse_forms(name, grading, batch_metrics=batch_metrics)
     if name == "overlap":
         _refuse_model("judge", name, model)
+        _refuse_forms(name, grading, batch_metrics=batch_metrics)
         from ragtrace.judges.overlap import OverlapJudge  # noqa: PLC0415 -- only the chosen judge is loaded
 
         return OverlapJudge()
@@ -77,6 +76,7 @@ def make_judge(
         batch_size = grade_batch if batch_metrics else 1
         return LLMJudge(chat, batch_size=batch_size, scale=grading, fused=batch_metrics)
     factory = _third_party(name)
+    _refuse_forms(name, grading, batch_metrics=batch_metrics)
     judge: Judge = factory(model or None, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
     return judge
 

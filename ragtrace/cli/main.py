@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "score": "ragtrace.cli.score",
     "calibrate": "ragtrace.cli.calibrate",
     "demo": "ragtrace.cli.demo",
+    "worker": "ragtrace.cli.worker",
     "metrics": "ragtrace.cli.metrics",
     "schema": "ragtrace.cli.schema",
     "settings": "ragtrace.cli.settings",

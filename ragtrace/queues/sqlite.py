@@ -167,11 +167,11 @@ class SqliteQueue:
         """Empty the buffer and return what was in it; the spool stays as it is."""
         return self._buffer.clear()
 
-    def pending(self) -> int:
-        """Count the jobs without an end, in this moment; from any thread."""
+    def snapshot(self) -> Accounts:
+        """Return the spool's accounts of this moment; from any thread."""
         spool = self._opened()
         try:
-            return spool.accounts().pending
+            return spool.accounts()
         finally:
             spool.close()
 

@@ -130,5 +130,5 @@ def _observe(instruments: Instruments, service: Service) -> None:
         return QueueReading(size=now.size, capacity=now.capacity, oldest_s=now.oldest_s)
 
     instruments.observe_queue(queue)
-    instruments.observe_ledger(lambda: service.ledger.counts(), lambda: service.ledger.pending)  # noqa: PLW0108
+    instruments.observe_ledger(lambda: service.accounts()[0], lambda: service.accounts()[1])
     instruments.observe_drift(service.drift.readings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ragtrace.service.rates import rates_of
 from ragtrace.telemetry.deadline import all_within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ragtrace.capture import Captured
     from ragtrace.model import Score
@@ -229,6 +230,26 @@ class Service:
 
     # -- the operator's side --
 
+    def begin(self) -> None:
+        """Start scoring without waiting for a first run: what a spool holds is there already."""
+        self._begin_worker()
+
+    def accounts(self, *, is_fresh: bool = False) -> tuple[Mapping[tuple[str, str], int], int]:
+        """Return the ends by (state, reason), and the number of pending traces.
+
+        Who scores a spool tells its accounts too, as of the last look or, fresh, as they are now; ``spooled`` is
+        then no end but a way there.
+        """
+        counts: Counter[tuple[str, str]] = Counter(self.ledger.counts())
+        pending = self.ledger.pending
+        spool = None
+        if not isinstance(self.queue, MemoryQueue):
+            spool = self.queue.snapshot() if is_fresh else self.queue.accounts()
+        if spool is not None and self.settings.scorer == "thread":
+            counts.update(spool.ends)
+            pending += spool.pending
+        return counts, pending
+
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything offered so far is scored and exported; False when the time is over first."""
         deadline = time.monotonic() + timeout_s
@@ -246,7 +267,7 @@ class Service:
             return False
         if self.settings.scorer == "worker":
             return True
-        while self.queue.pending() or not self._worker.is_idle:
+        while self.queue.snapshot().pending or not self._worker.is_idle:
             if time.monotonic() >= deadline:
                 return False
             time.sleep(_LOOK_EVERY_S)

@@ -1,0 +1,89 @@
+"""``ragtrace worker``: scores what the processes of a host put into a spool."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragtrace.service.service import Service
+
+EPILOG = """\
+The applications: RAGTRACE_SPOOL=FILE RAGTRACE_SCORER=worker. Every setting of `ragtrace settings` counts here
+too, so that one environment serves both; several workers may share a spool. SIGTERM and Ctrl-C let what is under
+way come to its end within --deadline and give the rest back; a worker that is killed loses nothing, its jobs are
+taken up by another when their leases end.
+Exit status: 0 stopped or done, 1 the deadline was not met, 2 usage.
+"""
+_REPORT_EVERY_S = 60.0
+_LOOK_EVERY_S = 0.1
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "worker",
+        help="score what applications put into a spool",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--spool", help="the file; default RAGTRACE_SPOOL")
+    add("--judge", help="overlap (offline, the default) or openai:MODEL")
+    add("--metrics", help="names, separated by commas, as `ragtrace metrics` lists them; or all")
+    add("--metrics-port", type=int, help="serve OpenMetrics on this port of loopback")
+    add("--once", action="store_true", help="stop when the spool is empty")
+    add("--deadline", type=float, default=30.0, metavar="S", help="seconds for the end (30)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score until a signal comes or, with ``--once``, the spool is empty."""
+    from ragtrace.errors import ConfigError
+    from ragtrace.service import runtime
+
+    names = tuple(name.strip() for name in args.metrics.split(",")) if args.metrics else None
+    runtime.configure(
+        spool=args.spool, judge=args.judge, metrics=names, metrics_port=args.metrics_port, scorer="thread"
+    )
+    service = runtime.current()
+    if service is None or service.settings.spool is None:
+        runtime.shutdown(0.0)
+        raise ConfigError("worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL")
+    stop = _on_signals()
+    print(f"ragtrace worker: {service.settings.spool}, judge {service.settings.judge}", file=sys.stderr, flush=True)
+    service.begin()
+    try:
+        _watch(service, stop, is_once=args.once)
+    except KeyboardInterrupt:
+        stop.set()
+    counts, pending = service.accounts(is_fresh=True)
+    is_done = runtime.shutdown(args.deadline)
+    print(f"ragtrace worker: stopped; {_shown(counts)}, {pending} pending", file=sys.stderr, flush=True)
+    return 0 if is_done else 1
+
+
+def _on_signals() -> threading.Event:
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    return stop
+
+
+def _watch(service: Service, stop: threading.Event, *, is_once: bool) -> None:
+    told_at = time.monotonic()
+    while not stop.wait(_LOOK_EVERY_S):
+        if is_once and service.flush(1.0):
+            return
+        if time.monotonic() - told_at >= _REPORT_EVERY_S:
+            told_at = time.monotonic()
+            counts, pending = service.accounts(is_fresh=True)
+            print(f"ragtrace worker: {_shown(counts)}, {pending} pending", file=sys.stderr, flush=True)
+
+
+def _shown(counts: Any) -> str:
+    shown = [f"{n} {state}{f' ({reason})' if reason else ''}" for (state, reason), n in sorted(counts.items())]
+    return ", ".join(shown) or "nothing scored"

@@ -1,0 +1,97 @@
+"""``ragtrace worker`` over the spool of real applications: stopped, killed, and alone on an empty file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ragtrace.queues.spool import Spool
+
+ROOT = Path(__file__).parents[2]
+QUIET = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
+
+
+def start(*args):
+    env = {**os.environ, **QUIET, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, *map(str, args)], env=env, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+
+def worker(path, *args):
+    return start("-m", "ragtrace", "worker", "--spool", path, *args)
+
+
+def accounts(path):
+    spool = Spool(path)
+    try:
+        found = spool.accounts()
+    finally:
+        spool.close()
+    assert found.offered == sum(found.ends.values()) + found.pending
+    return found
+
+
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "spool.sqlite"
+
+
+def test_one_worker_scores_what_two_applications_ask(path):
+    apps = [start("-m", "tests.process.app", path, first, first + 40) for first in (0, 40)]
+    assert [app.wait(120) for app in apps] == [0, 0]
+    assert accounts(path).pending == 80
+    done = worker(path, "--once")
+    _, said = done.communicate(timeout=120)
+    assert done.returncode == 0, said
+    assert accounts(path).ends == {("scored", ""): 80}
+    assert "80 scored" in said
+
+
+def test_a_killed_worker_s_jobs_are_taken_up_and_a_stopped_one_s_are_given_back(path):
+    app = start("-m", "tests.process.app", path, 0, 300)
+    first = worker(path)
+    until(lambda: path.exists() and accounts(path).ends.get(("scored", ""), 0) > 20)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    assert app.wait(120) == 0
+    held = accounts(path).leased
+    second = worker(path)
+    until(lambda: accounts(path).ready < 150)
+    second.send_signal(signal.SIGTERM)
+    _, said = second.communicate(timeout=60)
+    assert second.returncode == 0, said
+    assert accounts(path).leased == held  # a stopped worker holds nothing; a killed one's leases have yet to end
+    spool = Spool(path, lease_s=0)
+    spool._connection.execute("UPDATE jobs SET lease_until = 0 WHERE state = 'leased'")  # as two minutes later
+    spool.close()
+    third = worker(path, "--once")
+    _, said = third.communicate(timeout=120)
+    assert third.returncode == 0, said
+    assert accounts(path).ends == {("scored", ""): 300}
+
+
+def test_without_a_spool_it_says_so_in_one_line():
+    process = start("-m", "ragtrace", "worker")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said == "ragtrace: worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL\n"
+
+
+def test_a_folder_that_is_not_there_is_one_line(tmp_path):
+    process = worker(tmp_path / "no" / "spool")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said.startswith("ragtrace: spool: the spool ")
+    assert said.count("\n") == 1

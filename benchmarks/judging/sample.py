@@ -80,6 +80,11 @@ def verdicts(count: int) -> list[dict[str, Any]]:
 
 # What a judge that reads everything and finds nothing wrong replies, by the name of the schema.
 REPLIES: dict[str, Any] = {
+    "nuggets_create": {"nuggets": [f"the plan covers thing {i} at customer sites" for i in range(1, 11)]},
+    "nuggets_label": {
+        "labels": [{"id": i, "importance": "vital" if i % 2 else "okay"} for i in range(1, 11)],
+    },
+    "nuggets_assign": {"assignments": [{"id": i, "support": "support"} for i in range(1, 11)]},
     "audit": {
         "attempted": True,
         "noncommittal": False,

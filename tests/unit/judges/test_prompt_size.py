@@ -114,3 +114,28 @@ async def test_metrics_over_a_reference(name: str, calls: int, tokens: int, coun
     size = sum(count(call.system) + count(call.user) for call in chat.prompts)
     print(name, size)  # noqa: T201 -- shown by pytest -s
     assert (chat.calls, size <= tokens) == (calls, True), size
+
+
+@pytest.mark.parametrize(("made", "calls"), [(10, 3), (12, 5)])
+async def test_nuggets_take_2200_tokens(made: int, calls: int, count: Callable[[str], int]) -> None:
+    passages = tuple(Passage(id=f"doc-{i}", text=cut(SENTENCE * 4, 121, count), rank=i) for i in range(1, 6))
+    record = RagRecord(
+        id="1",
+        query="What does the annual maintenance plan cover?",
+        answer=cut(SENTENCE * 3, 82, count),
+        pools=(Pool(stage="used", passages=passages),),
+    )
+    nuggets = [f"Plan {i} covers filters, pumps and valves at each customer site" for i in range(1, made + 1)]
+    batches = [10, made - 10] if made > 10 else [made]
+    chat = ScriptedChat(
+        [
+            {"nuggets": nuggets},
+            *({"labels": [{"id": i, "importance": "vital"} for i in range(1, size + 1)]} for size in batches),
+            *({"assignments": [{"id": i, "support": "support"} for i in range(1, size + 1)]} for size in batches),
+        ]
+    )
+    results = await evaluate(select(["nuggets"]), Case(record, judge=LLMJudge(chat)))
+    assert {result.state for result in results} == {"ok"}
+    size = sum(count(call.system) + count(call.user) for call in chat.prompts)
+    print("nuggets", made, size)  # noqa: T201 -- shown by pytest -s
+    assert (chat.calls, size <= 2200) == (calls, True), size

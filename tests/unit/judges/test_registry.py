@@ -55,6 +55,28 @@ def test_what_a_person_may_get_wrong(make: Any, spec: str, settings: dict[str, A
     assert "\n" not in str(caught.value)
 
 
+def test_forms_of_judging() -> None:
+    made = registry.make_judge("openai:m", api_key="k", grading="umbrela")
+    plain = registry.make_judge("openai:m", api_key="k")
+    assert made.version("grades") != plain.version("grades")
+    assert made.version("audit") == plain.version("audit")
+    steps = registry.make_judge("openai:m", api_key="k", batch_metrics=False)
+    alone = registry.make_judge("openai:m", api_key="k", grade_batch=1)
+    assert steps.version("audit") != plain.version("audit")
+    assert steps.version("grades") == alone.version("grades") != plain.version("grades")
+
+
+@pytest.mark.usefixtures("third_party")
+@pytest.mark.parametrize("name", ["overlap", "mine:m1"])
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [({"grading": "umbrela"}, "grades on direct5 alone"), ({"batch_metrics": False}, "no unfused form")],
+)
+def test_forms_that_only_one_judge_has(name: str, form: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        registry.make_judge(name, **form)
+
+
 @pytest.mark.usefixtures("third_party")
 def test_a_judge_of_a_third_party() -> None:
     judge = registry.make_judge("mine:m1", api_key="k")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import Case, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, output
 from ragtrace.model import AnswerPart, Labels, MetricResult, Passage, Pool, RagRecord
@@ -50,8 +50,11 @@ FITTING = st.fixed_dictionaries(
         "reference_entities": TEXTS,
         "context_entities": TEXTS,
         "table": rows(sources=SOURCES),
+        "nuggets": TEXTS | st.just(["not enough information"]),
+        "labels": rows(importance=st.sampled_from(["vital", "okay"])),
+        "assignments": rows(support=st.sampled_from(["support", "partial_support", "not_support"])),
         "attributions": rows(sources=SOURCES),
-        "grades": rows(grade=st.integers(1, 5)),
+        "grades": rows(grade=st.integers(0, 5)),
         "questions": st.lists(
             st.fixed_dictionaries({"question": st.text(max_size=5), "noncommittal": st.booleans()}), max_size=4
         ),
@@ -131,13 +134,23 @@ ROWS = st.lists(
 )
 
 
-@given(RECORDS, REPLIES, FITTING, ROWS)
+FORMS: list[dict[str, Any]] = [{}, {}, {"fused": False, "batch_size": 1, "claim_batch": 2}, {"scale": "umbrela"}]
+
+OPTIONS = [Options(), Options(nuggets_from_graded=True, entities_in_text=True)]
+
+
+@given(RECORDS, REPLIES, FITTING, ROWS, st.sampled_from(FORMS), st.sampled_from(OPTIONS))
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_reply_and_no_record_breaks_a_metric(
-    record: RagRecord, replies: list[str], fitting: dict[str, Any], vectors: list[list[float]]
+    record: RagRecord,
+    replies: list[str],
+    fitting: dict[str, Any],
+    vectors: list[list[float]],
+    form: dict[str, Any],
+    options: Options,
 ) -> None:
-    judge = LLMJudge(ScriptedChat(replies, always=fitting))
-    case = Case(record, judge=judge, embedder=Garbage(vectors))
+    judge = LLMJudge(ScriptedChat(replies, always=fitting), **form)
+    case = Case(record, judge=judge, embedder=Garbage(vectors), options=options)
     metrics = list(all_metrics().values())
     results = asyncio.run(evaluate(metrics, case))
     assert len(results) == sum(len(metric.declaration.outputs) for metric in metrics)

@@ -246,6 +246,9 @@ def test_a_damaged_gzip_file_is_scored_up_to_the_damage(tmp_path: Path, damage: 
     [
         (["--metrics", "fathfulness"], "did you mean 'faithfulness'"),
         (["--judge", "overlpa"], "did you mean 'overlap'"),
+        (["--grading", "umbrla"], "did you mean 'umbrela'"),
+        (["--grading", "umbrela"], "judge 'overlap' grades on direct5 alone"),
+        (["--unfused"], "judge 'overlap' has no unfused form"),
         (["--judge", "openai:m"], "OPENAI_API_KEY"),
         (["--judge", "openai"], "openai:MODEL"),
         (["--embedder", "overlp"], "did you mean 'overlap'"),

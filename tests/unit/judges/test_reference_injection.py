@@ -14,8 +14,9 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.metrics.case import Case, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
+from tests.unit.judges.obedient import ORDER
 from tests.unit.judges.records import record
-from tests.unit.judges.test_injection import ORDER, POISON
+from tests.unit.judges.test_injection import POISON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -31,7 +31,10 @@ def cosines_with_first(rows: NDArray[np.float64], n_texts: int) -> tuple[bool, l
         >>> cosines_with_first(np.array([[2.0, 0.0], [1.0, 0.0], [0.0, 0.0], [-3.0, 0.0]]), 4)
         (True, [1.0, None, -1.0])
     """
-    table = np.asarray(rows, dtype=np.float64)
+    try:
+        table = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise JudgeInvalidOutput(f"the embedder gave no table of numbers for {n_texts} texts") from error
     if table.ndim != 2 or len(table) != n_texts or not np.isfinite(table).all():
         raise JudgeInvalidOutput(f"the embedder gave no finite vector for each of {n_texts} texts")
     units = [_unit(row) for row in table]

@@ -71,12 +71,15 @@ async def test_similarity_may_be_negative() -> None:
         (np.array([[np.nan], [1.0]]), "judge_invalid_output"),
         (np.array([[np.inf], [1.0]]), "judge_invalid_output"),
         (np.zeros((1, 3)), "judge_invalid_output"),
+        ([["a", "b"], ["c"]], "judge_invalid_output"),
         (JudgeUnavailable("down"), "judge_unavailable"),
+        (OSError("down"), "judge_error"),
     ],
 )
-@pytest.mark.parametrize("name", ["answer_similarity", "answer_relevancy"])
+@pytest.mark.parametrize("name", ["answer_similarity", "answer_relevancy", "semantic_similarity"])
 async def test_an_embedder_that_fails_is_an_error(name, rows, reason) -> None:
-    result = (await run(name, answered(), asking("Where?"), Given(rows)))[name]
+    record = answered(reference="In Oslo.")
+    result = (await run(name, record, asking("Where?"), Given(rows)))[name]
     assert (result.state, result.reason) == ("error", reason)
 
 

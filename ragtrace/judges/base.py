@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Task = str
 Verdict = Literal["supported", "not_supported", "contradicted"]
 Support = Literal["full", "partial", "none"]
+Consensus = Literal["mean", "median"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +209,37 @@ class Judge(Protocol):
 
     async def aclose(self) -> None:
         """Release connections."""
+        ...
+
+
+@runtime_checkable
+class JudgePanel(Judge, Protocol):
+    """Several judges, or one judge several times: metrics are run once for each, and their numbers combined.
+
+    A panel is a `Judge` that does no task itself, so that one verdict is never taken for that of all. Its name and
+    version stand on the combined scores; the version holds members, repeats and consensus rule.
+
+    Attributes:
+        members: the judges, each once.
+        repeats: how often each is asked, at least 1.
+        consensus: how the means of the members become one number.
+    """
+
+    members: Sequence[Judge]
+    repeats: int
+    consensus: Consensus
+
+    def seats(self) -> Sequence[Sequence[Judge]]:
+        """Return for each member one judge a repeat, which differ in the seed they send."""
+        ...
+
+
+@runtime_checkable
+class Reseeded(Judge, Protocol):
+    """A judge whose verdicts hang on a seed; without this a repeat is the same request again."""
+
+    def with_seed(self, seed: int) -> Judge:
+        """Return the same judge, over the same connections, sending another seed."""
         ...
 
 

@@ -59,3 +59,15 @@ class ChatModel(Protocol):
     async def aclose(self) -> None:
         """Release connections."""
         ...
+
+
+@runtime_checkable
+class SeededModel(ChatModel, Protocol):
+    """A chat model that sends a seed, and can send another: at temperature 0 a repeat needs one to be a repeat.
+
+    The seed is part of the request only: the fingerprint stays the same.
+    """
+
+    def with_seed(self, seed: int) -> ChatModel:
+        """Return the same model, over the same connections, sending this seed."""
+        ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from ragtrace.judges.asking import Asking
 from ragtrace.judges.audit_steps import STEPS, audited_in_steps
 from ragtrace.judges.auditing import MAX_CLAIMS, audited
 from ragtrace.judges.base import Fact, Facts, Grades, Question, Questions, Relevance
-from ragtrace.judges.chat import ChatModel, ChatReply
+from ragtrace.judges.chat import ChatModel, ChatReply, SeededModel
 from ragtrace.judges.nugget_cache import NuggetCache, NuggetLru
 from ragtrace.judges.numbering import Numbered, grading_batches
 from ragtrace.judges.replies import (
@@ -217,6 +218,14 @@ class LLMJudge:
     async def aclose(self) -> None:
         """Release the model's connections."""
         await self._model.aclose()
+
+    def with_seed(self, seed: int) -> LLMJudge:
+        """Return the same judge sending another seed, where its model has one; it makes its own nuggets."""
+        other = copy.copy(self)
+        if isinstance(self._model, SeededModel):
+            vars(other).update(_model=self._model.with_seed(seed))
+        other.nugget_cache = NuggetLru()
+        return other
 
     def asking(self, prompt_id: str) -> Asking:
         """Return a new evaluation that begins with this prompt; see `ragtrace.judges.base.Inquiry`."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Rung = Literal["strict_schema", "schema", "json_object", "text"]
 RUNGS: tuple[Rung, ...] = ("strict_schema", "schema", "json_object", "text")
 
+SEED = 42
+
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|\bschema\b|\bformat\b")
 _OPTIONAL = ("temperature", "top_p", "seed")
 # These refuse what was sent, not how: another format would be refused as well.
@@ -50,6 +52,7 @@ class Dialect:
         schema: Mapping[str, Any],
         max_output_tokens: int,
         temperature: float,
+        seed: int = SEED,
     ) -> dict[str, Any]:
         r"""Return the request without the model.
 
@@ -63,7 +66,7 @@ class Dialect:
         if self.rung in {"json_object", "text"}:
             text = json.dumps(schema, separators=(",", ":"))
             system = f"{system}\nReply with one JSON object of this JSON schema: {text}"
-        optional = {"temperature": temperature, "top_p": 1, "seed": 42}
+        optional = {"temperature": temperature, "top_p": 1, "seed": seed}
         return {
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
             self.limit_field: max_output_tokens,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeError, JudgeUnsupported
+from ragtrace.judges.base import JudgePanel
 from ragtrace.judges.checking import identity
 from ragtrace.metrics.case import Case
+from ragtrace.metrics.consensus import combined
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord
+from ragtrace.prompts.loader import plain_forms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,10 +24,14 @@ if TYPE_CHECKING:
     from ragtrace.metrics.case import Options
 
 _log = logging.getLogger("ragtrace")
+_REPEATS_AT_ONCE = 3  # of one judge
 
 
 async def evaluate(metrics: Iterable[Metric], case: Case) -> list[MetricResult]:
     """Run metrics over one case, in the order given, and return every output of each.
+
+    Under a panel a metric that asks the judge is run once for each member and repeat, members at once and at most
+    3 repeats of each, and the results are combined (`ragtrace.metrics.consensus`); its cost is the sum of all.
 
     Never raises: a judge's failure becomes ``error`` with its reason, a missing input ``na``, a defect of a
     metric ``error internal_error`` with a log line.
@@ -72,9 +80,46 @@ async def _one(metric: Metric, case: Case) -> Sequence[MetricResult]:
     missing = _missing(declaration, case)
     if missing is not None:
         results: Sequence[MetricResult] = _every(declaration, "na", missing)
+    elif isinstance(case.judge, JudgePanel) and _asks(declaration):
+        results = await _by_panel(metric, case, case.judge)
     else:
         results = await _guarded(metric, case)
     return _signed(declaration, results, case)
+
+
+def _asks(declaration: Declaration) -> bool:
+    return "judge" in declaration.needs or declaration.task is not None or bool(declaration.prompts)
+
+
+async def _by_panel(metric: Metric, case: Case, panel: JudgePanel) -> Sequence[MetricResult]:
+    """Run a metric under each member and repeat; where none of them asks anything, one result stands for all."""
+    runs = await asyncio.gather(*(_repeated(metric, seat) for seat in case.seats()))
+    for seat in case.seats():
+        for repeat in seat:
+            case.take_over(repeat)
+    if not case.tasks_used:
+        return runs[0][0]
+    keyed = [[{result.key: result for result in run} for run in seat] for seat in runs]
+    results = combined(keyed, [member.name for member in panel.members], panel.consensus)
+    judge, _ = _identity(metric.declaration, case)
+    return [_judged_by(judge, result) for result in results]
+
+
+async def _repeated(metric: Metric, seat: Sequence[Case]) -> list[Sequence[MetricResult]]:
+    gate = asyncio.Semaphore(_REPEATS_AT_ONCE)
+
+    async def run(case: Case) -> Sequence[MetricResult]:
+        case.tasks_used.clear()
+        async with gate:
+            return await _guarded(metric, case)
+
+    return await asyncio.gather(*(run(case) for case in seat))
+
+
+def _judged_by(panel: JudgeInfo | None, result: MetricResult) -> MetricResult:
+    """Name the panel instead of the member, and keep the scale of its grades."""
+    scale = result.judge.label_scale if result.judge else None
+    return replace(result, judge=replace(panel, label_scale=scale) if panel and scale else None)
 
 
 async def _guarded(metric: Metric, case: Case) -> Sequence[MetricResult]:
@@ -155,7 +200,7 @@ def _signed(declaration: Declaration, results: Sequence[MetricResult], case: Cas
 
 
 def _identity(declaration: Declaration, case: Case) -> tuple[JudgeInfo | None, str]:
-    tasks: set[Task] = {*case.tasks_used, *declaration.prompts}
+    tasks: set[Task] = {*case.tasks_used, *_prompts(declaration, case.options)}
     if declaration.task is not None:
         tasks.add(declaration.task)
     embeds = "embedder" in declaration.needs and case.embedder is not None
@@ -163,7 +208,8 @@ def _identity(declaration: Declaration, case: Case) -> tuple[JudgeInfo | None, s
     parts = [declaration.name, str(declaration.code_version), repr(chosen)]
     judge = None
     if tasks and case.judge is not None:
-        hashes = [case.judge.version(task) for task in sorted(tasks) if task in case.judge.tasks]
+        known = _tasks_of(case.judge)
+        hashes = [case.judge.version(task) for task in sorted(tasks) if task in known]
         judge = JudgeInfo(model=case.judge.name, prompt_hash=hashes[0] if hashes else "")
         parts += [case.judge.name, *hashes]
     if embeds and case.embedder is not None:
@@ -174,6 +220,19 @@ def _identity(declaration: Declaration, case: Case) -> tuple[JudgeInfo | None, s
         parts += [name, scorer_version]
         judge = judge or JudgeInfo(model=f"pairs:{name}", prompt_hash=scorer_version)
     return judge, hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+
+
+def _prompts(declaration: Declaration, options: Options) -> tuple[str, ...]:
+    """Return the prompts that a metric asks under these options."""
+    is_plain = "length_debias" in declaration.options and not options.length_debias
+    return plain_forms(declaration.prompts) if is_plain else declaration.prompts
+
+
+def _tasks_of(judge: Judge) -> frozenset[Task]:
+    """Return the tasks of a judge; those that any member of a panel does."""
+    if isinstance(judge, JudgePanel):
+        return frozenset().union(*(member.tasks for member in judge.members))
+    return judge.tasks
 
 
 def _passed(output: Output | None, result: MetricResult, case: Case) -> bool | None:

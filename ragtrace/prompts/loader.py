@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 PROMPT_IDS = tuple(
     sorted(
@@ -71,14 +71,32 @@ def load(prompt_id: str) -> Prompt:
     """
     if prompt_id not in PROMPT_IDS:
         raise ConfigError(f"no judge prompt {prompt_id!r}{nearest(prompt_id, PROMPT_IDS)}")
-    file = resources.files("ragtrace.prompts").joinpath(f"{prompt_id}.toml")
-    fields = tomllib.loads(file.read_text(encoding="utf-8"))
+    own = fields = _fields(prompt_id)
+    if "plain_form_of" in own:
+        fields = {**_fields(own["plain_form_of"]), "length_debias": ""}
     return Prompt(
-        id=fields["id"],
+        id=own["id"],
         version=fields["version"],
         system=fields["system"].strip(),
-        task=fields["task"].strip(),
+        task=f"{fields['task'].strip()}\n{fields.get('length_debias', '').strip()}".strip(),
         reminder=fields["reminder"].strip(),
         schema=json.loads(fields["schema"]),
         temperature=float(fields.get("temperature", 0.0)),
     )
+
+
+def plain_forms(prompt_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the prompts without their paragraph that length is no sign of quality; others as they are.
+
+    A plain form is a prompt of its own, with its own hash.
+
+    Example:
+        >>> plain_forms(("audit", "faithfulness_1to5"))
+        ('audit', 'faithfulness_1to5_plain')
+    """
+    return tuple(f"{name}_plain" if f"{name}_plain" in PROMPT_IDS else name for name in prompt_ids)
+
+
+def _fields(prompt_id: str) -> dict[str, Any]:
+    file = resources.files("ragtrace.prompts").joinpath(f"{prompt_id}.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))

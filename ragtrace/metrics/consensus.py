@@ -1,0 +1,167 @@
+"""One result out of those of several judges and repeats."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ragtrace.judges.base import Consensus
+    from ragtrace.model import MetricResult
+    from ragtrace.model.score import State
+
+    # The results of one run by key (`MetricResult.key`).
+    Run = Mapping[str, MetricResult]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberScore:
+    """What one judge said of one output, over its repeats.
+
+    Attributes:
+        judge: its name.
+        scores: the numbers of its runs that have one, in order.
+        failures: runs of state ``error``, by reason.
+        na: runs of state ``na``, by reason; they are no failures.
+    """
+
+    judge: str
+    scores: tuple[float, ...] = ()
+    failures: Mapping[str, int]
+    na: Mapping[str, int]
+
+    @property
+    def score(self) -> float | None:
+        """Mean of its successful runs; None without one."""
+        return math.fsum(self.scores) / len(self.scores) if self.scores else None
+
+    @property
+    def std(self) -> float | None:
+        """Sample standard deviation (ddof 1) of its runs; 0.0 for one, None without one."""
+        mean, n = self.score, len(self.scores)
+        if mean is None:
+            return None
+        return math.sqrt(math.fsum((score - mean) ** 2 for score in self.scores) / (n - 1)) if n > 1 else 0.0
+
+
+def agreed(scores: Sequence[float], consensus: Consensus = "mean") -> float:
+    """Return the mean or median of the judges' scores, of which there is at least one.
+
+    Example:
+        >>> agreed([4.0, 2.5, 5.0], "median")
+        4.0
+    """
+    if consensus == "mean":
+        return math.fsum(scores) / len(scores)
+    ordered, middle = sorted(scores), len(scores) // 2
+    return ordered[middle] if len(scores) % 2 else (ordered[middle - 1] + ordered[middle]) / 2.0
+
+
+def mean_abs_diff(scores: Sequence[float]) -> float | None:
+    """Return the mean absolute difference over all pairs of judges, 0 = of one mind; None for fewer than two.
+
+    Example:
+        >>> mean_abs_diff([4.5, 3.0])
+        1.5
+    """
+    apart = [abs(one - other) for one, other in combinations(scores, 2)]
+    return math.fsum(apart) / len(apart) if apart else None
+
+
+def combined(runs: Sequence[Sequence[Run]], judges: Sequence[str], consensus: Consensus) -> list[MetricResult]:
+    """Return one result for each output that any run has, in the order of the runs.
+
+    The value is the consensus over judges with at least one success, each by the mean of its successes. Failures
+    never count as numbers. Without a success: ``na`` with the commonest reason where a judge could say so,
+    else ``error``, with the reason all have in common or ``judge_error``. Where the runs that did not fail are
+    mostly ``na``, so is the result; a judge that can not do the metric has no say. ``details["panel"]`` holds all,
+    the other details are those of the first run that says the same. Source: METRICS.md 1.2.
+
+    Args:
+        runs: by judge and repeat.
+        judges: their names.
+        consensus: mean or median.
+
+    Example:
+        >>> from ragtrace.model import MetricResult
+        >>> fine = MetricResult(name="x_1to5", state="ok", value=4.0)
+        >>> gone = MetricResult(name="x_1to5", state="error", reason="judge_timeout")
+        >>> result = combined([[{"x_1to5": gone}], [{"x_1to5": fine}]], ["a", "b"], "mean")[0]
+        >>> result.value, result.details["panel"]["judges"][0]["failures"]
+        (4.0, 1)
+    """
+    keys = dict.fromkeys(key for seat in runs for run in seat for key in run)
+    made = ((key, _combined(key, runs, judges, consensus)) for key in keys)
+    return [result for key, result in made if result.key == key]
+
+
+def _of(seat: Sequence[Run], key: str) -> list[MetricResult]:
+    """Return an output's results; a run that failed as a whole has one result a name, not one a K."""
+    found = []
+    for run in seat:
+        whole = run.get(key.partition("@")[0])
+        if key in run:
+            found.append(run[key])
+        elif whole is not None and whole.state != "ok":
+            found.append(whole)
+    return found
+
+
+def _combined(key: str, runs: Sequence[Sequence[Run]], judges: Sequence[str], consensus: Consensus) -> MetricResult:
+    found = [_of(seat, key) for seat in runs]
+    members = [_member(judge, seat) for judge, seat in zip(judges, found, strict=True)]
+    state, reason = _state(members)
+    same = [result for seat in found for result in seat if result.state == state]
+    model = next((result for result in same if result.reason == reason), same[0])
+    scores = [member.score for member in members if member.score is not None]
+    panel = {
+        "judges": [_shown(member) for member in members],
+        "consensus": consensus,
+        "repeats": len(runs[0]),
+        "mean_abs_diff": mean_abs_diff(scores),
+    }
+    return replace(
+        model,
+        value=agreed(scores, consensus) if state == "ok" else None,
+        reason=reason,
+        details={**model.details, "panel": panel},
+    )
+
+
+def _member(judge: str, seat: list[MetricResult]) -> MemberScore:
+    return MemberScore(
+        judge=judge,
+        scores=tuple(result.value for result in seat if result.value is not None),
+        failures=Counter(str(result.reason) for result in seat if result.state == "error"),
+        na=Counter(str(result.reason) for result in seat if result.state == "na"),
+    )
+
+
+def _state(members: Sequence[MemberScore]) -> tuple[State, str | None]:
+    n_ok = sum(len(member.scores) for member in members)
+    failures = sum((Counter(member.failures) for member in members), Counter[str]())
+    na = sum((Counter(member.na) for member in members), Counter[str]())
+    na.pop("unsupported_by_judge", None)
+    if n_ok and n_ok >= na.total():
+        return "ok", None
+    if na:
+        return "na", na.most_common(1)[0][0]
+    if failures:
+        return "error", next(iter(failures)) if len(failures) == 1 else "judge_error"
+    return "na", "unsupported_by_judge"
+
+
+def _shown(member: MemberScore) -> dict[str, Any]:
+    return {
+        "judge": member.judge,
+        "scores": list(member.scores),
+        "score": member.score,
+        "std": member.std,
+        "failures": sum(member.failures.values()),
+        "reasons": dict(member.failures) | dict(member.na),
+    }

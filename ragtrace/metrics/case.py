@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, JudgeError, JudgeUnsupported
-from ragtrace.judges.base import PromptJudge, Spent
+from ragtrace.judges.base import JudgePanel, PromptJudge, Spent
 from ragtrace.judges.checking import check
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ragtrace.judges.checking import Checked
     from ragtrace.model import Passage, RagRecord
 
+_ONE_TO_FIVE = ("faithfulness_1to5", "answer_relevancy_1to5", "answer_coverage_1to5")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -48,6 +50,8 @@ class Options:
         max_nuggets: nuggets looked up in the answer, vital ones first, 1 to 30.
         nuggets_from_graded: nuggets are made of contexts that the judge grades 3 or better, where the record has
             no labels; one more task, shared with the metrics over grades.
+        length_debias: the 1-to-5 prompts hold a paragraph that length is no sign of quality.
+        threshold_1to5: a grade below it does not pass, 1 to 5; 4 is strict.
         hallucination_threshold: a sentence below it counts as hallucinated, an answer below it does not pass.
     """
 
@@ -60,6 +64,8 @@ class Options:
     entities_in_text: bool = False
     max_nuggets: int = 20
     nuggets_from_graded: bool = False
+    length_debias: bool = True
+    threshold_1to5: float = 3.0
     hallucination_threshold: float = 0.5
 
     def __post_init__(self) -> None:
@@ -67,11 +73,15 @@ class Options:
             raise ConfigError(f"factual_beta is 0.01 to 100, got {self.factual_beta}")
         if not 1 <= self.max_nuggets <= 30:
             raise ConfigError(f"max_nuggets is 1 to 30, got {self.max_nuggets}")
+        if not 1.0 <= self.threshold_1to5 <= 5.0:
+            raise ConfigError(f"threshold_1to5 is 1 to 5, got {self.threshold_1to5}")
 
     @property
     def thresholds(self) -> dict[str, float]:
         """Pass thresholds by output that a person chose, which replace the metric's default."""
-        return dict.fromkeys(("hallucination", "hallucination_min"), self.hallucination_threshold)
+        chosen = dict.fromkeys(("hallucination", "hallucination_min"), self.hallucination_threshold)
+        chosen |= dict.fromkeys(_ONE_TO_FIVE, self.threshold_1to5)
+        return chosen | {f"{name}_normalised": (self.threshold_1to5 - 1.0) / 4.0 for name in _ONE_TO_FIVE}
 
 
 class Case:
@@ -99,6 +109,7 @@ class Case:
         self.tasks_used: list[Task] = []
         self._known: dict[str, Any] = {}
         self._unclaimed = Spent()
+        self._seats: list[list[Case]] | None = None
 
     async def audit(self) -> Audit:
         """Return the fused reading of the answer; raises JudgeError."""
@@ -171,10 +182,25 @@ class Case:
             return self.options.k_values
         return (self.record.k if self.record.k is not None else len(self.record.contexts),)
 
+    def seats(self) -> list[list[Case]]:
+        """Return a case for each member and repeat of a panel, always the same: metrics share its tasks."""
+        if self._seats is None:
+            seats = self.judge.seats() if isinstance(self.judge, JudgePanel) else ()
+            self._seats = [[self._under(judge) for judge in seat] for seat in seats]
+        return self._seats
+
+    def take_over(self, seat: Case) -> None:
+        """Count what a case of a panel spent, and the tasks it used, as its own."""
+        self._charge(seat.take_spent())
+        self.tasks_used.extend(seat.tasks_used)
+
     def take_spent(self) -> Spent:
         """Return what was spent since the last call, and forget it."""
         spent, self._unclaimed = self._unclaimed, Spent()
         return spent
+
+    def _under(self, judge: Judge) -> Case:
+        return Case(self.record, judge=judge, embedder=self.embedder, pairs=self.pairs, options=self.options)
 
     async def _ask(self, task: Task, ask: Callable[[Judge], Awaitable[Any]]) -> Any:
         self.tasks_used.append(task)

@@ -381,7 +381,8 @@ class Run:
         if report is not None:
             self._report(report)
         decided = outcome or ("error" if self.failure else "answered")
-        self._recorder.close(self, decided, ended_ns or time.time_ns())
+        # The wall clock may have been set back meanwhile: a run takes no negative time.
+        self._recorder.close(self, decided, max(ended_ns or time.time_ns(), self.started_ns))
 
     @guarded
     def _report(self, report: Callable[[], None]) -> None:

@@ -1,0 +1,149 @@
+"""``make soak``: an application at 50 runs a second, a worker over its spool, and faults of each kind.
+
+Every run is accounted for at the end: offered = the ends of the application's ledger, and what it spooled = the
+ends of the spool. Memory of both processes is read every five seconds after a warm-up; its slope must not exceed
+50 bytes a run (95 % upper bound).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.overhead.memory import line_through
+from ragtrace.queues.spool import Spool
+
+RATE, SHARE, SLOPE_BYTES = 50.0, 0.01, 50.0
+WARM_UP = 0.4  # of the time: caches, connections and the window of mean gauges fill
+
+
+def hand(*args: object, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", *map(str, args)],
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def resident(pid: int) -> int:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+class Soak:
+    """The processes of one soak and what they said."""
+
+    def __init__(self, folder: Path, minutes: float, rate: float) -> None:
+        self.spool = folder / "spool.sqlite"
+        self.reports: list[dict[str, Any]] = []
+        self.worker_rss: list[tuple[int, int]] = []
+        self.weather = hand("benchmarks.soak.weather", SHARE)
+        where = f"http://127.0.0.1:{int(self.weather.stdout.readline())}"  # type: ignore[union-attr]
+        env = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": where,
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            "RAGTRACE_JUDGE_BASE_URL": f"{where}/v1",
+            "RAGTRACE_JUDGE_TIMEOUT_S": "2",
+            "RAGTRACE_WINDOW_S": "20",  # the window of mean gauges holds its scores by design: let it fill
+        }
+        Spool(self.spool).close()
+        self.worker = hand(
+            "ragtrace", "worker", "--spool", self.spool, "--judge", "openai:m", "--metrics",
+            "faithfulness,no_answer,contradictions", env=env,
+        )  # fmt: skip
+        self.app = hand("benchmarks.soak.app", self.spool, rate, minutes * 60, SHARE, env=env)
+
+    def follow(self) -> None:
+        """Read the application's reports until it ends, and the worker's memory beside them."""
+        for line in self.app.stdout:  # type: ignore[union-attr]
+            self.reports.append(json.loads(line))
+            if self.worker.poll() is None:
+                done = sum(self.accounts().ends.values())
+                self.worker_rss.append((done, resident(self.worker.pid)))
+            last = self.reports[-1]
+            print(
+                f"{last['asked']:7} runs, {last['rss'] / 1e6:6.1f} MB;"
+                f" worker {self.worker_rss[-1][1] / 1e6:6.1f} MB, {self.worker_rss[-1][0]:6} units",
+                flush=True,
+            )
+        self.app.wait()
+
+    def accounts(self) -> Any:
+        spool = Spool(self.spool)
+        try:
+            return spool.accounts()
+        finally:
+            spool.close()
+
+    def drain(self, seconds: float = 300.0) -> None:
+        """Wait until the worker has ended all that was spooled."""
+        deadline = time.monotonic() + seconds
+        while self.accounts().pending and time.monotonic() < deadline:
+            time.sleep(0.5)
+
+    def close(self) -> None:
+        self.worker.terminate()
+        self.worker.wait(60)
+        self.weather.stdin.close()  # type: ignore[union-attr]
+        self.weather.wait(10)
+
+
+def slope_of(points: list[tuple[int, int]]) -> tuple[float, float]:
+    """Return slope and upper 95 % bound in bytes a run, after the warm-up."""
+    kept = points[int(len(points) * WARM_UP) :]
+    slope, half = line_through([float(at) for at, _ in kept], [float(size) for _, size in kept])
+    return slope, slope + half
+
+
+def verdicts(soak: Soak) -> list[tuple[str, bool]]:
+    last, accounts = soak.reports[-1], soak.accounts()
+    ends = last["ends"]
+    app, worker = slope_of([(r["asked"], r["rss"]) for r in soak.reports[:-1]]), slope_of(soak.worker_rss[:-1])
+    offered = sum(ends.values()) + last["pending"]
+    return [
+        (
+            f"every run was offered: {last['asked']} asked, {last['offered']} offered",
+            last["asked"] == last["offered"],
+        ),
+        (f"the application's accounts: {ends}, {last['pending']} pending", offered == last["offered"]),
+        (f"nothing pends: {last['pending']}", last["pending"] == 0),
+        (f"what it spooled was taken: {accounts.offered}", ends.get("spooled", 0) == accounts.offered),
+        (
+            f"the spool's accounts: {dict(accounts.ends)}, {accounts.pending} pending",
+            accounts.offered == sum(accounts.ends.values()) and accounts.pending == 0,
+        ),
+        (f"application: {app[0]:.1f} bytes a run, at most {app[1]:.1f} (95 %)", app[1] < SLOPE_BYTES),
+        (f"worker: {worker[0]:.1f} bytes a unit, at most {worker[1]:.1f} (95 %)", worker[1] < SLOPE_BYTES),
+        (f"losses in the application: {last['losses'] or 'none'}", not last["losses"]),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--rate", type=float, default=RATE, help="runs a second")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        soak = Soak(Path(folder), options.minutes, options.rate)
+        try:
+            soak.follow()
+            soak.drain()
+            found = verdicts(soak)
+        finally:
+            soak.close()
+    for line, holds in found:
+        print(f"{'holds' if holds else 'FAILS':6} {line}")
+    return 0 if all(holds for _, holds in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

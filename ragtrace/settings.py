@@ -22,6 +22,7 @@ ContentMode = Literal["none", "full"]
 AttachMode = Literal["child", "link", "hold"]
 Dialect = Literal["genai", "openinference", "both"]
 Grading = Literal["direct5", "umbrela", "umbrela_strict"]
+Consensus = Literal["mean", "median"]
 ScorerMode = Literal["thread", "worker"]
 _SCORERS = ("thread", "worker")
 
@@ -54,9 +55,17 @@ class Settings:
     """
 
     enabled: bool = _setting(True, "False turns capture and scoring off altogether.")
-    judge: str = _setting("overlap", "Who judges: overlap (offline) or openai:MODEL.")
+    judge: str = _setting(
+        "overlap", "Who judges: overlap (offline) or openai:MODEL; several, with commas, are a panel."
+    )
     judge_base_url: str | None = _setting(None, "Base URL of an OpenAI-compatible server.")
     judge_api_key: str | None = _setting(None, "Its key; default OPENAI_API_KEY.", secret=True)
+    judge_repeats: int = _setting(
+        1, "How often each judge is asked, 1 to 20; 3 tell how far a 1-to-5 grade varies.", low=1, high=20
+    )
+    consensus: Consensus = _setting(
+        "mean", "How the judges of a panel become one number: mean or median.", one_of=get_args(Consensus)
+    )
     judge_timeout_s: float = _setting(45.0, "Seconds for one attempt at the judge.", above=0.0)
     grade_batch: int = _setting(
         10, "Passages graded in one call; 1 where `ragtrace calibrate` says so.", low=1, high=10
@@ -71,6 +80,8 @@ class Settings:
     pairs: str | Callable[..., Any] | None = _setting(
         None, "Who scores (premise, hypothesis) pairs: onnx:FOLDER, or in code any function; none = nobody."
     )
+    length_debias: bool = _setting(True, "The 1-to-5 prompts say that length is no sign of quality.")
+    threshold_1to5: float = _setting(3.0, "A 1-to-5 grade below it does not pass; 4 is strict.", low=1.0, high=5.0)
     hallucination_threshold: float = _setting(
         0.5, "A sentence below it counts as hallucinated, 0 to 1.", low=0.0, high=1.0
     )

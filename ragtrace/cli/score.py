@@ -47,7 +47,9 @@ def add_parser(commands: Any) -> None:
     add = parser.add_argument
     add("file", help="JSON lines, gzip too; - reads standard input")
     add("--metrics", help="names, separated by commas, as `ragtrace metrics` lists them; or all")
-    add("--judge", help="overlap (offline, the default) or openai:MODEL")
+    add("--judge", help="overlap (offline, the default) or openai:MODEL; several, with commas, are a panel")
+    add("--judge-repeats", type=positive, metavar="N", help="ask each judge so often, with other seeds (1)")
+    add("--consensus", metavar="RULE", help="how several judges become one number: mean (the default) or median")
     add("--base-url", help="an OpenAI-compatible server for the judge")
     add("--grading", metavar="SCALE", help="scale of the judge's grades: direct5, umbrela or umbrela_strict")
     add("--unfused", action="store_true", help="ask the judge step by step, to compare with fused calls; dearer")
@@ -93,6 +95,8 @@ def _scorer(args: argparse.Namespace) -> Scorer:
     given = {
         "metrics": _names(args.metrics),
         "judge": args.judge,
+        "judge_repeats": args.judge_repeats,
+        "consensus": args.consensus,
         "judge_base_url": args.base_url,
         "grading": args.grading,
         "batch_metrics": False if args.unfused else None,

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.asking import Asking
     from ragtrace.model import RagRecord
+    from ragtrace.settings import Consensus
 
 # A task is named like the judge prompt behind it; "citations" and "contradictions" are parts of "audit" that not
 # every judge can do.
 Task = str
 Verdict = Literal["supported", "not_supported", "contradicted"]
 Support = Literal["full", "partial", "none"]
-Consensus = Literal["mean", "median"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ragtrace.errors import (
 )
 from ragtrace.judges.base import Spent
 from ragtrace.judges.chat import ChatReply
-from ragtrace.judges.negotiate import json_text, ladder_for
+from ragtrace.judges.negotiate import SEED, json_text, ladder_for
 from ragtrace.judges.transport import Fault, Transport
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class OpenAIChat:
         retry_after_max_s: float = 60.0,
     ) -> None:
         self.name = model
+        self._seed = SEED
         self._transport = Transport(
             base_url=base_url,
             api_key=api_key,
@@ -108,6 +110,7 @@ class OpenAIChat:
                 schema=schema,
                 max_output_tokens=max_output_tokens,
                 temperature=temperature,
+                seed=self._seed,
             )
             answer = await self._transport.post("chat", {"model": self.name, **body}, _MAX_CHAT_BYTES)
             if not isinstance(answer, Fault):
@@ -120,9 +123,21 @@ class OpenAIChat:
         self._ladder.reset()
         raise error
 
+    def with_seed(self, seed: int) -> OpenAIChat:
+        """Return the same model over the same connections, sending another seed.
+
+        A server that refuses a seed gets none, as ever. Closing either closes both.
+        """
+        other = copy.copy(self)
+        vars(other).update(_seed=seed)
+        return other
+
     def fingerprint(self) -> str:
-        """Return model and parameters; the address is left out, so that a proxy starts no new series."""
-        return f"openai:{self.name} top_p=1 seed=42"
+        """Return model and parameters; the address is left out, so that a proxy starts no new series.
+
+        The seed of a repeat is left out too: repeats are one judge.
+        """
+        return f"openai:{self.name} top_p=1 seed={SEED}"
 
     async def aclose(self) -> None:
         """Close the connections."""

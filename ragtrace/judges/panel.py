@@ -12,8 +12,9 @@ from ragtrace.judges.negotiate import SEED
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragtrace.judges.base import Audit, Consensus, Facts, Grades, Judge, Questions, Relevance, Task
+    from ragtrace.judges.base import Audit, Facts, Grades, Judge, Questions, Relevance, Task
     from ragtrace.model import RagRecord
+    from ragtrace.settings import Consensus
 
 MAX_REPEATS = 20
 
@@ -48,7 +49,7 @@ class Panel:
         if not members:
             raise ConfigError("a panel needs at least one judge")
         if len(set(names)) < len(names):
-            raise ConfigError(f"a panel holds {max(names, key=names.count)} twice: ask it again with repeats")
+            raise ConfigError(f"a panel holds {max(names, key=names.count)} twice: name it once, with repeats")
         if not 1 <= repeats <= MAX_REPEATS:
             raise ConfigError(f"repeats of a panel are 1 to {MAX_REPEATS}, got {repeats}")
         if consensus not in {"mean", "median"}:

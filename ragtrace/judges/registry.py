@@ -9,7 +9,7 @@ from ragtrace.errors import ConfigError, MissingExtra, nearest
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Embedder, Judge, PairModel
-    from ragtrace.settings import Grading
+    from ragtrace.settings import Consensus, Grading
 
 _NAMES = ("openai", "overlap")
 _EMBEDDERS = ("local", "openai", "overlap")
@@ -79,6 +79,45 @@ def make_judge(
     _refuse_forms(name, grading, batch_metrics=batch_metrics)
     judge: Judge = factory(model or None, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
     return judge
+
+
+def make_judges(spec: str, *, repeats: int = 1, consensus: Consensus = "mean", **form: Any) -> Judge:
+    """Make the judge or the panel that a person named; no network is used.
+
+    Args:
+        spec: names as for `make_judge`, separated by commas.
+        repeats: how often each is asked, 1 to 20.
+        consensus: how several judges become one number.
+        form: further arguments of `make_judge`, the same for each.
+
+    Raises:
+        ConfigError: a name is missing or stands twice, repeats of a judge that always says the same, a median of
+            one judge, or what `make_judge` refuses.
+        MissingExtra: the package openai is not installed.
+
+    Example:
+        >>> make_judges("openai:a,openai:b", repeats=3, base_url="http://localhost:11434/v1").name
+        'panel:openai:a,openai:b'
+        >>> make_judges("overlap", repeats=3)
+        Traceback (most recent call last):
+        ...
+        ragtrace.errors.ConfigError: judge 'overlap' never changes its mind: repeats are for judges that ask a model
+    """
+    names = [name.strip() for name in spec.split(",")]
+    if not all(names):
+        raise ConfigError(f"judge {spec!r}: a name is missing; write them as openai:MODEL,openai:OTHER")
+    if repeats > 1 and "overlap" in names:
+        raise ConfigError("judge 'overlap' never changes its mind: repeats are for judges that ask a model")
+    if consensus == "median" and len(names) == 1:
+        raise ConfigError(
+            f"consensus median is taken over several judges, and {spec!r} is one; repeats are averaged"
+        )
+    judges = [make_judge(name, **form) for name in names]
+    if len(judges) == 1 and repeats == 1:
+        return judges[0]
+    from ragtrace.judges.panel import Panel  # noqa: PLC0415 -- only who wants one pays for it
+
+    return Panel(judges, repeats=repeats, consensus=consensus)
 
 
 def make_embedder(

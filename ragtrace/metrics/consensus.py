@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragtrace.judges.base import Consensus
     from ragtrace.model import MetricResult
     from ragtrace.model.score import State
+    from ragtrace.settings import Consensus
 
     # The results of one run by key (`MetricResult.key`).
     Run = Mapping[str, MetricResult]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.registry import make_embedder, make_judge, make_pairs
+from ragtrace.judges.registry import make_embedder, make_judges, make_pairs
 from ragtrace.metrics.case import Options
 from ragtrace.metrics.registry import select
 from ragtrace.scoring import Scorer
@@ -21,8 +21,10 @@ def build_scorer(settings: Settings) -> Scorer:
         MissingExtra: a package that one of them needs is not installed.
     """
     metrics = tuple(select(settings.metrics))
-    judge = make_judge(
+    judge = make_judges(
         settings.judge,
+        repeats=settings.judge_repeats,
+        consensus=settings.consensus,
         base_url=settings.judge_base_url,
         api_key=settings.judge_api_key,
         timeout_s=settings.judge_timeout_s,
@@ -37,5 +39,10 @@ def build_scorer(settings: Settings) -> Scorer:
         timeout_s=settings.judge_timeout_s,
     )
     pairs = make_pairs(settings.pairs) if isinstance(settings.pairs, str) else settings.pairs
-    options = Options(k_values=settings.k_values, hallucination_threshold=settings.hallucination_threshold)
+    options = Options(
+        k_values=settings.k_values,
+        length_debias=settings.length_debias,
+        threshold_1to5=settings.threshold_1to5,
+        hallucination_threshold=settings.hallucination_threshold,
+    )
     return Scorer(metrics=metrics, judge=judge, embedder=embedder, pairs=pairs, options=options)

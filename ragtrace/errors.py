@@ -17,6 +17,7 @@
         ├── JudgeTimeout       no reply in time
         ├── JudgeRateLimited   the server said 429 for longer than we wait
         └── JudgeUnavailable   the server cannot be reached or is broken
+        ├── JudgeOverBudget    today's budget has nothing left for the call
 
 None of them is ever raised into the user's application from a capture call: see ``ragtrace.capture.guard``.
 """
@@ -111,6 +112,12 @@ class JudgeUnavailable(JudgeError):
     """The server cannot be reached, or answers with an error of its own."""
 
     reason = "judge_unavailable"
+
+class JudgeOverBudget(JudgeError):
+    """The budget of the day has nothing left for the call, which was not made."""
+
+    reason = "budget_exceeded"
+
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

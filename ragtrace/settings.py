@@ -67,6 +67,21 @@ class Settings:
         "mean", "How the judges of a panel become one number: mean or median.", one_of=get_args(Consensus)
     )
     judge_timeout_s: float = _setting(45.0, "Seconds for one attempt at the judge.", above=0.0)
+    judge_rpm: int = _setting(
+        500, "Requests a minute at the judge's server, of all processes that share a spool; 0 = off.", least=0
+    )
+    judge_tpm: int = _setting(200_000, "Tokens a minute there, in the same way; 0 = off.", least=0)
+    judge_calls: int = _setting(
+        64, "Most calls of the judge under way at once; it begins at 8 and learns what the server bears.", above=0
+    )
+    budget_usd_per_day: float = _setting(
+        10.0, "US dollars a day (UTC) for the judge, handed out in slices of 5 minutes; 0 = off.", least=0.0
+    )
+    budget_tokens_per_day: int = _setting(20_000_000, "Tokens a day, in the same way; 0 = off.", least=0)
+    price_input_usd_per_million: float | None = _setting(
+        None, "Your price of a million prompt tokens; none = the list of the extra prices.", least=0.0
+    )
+    price_output_usd_per_million: float | None = _setting(None, "And of a million tokens of replies.", least=0.0)
     grade_batch: int = _setting(
         10, "Passages graded in one call; 1 where `ragtrace calibrate` says so.", low=1, high=10
     )
@@ -207,7 +222,14 @@ def _from_otel(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_NUMBERS = {"judge_timeout_s": float, "sample_rate": float, "window_s": float, "metrics_port": int}
+_NUMBERS = {
+    "judge_timeout_s": float,
+    "price_input_usd_per_million": float,
+    "price_output_usd_per_million": float,
+    "sample_rate": float,
+    "window_s": float,
+    "metrics_port": int,
+}
 
 
 def _parsed(variable: str, text: str, default: Any) -> Any:
@@ -259,3 +281,5 @@ def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
         raise ConfigError(f"pairs={value!r} must be onnx:FOLDER, or a function from pairs to floats")
     if name == "redact" and value is not None and not callable(value):
         raise ConfigError("redact must be a function from text to text")
+    if "least" in rules and not value >= rules["least"]:
+        raise ConfigError(f"{name}={value!r} must be at least {rules['least']}")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ragtrace.judges.gates import Gate
+
 # A judge's reply has some 20 kB; a vector of 3,072 numbers some 60 kB, and a batch holds 128.
 _MAX_CHAT_BYTES = 4_000_000
 _MAX_EMBEDDING_BYTES = 64_000_000
@@ -48,6 +50,7 @@ class OpenAIChat:
         attempts: tries of one request; see `ragtrace.judges.transport.Transport`.
         backoff_s: the wait before the second try is uniform in [0, backoff_s].
         retry_after_max_s: the longest ``Retry-After`` that is waited for.
+        gate: what every attempt passes, probes too; None lets all pass.
 
     Raises:
         ragtrace.errors.MissingExtra: the package openai is not installed.
@@ -67,6 +70,7 @@ class OpenAIChat:
         attempts: int = 3,
         backoff_s: float = 1.0,
         retry_after_max_s: float = 60.0,
+        gate: Gate | None = None,
     ) -> None:
         self.name = model
         self._seed = SEED
@@ -77,6 +81,7 @@ class OpenAIChat:
             attempts=attempts,
             backoff_s=backoff_s,
             retry_after_max_s=retry_after_max_s,
+            gate=gate,
         )
         self._ladder = ladder_for(self._transport.base_url, model)
 
@@ -207,6 +212,7 @@ class OpenAIEmbedder:
         attempts: int = 3,
         backoff_s: float = 1.0,
         retry_after_max_s: float = 60.0,
+        gate: Gate | None = None,
     ) -> None:
         self.name = f"openai:{model}"
         self._model = model
@@ -217,6 +223,7 @@ class OpenAIEmbedder:
             attempts=attempts,
             backoff_s=backoff_s,
             retry_after_max_s=retry_after_max_s,
+            gate=gate,
         )
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
-import random
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import time
@@ -26,12 +25,16 @@ from ragtrace.errors import (
     JudgeUnavailable,
     MissingExtra,
 )
+from ragtrace.judges.gates import Need, Took, took_of
+from ragtrace.judges.patience import Patience
 from ragtrace.judges.quiet import uninstrumented
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from openai import APIStatusError, AsyncOpenAI
+
+    from ragtrace.judges.gates import Gate
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 Endpoint = Literal["chat", "embeddings"]
@@ -49,6 +52,7 @@ class Fault:
         may_repeat: whether the same request may succeed later.
         complaint: what the server said, for `ragtrace.judges.negotiate`.
         param: the parameter that it named.
+        is_quota: whether the account's money is at its end, which no wait mends.
     """
 
     error: JudgeError
@@ -57,6 +61,7 @@ class Fault:
     retry_after_s: float | None = None
     complaint: str = ""
     param: str | None = None
+    is_quota: bool = False
 
 
 class Transport:
@@ -69,6 +74,7 @@ class Transport:
         attempts: tries of one request; 408, 409, 429, 5xx and broken connections are tried again.
         backoff_s: the first wait is uniform in [0, backoff_s], the second in twice that.
         retry_after_max_s: a server that asks for a longer wait is given up.
+        gate: what every attempt passes; None lets all pass.
 
     Raises:
         MissingExtra: the package openai is not installed.
@@ -84,6 +90,7 @@ class Transport:
         attempts: int = 3,
         backoff_s: float = 1.0,
         retry_after_max_s: float = 60.0,
+        gate: Gate | None = None,
     ) -> None:
         if importlib.util.find_spec("openai") is None:
             raise MissingExtra("openai", "openai")
@@ -94,9 +101,8 @@ class Transport:
         if not self._api_key.isascii() or not self._api_key.isprintable():
             raise ConfigError("the judge's API key holds a character that cannot be sent: set it again")
         self._timeout_s = timeout_s
-        self._attempts = attempts
-        self._backoff_s = backoff_s
-        self._retry_after_max_s = retry_after_max_s
+        self._patience = Patience(attempts=attempts, backoff_s=backoff_s, retry_after_max_s=retry_after_max_s)
+        self._gate = gate
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -108,16 +114,17 @@ class Transport:
             body: the request.
             max_bytes: a longer answer is not read to its end.
         """
+        attempt = 0
         with uninstrumented():
-            for attempt in range(1, self._attempts + 1):
-                outcome = await self._attempt(endpoint, body, max_bytes)
-                if not isinstance(outcome, Fault) or not outcome.may_repeat or attempt == self._attempts:
+            while True:
+                attempt += 1
+                outcome = await self._admitted(endpoint, body, max_bytes)
+                if not isinstance(outcome, Fault) or not outcome.may_repeat:
                     return outcome
-                wait_s = self._wait_s(attempt, outcome)
-                if wait_s > self._retry_after_max_s:
+                wait_s = self._patience.wait_s(attempt, outcome.retry_after_s)
+                if wait_s is None:
                     return outcome
                 await asyncio.sleep(wait_s)
-        raise AssertionError("attempts is at least 1")
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -125,9 +132,23 @@ class Transport:
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.close()
 
-    def _wait_s(self, attempt: int, fault: Fault) -> float:
-        jitter_s = random.uniform(0.0, self._backoff_s * 2 ** (attempt - 1))
-        return jitter_s if fault.retry_after_s is None else max(jitter_s, fault.retry_after_s)
+    async def _admitted(
+        self, endpoint: Endpoint, body: Mapping[str, Any], max_bytes: int
+    ) -> dict[str, Any] | Fault:
+        """Make one attempt, through the gate."""
+        if self._gate is None:
+            return await self._attempt(endpoint, body, max_bytes)
+        try:
+            passed = await self._gate.enter(_need_of(body))
+        except JudgeError as error:
+            return Fault(error=error)
+        took = Took(fate="abandoned")
+        try:
+            outcome = await self._attempt(endpoint, body, max_bytes)
+            took = _took_of(outcome)
+        finally:
+            passed.leave(took)
+        return outcome
 
     def _connected(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()
@@ -208,6 +229,7 @@ class Transport:
             facts |= {
                 "may_repeat": status != 429,
                 "retry_after_s": _retry_after_s(error.response.headers),
+                "is_quota": status == 429,
             }
         elif "content_filter" in code or "content_policy" in code:
             return self._fault(JudgeFiltered, f"{self.where} filtered the prompt ({status})", **facts)
@@ -232,6 +254,25 @@ class Transport:
         if self._api_key:
             said = said.replace(self._api_key, "[key]")
         return f": {' '.join(said.split())[:200]}"
+
+
+def _need_of(body: Mapping[str, Any]) -> Need:
+    """Return what a request may take; a body is some 10 kB, and 20 us to write."""
+    limit = body.get("max_tokens", body.get("max_completion_tokens", 0))
+    size = len(json.dumps(body, ensure_ascii=False).encode(errors="replace"))
+    return Need(model=str(body.get("model", "")), request_bytes=size, max_output_tokens=limit)
+
+
+def _took_of(outcome: dict[str, Any] | Fault) -> Took:
+    if isinstance(outcome, Fault):
+        return took_of(outcome.error, is_quota=outcome.is_quota)
+    usage = outcome.get("usage")
+    counts = [
+        usage.get(name) if isinstance(usage, dict) else None for name in ("prompt_tokens", "completion_tokens")
+    ]
+    prompt, completion = (count if type(count) is int and count >= 0 else None for count in counts)
+    size = len(json.dumps(outcome.get("choices", ""))) if completion is None else 0
+    return Took(fate="answered", prompt_tokens=prompt, completion_tokens=completion, reply_bytes=size)
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -1,0 +1,124 @@
+"""Puts a gate before any chat model that has none of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.errors import JudgeError, JudgeFiltered, JudgeRateLimited, JudgeUnavailable
+from ragtrace.judges.gates import Need, Took, took_of
+from ragtrace.judges.patience import Patience
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ragtrace.judges.chat import ChatModel, ChatReply
+    from ragtrace.judges.gates import Gate
+
+
+class LimitedChat:
+    """A chat model whose every attempt passes a gate; a `ragtrace.judges.chat.ChatModel` itself.
+
+    It repeats what may pass by itself, so the model should make one attempt a call.
+    `ragtrace.judges.openai.OpenAIChat` takes a gate as an argument, which then sees its probes and attempts one by
+    one; wrap other models alone.
+
+    Args:
+        model: who is asked.
+        gate: what each attempt passes.
+        patience: how often, and how long in between.
+
+    Example:
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.scoring.limits import Caps, JudgeGate
+        >>> model = LimitedChat(ScriptedChat(always={"a": 1}), JudgeGate(host="here", caps=Caps()))
+        >>> ask = model.complete(
+        ...     system="", user="?", schema_name="s", schema={}, max_output_tokens=9, temperature=0.0
+        ... )
+        >>> asyncio.run(ask).text
+        '{"a": 1}'
+    """
+
+    def __init__(self, model: ChatModel, gate: Gate, *, patience: Patience | None = None) -> None:
+        self.name = model.name
+        self._model = model
+        self._gate = gate
+        self._patience = patience or Patience()
+
+    async def complete(
+        self,
+        *,
+        system: str,
+        user: str,
+        schema_name: str,
+        schema: Mapping[str, Any],
+        max_output_tokens: int,
+        temperature: float,
+    ) -> ChatReply:
+        """Return the model's reply to one prompt.
+
+        Raises:
+            ragtrace.errors.JudgeError: the gate is closed, or the model's last error.
+        """
+        asked: dict[str, Any] = {
+            "system": system,
+            "user": user,
+            "schema_name": schema_name,
+            "schema": schema,
+            "max_output_tokens": max_output_tokens,
+            "temperature": temperature,
+        }
+        size = len(json.dumps(asked, default=str, ensure_ascii=False).encode(errors="replace"))
+        need = Need(model=self.name, request_bytes=size, max_output_tokens=max_output_tokens)
+        attempt = 0
+        while True:
+            attempt += 1
+            outcome = await self._attempt(need, asked)
+            if not isinstance(outcome, JudgeError):
+                return outcome
+            wait_s = self._patience.wait_s(attempt, getattr(outcome, "retry_after_s", None))
+            if wait_s is None or not _may_repeat(outcome):
+                raise outcome
+            await asyncio.sleep(wait_s)
+
+    def fingerprint(self) -> str:
+        """Return the model's own."""
+        return self._model.fingerprint()
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self._model.aclose()
+
+    async def _attempt(self, need: Need, asked: dict[str, Any]) -> ChatReply | JudgeError:
+        passed = await self._gate.enter(need)
+        took = Took(fate="abandoned")
+        try:
+            reply = await self._model.complete(**asked)
+        except JudgeError as error:
+            took = took_of(error)
+            return error
+        except Exception:
+            took = Took(fate="failed")
+            raise
+        else:
+            is_counted = reply.prompt_tokens or reply.completion_tokens
+            took = Took(
+                fate="answered",
+                prompt_tokens=reply.prompt_tokens if is_counted else None,
+                completion_tokens=reply.completion_tokens if is_counted else None,
+                reply_bytes=len(reply.text.encode(errors="replace")),
+            )
+            return reply
+        finally:
+            passed.leave(took)
+
+
+def _may_repeat(error: JudgeError) -> bool:
+    if isinstance(error, JudgeRateLimited):
+        return True
+    return (
+        isinstance(error, JudgeUnavailable)
+        and not isinstance(error, JudgeFiltered)
+        and took_of(error).fate == "failed"
+    )

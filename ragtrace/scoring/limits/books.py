@@ -1,0 +1,340 @@
+"""The books of the limits: what is spent, reserved and left of rates, shared by the processes of one host.
+
+A SQLite file beside the spool, or memory. One transaction a reservation: it is granted whole, or nothing changes.
+What the books say is true after kill -9 at any point: a reservation that nobody settles is released after a while.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sqlite3
+import threading
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ragtrace.queues.clock import Clock
+from ragtrace.scoring.limits import slices
+from ragtrace.scoring.limits.bucket import Bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+Rate = Literal["requests_per_minute", "tokens_per_minute"]
+_log = logging.getLogger("ragtrace")
+BUSY_S = 2.0  # how long a transaction waits for another process's; one takes 0.1 ms
+ABANDONED_S = 900.0  # after this a reservation's process is taken for dead; one attempt lasts 45 s
+SOON_S = 1.0  # a look again, while reservations stand in the way that calls under way may give back
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS days (
+  account TEXT NOT NULL, day INTEGER NOT NULL, nano_usd INTEGER NOT NULL, tokens INTEGER NOT NULL,
+  PRIMARY KEY (account, day)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reservations (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, account TEXT NOT NULL, day INTEGER NOT NULL, nano_usd INTEGER NOT NULL,
+  tokens INTEGER NOT NULL, until_s REAL NOT NULL, epoch TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS buckets (
+  name TEXT PRIMARY KEY, level REAL NOT NULL, at_s REAL NOT NULL, epoch TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """The limits; None or 0 of one turns it off.
+
+    Attributes:
+        usd_per_day: US dollars from midnight to midnight, UTC.
+        tokens_per_day: prompt and reply tokens, the same.
+        requests_per_minute: of one server; bursts of a sixth of it.
+        tokens_per_minute: of one server; bursts of all of it, and no larger request.
+
+    Raises:
+        ValueError: one is below zero or not finite.
+    """
+
+    usd_per_day: float | None = 10.0
+    tokens_per_day: int | None = 20_000_000
+    requests_per_minute: float | None = 500
+    tokens_per_minute: float | None = 200_000
+
+    def __post_init__(self) -> None:
+        for cap in (self.usd_per_day, self.tokens_per_day, self.requests_per_minute, self.tokens_per_minute):
+            if cap is not None and not 0.0 <= cap < math.inf:
+                raise ValueError(f"a limit is 0 (off) or above and finite, got {cap}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """What was granted; give it to `Books.settle`."""
+
+    id: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why nothing was granted.
+
+    Attributes:
+        limit: which limit refused.
+        wait_s: when to ask again; infinite when this request never fits.
+    """
+
+    limit: Literal["budget_usd", "budget_tokens"] | Rate
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What is left of today's budgets, reservations taken off; None where a limit is off."""
+
+    usd: float | None
+    tokens: int | None
+
+
+class Books:
+    """Reserves before a call and settles after it. Thread-safe; after a fork the child opens the file anew.
+
+    Args:
+        path: the file, made when it is not there (mode 0600); None keeps the books in memory, for this process.
+        host: the server that is asked; rates are kept by host, budgets over all of them.
+        caps: the limits.
+        account: whose budget; a backfill has one of its own.
+        clock: the time.
+
+    Raises:
+        sqlite3.Error: from any method, when the file cannot be written; nothing is granted then.
+
+    Example:
+        >>> books = Books(None, host="judge", caps=Caps(tokens_per_day=28_800_000, requests_per_minute=None))
+        >>> granted = books.reserve(usd=0.01, tokens=1_200)
+        >>> books.left().usd
+        9.99
+        >>> books.settle(granted, usd=0.004, tokens=700)
+        True
+        >>> books.left()
+        Left(usd=9.996, tokens=28799300)
+        >>> books.close()
+    """
+
+    def __init__(
+        self, path: Path | None, *, host: str, caps: Caps, account: str = "scoring", clock: Clock | None = None
+    ) -> None:
+        self._path = path
+        self._host = host
+        self._caps = caps
+        self._account = account
+        self._clock = clock or Clock()
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._connection: sqlite3.Connection | None = None
+        rpm, tpm = caps.requests_per_minute or 0.0, caps.tokens_per_minute or 0.0
+        self._rates: dict[Rate, tuple[float, float]] = {}
+        if rpm:
+            self._rates["requests_per_minute"] = (rpm / 60.0, max(rpm / 6.0, 1.0))
+        if tpm:
+            self._rates["tokens_per_minute"] = (tpm / 60.0, tpm)
+
+    def reserve(self, *, usd: float | None, tokens: int) -> Reservation | Refusal:
+        """Take what a call may need from every limit at once, or nothing.
+
+        Args:
+            usd: its highest price; None when the price is not known, and then only tokens are limited.
+            tokens: the most tokens it may take.
+        """
+        nano_usd = _nano(usd)
+        with self._transaction() as connection:
+            now_s, wall_s = self._clock.now(), self._clock.wall()
+            self._release_abandoned(connection, now_s)
+            refusals = [*self._over_budget(connection, nano_usd, tokens, wall_s)]
+            needs: dict[Rate, float] = {"requests_per_minute": 1.0, "tokens_per_minute": float(tokens)}
+            buckets = {name: self._bucket(connection, name, now_s) for name in self._rates}
+            for name, bucket in buckets.items():
+                if (after := bucket.taken(needs[name], now_s)) is None:
+                    refusals.append(Refusal(limit=name, wait_s=bucket.wait_s(needs[name], now_s)))
+                else:
+                    buckets[name] = after
+            if refusals:
+                return max(refusals, key=lambda refusal: refusal.wait_s)
+            self._write(connection, buckets)
+            row = (self._account, slices.day_of(wall_s), nano_usd, tokens, now_s + ABANDONED_S, self._clock.epoch())
+            cursor = connection.execute(
+                "INSERT INTO reservations (account, day, nano_usd, tokens, until_s, epoch)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                row,
+            )
+            return Reservation(id=cursor.lastrowid or 0, tokens=tokens)
+
+    def settle(self, reservation: Reservation, *, usd: float | None, tokens: int) -> bool:
+        """Write what a call really took to the day on which it was reserved, and give the rest back.
+
+        Returns:
+            False when the reservation had been released as abandoned; what was taken is written all the same, to
+            the present day.
+        """
+        with self._transaction() as connection:
+            gone = connection.execute(
+                "DELETE FROM reservations WHERE id = ? RETURNING account, day", (reservation.id,)
+            ).fetchone()
+            account, day = gone or (self._account, slices.day_of(self._clock.wall()))
+            connection.execute(
+                "INSERT INTO days VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+                " nano_usd = nano_usd + excluded.nano_usd, tokens = tokens + excluded.tokens",
+                (account, day, _nano(usd), tokens),
+            )
+            if "tokens_per_minute" in self._rates:
+                now_s = self._clock.now()
+                bucket = self._bucket(connection, "tokens_per_minute", now_s)
+                unused = float(reservation.tokens - tokens)
+                self._write(connection, {"tokens_per_minute": bucket.given_back(unused, now_s)})
+            return gone is not None
+
+    def left(self) -> Left:
+        """Return what is left of today's budgets, for the gauges; below zero after a call that overran."""
+        with self._transaction() as connection:
+            self._release_abandoned(connection, self._clock.now())
+            spent, reserved = self._sums(connection, slices.day_of(self._clock.wall()))
+        caps = self._caps
+        usd = (_nano(caps.usd_per_day) - spent[0] - reserved[0]) / 1e9 if caps.usd_per_day else None
+        tokens = caps.tokens_per_day - spent[1] - reserved[1] if caps.tokens_per_day else None
+        return Left(usd=usd, tokens=tokens)
+
+    def close(self) -> None:
+        """Close the file; the next call opens it again."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None and self._pid == os.getpid():
+                connection.close()
+
+    def _over_budget(
+        self, connection: sqlite3.Connection, nano_usd: int, tokens: int, wall_s: float
+    ) -> Iterator[Refusal]:
+        spent, reserved = self._sums(connection, slices.day_of(wall_s))
+        usd_cap, tokens_cap = _nano(self._caps.usd_per_day), self._caps.tokens_per_day or 0
+        if usd_cap and (wait_s := _wait_s(usd_cap, spent[0], reserved[0], nano_usd, wall_s)):
+            yield Refusal(limit="budget_usd", wait_s=wait_s)
+        if tokens_cap and (wait_s := _wait_s(tokens_cap, spent[1], reserved[1], tokens, wall_s)):
+            yield Refusal(limit="budget_tokens", wait_s=wait_s)
+
+    def _sums(self, connection: sqlite3.Connection, day: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return (nano-dollars, tokens) spent and reserved on a day."""
+        of = (self._account, day)
+        spent = connection.execute("SELECT nano_usd, tokens FROM days WHERE account = ? AND day = ?", of).fetchone()
+        reserved = connection.execute(
+            "SELECT COALESCE(SUM(nano_usd), 0), COALESCE(SUM(tokens), 0) FROM reservations"
+            " WHERE account = ? AND day = ?",
+            of,
+        ).fetchone()
+        return spent or (0, 0), reserved
+
+    def _release_abandoned(self, connection: sqlite3.Connection, now_s: float) -> None:
+        # A stored time further ahead than any can be is from a clock that has begun anew.
+        connection.execute(
+            "DELETE FROM reservations WHERE until_s <= ? OR until_s > ? OR epoch <> ?",
+            (now_s, now_s + 2 * ABANDONED_S, self._clock.epoch()),
+        )
+
+    def _bucket(
+        self,
+        connection: sqlite3.Connection,
+        name: Rate,
+        now_s: float,
+    ) -> Bucket:
+        rate_per_s, burst = self._rates[name]
+        row = connection.execute(
+            "SELECT level, at_s, epoch FROM buckets WHERE name = ?", (f"{name} {self._host}",)
+        ).fetchone()
+        if row is None:
+            return Bucket.full(rate_per_s=rate_per_s, burst=burst, now_s=now_s)
+        level, at_s, epoch = row
+        # After a reboot nobody knows how long the host was down: the level stays, and no time is credited.
+        at_s = at_s if epoch == self._clock.epoch() else now_s
+        return Bucket(rate_per_s=rate_per_s, burst=burst, level=min(level, burst), at_s=at_s)
+
+    def _write(self, connection: sqlite3.Connection, buckets: Mapping[Rate, Bucket]) -> None:
+        epoch = self._clock.epoch()
+        connection.executemany(
+            "INSERT OR REPLACE INTO buckets VALUES (?, ?, ?, ?)",
+            [(f"{name} {self._host}", bucket.level, bucket.at_s, epoch) for name, bucket in buckets.items()],
+        )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        if (
+            self._pid != os.getpid()
+        ):  # the parent's lock may be held, and its connection is not ours to use or close
+            self._lock, self._connection, self._pid = threading.Lock(), None, os.getpid()
+        with self._lock:
+            if self._connection is None:
+                self._connection = _opened(self._path)
+            connection = self._connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException as error:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                if type(error) is sqlite3.DatabaseError:  # the file is broken, and is looked at when it is opened
+                    self._connection = None
+                    connection.close()
+                raise
+
+
+def _wait_s(budget: int, spent: int, reserved: int, need: int, wall_s: float) -> float:
+    """Return 0.0 when the budget allows the need now, else the seconds until it may."""
+    allowed = slices.allowed(budget, wall_s)
+    if spent + reserved + need <= allowed:
+        return 0.0
+    if need > budget:
+        return math.inf
+    return SOON_S if spent + need <= allowed else max(slices.wait_s(budget, spent + need, wall_s), SOON_S)
+
+
+def _nano(usd: float | None) -> int:
+    """Return whole nano-dollars, rounded up: sums of whole numbers are exact."""
+    return 0 if usd is None else math.ceil(round(usd * 1e9, 3))
+
+
+def _opened(path: Path | None) -> sqlite3.Connection:
+    """Open the books; a file that is no database is put aside, and said."""
+    if path is None:
+        return _prepared(":memory:")
+    try:
+        return _prepared(str(path))
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:
+        aside = path.with_name(f"{path.name}.broken")
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        path.replace(aside)
+        _log.exception("%s was broken and stands aside as %s: today's budget begins anew", path, aside.name)
+        return _prepared(str(path))
+
+
+def _prepared(database: str) -> sqlite3.Connection:
+    if database != ":memory:":
+        with closing(os.fdopen(os.open(database, os.O_CREAT | os.O_RDWR, 0o600))):
+            pass
+    connection = sqlite3.connect(database, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.executescript(_SCHEMA)
+        _check(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    """Look at every page; the file has a few."""
+    if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+        raise sqlite3.DatabaseError("quick_check found a broken page")

@@ -1,0 +1,277 @@
+"""The gate before one judge server: rates, budgets, concurrency and breaker in one, for every attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import sqlite3
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.queues.clock import Clock
+from ragtrace.scoring.limits.books import Books, Caps, Left, Refusal
+from ragtrace.scoring.limits.breaker import Breaker, gauge_of
+from ragtrace.scoring.limits.closed import Closed, error_of
+from ragtrace.scoring.limits.concurrency import Concurrency
+from ragtrace.scoring.limits.need import Estimate, taken
+from ragtrace.scoring.limits.prices import Prices
+from ragtrace.scoring.limits.slots import Slots
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from ragtrace.judges.gates import Need, Took
+    from ragtrace.scoring.limits.books import Reservation
+
+_log = logging.getLogger("ragtrace")
+PATIENCE_S = 60.0  # a longer wait is not waited for: the unit goes back into the queue instead
+RETRY_AFTER_MOST_S = 7_200.0
+BROKEN_BOOKS_S = 60.0
+LEAST_SLEEP_S = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateReading:
+    """The gate in one moment, for the gauges.
+
+    Attributes:
+        budget_usd: what is left of today's US dollars; None when off, when the price is not known, or when the
+            books cannot be read.
+        budget_tokens: what is left of today's tokens; None when off or not readable.
+        breaker: 0 closed, 1 half-open, 2 open or held.
+        held: why the judge refuses us, None when it does not.
+        concurrency: calls that may be under way.
+        under_way: calls that are.
+    """
+
+    budget_usd: float | None
+    budget_tokens: int | None
+    breaker: int
+    held: str | None
+    concurrency: int
+    under_way: int
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class JudgePass:
+    """A permission for one attempt; a `ragtrace.judges.gates.Pass`.
+
+    Attributes:
+        need: what the attempt may take.
+        reservation: what was granted.
+        began_s: when, by the gate's clock.
+        is_probe: whether the attempt decides about the breaker.
+        end: takes the end of the attempt into account.
+    """
+
+    need: Need
+    reservation: Reservation
+    began_s: float
+    is_probe: bool
+    end: Callable[[JudgePass, Took], None]
+    _is_left: bool = False
+
+    def leave(self, took: Took) -> None:
+        """Say how the attempt went; a second time says nothing."""
+        if not self._is_left:
+            self._is_left = True
+            self.end(self, took)
+
+
+class JudgeGate:
+    """Lets attempts at one server in; a `ragtrace.judges.gates.Gate`. Coroutine-safe, also on several event loops.
+
+    Args:
+        host: the server; processes that share the books share its rates.
+        caps: rates and budgets.
+        path: the file of the books, shared by the processes of this host; None keeps them in memory, where each
+            process has all of the budget for itself and forgets it at its end.
+        prices: what tokens cost.
+        account: whose budget.
+        concurrency: how many calls at once, and how that changes.
+        clock: the time.
+        sleep: waits.
+
+    Example:
+        >>> from ragtrace.judges.gates import Need, Took
+        >>> gate = JudgeGate(host="judge", caps=Caps(usd_per_day=None))
+        >>> async def call():
+        ...     passed = await gate.enter(Need(model="m", request_bytes=900, max_output_tokens=100))
+        ...     passed.leave(Took(fate="answered", prompt_tokens=200, completion_tokens=30))
+        >>> asyncio.run(call())
+        >>> gate.reading().budget_tokens, gate.closed()
+        (19999770, None)
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        caps: Caps,
+        path: Path | None = None,
+        prices: Prices | None = None,
+        account: str = "scoring",
+        concurrency: Concurrency | None = None,
+        clock: Clock | None = None,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+    ) -> None:
+        self.host = host
+        self._clock = clock or Clock()
+        self._books = Books(path, host=host, caps=caps, account=account, clock=self._clock)
+        self._prices = prices or Prices()
+        self._has_price: bool | None = None
+        self._is_usd_capped = bool(caps.usd_per_day)
+        self._estimate = Estimate()
+        self._concurrency = concurrency or Concurrency()
+        self._slots = Slots(self._concurrency.allowed)
+        self._breaker = Breaker()
+        self._lock = threading.RLock()
+        self._sleep = sleep
+        self._shut_until_s: dict[str, float] = {}  # by `Closed.reason`
+
+    async def enter(self, need: Need) -> JudgePass:
+        """Wait for a place and for the rates, at most a minute, and return a permission.
+
+        Raises:
+            JudgeOverBudget: today's budget has nothing left for now, or never has as much.
+            JudgeRateLimited: the server asked for more than a minute, or the request is beyond a minute's rate.
+            JudgeUnavailable: the breaker is open, the judge refuses us, or the books cannot be written.
+        """
+        await self._slots.enter()
+        began_s = self._clock.now()
+        try:
+            outcome = self._tried(need)
+            while isinstance(outcome, Closed):
+                if not outcome.is_waited_for or self._clock.now() - began_s + outcome.wait_s > PATIENCE_S:
+                    break
+                await self._sleep(max(outcome.wait_s, LEAST_SLEEP_S))
+                outcome = self._tried(need)
+        except BaseException:
+            self._slots.leave()
+            raise
+        if isinstance(outcome, JudgePass):
+            return outcome
+        self._slots.leave()
+        raise error_of(outcome, self.host)
+
+    def closed(self) -> Closed | None:
+        """Return why no call passes at present, None when one may: ask before a unit is taken to the judge.
+
+        While a judge is held or its breaker is half-open, it says None each time a probe is due.
+        """
+        now_s = self._clock.now()
+        with self._lock:
+            if wait_s := self._breaker.wait_s(now_s):
+                reason = f"held_{self._breaker.held}" if self._breaker.held else "breaker_open"
+                return Closed(reason="probing" if self._breaker.is_probing else reason, wait_s=wait_s)
+            waits_s = {reason: until_s - now_s for reason, until_s in self._shut_until_s.items()}
+        reason = max(waits_s, key=lambda name: waits_s[name], default="")
+        return Closed(reason=reason, wait_s=waits_s[reason]) if waits_s.get(reason, 0.0) > 0.0 else None
+
+    def reading(self) -> GateReading:
+        """Return the gate in this moment; from any thread."""
+        now_s = self._clock.now()
+        try:
+            left = self._books.left()
+        except sqlite3.Error:
+            left = Left(usd=None, tokens=None)
+        with self._lock:
+            state = self._breaker.state(now_s)
+            return GateReading(
+                budget_usd=left.usd if self._has_price is not False else None,
+                budget_tokens=left.tokens,
+                breaker=2 if self._breaker.held else gauge_of(state),
+                held=self._breaker.held,
+                concurrency=self._concurrency.allowed,
+                under_way=self._slots.under_way,
+            )
+
+    def close(self) -> None:
+        """Close the books; from any thread."""
+        self._books.close()
+
+    def _tried(self, need: Need) -> JudgePass | Closed:
+        """Let an attempt in, or say why not."""
+        if (closed := self.closed()) is not None and not closed.is_of_need:
+            return closed
+        prompt, reply = self._estimate.most(need)
+        usd = self._price(need.model, prompt, reply)
+        try:
+            granted = self._books.reserve(usd=usd, tokens=prompt + reply)
+        except (sqlite3.Error, OSError) as error:
+            _log.warning("the limits cannot be written (%s): no call of the judge is made", error)
+            return self._shut_for(Closed(reason="limits_file", wait_s=BROKEN_BOOKS_S))
+        now_s = self._clock.now()
+        if isinstance(granted, Refusal):
+            return self._refused(granted)
+        with self._lock:
+            if not self._breaker.wait_s(now_s):
+                for reason in ("budget_exceeded", "requests_per_minute", "tokens_per_minute"):
+                    self._shut_until_s.pop(reason, None)
+                is_probe = self._breaker.begin(now_s)
+                return JudgePass(need=need, reservation=granted, began_s=now_s, is_probe=is_probe, end=self._left)
+        self._settle(granted, usd=0.0, tokens=0)  # another loop's call became the probe in between
+        return Closed(reason="probing", wait_s=1.0)
+
+    def _refused(self, refusal: Refusal) -> Closed:
+        reason = "budget_exceeded" if refusal.limit.startswith("budget") else refusal.limit
+        closed = Closed(reason=reason, wait_s=refusal.wait_s)
+        return self._shut_for(closed) if PATIENCE_S < refusal.wait_s < math.inf else closed
+
+    def _shut_for(self, closed: Closed) -> Closed:
+        with self._lock:
+            until_s = self._clock.now() + closed.wait_s
+            self._shut_until_s[closed.reason] = max(until_s, self._shut_until_s.get(closed.reason, until_s))
+        return closed
+
+    def _price(self, model: str, prompt: int, reply: int) -> float | None:
+        if not self._is_usd_capped:
+            return None
+        usd = self._prices.price_of(model, prompt, reply)
+        self._has_price = usd is not None or bool(self._has_price)
+        return usd
+
+    def _left(self, passed: JudgePass, took: Took) -> None:
+        """Take the end of an attempt into account."""
+        prompt, reply = taken(passed.need, took)
+        self._estimate.learn(passed.need, took)
+        usd = self._price(passed.need.model, prompt, reply)
+        self._settle(passed.reservation, usd=usd, tokens=prompt + reply)
+        with self._lock:
+            self._judged(passed, took)
+            allowed = self._concurrency.allowed
+        self._slots.leave(allowed=allowed)
+
+    def _settle(self, reservation: Reservation, *, usd: float | None, tokens: int) -> None:
+        try:
+            self._books.settle(reservation, usd=usd, tokens=tokens)
+        except (sqlite3.Error, OSError) as error:
+            # The reservation stands until it is released as abandoned.
+            _log.warning("what a call of the judge took cannot be written: %s", error)
+
+    def _judged(self, passed: JudgePass, took: Took) -> None:
+        """Tell breaker and concurrency how an attempt went."""
+        now_s, began_s, is_probe = self._clock.now(), passed.began_s, passed.is_probe
+        if took.fate == "answered":
+            self._breaker.succeeded(now_s, is_probe=is_probe)
+            self._concurrency.succeeded(began_s=began_s, now_s=now_s, under_way=self._slots.under_way)
+        elif took.fate == "rate_limited":
+            self._breaker.abandoned(is_probe=is_probe)
+            self._concurrency.overloaded(began_s=began_s, now_s=now_s)
+        elif took.fate == "refused":
+            if self._breaker.held is None:
+                _log.warning(
+                    "%s refuses the judge's calls (%s): scoring waits, and asks every 5 min", self.host, took.reason
+                )
+            self._breaker.refused(now_s, took.reason)
+        elif took.fate == "abandoned":
+            self._breaker.abandoned(is_probe=is_probe)
+        else:
+            self._breaker.failed(now_s, is_probe=is_probe)
+            if took.fate == "timed_out":
+                self._concurrency.overloaded(began_s=began_s, now_s=now_s)
+        if took.retry_after_s is not None and took.fate in {"rate_limited", "failed"}:
+            self._shut_for(Closed(reason="rate_limited", wait_s=min(took.retry_after_s, RETRY_AFTER_MOST_S)))

@@ -1,0 +1,75 @@
+"""Places for calls under way: first come, first served, on any number of event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+
+
+class Slots:
+    """Counts calls under way against a number that may change between them. Coroutine-safe and thread-safe.
+
+    Example:
+        >>> async def one():
+        ...     slots = Slots(1)
+        ...     await slots.enter()
+        ...     second = asyncio.create_task(slots.enter())
+        ...     await asyncio.sleep(0)
+        ...     slots.leave(allowed=1)
+        ...     await second
+        ...     return slots.under_way
+        >>> asyncio.run(one())
+        1
+    """
+
+    def __init__(self, allowed: int) -> None:
+        self.under_way = 0
+        self._allowed = allowed
+        self._lock = threading.Lock()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def enter(self) -> None:
+        """Wait for a place and take it."""
+        with self._lock:
+            if self.under_way < self._allowed and not self._waiting:
+                self.under_way += 1
+                return
+            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            with self._lock:
+                if place in self._waiting:
+                    self._waiting.remove(place)
+                    raise
+            self.leave()  # the place was given to us in the same moment
+            raise
+
+    def leave(self, *, allowed: int | None = None) -> None:
+        """Give a place back, and let in who waits; from any thread.
+
+        Args:
+            allowed: calls that may be under way from now on; None = as before.
+        """
+        with self._lock:
+            self._allowed = self._allowed if allowed is None else allowed
+            self.under_way -= 1
+            while self._waiting and self.under_way < self._allowed:
+                if _given(self._waiting.popleft()):
+                    self.under_way += 1
+
+
+def _given(place: asyncio.Future[None]) -> bool:
+    """Give a place to who waits for it; False when its loop has ended."""
+    try:
+        place.get_loop().call_soon_threadsafe(_set, place)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _set(place: asyncio.Future[None]) -> None:
+    if not place.done():
+        place.set_result(None)

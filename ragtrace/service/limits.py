@@ -1,0 +1,64 @@
+"""The gate before the judge's server, from settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ragtrace.scoring.limits import Caps, JudgeGate, Prices
+from ragtrace.scoring.limits.concurrency import Concurrency
+
+if TYPE_CHECKING:
+    from ragtrace.settings import Settings
+
+_OPENAI_HOST = "api.openai.com"
+
+
+def build_gate(settings: Settings, *, account: str = "scoring") -> JudgeGate:
+    """Build the gate that judge and embedder of one server share.
+
+    With a spool its books are the file beside it, ``<spool>.limits``, which every process of the host shares;
+    without one they are this process's own, and end with it.
+
+    Args:
+        settings: limits, prices, spool and base URL.
+        account: whose budget; a backfill has one of its own, of the same size.
+
+    Raises:
+        ConfigError: one of the two prices without the other.
+
+    Example:
+        >>> from ragtrace.settings import Settings
+        >>> build_gate(Settings.resolve({"judge_base_url": "http://10.0.0.7:8000/v1"}, environ={})).host
+        '10.0.0.7:8000'
+    """
+    caps = Caps(
+        usd_per_day=settings.budget_usd_per_day,
+        tokens_per_day=settings.budget_tokens_per_day,
+        requests_per_minute=settings.judge_rpm,
+        tokens_per_minute=settings.judge_tpm,
+    )
+    spool = Path(settings.spool) if settings.spool else None
+    most = settings.judge_calls
+    return JudgeGate(
+        host=urlsplit(settings.judge_base_url or "").netloc.rpartition("@")[2] or _OPENAI_HOST,
+        caps=caps,
+        path=spool.with_name(f"{spool.name}.limits") if spool else None,
+        prices=build_prices(settings),
+        account=account,
+        concurrency=Concurrency(limit=float(min(8, most)), high=most),
+    )
+
+
+def build_prices(settings: Settings) -> Prices:
+    """Build the prices of the judge's server, also for what scores cost.
+
+    Raises:
+        ConfigError: one of the two prices without the other.
+    """
+    return Prices(
+        input_usd_per_million=settings.price_input_usd_per_million,
+        output_usd_per_million=settings.price_output_usd_per_million,
+        base_url=settings.judge_base_url,
+    )

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     Run = Mapping[str, MetricResult]
 
 
+# Replies are at fault for these: a panel without any grade is judge_error (METRICS.md 1.2). Others, as an outage
+# that all met, keep their name, since who repeats a unit later goes by it.
+_OF_REPLIES = {"judge_invalid_output", "judge_incomplete"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberScore:
     """What one judge said of one output, over its repeats.
@@ -152,7 +157,8 @@ def _state(members: Sequence[MemberScore]) -> tuple[State, str | None]:
     if na:
         return "na", na.most_common(1)[0][0]
     if failures:
-        return "error", next(iter(failures)) if len(failures) == 1 else "judge_error"
+        common = next(iter(failures)) if len(failures) == 1 else "judge_error"
+        return "error", "judge_error" if common in _OF_REPLIES else common
     return "na", "unsupported_by_judge"
 
 

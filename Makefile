@@ -18,8 +18,10 @@ INTEGRATION_TESTS := integrations tests/regressions tests/e2e/test_chain.py $(wi
   $(wildcard tests/conformance)
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
+# Of `make soak`; CI takes five.
+MINUTES ?= 60
 
-.PHONY: demo test test-lowest test-newest test-phoenix test-peers check format wheel bench bench-cost bench-overhead docs lock clean help
+.PHONY: demo test test-lowest test-newest test-phoenix test-peers check format wheel bench bench-cost bench-overhead soak docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -97,6 +99,9 @@ bench-overhead: $(READY) ## what capture adds to a run, beside the peers in envi
 
 bench-cost: $(READY) ## calls and tokens of judging one sample, beside the figures of other systems
 	$(BIN)/python -m benchmarks.judging.cost
+
+soak: $(READY) ## an hour of 50 runs a second under faults: every run accounted for, no memory kept
+	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES)
 
 docs: $(DOCS_READY) ## build the documentation into site/
 	$(BIN)/python -m docs.build

@@ -7,6 +7,7 @@
     ├── InputError             a file a person gave has a broken line
     ├── MissingExtra           an optional package is not installed
     ├── QueueError             a queue cannot take or give a unit
+    ├── StoreError             a store cannot be opened
     └── JudgeError             a judge gave no usable verdict; carries the reason of METRICS.md 0.1
         ├── JudgeUnsupported   this judge cannot do this task at all (a score of state ``na``)
         ├── JudgeRefused       the model declined
@@ -16,8 +17,8 @@
         ├── JudgeIncomplete    verdicts are missing, doubled or unknown, also after one repair
         ├── JudgeTimeout       no reply in time
         ├── JudgeRateLimited   the server said 429 for longer than we wait
-        └── JudgeUnavailable   the server cannot be reached or is broken
         ├── JudgeOverBudget    today's budget has nothing left for the call
+        └── JudgeUnavailable   the server cannot be reached or is broken
 
 None of them is ever raised into the user's application from a capture call: see ``ragtrace.capture.guard``.
 """
@@ -52,6 +53,10 @@ class MissingExtra(RagtraceError, ImportError):
 
 class QueueError(RagtraceError):
     """A queue cannot take or give a unit."""
+
+
+class StoreError(RagtraceError):
+    """A store cannot be opened, or was written by a newer ragtrace."""
 
 
 class JudgeError(RagtraceError):
@@ -108,16 +113,16 @@ class JudgeRateLimited(JudgeError):
     reason = "judge_unavailable"
 
 
-class JudgeUnavailable(JudgeError):
-    """The server cannot be reached, or answers with an error of its own."""
-
-    reason = "judge_unavailable"
-
 class JudgeOverBudget(JudgeError):
     """The budget of the day has nothing left for the call, which was not made."""
 
     reason = "budget_exceeded"
 
+
+class JudgeUnavailable(JudgeError):
+    """The server cannot be reached, or answers with an error of its own."""
+
+    reason = "judge_unavailable"
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -128,6 +128,16 @@ class Settings:
     queue_bytes: int = _setting(33_554_432, "Most bytes of text waiting to be scored.", above=0)
     spool: str | None = _setting(None, "File of the SQLite spool; none = units wait in memory alone.")
     spool_bytes: int = _setting(536_870_912, "Most bytes of units in the spool.", above=0)
+    store: str | None = _setting(None, "File of the SQLite store of scores; may be the spool's; none = no store.")
+    store_bytes: int = _setting(
+        2_147_483_648, "Most bytes of the store's file: oldest payloads go first, then scores.", above=1_048_575
+    )
+    store_scores_days: float = _setting(14.0, "Days that scores stay in the store.", above=0.0)
+    store_payload_hours: float = _setting(
+        72.0,
+        "Hours that records stay in the store (content=full: low, failed and flagged ones, and 1 %).",
+        above=0.0,
+    )
     scorer: ScorerMode = _setting(
         "thread", "thread: this process scores; worker: `ragtrace worker` does, over the spool.", one_of=_SCORERS
     )
@@ -271,6 +281,8 @@ def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
         raise ConfigError(f"{name}={value!r} is not valid{nearest(str(value), rules['one_of'])}")
     if "above" in rules and not value > rules["above"]:
         raise ConfigError(f"{name}={value!r} must be above {rules['above']}")
+    if "least" in rules and not value >= rules["least"]:
+        raise ConfigError(f"{name}={value!r} must be at least {rules['least']}")
     if "low" in rules and not rules["low"] <= value <= rules["high"]:
         raise ConfigError(f"{name}={value!r} must lie between {rules['low']} and {rules['high']}")
     if name == "k_values" and not all(isinstance(k, int) and k > 0 for k in value):
@@ -281,5 +293,3 @@ def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
         raise ConfigError(f"pairs={value!r} must be onnx:FOLDER, or a function from pairs to floats")
     if name == "redact" and value is not None and not callable(value):
         raise ConfigError("redact must be a function from text to text")
-    if "least" in rules and not value >= rules["least"]:
-        raise ConfigError(f"{name}={value!r} must be at least {rules['least']}")

@@ -1,0 +1,137 @@
+"""What a store is, and the values that go in and out of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ragtrace.model import RagRecord, Score
+
+DAY_S = 86_400.0
+Subject = Literal["trace", "session", "user"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What is kept, for how long and in how much room (SCORING.md 3).
+
+    Attributes:
+        has_content: texts may be kept: payloads, and the words among the details of scores.
+        scores_s: seconds that scores stay.
+        payloads_s: seconds that records stay.
+        labels_s: seconds that human labels stay, and with them the scores of their traces.
+        file_bytes: most bytes of the file; beyond it the oldest payloads go, then the oldest scores.
+        payload_share: share of the records kept that are neither low nor failed nor flagged, 0 to 1.
+    """
+
+    has_content: bool = False
+    scores_s: float = 14 * DAY_S
+    payloads_s: float = 3 * DAY_S
+    labels_s: float = 30 * DAY_S
+    file_bytes: int = 2_147_483_648
+    payload_share: float = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """What a person said of a trace; a second label of the same rater on the same metric replaces the first.
+
+    Attributes:
+        trace_id: the trace; its scores may come before or after the label, or never.
+        value: 0 (bad) to 1 (good).
+        comment: in words; kept where texts may be kept.
+        metric: what was judged; ``feedback`` is the answer as a whole.
+        rater: who, "" when it does not matter.
+        at: Unix seconds; 0 = now.
+
+    Raises:
+        ValueError: no trace, or a value outside 0 to 1.
+
+    Example:
+        >>> Label(trace_id="a" * 32, value=1.0).metric
+        'feedback'
+        >>> Label(trace_id="a" * 32, value=5.0)
+        Traceback (most recent call last):
+        ...
+        ValueError: a label's value lies between 0 and 1, got 5.0
+    """
+
+    trace_id: str
+    value: float
+    comment: str | None = None
+    metric: str = "feedback"
+    rater: str = ""
+    at: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.trace_id:
+            raise ValueError("a label needs the id of its trace")
+        if not (math.isfinite(self.value) and 0.0 <= self.value <= 1.0):
+            raise ValueError(f"a label's value lies between 0 and 1, got {self.value}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """How many of what was erased, or would be."""
+
+    runs: int = 0
+    scores: int = 0
+    labels: int = 0
+    payloads: int = 0
+    jobs: int = 0
+
+    def __add__(self, other: Erased) -> Erased:
+        return Erased(
+            runs=self.runs + other.runs,
+            scores=self.scores + other.scores,
+            labels=self.labels + other.labels,
+            payloads=self.payloads + other.payloads,
+            jobs=self.jobs + other.jobs,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """The scores of one trace that nobody said were published.
+
+    Attributes:
+        record: the trace's facts, without texts.
+        scores: as they were written, details as far as they were kept.
+        marks: for `Store.exported`: a score that was replaced since is not marked.
+    """
+
+    record: RagRecord
+    scores: tuple[Score, ...]
+    marks: tuple[tuple[int, int, int], ...]
+
+
+class Store(Protocol):
+    """Keeps scores; the same key replaces, never adds. Errors are raised: who calls from the scorer counts them."""
+
+    def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
+        """Write the scores of one trace, and its record where that is kept."""
+        ...
+
+    def rate(self, labels: Iterable[Label]) -> int:
+        """Write human labels; return how many."""
+        ...
+
+    def pending(self, limit: int) -> list[Pending]:
+        """Return traces with scores not yet published, the oldest first."""
+        ...
+
+    def exported(self, marks: Iterable[tuple[int, int, int]]) -> None:
+        """Note that these were published."""
+        ...
+
+    def forget(self, subject: Subject, identity: str) -> Erased:
+        """Erase all of a trace, session or user, so that no byte of it is left in the file."""
+        ...
+
+    def close(self, timeout_s: float = 5.0) -> bool:
+        """Close the store."""
+        ...

@@ -1,0 +1,426 @@
+"""The store in a SQLite file: of its own, or the spool's, where scores and the end of a job are one transaction."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture import lost
+from ragtrace.errors import StoreError
+from ragtrace.stores.ageing import age
+from ragtrace.stores.base import Erased, Pending, Policy
+from ragtrace.stores.erasing import erase
+from ragtrace.stores.keeping import from_payload
+from ragtrace.stores.rows import record_from, score_from
+from ragtrace.stores.tables import tables
+from ragtrace.stores.writing import JUDGE, write_label, writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ragtrace.model import RagRecord, Score
+    from ragtrace.stores.base import Label, Subject
+
+__all__ = ["SqliteStore", "tables", "writer"]
+
+_log = logging.getLogger("ragtrace")
+BUSY_S = 10.0  # how long a transaction waits for another process's
+_PAGE = 1_000  # rows read at once, so that no reader keeps the journal from being taken back
+_DEFAULT = Policy()
+_LEFT: list[sqlite3.Connection] = []  # of parents: closing one in a forked child would drop the parent's locks
+
+
+class SteadyWall:
+    """Unix seconds that a clock set forth or back later does not move: retention must not follow a jump.
+
+    Example:
+        >>> wall = SteadyWall()
+        >>> wall() <= wall()
+        True
+    """
+
+    def __init__(self) -> None:
+        self._began = time.time() - _steady()
+
+    def __call__(self) -> float:
+        """Return now."""
+        return self._began + _steady()
+
+
+def _steady() -> float:
+    boottime = getattr(time, "CLOCK_BOOTTIME", None)  # counts a host's sleep; Linux alone has it
+    return time.monotonic() if boottime is None else time.clock_gettime(boottime)
+
+
+class SqliteStore:
+    """Scores by (trace, span, metric, version), human labels, and the few records worth keeping, in one file.
+
+    The file is made when it is missing (mode 0600, WAL). A broken file is put aside and a new one begun; a full or
+    read-only disk is an error of each call until it ends. Thread-safe: one connection behind a lock; a forked child
+    opens its own.
+
+    Args:
+        path: the file; its folder must exist. It may be a spool's.
+        policy: what is kept, for how long, in how much room.
+        wall: Unix seconds.
+        is_made: whether a missing file is made.
+
+    Raises:
+        StoreError: it cannot be opened, or was written by a newer ragtrace.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
+        >>> store = SqliteStore(pathlib.Path(tempfile.mkdtemp()) / "scores.sqlite")
+        >>> key = ScoreKey(trace_id="t", span_id="s", metric="mrr", version="v")
+        >>> score = Score(key=key, result=MetricResult(name="mrr", state="ok", value=0.5, version="v"))
+        >>> store.emit(RagRecord(id="1", trace_id="t", span_id="s", user="ada"), [score])
+        >>> [(row["metric"], row["value"]) for row in store.rows()]
+        [('mrr', 0.5)]
+        >>> store.forget("user", "ada").scores, list(store.rows())
+        (1, [])
+        >>> store.close()
+        True
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        policy: Policy = _DEFAULT,
+        *,
+        wall: Callable[[], float] | None = None,
+        is_made: bool = True,
+    ) -> None:
+        self.path = path
+        self.policy = policy
+        self._wall = wall or SteadyWall()
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        if not (is_made or path.is_file()):
+            raise StoreError(f"there is no store at {path}; check the path")
+        with self._transaction():
+            pass  # a wrong path is said at once
+        _reset_in_children(self)
+
+    # -- writing --
+
+    def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
+        """Write the scores of one trace, and its record where the policy keeps it; works as a sink.
+
+        Raises:
+            sqlite3.Error: the disk is full, read-only or broken.
+            StoreError: the file cannot be opened.
+        """
+        with self._transaction() as connection:
+            self.writer(scores, record)(connection)
+
+    def writer(
+        self, scores: Sequence[Score], record: RagRecord, *, source: str = JUDGE
+    ) -> Callable[[sqlite3.Connection], None]:
+        """Return what writes the same in a transaction of somebody else's connection to this file."""
+        return writer(scores, record, policy=self.policy, source=source, wall=self._wall)
+
+    def rate(self, labels: Iterable[Label]) -> int:
+        """Write human labels in one transaction; return how many.
+
+        Raises:
+            sqlite3.Error: as in `emit`.
+        """
+        count = 0
+        with self._transaction() as connection:
+            for label in labels:
+                write_label(connection, label, self.policy, self._wall())
+                count += 1
+        return count
+
+    def age(self) -> None:
+        """Delete what is too old, in short transactions. Call it about once a minute.
+
+        Raises:
+            sqlite3.Error: as in `emit`.
+        """
+        has_more = True
+        while has_more:
+            with self._transaction() as connection:
+                has_more = age(connection, self.policy, self._wall())
+
+    # -- the outbox --
+
+    def pending(self, limit: int = 100) -> list[Pending]:
+        """Return at most `limit` traces with scores that nobody said were published, the oldest first."""
+        sql = (
+            "SELECT * FROM scored WHERE exported = 0 AND run IN"
+            " (SELECT DISTINCT run FROM scores WHERE exported = 0 ORDER BY run LIMIT ?) ORDER BY run, series"
+        )
+        runs: dict[int, list[dict[str, Any]]] = {}
+        for row in self._read(sql, (limit,)):
+            runs.setdefault(row["run"], []).append(row)
+        return [_pending(rows) for rows in runs.values()]
+
+    def exported(self, marks: Iterable[tuple[int, int, int]]) -> None:
+        """Note that scores were published; one that was replaced since `pending` stays to be published again."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "UPDATE scores SET exported = 1 WHERE run = ? AND series = ? AND writes = ?", list(marks)
+            )
+
+    def published(self, scores: Sequence[Score]) -> None:
+        """Note that these very scores, just written, were published."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "UPDATE scores SET exported = 1"
+                " WHERE run = (SELECT id FROM runs WHERE trace_id = ? AND span_id = ?) AND series IN"
+                " (SELECT id FROM series WHERE metric = ? AND version = ?) AND scored_at <= ?",
+                [
+                    (s.key.trace_id, s.key.span_id, s.key.metric, s.key.version, s.scored_at or self._wall())
+                    for s in scores
+                ],
+            )
+
+    # -- reading --
+
+    def rows(
+        self,
+        *,
+        since: float = 0.0,
+        until: float | None = None,
+        metric: str | None = None,
+        workflow: str | None = None,
+        trace: str | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield scores and labels as rows of the view ``scored``, page by page, in the order they came in.
+
+        Args:
+            since: Unix seconds, inclusive.
+            until: Unix seconds, exclusive; None = no end.
+            metric: of this metric alone, by its exported name or with ``@K``.
+            workflow: of this workflow alone.
+            trace: of this trace alone.
+        """
+        # None compares with nothing, so that a human label, which has no workflow of its own, needs the trace's.
+        sql = (
+            "SELECT * FROM scored WHERE (run, series) > (:run, :series) AND scored_at >= :since"
+            " AND (:until IS NULL OR scored_at < :until) AND (:metric IS NULL OR :metric IN (metric, name))"
+            " AND (:trace IS NULL OR trace_id = :trace)"
+            " AND (:workflow IS NULL OR workflow = :workflow OR trace_id IN"
+            " (SELECT trace_id FROM runs WHERE workflow = :workflow AND scored.source = 'human'))"
+            " ORDER BY run, series LIMIT :page"
+        )
+        given = {"since": since, "until": until, "metric": metric, "workflow": workflow, "trace": trace}
+        last = {"run": 0, "series": 0}
+        while rows := list(self._read(sql, {**given, **last, "page": _PAGE})):
+            yield from rows
+            last = {"run": rows[-1]["run"], "series": rows[-1]["series"]}
+
+    def records(self, *, since: float = 0.0, workflow: str | None = None) -> Iterator[tuple[RagRecord, float]]:
+        """Yield the records that were kept since, with the probability with which each was.
+
+        One that cannot be read is counted as lost and passed over.
+        """
+        sql = (
+            "SELECT p.run, p.record, p.probability FROM payloads p JOIN runs r ON r.id = p.run WHERE p.run > :run"
+            " AND p.at >= :since AND (:workflow IS NULL OR r.workflow = :workflow) ORDER BY p.run LIMIT :page"
+        )
+        last = 0
+        while rows := list(self._read(sql, {"run": last, "since": since, "workflow": workflow, "page": 50})):
+            for row in rows:
+                try:
+                    record = from_payload(row["record"])
+                except ValueError as error:
+                    lost("ragtrace.stores.payload", error)
+                    continue
+                yield record, row["probability"]
+            last = rows[-1]["run"]
+
+    def scores_of(self, record: RagRecord) -> list[Score]:
+        """Return every score of a record that stands, of all versions, without human labels."""
+        sql = "SELECT * FROM scored WHERE trace_id = ? AND span_id = ? AND source != 'human'"
+        return [score_from(row) for row in self._read(sql, (record.trace_id or record.id, record.span_id))]
+
+    # -- erasing --
+
+    def forget(self, subject: Subject, identity: str) -> Erased:
+        """Erase all of a trace, session or user, also from a spool in this file, and every byte from the file.
+
+        Rows go in one transaction; then the file is written anew (``VACUUM``), which takes its size in free disk
+        and, for that long, keeps other processes from writing.
+
+        Raises:
+            sqlite3.Error: the disk is full, read-only or broken; or another process kept the file from being
+                written anew: the rows are deleted then, and a second call finishes.
+        """
+        with self._transaction() as connection:
+            erased = erase(connection, subject, identity)
+        self._scrub()
+        return erased
+
+    def would_forget(self, subject: Subject, identity: str) -> Erased:
+        """Return what `forget` would erase."""
+        with self._lock:
+            connection = self._opened()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                return erase(connection, subject, identity)
+            finally:
+                connection.execute("ROLLBACK")
+
+    def _scrub(self) -> None:
+        with self._lock:
+            connection = self._opened()
+            connection.execute("VACUUM")
+            deadline = time.monotonic() + BUSY_S
+            while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() > deadline:
+                    raise sqlite3.OperationalError(
+                        "another process reads the file; its journal could not be emptied"
+                    )
+                time.sleep(0.05)
+
+    # -- the connection --
+
+    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - a sink's method; every write is there at once
+        """Do nothing: what was written stands in the file."""
+        return True
+
+    def close(self, timeout_s: float = 5.0) -> bool:  # noqa: ARG002 - a sink's method; it takes no time
+        """Close the connection; a later call opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+        return True
+
+    def reset_after_fork(self) -> None:
+        """Leave the parent's connection to it, in a forked child."""
+        self._lock = threading.RLock()
+        if self._connection is not None:
+            _LEFT.append(self._connection)
+            self._connection = None
+
+    def _read(self, sql: str, given: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Any]]:
+        with self._lock:
+            try:
+                cursor = self._opened().execute(sql, given)
+                names = [column[0] for column in cursor.description]
+                return [dict(zip(names, row, strict=True)) for row in cursor]
+            except sqlite3.DatabaseError as error:
+                self._failed(error)
+                raise
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            connection = self._begun()
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException as error:
+                if connection.in_transaction:  # SQLite itself rolls back when the disk is full
+                    connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.DatabaseError):
+                    self._failed(error)
+                raise
+
+    def _begun(self) -> sqlite3.Connection:
+        """Return the connection inside a transaction; a broken file is put aside, and this one is the new one's."""
+        for is_last in (False, True):
+            try:
+                connection = self._opened()
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.DatabaseError as error:
+                if not self._failed(error) or is_last:
+                    raise StoreError(f"the store {self.path} cannot be used: {error}") from error
+            else:
+                return connection
+        raise AssertionError("the last turn returns or raises")
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is not None and not self._is_current():
+            self._connection.close()
+            self._connection = None
+        if self._connection is None:
+            self._connection = self._open()
+        return self._connection
+
+    def _is_current(self) -> bool:
+        """Whether the file at the path is still the open one; a spool of the same file may have put it aside."""
+        try:
+            return self.path.stat().st_ino == self._inode
+        except OSError:
+            return False
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            self.path.touch(mode=0o600, exist_ok=True)
+            self._inode = self.path.stat().st_ino
+            connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise StoreError(f"the store {self.path} cannot be opened: {error}") from error
+        try:
+            for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
+                connection.execute(f"PRAGMA {pragma}")
+            connection.execute("BEGIN IMMEDIATE")
+            tables(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _failed(self, error: sqlite3.DatabaseError) -> bool:
+        """Close the connection; put the file aside when it is broken for good, and return whether it was."""
+        self.close()
+        is_broken = not isinstance(
+            error, sqlite3.OperationalError | sqlite3.IntegrityError | sqlite3.ProgrammingError
+        )
+        if not is_broken or isinstance(
+            error, sqlite3.DataError | sqlite3.NotSupportedError | sqlite3.InternalError
+        ):
+            return False
+        try:
+            return self._put_aside(error)
+        except OSError as problem:
+            lost("ragtrace.stores.quarantine", problem)
+            return False
+
+    def _put_aside(self, error: Exception) -> bool:
+        if not self._is_current():
+            return True  # another process was faster
+        aside = self.path.with_name(f"{self.path.name}.corrupt-{int(time.time())}-{os.getpid()}")
+        self.path.rename(aside)
+        for suffix in ("-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        _log.error("the store %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)
+        lost("ragtrace.stores.corrupt", error)
+        return True
+
+
+def _pending(rows: Sequence[Mapping[str, Any]]) -> Pending:
+    scores = []
+    for row in rows:
+        try:
+            scores.append(score_from(row))
+        except ValueError as error:  # of a newer ragtrace: given out without it, and so not again
+            lost("ragtrace.stores.pending", error)
+    marks = tuple((row["run"], row["series"], row["writes"]) for row in rows)
+    return Pending(record=record_from(rows[0]), scores=tuple(scores), marks=marks)
+
+
+def _reset_in_children(store: SqliteStore) -> None:
+    if hasattr(os, "register_at_fork"):
+        found = weakref.ref(store)
+
+        def reset() -> None:
+            inherited = found()
+            if inherited is not None:
+                inherited.reset_after_fork()
+
+        os.register_at_fork(after_in_child=reset)

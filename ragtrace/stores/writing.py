@@ -1,0 +1,191 @@
+"""Writes the scores of one trace on any connection, inside whatever transaction is open there."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture import lost
+from ragtrace.stores.ageing import has_room
+from ragtrace.stores.base import Label, Policy
+from ragtrace.stores.keeping import kept, to_payload
+from ragtrace.stores.rows import SERIES, clean, run_of, score_of, series_of
+from ragtrace.stores.tables import tables
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+
+    from ragtrace.model import RagRecord, Score
+
+_AHEAD_S = 300.0  # how far another clock may be ahead of ours
+_ROW_BYTES = 512  # of a score with its share of the run and the indexes, above the 110 measured
+_PLAIN = Policy()
+HUMAN = "human"
+RESCORE = "rescore"
+JUDGE = "judge"
+
+
+def writer(
+    scores: Sequence[Score],
+    record: RagRecord,
+    *,
+    policy: Policy = _PLAIN,
+    source: str = JUDGE,
+    wall: Callable[[], float] = time.time,
+) -> Callable[[sqlite3.Connection], None]:
+    """Return what writes these scores on a connection that somebody else owns and has a transaction open on.
+
+    It makes the tables where they are missing, makes room, and neither begins nor ends a transaction, so that the
+    scores stand exactly when what else is in the transaction does: the end of a job in a spool.
+
+    Args:
+        scores: of one trace; the same key replaces unless its revision is lower than the one that stands there.
+        record: the trace; kept as `ragtrace.stores.keeping.kept` says, with content.
+        policy: what is kept.
+        source: ``judge``, or ``rescore`` for later scores, which are not given out as pending.
+        wall: Unix seconds.
+
+    Raises:
+        sqlite3.Error: from the returned function: the disk is full, read-only or broken.
+
+    Example:
+        >>> import sqlite3
+        >>> from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
+        >>> key = ScoreKey(trace_id="t", span_id="s", metric="mrr", version="v")
+        >>> score = Score(key=key, result=MetricResult(name="mrr", state="ok", value=0.5, version="v"))
+        >>> connection = sqlite3.connect(":memory:", isolation_level=None)
+        >>> writer([score], RagRecord(id="1", trace_id="t", span_id="s"))(connection)
+        >>> connection.execute("SELECT metric, value FROM scored").fetchall()
+        [('mrr', 0.5)]
+    """
+
+    def write(connection: sqlite3.Connection) -> None:
+        _write(connection, scores, record, policy, source, wall())
+
+    return write
+
+
+def write_label(connection: sqlite3.Connection, label: Label, policy: Policy, now: float) -> None:
+    """Write one human label; what was said of a trace's scores stands under the trace, without a span."""
+    tables(connection)
+    if not has_room(connection, _ROW_BYTES, policy.file_bytes):
+        lost("ragtrace.stores.full")
+        return
+    at = plausible(label.at, now)
+    run = {"trace_id": clean(label.trace_id), "span_id": "", "revision": 0}
+    run_id = _run(connection, {**dict.fromkeys(_RUN), **run}, at, is_label=True)
+    connection.execute("UPDATE runs SET at = max(at, ?) WHERE id = ?", (at, run_id))
+    metric = clean(label.metric) or "feedback"
+    version = f"{HUMAN}:{clean(label.rater)}" if label.rater else HUMAN
+    series = _series(connection, (metric, version, metric, "", HUMAN, "", "", "", ""))
+    comment = _comment(label) if policy.has_content else None
+    connection.execute(
+        "INSERT INTO scores (run, series, state, value, stratum, llm_calls, embed_calls, prompt_tokens,"
+        " completion_tokens, revision, scored_at, details, exported)"
+        " VALUES (?1, ?2, 'ok', ?3, 'random', 0, 0, 0, 0, 0, ?4, ?5, 1) ON CONFLICT DO UPDATE SET"
+        " value = excluded.value, details = excluded.details, scored_at = excluded.scored_at, writes = writes + 1"
+        " WHERE excluded.scored_at >= scored_at",
+        (run_id, series, label.value, at, comment),
+    )
+
+
+def plausible(at: float, now: float) -> float:
+    """Return a stored time, or now when no clock can have meant it: not finite, not above 0, in the future.
+
+    Example:
+        >>> plausible(99.0, 100.0), plausible(float("nan"), 100.0), plausible(9_999.0, 100.0)
+        (99.0, 100.0, 100.0)
+    """
+    return at if math.isfinite(at) and 0.0 < at <= now + _AHEAD_S else now
+
+
+_RUN = (
+    "trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "model", "revision",
+)  # fmt: skip
+
+
+def _write(
+    connection: sqlite3.Connection,
+    scores: Sequence[Score],
+    record: RagRecord,
+    policy: Policy,
+    source: str,
+    now: float,
+) -> None:
+    if not scores:
+        return
+    tables(connection)
+    rows = [
+        score_of(s, revision=record.revision, at=plausible(s.scored_at, now), has_content=policy.has_content)
+        for s in scores
+    ]
+    why = kept(record, scores, policy.payload_share) if policy.has_content and source == JUDGE else None
+    payload = to_payload(record) if why is not None else b""
+    need = sum(_ROW_BYTES + 4 * len(row["details"] or "") for row in rows)
+    if not has_room(connection, need + len(payload), policy.file_bytes):
+        lost("ragtrace.stores.full")  # all else in the file is somebody else's
+        return
+    run_id = _run(connection, run_of(record), now)
+    for score, row in zip(scores, rows, strict=True):
+        _score(connection, run_id, _series(connection, series_of(score, source)), row, source)
+    if why is not None:
+        connection.execute(
+            "INSERT OR REPLACE INTO payloads SELECT ?1, ?2, ?3, ?4, ?5"
+            " WHERE (SELECT revision FROM runs WHERE id = ?1) <= ?6",
+            (run_id, why.reason, why.probability, now, payload, record.revision),
+        )
+
+
+def _run(connection: sqlite3.Connection, run: dict[str, Any], now: float, *, is_label: bool = False) -> int:
+    names = ", ".join(_RUN)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in _RUN[2:])
+    change = "NOTHING" if is_label else f"UPDATE SET {changes} WHERE excluded.revision >= revision"
+    connection.execute(
+        f"INSERT INTO runs ({names}, at) VALUES ({', '.join('?' * len(_RUN))}, ?)"  # noqa: S608 - our own names
+        f" ON CONFLICT (trace_id, span_id) DO {change}",
+        (*(run[name] for name in _RUN), now),
+    )
+    key = (run["trace_id"], run["span_id"])
+    row = connection.execute("SELECT id FROM runs WHERE trace_id = ? AND span_id = ?", key).fetchone()
+    return int(row[0])
+
+
+def _series(connection: sqlite3.Connection, series: tuple[str, ...]) -> int:
+    found = f"SELECT id FROM series WHERE {' AND '.join(f'{name} = ?' for name in SERIES)}"  # noqa: S608 - our own names
+    row = connection.execute(found, series).fetchone()
+    if row is None:
+        names = f"({', '.join(SERIES)}) VALUES ({', '.join('?' * len(SERIES))})"
+        connection.execute(f"INSERT INTO series {names}", series)
+        row = connection.execute(found, series).fetchone()
+    return int(row[0])
+
+
+def _score(connection: sqlite3.Connection, run: int, series: int, row: dict[str, Any], source: str) -> None:
+    """Upsert one score; the same score again changes nothing, also not whether it was published."""
+    stands = connection.execute(
+        "SELECT s.series, s.revision FROM scores s JOIN series a ON a.id = s.series, series b"
+        " WHERE s.run = ? AND b.id = ? AND a.metric = b.metric AND a.version = b.version AND a.id != b.id",
+        (run, series),
+    ).fetchall()
+    if any(revision > row["revision"] for _, revision in stands):
+        return
+    # One key, but a judge or universe that its version does not tell: replaced all the same.
+    connection.executemany("DELETE FROM scores WHERE run = ? AND series = ?", [(run, old) for old, _ in stands])
+    names = list(row)
+    is_same = "excluded.scored_at = scored_at AND excluded.revision = revision"
+    changes = ", ".join(f"{name} = excluded.{name}" for name in names)
+    connection.execute(
+        f"INSERT INTO scores (run, series, {', '.join(names)}, exported)"  # noqa: S608 - our own names
+        f" VALUES ({', '.join('?' * (len(names) + 3))}) ON CONFLICT (run, series) DO UPDATE SET {changes},"
+        f" exported = CASE WHEN {is_same} THEN exported ELSE excluded.exported END,"
+        f" writes = writes + CASE WHEN {is_same} THEN 0 ELSE 1 END WHERE excluded.revision >= revision",
+        (run, series, *row.values(), int(source != JUDGE)),
+    )
+
+
+def _comment(label: Label) -> str | None:
+    from json import dumps  # noqa: PLC0415
+
+    return None if label.comment is None else clean(dumps({"comment": label.comment}, ensure_ascii=False))

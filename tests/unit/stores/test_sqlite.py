@@ -1,0 +1,595 @@
+"""The store over real files: upserts, outbox, retention, room, erasing, faults."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragtrace.capture.guard import losses
+from ragtrace.errors import StoreError
+from ragtrace.model import JudgeInfo, MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
+from ragtrace.queues.spool import Entry, Spool
+from ragtrace.stores import Label, Policy
+from ragtrace.stores.ageing import used_bytes
+from ragtrace.stores.sqlite import SqliteStore, writer
+
+NOW = 1_800_000_000.0
+FULL = Policy(has_content=True, payload_share=0.0)
+SECRET = "Ada Lovelace lives at 12 St James's Square. "
+
+
+class Wall:
+    def __init__(self):
+        self.at = NOW
+
+    def __call__(self):
+        return self.at
+
+
+@pytest.fixture
+def wall():
+    return Wall()
+
+
+@pytest.fixture
+def store(tmp_path, wall):
+    made = SqliteStore(tmp_path / "store", FULL, wall=wall)
+    yield made
+    made.close()
+
+
+def record(n=1, **more):
+    given = {"trace_id": f"{n:032x}", "span_id": f"{n:016x}", "query": "Where?", "answer": "Oslo."} | more
+    return RagRecord(id=str(n), **given)
+
+
+def score(r, metric="faithfulness", value=0.9, *, version="v1", at=NOW, passed=True, judge="overlap", **more):
+    result = MetricResult(
+        name=metric,
+        state="ok",
+        value=value,
+        passed=passed,
+        version=version,
+        judge=JudgeInfo(model=judge, prompt_hash="0a1b2c3d"),
+        details=more.pop("details", {}),
+    )
+    key = ScoreKey(trace_id=r.trace_id, span_id=r.span_id, metric=metric, version=version)
+    return Score(key=key, result=result, scored_at=at, **more)
+
+
+def failed(r, metric="faithfulness", reason="judge_timeout", version="v1"):
+    key = ScoreKey(trace_id=r.trace_id, span_id=r.span_id, metric=metric, version=version)
+    result = MetricResult(name=metric, state="error", reason=reason, version=version)
+    return Score(key=key, result=result, scored_at=NOW)
+
+
+def shown(store, *columns, **wanted):
+    return [tuple(row[name] for name in columns) for row in store.rows(**wanted)]
+
+
+# -- upsert --
+
+
+def test_a_score_comes_back_as_it_went_in(store):
+    r = record(workflow="support", session="s", user="u", environment="prod", corpus="faq", model="m", revision=2)
+    one = score(r, details={"claims": ["It rains."], "n": 3}, weight=20.0, stratum="forced")
+    store.emit(r, [one])
+    assert store.scores_of(r) == [one]
+    (pending,) = store.pending()
+    assert pending.scores == (one,)
+    facts = ("trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "model", "revision")
+    assert all(getattr(pending.record, name) == getattr(r, name) for name in facts)
+
+
+def test_the_same_key_replaces_and_another_version_is_a_series_of_its_own(store):
+    r = record()
+    store.emit(r, [score(r, value=0.9)])
+    store.emit(r, [score(r, value=0.4, at=NOW + 1)])
+    store.emit(r, [score(r, value=0.7, version="v2")])
+    assert shown(store, "version", "value") == [("v1", 0.4), ("v2", 0.7)]
+
+
+def test_one_key_is_one_score_even_under_another_judge_s_name(store):
+    r = record()
+    store.emit(r, [score(r, value=0.9, judge="overlap")])
+    store.emit(r, [score(r, value=0.4, judge="other", at=NOW + 1)])
+    assert shown(store, "judge", "value") == [("other", 0.4)]
+
+
+def test_an_older_revision_that_comes_late_changes_nothing(store):
+    new, old = record(revision=1, workflow="new"), record(revision=0, workflow="old")
+    store.emit(new, [score(new, value=0.8, passed=False)])
+    store.emit(old, [score(old, value=0.2, passed=False, at=NOW + 5)])
+    assert shown(store, "value", "workflow") == [(0.8, "new")]
+    assert [r.revision for r, _ in store.records()] == [1]
+
+
+WRITES = st.lists(
+    st.tuples(
+        st.integers(1, 3), st.sampled_from(["mrr", "p_at_k"]), st.sampled_from(["v1", "v2"]), st.integers(0, 2),
+        st.floats(0, 1),
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(WRITES, st.data())
+def test_writing_twice_is_writing_once(writes, data):
+    with TemporaryDirectory() as folder:
+        made = [SqliteStore(Path(folder) / name, FULL, wall=Wall()) for name in ("once", "twice")]
+        for n, metric, version, revision, value in writes:
+            r = record(n, revision=revision)
+            one = [score(r, metric, value, version=version, at=NOW + revision)]
+            for store, times in zip(made, (1, data.draw(st.integers(1, 3))), strict=True):
+                for _ in range(times):
+                    store.emit(r, one)
+        ids = {"run", "series"}
+        rows = [[{k: v for k, v in row.items() if k not in ids} for row in store.rows()] for store in made]
+        found = [sorted(map(str, each)) for each in rows]
+        assert found[0] == found[1]
+        keys = {(n, metric, version) for n, metric, version, _, _ in writes}
+        assert len(found[0]) == len(keys)
+        for store in made:
+            store.close()
+
+
+def test_times_that_no_clock_can_mean_become_now(store):
+    r = record()
+    for n, at in enumerate((0.0, float("nan"), NOW + 10**9, NOW - 60)):
+        store.emit(r, [score(r, f"m{n}", at=at)])
+    assert [at for (at,) in shown(store, "scored_at")] == [NOW, NOW, NOW, NOW - 60]
+
+
+def test_texts_that_sqlite_cannot_hold_are_mended(store):
+    r = record(query="a\ud800b", user="u\udfff")
+    store.emit(r, [score(r, passed=False, details={"claim": "c\ud800"})])
+    assert shown(store, "user", "details") == [("u?", '{"claim":"c?"}')]
+    assert next(iter(store.records()))[0].query == "a?b"
+
+
+# -- outbox --
+
+
+def test_what_was_published_is_not_given_out_again_and_what_was_replaced_is(store):
+    r = record()
+    store.emit(r, [score(r)])
+    (before,) = store.pending()
+    store.emit(r, [score(r, value=0.1, at=NOW + 1)])
+    store.exported(before.marks)
+    (after,) = store.pending()
+    assert after.scores[0].result.value == 0.1
+    store.exported(after.marks)
+    assert store.pending() == []
+    store.emit(r, [score(r, value=0.1, at=NOW + 1)])
+    assert store.pending() == []
+
+
+def test_scores_just_written_are_marked_by_themselves(store):
+    r, other = record(1), record(2)
+    scores = [score(r), score(r, "mrr")]
+    store.emit(r, scores)
+    store.emit(other, [score(other)])
+    store.published(scores)
+    assert [p.record.trace_id for p in store.pending()] == [other.trace_id]
+
+
+def test_the_outbox_gives_whole_traces_the_oldest_first(store):
+    for n in range(1, 6):
+        store.emit(record(n), [score(record(n)), score(record(n), "mrr")])
+    found = store.pending(2)
+    assert [len(p.scores) for p in found] == [2, 2]
+    assert [p.record.trace_id for p in found] == [record(1).trace_id, record(2).trace_id]
+
+
+# -- what is kept --
+
+
+def test_records_are_kept_for_a_reason_and_with_its_probability(tmp_path, wall):
+    store = SqliteStore(tmp_path / "s", Policy(has_content=True, payload_share=0.25), wall=wall)
+    total = 400
+    for n in range(1, total + 1):
+        store.emit(record(n), [score(record(n))])
+    for n, scores in {
+        1001: [failed(record(1001))],
+        1002: [score(record(1002), passed=False)],
+        1003: [score(record(1003), stratum="forced")],
+    }.items():
+        store.emit(record(n), scores)
+    probabilities = {r.id: p for r, p in store.records()}
+    sample = [p for p in probabilities.values() if p == 0.25]
+    assert sum(p == 1.0 for p in probabilities.values()) == 3
+    assert 60 < len(sample) < 140  # 100 expected, sd 8.7
+
+
+@pytest.mark.parametrize("policy", [Policy(has_content=False), Policy(has_content=False, payload_share=1.0)])
+def test_without_content_no_text_reaches_the_file(tmp_path, policy):
+    path = tmp_path / "s"
+    store = SqliteStore(path, policy)
+    r = record(query=SECRET, answer=SECRET)
+    store.emit(r, [score(r, passed=False, details={"claims": [SECRET], "n": 3, "explanation": SECRET})])
+    store.rate([Label(trace_id=r.trace_id, value=0.0, comment=SECRET)])
+    assert shown(store, "details") == [('{"n":3}',), (None,)]
+    store.close()
+    assert b"Lovelace" not in path.read_bytes()
+
+
+# -- time --
+
+
+def test_payloads_go_before_scores_and_both_in_time(store, wall):
+    r = record()
+    store.emit(r, [score(r, passed=False)])
+    wall.at = NOW + 72 * 3600 - 1
+    store.age()
+    assert len(list(store.records())) == 1
+    wall.at += 2
+    store.age()
+    assert (len(list(store.records())), len(list(store.rows()))) == (0, 1)
+    wall.at = NOW + 14 * 86400 + 1
+    store.age()
+    assert list(store.rows()) == []
+
+
+def test_scores_wait_for_the_end_of_their_label(store, wall):
+    for n in (1, 2):
+        store.emit(record(n), [score(record(n))])
+    wall.at = NOW + 10 * 86400
+    store.rate([Label(trace_id=record(1).trace_id, value=1.0)])
+    wall.at = NOW + 39 * 86400
+    store.age()
+    assert shown(store, "trace_id", "source") == [
+        (record(1).trace_id, "judge"),
+        (record(1).trace_id, "human"),
+    ]
+    wall.at = NOW + 41 * 86400
+    store.age()
+    assert list(store.rows()) == []
+
+
+def test_a_label_may_come_before_its_scores(store):
+    r = record(workflow="support")
+    store.rate([Label(trace_id=r.trace_id, value=0.0, comment="wrong", rater="ada")])
+    store.rate([Label(trace_id=r.trace_id, value=1.0, comment="right after all", rater="ada", at=NOW + 1)])
+    store.rate([Label(trace_id=r.trace_id, value=0.5, rater="bob")])
+    store.emit(r, [score(r)])
+    assert sorted(shown(store, "source", "version", "value", workflow="support")) == [
+        ("human", "human:ada", 1.0),
+        ("human", "human:bob", 0.5),
+        ("judge", "v1", 0.9),
+    ]
+    assert [p.scores[0].key.metric for p in store.pending()] == ["faithfulness"]  # labels are not ours to publish
+
+
+def test_a_clock_that_was_ahead_leaves_nothing_for_ever(store, wall):
+    wall.at = NOW + 10**9
+    r = record()
+    store.emit(r, [score(r, passed=False)])
+    wall.at = NOW
+    store.age()
+    assert len(list(store.rows())) == 1
+    wall.at = NOW + 15 * 86400
+    store.age()
+    assert list(store.rows()) == []
+
+
+def test_a_jump_of_the_wall_s_clock_ages_nothing(tmp_path, monkeypatch):
+    store = SqliteStore(tmp_path / "s")
+    r = record()
+    store.emit(r, [score(r, at=0.0)])
+    import time
+
+    monkeypatch.setattr(time, "time", lambda: NOW * 2)
+    store.age()
+    assert len(list(store.rows())) == 1
+
+
+# -- room --
+
+
+def test_the_file_stays_within_its_limit_and_payloads_go_first(tmp_path, wall):
+    path, limit = tmp_path / "s", 3_000_000
+    store = SqliteStore(path, Policy(has_content=True, file_bytes=limit), wall=wall)
+    before = losses()
+    for n in range(1, 401):
+        wall.at += 1
+        r = record(n, answer="x" * 20_000)
+        store.emit(r, [score(r, passed=False, at=wall.at)])
+        assert path.stat().st_size <= limit
+    kept = [int(r.id) for r, _ in store.records()]
+    assert kept == list(range(401 - len(kept), 401))
+    assert len(kept) > 60  # of 20 KB each: the room is used
+    assert len(list(store.rows())) == 400
+    gone = losses()["ragtrace.stores.evicted_payloads"] - before.get("ragtrace.stores.evicted_payloads", 0)
+    assert gone == 400 - len(kept)
+
+
+def test_without_payloads_the_oldest_scores_go(tmp_path, wall):
+    path, limit = tmp_path / "s", 1_100_000
+    store = SqliteStore(path, Policy(file_bytes=limit), wall=wall)
+    with store._transaction() as connection:
+        for n in range(1, 6_001):
+            wall.at += 1
+            r = record(n)
+            writer([score(r, at=wall.at)], r, policy=store.policy, wall=wall)(connection)
+    store.close()
+    assert path.stat().st_size <= limit
+    left = [int(trace, 16) for (trace,) in shown(store, "trace_id")]
+    assert left == list(range(6_001 - len(left), 6_001))
+    assert len(left) > 2_000
+
+
+def test_where_a_spool_fills_the_file_scores_are_lost_and_counted_and_the_job_ends(tmp_path):
+    path = tmp_path / "shared"
+    spool = Spool(path)
+    store = SqliteStore(path, Policy(file_bytes=1_100_000))
+    spool.put([Entry(key=str(n), payload=b"x" * 50_000) for n in range(30)])
+    (job,) = spool.lease("w", 1)
+    before = losses().get("ragtrace.stores.full", 0)
+    r = record()
+    assert spool.end("w", job.key, "scored", also=store.writer([score(r)], r))
+    assert losses()["ragtrace.stores.full"] == before + 1
+    assert list(store.rows()) == []
+    assert spool.accounts().ends == {("scored", ""): 1}
+
+
+def test_a_score_costs_about_a_hundred_bytes(tmp_path):
+    store = SqliteStore(tmp_path / "s")
+    with store._transaction() as connection:
+        for n in range(1, 2_001):
+            r = record(n, workflow="support", session=f"session-{n % 100}", model="gpt-4o-mini")
+            scores = [score(r, m) for m in ("faithfulness", "answer_relevancy", "no_answer", "citations")]
+            writer(scores, r)(connection)
+        assert used_bytes(connection) / 8_000 < 130
+
+
+# -- with a spool --
+
+
+def test_scores_and_the_end_of_a_job_stand_together_or_not_at_all(tmp_path):
+    path = tmp_path / "shared"
+    store = SqliteStore(path, FULL)  # made by the store first, then by the spool
+    spool = Spool(path)
+    spool.put([Entry(key="a", payload=b"{}"), Entry(key="b", payload=b"{}")])
+    spool.lease("w", 2)
+    r = record()
+
+    def broken(connection):
+        store.writer([score(r)], r)(connection)
+        raise sqlite3.OperationalError("disk is full")
+
+    with pytest.raises(sqlite3.OperationalError):
+        spool.end("w", "a", "scored", also=broken)
+    assert list(store.rows()) == []
+    assert spool.end("w", "a", "scored", also=store.writer([score(r)], r))
+    assert not spool.end("other", "b", "scored", also=store.writer([score(record(2))], record(2)))
+    assert shown(store, "trace_id") == [(r.trace_id,)]
+
+
+def test_a_spool_that_was_put_aside_gets_the_tables_again(tmp_path):
+    path = tmp_path / "shared"
+    store = SqliteStore(path)
+    path.rename(tmp_path / "aside")
+    for suffix in ("-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    spool = Spool(path)
+    spool.put([Entry(key="a", payload=b"{}")])
+    spool.lease("w", 1)
+    r = record()
+    assert spool.end("w", "a", "scored", also=writer([score(r)], r))
+    assert shown(store, "trace_id") == [(r.trace_id,)]
+
+
+# -- erasing --
+
+
+def payload_of(r):
+    from ragtrace.queues import Unit
+    from ragtrace.queues.payload import to_bytes
+
+    return to_bytes(Unit(record=r))
+
+
+@pytest.mark.parametrize("subject", ["trace", "session", "user"])
+def test_what_is_forgotten_leaves_no_byte_in_the_file(tmp_path, subject):
+    path = tmp_path / "shared"
+    spool = Spool(path)
+    store = SqliteStore(path, FULL)
+    context = Pool(stage="used", passages=(Passage(id="p", text=SECRET * 400, rank=1),))
+    mine = record(1, session="s-1", user="ada-4711", answer=SECRET, pools=(context,))
+    other = record(2, session="s-2", user="bob", answer="Nothing of hers.")
+    for r in (mine, other):
+        store.emit(r, [score(r, passed=False, details={"claims": [r.answer]})])
+        store.rate([Label(trace_id=r.trace_id, value=0.0, comment=r.answer)])
+    spool.put([Entry(key=r.id, payload=payload_of(r)) for r in (mine, other)])
+    spool.put([Entry(key="leased", payload=payload_of(mine), priority=5), Entry(key="junk", payload=b"\xff{")])
+    spool.lease("w", 1)
+    assert b"Lovelace" in path.read_bytes() + Path(f"{path}-wal").read_bytes()
+
+    identity = {"trace": mine.trace_id, "session": "s-1", "user": "ada-4711"}[subject]
+    would = store.would_forget(subject, identity)
+    erased = store.forget(subject, identity)
+
+    assert would == erased
+    assert (erased.scores, erased.labels, erased.payloads, erased.jobs) == (1, 1, 1, 2)
+    content = path.read_bytes() + Path(f"{path}-wal").read_bytes()
+    assert b"Lovelace" not in content
+    assert b"ada-4711" not in content
+    assert {trace for (trace,) in shown(store, "trace_id")} == {other.trace_id}
+    assert not spool.end("w", "leased", "scored", also=store.writer([score(mine)], mine))
+    accounts = spool.accounts()
+    assert accounts.offered == sum(accounts.ends.values()) + accounts.pending
+    assert accounts.ends == {("skipped", "forgotten"): 2}
+    size = spool._connection.execute("SELECT total(size) FROM jobs WHERE state != 'ended'").fetchone()[0]
+    assert accounts.bytes == size
+    assert {job.key for job in spool.lease("w", 9)} == {other.id, "junk"}
+
+
+def test_a_dry_run_erases_nothing(store):
+    r = record(user="ada")
+    store.emit(r, [score(r)])
+    assert store.would_forget("user", "ada").scores == 1
+    assert len(list(store.rows())) == 1
+    assert store.would_forget("user", "nobody").runs == 0
+
+
+# -- faults --
+
+
+def test_the_file_is_for_its_owner_alone(tmp_path):
+    store = SqliteStore(tmp_path / "s")
+    store.emit(record(), [score(record())])
+    for path in tmp_path.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_broken_file_is_put_aside_and_a_new_one_begun(tmp_path):
+    path = tmp_path / "s"
+    path.write_bytes(b"this is no database at all" * 1000)
+    store = SqliteStore(path)
+    store.emit(record(), [score(record())])
+    assert len(list(store.rows())) == 1
+    (aside,) = tmp_path.glob("s.corrupt-*")
+    assert aside.read_bytes().startswith(b"this is no database")
+
+
+def test_a_file_that_breaks_under_way_fails_one_call_and_then_a_new_one_is_begun(tmp_path):
+    path = tmp_path / "s"
+    store = SqliteStore(path, Policy(has_content=True))
+    for n in range(1, 50):
+        store.emit(record(n, answer="x" * 9_000), [score(record(n), passed=False)])
+    store.close()
+    with path.open("rb+") as file:
+        for page in range(1, path.stat().st_size // 4096):
+            file.seek(page * 4096)
+            file.write(b"\xde\xad\xbe\xef" * 256)
+    for _ in range(2):
+        try:
+            store.emit(record(60), [score(record(60))])
+        except (sqlite3.DatabaseError, StoreError):
+            continue
+    store.emit(record(61), [score(record(61))])
+    assert record(61).trace_id in {trace for (trace,) in shown(store, "trace_id")}
+    assert list(tmp_path.glob("s.corrupt-*"))
+
+
+def test_a_full_disk_is_an_error_of_each_call_and_nothing_is_half_written(tmp_path):
+    store = SqliteStore(tmp_path / "s", FULL)
+    store.emit(record(1), [score(record(1))])
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")  # SQLite says SQLITE_FULL as for a full disk
+    big = record(2, answer="x" * 50_000)
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        store.emit(big, [score(big, passed=False)])
+    assert shown(store, "trace_id") == [(record(1).trace_id,)]
+    store.emit(big, [score(big, passed=False)])  # the connection was opened anew, without the limit
+    assert len(list(store.rows())) == 2
+
+
+def test_what_cannot_be_opened_is_said_in_one_line(tmp_path):
+    for path in (tmp_path / "no" / "s", tmp_path):
+        with pytest.raises(StoreError) as caught:
+            SqliteStore(path)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(StoreError, match="no store"):
+        SqliteStore(tmp_path / "missing", is_made=False)
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_newer_store_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "s"
+    SqliteStore(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE store_facts SET value = 99")
+    connection.close()
+    with pytest.raises(StoreError, match="newer ragtrace"):
+        SqliteStore(path)
+    assert list(tmp_path.glob("s.corrupt-*")) == []
+
+
+def test_a_score_of_a_newer_ragtrace_is_passed_over_and_counted(store):
+    r = record()
+    store.emit(r, [score(r), score(r, "mrr")])
+    with store._transaction() as connection:
+        connection.execute("UPDATE scores SET state = 'unheard_of' WHERE series = 1")
+    (pending,) = store.pending()
+    assert [s.key.metric for s in pending.scores] == ["mrr"]
+    store.exported(pending.marks)
+    assert store.pending() == []
+
+
+def test_many_threads_write_through_one_store(store):
+    def write(first):
+        for n in range(first, first + 50):
+            store.emit(record(n), [score(record(n))])
+
+    threads = [threading.Thread(target=write, args=(n * 100 + 1,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(list(store.rows())) == 200
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from test_sqlite import *
+store = SqliteStore(Path(sys.argv[1]), FULL)
+for n in range(1, 10**6):
+    r = record(n)
+    store.emit(r, [score(r, m, passed=False) for m in ("faithfulness", "mrr", "p_at_k")])
+    print(n, flush=True)
+"""
+
+
+def test_after_kill_9_every_write_is_there_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "s"
+    for _ in range(3):
+        child = subprocess.Popen(
+            [sys.executable, "-c", KILLED.format(tests=str(Path(__file__).parent)), str(path)],
+            stdout=subprocess.PIPE,
+        )
+        for line in child.stdout:
+            said = int(line)
+            if said >= 100:
+                break
+        child.kill()
+        rest = child.communicate()[0].split()
+        said = int(rest[-1]) if rest and rest[-1].isdigit() else said
+        store = SqliteStore(path)
+        runs = {}
+        for trace, metric in shown(store, "trace_id", "metric"):
+            runs.setdefault(int(trace, 16), []).append(metric)
+        assert len(runs) >= 100
+        assert set(runs) >= set(range(1, said))
+        assert all(len(metrics) == 3 for metrics in runs.values())
+        assert len(list(store.records())) == len(runs)
+        assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        store.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_writes_through_a_connection_of_its_own(store):
+    store.emit(record(1), [score(record(1))])
+    child = os.fork()
+    if child == 0:
+        try:
+            store.emit(record(2), [score(record(2))])
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    store.emit(record(3), [score(record(3))])
+    assert len(list(store.rows())) == 3

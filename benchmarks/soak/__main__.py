@@ -2,8 +2,8 @@
 
 Every run is accounted for at the end: offered = the ends of the application's ledger, and what it spooled = the
 ends of the spool. Memory of both processes is read every five seconds after a warm-up. Over an hour its slope is
-shown to be below 50 bytes a run (upper 95 % bound); a short soak, whose readings of some megabytes more or less leave
-the slope open by hundreds of bytes, fails when the slope is shown to be above.
+shown to be below 50 bytes a run (upper 95 % bound); a short soak, whose readings of some megabytes more or less
+leave the slope open by hundreds of bytes, fails when the slope is shown to be above.
 """
 
 from __future__ import annotations

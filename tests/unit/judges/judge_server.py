@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.judges import negotiate
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -101,6 +103,8 @@ class JudgeServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        # What this server understood is remembered by its address, and the next one may get the same port.
+        negotiate._LADDERS.clear()
 
     @staticmethod
     def _answer(handler: BaseHTTPRequestHandler, answer: Answer) -> None:

@@ -65,5 +65,6 @@ def grading_batches(record: RagRecord, size: int = 10) -> list[list[Passage]]:
         if passage.text.strip():
             distinct.setdefault(passage.id, passage)
     order = list(distinct.values())
-    random.Random(record.trace_id or record.id).shuffle(order)
+    # As bytes: an id may hold a lone surrogate, which a text as seed does not allow.
+    random.Random((record.trace_id or record.id).encode("utf-8", "surrogatepass")).shuffle(order)
     return [order[i : i + size] for i in range(0, len(order), size)]

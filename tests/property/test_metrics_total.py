@@ -58,6 +58,8 @@ OPTIONS = st.builds(
     k_values=st.sampled_from([(), (1, 3), (0,), (50,)]),
     n_questions=st.sampled_from([1, 3, 10]),
 )
+# How the judge asks: all at once, in two steps and one passage a call, or on the other scale.
+FORMS = st.sampled_from([{}, {"fused": False}, {"scale": "umbrela"}])
 NUMBERS = st.floats() | st.sampled_from([0.0, 1.0, 0.5, -0.1, 1.1, 1e308, 5e-324])
 
 
@@ -165,7 +167,7 @@ def test_every_metric_is_total(name: str) -> None:
         )
         case = Case(
             data.draw(RECORDS),
-            judge=LLMJudge(chat),
+            judge=LLMJudge(chat, **data.draw(FORMS)),
             embedder=DrawnEmbedder(vectors),
             pairs=data.draw(st.sampled_from([DrawnPairs, DrawnPairModel]))(numbers),
             options=data.draw(OPTIONS),
@@ -190,8 +192,8 @@ def sound_text(schema: Mapping[str, Any], shown: Mapping[str, Any]) -> st.Search
 
 def evaluations(chat: DrawnChat) -> set[str]:
     """Grades are an evaluation of their own, shared between metrics; all else that one metric asks is one."""
-    of_grades = f"{load('grades').task}\n"
-    return {"grades" if parted(user)[0] == of_grades else "own" for user in chat.users}
+    of_grades = {f"{load(name).task}\n" for name in ("grades", "umbrela")}
+    return {"grades" if parted(user)[0] in of_grades else "own" for user in chat.users}
 
 
 @pytest.mark.parametrize("name", list(all_metrics()))
@@ -204,7 +206,7 @@ def test_a_reply_of_the_schema_is_never_of_another_form(name: str) -> None:
         chat = DrawnChat(lambda schema, shown: data.draw(sound_text(schema, shown)))
         case = Case(
             replace(RICH, labels=None),
-            judge=LLMJudge(chat),
+            judge=LLMJudge(chat, **data.draw(FORMS)),
             embedder=DrawnEmbedder([[1.0, 0.0], [0.6, 0.8]]),
             options=data.draw(OPTIONS),
         )

@@ -232,7 +232,8 @@ def test_no_record_can_contain_the_fence(hostile: RagRecord) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fence, "new_key", lambda: KEY)
         for metric, way in JUDGED:
-            _, chat = asyncio.run(scored([metric], hostile, way))
+            results, chat = asyncio.run(scored([metric], hostile, way))
+            assert "internal_error" not in {result.reason for result in results}
             for name, user in zip(chat.prompts, chat.users, strict=True):
                 before, body, after = parted(user)
                 assert before == f"{load(name).task}\n"

@@ -153,15 +153,18 @@ class Books:
             self._release_abandoned(connection, now_s)
             refusals = [*self._over_budget(connection, nano_usd, tokens, wall_s)]
             needs: dict[Rate, float] = {"requests_per_minute": 1.0, "tokens_per_minute": float(tokens)}
-            buckets = {name: self._bucket(connection, name, now_s) for name in self._rates}
-            for name, bucket in buckets.items():
-                if (after := bucket.taken(needs[name], now_s)) is None:
-                    refusals.append(Refusal(limit=name, wait_s=bucket.wait_s(needs[name], now_s)))
-                else:
-                    buckets[name] = after
+            buckets = {name: self._bucket(connection, name, now_s).at(now_s) for name in self._rates}
+            after = {name: bucket.taken(needs[name], now_s) for name, bucket in buckets.items()}
+            refusals += [
+                Refusal(limit=name, wait_s=buckets[name].wait_s(needs[name], now_s))
+                for name, bucket in after.items()
+                if bucket is None
+            ]
             if refusals:
+                # Level and time are kept together, so that a clock that has begun anew counts from here on.
+                self._write(connection, buckets)
                 return max(refusals, key=lambda refusal: refusal.wait_s)
-            self._write(connection, buckets)
+            self._write(connection, {name: bucket for name, bucket in after.items() if bucket is not None})
             row = (self._account, slices.day_of(wall_s), nano_usd, tokens, now_s + ABANDONED_S, self._clock.epoch())
             cursor = connection.execute(
                 "INSERT INTO reservations (account, day, nano_usd, tokens, until_s, epoch)"

@@ -80,7 +80,7 @@ async def _one(metric: Metric, case: Case) -> Sequence[MetricResult]:
     missing = _missing(declaration, case)
     if missing is not None:
         results: Sequence[MetricResult] = _every(declaration, "na", missing)
-    elif isinstance(case.judge, JudgePanel) and _asks(declaration):
+    elif isinstance(case.judge, JudgePanel):
         results = await _by_panel(metric, case, case.judge)
     else:
         results = await _guarded(metric, case)
@@ -88,15 +88,21 @@ async def _one(metric: Metric, case: Case) -> Sequence[MetricResult]:
 
 
 def _asks(declaration: Declaration) -> bool:
+    """Return whether a metric is known to ask the judge; others may, on some records."""
     return "judge" in declaration.needs or declaration.task is not None or bool(declaration.prompts)
 
 
 async def _by_panel(metric: Metric, case: Case, panel: JudgePanel) -> Sequence[MetricResult]:
     """Run a metric under each member and repeat; where none of them asks anything, one result stands for all."""
-    runs = await asyncio.gather(*(_repeated(metric, seat) for seat in case.seats()))
-    for seat in case.seats():
-        for repeat in seat:
-            case.take_over(repeat)
+    seats = case.seats()
+    if not _asks(metric.declaration):
+        first = await _under(metric, seats[0][0])
+        if not seats[0][0].tasks_used:
+            case.take_over(seats[0][0])
+            return first
+    runs = await asyncio.gather(*(_repeated(metric, seat) for seat in seats))
+    for one in (repeat for seat in seats for repeat in seat):
+        case.take_over(one)
     if not case.tasks_used:
         return runs[0][0]
     keyed = [[{result.key: result for result in run} for run in seat] for seat in runs]
@@ -109,11 +115,15 @@ async def _repeated(metric: Metric, seat: Sequence[Case]) -> list[Sequence[Metri
     gate = asyncio.Semaphore(_REPEATS_AT_ONCE)
 
     async def run(case: Case) -> Sequence[MetricResult]:
-        case.tasks_used.clear()
         async with gate:
-            return await _guarded(metric, case)
+            return await _under(metric, case)
 
     return await asyncio.gather(*(run(case) for case in seat))
+
+
+async def _under(metric: Metric, case: Case) -> Sequence[MetricResult]:
+    case.tasks_used.clear()
+    return await _guarded(metric, case)
 
 
 def _judged_by(panel: JudgeInfo | None, result: MetricResult) -> MetricResult:

@@ -139,3 +139,24 @@ async def test_nuggets_take_2200_tokens(made: int, calls: int, count: Callable[[
     size = sum(count(call.system) + count(call.user) for call in chat.prompts)
     print("nuggets", made, size)  # noqa: T201 -- shown by pytest -s
     assert (chat.calls, size <= 2200) == (calls, True), size
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"), [("faithfulness_1to5", 1000), ("answer_relevancy_1to5", 350), ("answer_coverage_1to5", 400)]
+)
+async def test_single_call_forms(name: str, tokens: int, count: Callable[[str], int]) -> None:
+    """One call each; some 50 tokens above omk's templates, for the fence and what is said of it."""
+    passages = tuple(Passage(id=f"doc-{i}", text=cut(SENTENCE * 4, 121, count), rank=i) for i in range(1, 6))
+    record = RagRecord(
+        id="1",
+        query="What does the annual maintenance plan cover?",
+        answer=cut(SENTENCE * 3, 82, count),
+        reference=cut(SENTENCE * 2, 60, count),
+        pools=(Pool(stage="used", passages=passages),),
+    )
+    chat = ScriptedChat(always={"attempted": True, "reason": "", "grade": 4})
+    results = await evaluate(select([name]), Case(record, judge=LLMJudge(chat)))
+    assert {result.state for result in results} == {"ok"}
+    size = sum(count(call.system) + count(call.user) for call in chat.prompts)
+    print(name, size)  # noqa: T201 -- shown by pytest -s
+    assert (chat.calls, size <= tokens) == (1, True), size

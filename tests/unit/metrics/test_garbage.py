@@ -55,6 +55,8 @@ FITTING = st.fixed_dictionaries(
         "assignments": rows(support=st.sampled_from(["support", "partial_support", "not_support"])),
         "attributions": rows(sources=SOURCES),
         "grades": rows(grade=st.integers(0, 5)),
+        "grade": st.integers(0, 6),
+        "reason": st.text(max_size=5),
         "questions": st.lists(
             st.fixed_dictionaries({"question": st.text(max_size=5), "noncommittal": st.booleans()}), max_size=4
         ),

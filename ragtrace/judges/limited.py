@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeError, JudgeFiltered, JudgeRateLimited, JudgeUnavailable
+from ragtrace.judges.chat import SeededModel
 from ragtrace.judges.gates import Need, Took, took_of
 from ragtrace.judges.patience import Patience
 
@@ -81,6 +82,12 @@ class LimitedChat:
             if wait_s is None or not _may_repeat(outcome):
                 raise outcome
             await asyncio.sleep(wait_s)
+
+    def with_seed(self, seed: int) -> LimitedChat:
+        """Return the same behind the same gate, sending this seed where its model has one."""
+        model = self._model
+        seeded = model.with_seed(seed) if isinstance(model, SeededModel) else model
+        return LimitedChat(seeded, self._gate, patience=self._patience)
 
     def fingerprint(self) -> str:
         """Return the model's own."""

@@ -8,6 +8,7 @@ import pytest
 
 from ragtrace.errors import ConfigError
 from ragtrace.judges.base import JudgePanel, Reseeded
+from ragtrace.judges.limited import LimitedChat
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.openai import OpenAIChat
 from ragtrace.judges.overlap import OverlapJudge
@@ -17,6 +18,7 @@ from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.case import Case
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
+from ragtrace.scoring.limits import Caps, JudgeGate
 from tests.unit.judges.judge_server import Answer, completion, refusal
 from tests.unit.judges.records import record
 
@@ -81,6 +83,14 @@ def test_the_seed_is_part_of_nothing_but_the_request() -> None:
         task: judge.version(task) for task in judge.tasks
     }
     assert again.nugget_cache is not judge.nugget_cache
+
+
+async def test_a_seed_passes_a_gate(judge_server: JudgeServer) -> None:
+    judge_server.always = graded
+    chat = LimitedChat(OpenAIChat("gated", base_url=judge_server.url), JudgeGate(host="here", caps=Caps()))
+    found = await score(Panel([LLMJudge(chat)], repeats=3))
+    assert sorted(request.body["seed"] for request in judge_server.requests) == [42, 43, 44]
+    assert found.value == 4.0
 
 
 def test_protocols() -> None:

@@ -6,6 +6,7 @@ The names below are the whole public interface; each is imported when it is firs
 =================  ==============================================================================
 `configure`        settings, once, at start-up; without it the environment decides at first use
 `query`            capture one RAG run by hand: ``with ragtrace.query("...") as run:``
+`feedback`         keep what a person said of a trace
 `recorder`         the recorder that integrations write to
 `flush`            wait until everything offered so far is scored and exported
 `shutdown`         the same, and then stop, within a deadline
@@ -26,6 +27,7 @@ from ragtrace._version import __version__
 if TYPE_CHECKING:
     from ragtrace.metrics.registry import metric
     from ragtrace.model import Passage, RagRecord, Score
+    from ragtrace.service.feedback import feedback
     from ragtrace.service.runtime import configure, flush, query, recorder, shutdown
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "Score",
     "__version__",
     "configure",
+    "feedback",
     "flush",
     "metric",
     "query",
@@ -46,6 +49,7 @@ _HOMES = {
     "RagRecord": "ragtrace.model",
     "Score": "ragtrace.model",
     "configure": "ragtrace.service.runtime",
+    "feedback": "ragtrace.service.feedback",
     "flush": "ragtrace.service.runtime",
     "metric": "ragtrace.metrics.registry",
     "query": "ragtrace.service.runtime",

@@ -62,15 +62,15 @@ def _steady() -> float:
 class SqliteStore:
     """Scores by (trace, span, metric, version), human labels, and the few records worth keeping, in one file.
 
-    The file is made when it is missing (mode 0600, WAL). A broken file is put aside and a new one begun; a full or
-    read-only disk is an error of each call until it ends. Thread-safe: one connection behind a lock; a forked child
-    opens its own.
+    The file is made when it is missing (mode 0600, WAL). A broken file is put aside and a new one begun, unless it
+    had to be there already; a full or read-only disk is an error of each call until it ends. Thread-safe: one
+    connection behind a lock; a forked child opens its own.
 
     Args:
         path: the file; its folder must exist. It may be a spool's.
         policy: what is kept, for how long, in how much room.
         wall: Unix seconds.
-        is_made: whether a missing file is made.
+        is_made: whether a file is made where there is none, or a broken one.
 
     Raises:
         StoreError: it cannot be opened, or was written by a newer ragtrace.
@@ -100,6 +100,7 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self.policy = policy
+        self._is_made = is_made
         self._wall = wall or SteadyWall()
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -112,15 +113,20 @@ class SqliteStore:
 
     # -- writing --
 
-    def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
+    def emit(self, record: RagRecord, scores: Sequence[Score], *, source: str = JUDGE) -> None:
         """Write the scores of one trace, and its record where the policy keeps it; works as a sink.
+
+        Args:
+            record: the trace.
+            scores: its scores.
+            source: ``judge``, or ``rescore``: later scores, which are not given out as pending.
 
         Raises:
             sqlite3.Error: the disk is full, read-only or broken.
             StoreError: the file cannot be opened.
         """
         with self._transaction() as connection:
-            self.writer(scores, record)(connection)
+            self.writer(scores, record, source=source)(connection)
 
     def writer(
         self, scores: Sequence[Score], record: RagRecord, *, source: str = JUDGE

@@ -1,0 +1,91 @@
+"""``ragtrace export``: scores and labels of a store as JSON lines, CSV or Parquet."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.cli.stored import MOMENT, add_store, failures, moment, open_store, store_path
+from ragtrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EPILOG = f"""\
+A row is a score, or a human label (source=human); rows of one trace have one trace_id. Weighted means: the random
+stratum alone, sum(weight * value) / sum(weight). CSV is safe to open in a spreadsheet: a text that it could take
+for a formula begins with an apostrophe. SINCE and UNTIL: {MOMENT}; UNTIL is exclusive.
+Exit status: 0 written (also when nothing fits), 2 usage or a failure; an --out that failed is removed.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "export",
+        help="write the scores of a store as JSON lines, CSV or Parquet",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add_store(parser)
+    add("--format", choices=("jsonl", "csv", "parquet"), default="jsonl", help="jsonl (default), csv or parquet")
+    add("--out", metavar="FILE", required=True, help="a new file; - is standard output (not for parquet)")
+    add("--since", help="no earlier scores")
+    add("--until", help="no later ones")
+    add("--metric", help="this metric alone")
+    add("--workflow", help="this workflow alone")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the rows, page by page."""
+    from ragtrace.cli.rows import writer_of
+
+    path = store_path(args)
+    if args.format == "parquet" and args.out == "-":
+        raise ConfigError("parquet is no text: give --out FILE")
+    now = time.time()
+    given = {
+        "since": moment(args.since, now) if args.since else 0.0,
+        "until": moment(args.until, now) if args.until else None,
+        "metric": args.metric,
+        "workflow": args.workflow,
+    }
+    store = open_store(path)
+    count = 0
+    with failures(path), _out(args.out) as stream, writer_of(args.format, stream) as write:
+        for row in store.rows(**given):
+            write(row)
+            count += 1
+    store.close()
+    print(f"{count} rows{'' if args.out == '-' else f' in {args.out}'}", file=sys.stderr)
+    return 0
+
+
+@contextmanager
+def _out(name: str) -> Iterator[Any]:
+    """Open a file that must be new, for its owner alone, and remove it again when it cannot be finished."""
+    if name == "-":
+        yield sys.stdout.buffer
+        return
+    try:
+        stream = os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+    except FileExistsError:
+        raise ConfigError(f"{name} exists; choose another --out") from None
+    except OSError as error:
+        raise ConfigError(f"{name}: {error.strerror or error}; choose another --out") from None
+    try:
+        with stream:
+            yield stream
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise ConfigError(f"{name}: {error.strerror or error}; make room, or choose another --out") from None
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,102 @@
+"""``ragtrace feedback``: human labels from a file into a store."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.cli.stored import add_store, failures, open_store, store_path
+from ragtrace.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ragtrace.stores import Label
+
+EPILOG = """\
+A line is {"trace_id": ..., "value": 0 to 1, true or false} and, where there is one, "comment", "metric" (default
+feedback: the answer as a whole), "rater" and "at" (Unix seconds). A line of the same trace, metric and rater as
+an earlier one replaces it. Traces need not be scored yet. Comments are kept with content=full alone.
+Exit status: 0 fine, 1 broken lines (the rest is kept), 2 usage or a failure.
+"""
+_BATCH = 500
+_TEXTS = ("comment", "metric", "rater")
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "feedback",
+        help="keep human labels of traces in the store",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("file", help="JSON lines, gzip too; - reads standard input")
+    add_store(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the file, and write its good lines."""
+    path = store_path(args)
+    store = open_store(path)
+    broken: list[str] = []
+    kept = 0
+    batch: list[Label] = []
+    with failures(path):
+        for label in _labels(args.file, broken):
+            batch.append(label)
+            if len(batch) >= _BATCH:
+                kept += store.rate(batch)
+                batch = []
+        kept += store.rate(batch)
+    store.close()
+    print(f"{kept} labels kept, {len(broken)} broken lines", file=sys.stderr)
+    return 1 if broken else 0
+
+
+def _labels(name: str, broken: list[str]) -> Iterator[Label]:
+    from ragtrace.cli.lines import open_lines
+
+    with open_lines(name) as stream:
+        for number, raw in enumerate(stream, start=1):
+            if not raw.strip():
+                continue
+            try:
+                yield label_of(raw)
+            except InputError as error:
+                broken.append(f"{name}:{number}: {error}")
+                print(broken[-1], file=sys.stderr)
+
+
+def label_of(raw: bytes) -> Label:
+    """Return the label of one line.
+
+    Raises:
+        InputError: it is none.
+
+    Example:
+        >>> label_of(b'{"trace_id": "4bf9", "value": true}').value
+        1.0
+    """
+    from ragtrace.stores import Label
+
+    try:
+        given = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise InputError("not JSON") from None
+    if not isinstance(given, dict):
+        raise InputError("a line must be a JSON object")
+    texts: dict[str, Any] = {name: given[name] for name in _TEXTS if given.get(name) is not None}
+    numbers: dict[str, Any] = {name: given[name] for name in ("value", "at") if given.get(name) is not None}
+    if not isinstance(given.get("trace_id"), str) or not all(isinstance(text, str) for text in texts.values()):
+        raise InputError(f"trace_id, {', '.join(_TEXTS)} must be texts, and trace_id must be there")
+    if "value" not in numbers or not all(isinstance(number, int | float) for number in numbers.values()):
+        raise InputError("value must be a number from 0 to 1, true or false")
+    try:
+        numbers = {name: float(number) for name, number in numbers.items()}
+        return Label(trace_id=given["trace_id"], **texts, **numbers)
+    except (ValueError, OverflowError) as error:
+        raise InputError(str(error)) from None

@@ -1,0 +1,103 @@
+"""Rows of scores as JSON lines, CSV and Parquet, written as they come."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+import json
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+from ragtrace.cli.lines import one_line
+from ragtrace.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Write = Callable[[dict[str, Any]], None]
+
+# In the order in which a person reads; what the view has beside these is the file's own.
+COLUMNS: dict[str, type] = {
+    "trace_id": str, "span_id": str, "workflow": str, "metric": str, "source": str, "value": float, "state": str,
+    "reason": str, "passed": bool, "k": int, "universe": str, "judge": str, "version": str, "prompt_hash": str,
+    "label_scale": str, "stratum": str, "weight": float, "session": str, "user": str, "environment": str,
+    "corpus": str, "model": str, "llm_calls": int, "embed_calls": int, "prompt_tokens": int,
+    "completion_tokens": int, "revision": int, "scored_at": float, "details": str,
+}  # fmt: skip
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_GROUP = 10_000  # rows of Parquet held in memory
+
+
+def writer_of(form: str, stream: IO[bytes]) -> Any:
+    """Return a context manager whose value writes one row.
+
+    Raises:
+        MissingExtra: parquet without pyarrow, on entering.
+    """
+    return {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}[form](stream)
+
+
+@contextmanager
+def _jsonl(stream: IO[bytes]) -> Iterator[Write]:
+    def write(row: dict[str, Any]) -> None:
+        shown = _typed(row)
+        shown["details"] = json.loads(row["details"]) if row["details"] else {}
+        stream.write(f"{one_line(shown)}\n".encode())
+
+    yield write
+    stream.flush()
+
+
+@contextmanager
+def _csv(stream: IO[bytes]) -> Iterator[Write]:
+    text = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="", write_through=True)
+    rows = csv.writer(text)
+    rows.writerow(COLUMNS)
+    try:
+        yield lambda row: rows.writerow([cell(value) for value in _typed(row).values()])
+    finally:
+        text.detach()
+
+
+def cell(value: Any) -> Any:
+    r"""Return a cell that no spreadsheet takes for a formula.
+
+    Example:
+        >>> cell("=1+1"), cell(-0.5), cell(None), cell("  @cmd")
+        ("'=1+1", -0.5, '', "'  @cmd")
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str) and (value.startswith(_FORMULA) or value.lstrip().startswith(_FORMULA)):
+        return f"'{value}"
+    return value
+
+
+@contextmanager
+def _parquet(stream: IO[bytes]) -> Iterator[Write]:
+    try:
+        pa, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
+    except ImportError as error:
+        raise MissingExtra("pyarrow", "parquet") from error
+    types = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
+    schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+    held: list[dict[str, Any]] = []
+    with parquet.ParquetWriter(stream, schema, compression="zstd") as out:
+
+        def write(row: dict[str, Any]) -> None:
+            held.append(_typed(row))
+            if len(held) >= _GROUP:
+                flush()
+
+        def flush() -> None:
+            if held:
+                out.write_table(pa.Table.from_pylist(held, schema=schema))
+                held.clear()
+
+        yield write
+        flush()
+
+
+def _typed(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if row[name] is None else kind(row[name]) for name, kind in COLUMNS.items()}

@@ -1,0 +1,94 @@
+"""What the commands over a store share: opening it, moments, and what a person reads when the file fails."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sqlite3
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.errors import ConfigError, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ragtrace.stores.sqlite import SqliteStore
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+MOMENT = "an age (7d, 12h, 30m) or a date (2026-11-21, 2026-11-21T08:00)"
+
+
+def add_store(parser: Any) -> None:
+    """Add ``--store``."""
+    parser.add_argument("--store", metavar="PATH", help="the store's file; default RAGTRACE_STORE")
+
+
+def moment(text: str, now: float) -> float:
+    """Return the Unix seconds that a person means; a date without a zone is UTC.
+
+    Raises:
+        ConfigError: neither an age nor a date.
+
+    Example:
+        >>> moment("7d", 1_000_000.0), moment("1970-01-02", 0.0)
+        (395200.0, 86400.0)
+    """
+    age = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    if age:
+        return now - float(age[1]) * _UNITS_S[age[2]]
+    try:
+        date = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ConfigError(f"{text!r} is no moment: write {MOMENT}") from None
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+
+
+def store_path(args: argparse.Namespace) -> Path:
+    """Return the store's path: the argument, else the setting.
+
+    Raises:
+        ConfigError: there is none, or no file there.
+    """
+    from ragtrace.settings import Settings
+
+    name = args.store or Settings.resolve({}).store
+    if not name:
+        raise ConfigError(f"{args.command}: there is no store: give --store PATH, or set RAGTRACE_STORE")
+    if not Path(name).is_file():
+        raise ConfigError(f"--store {name}: there is no file; check the path")
+    return Path(name)
+
+
+def open_store(path: Path) -> SqliteStore:
+    """Open a store that exists, under the settings of here and now.
+
+    Raises:
+        ConfigError: it cannot be opened, or is no store.
+    """
+    from ragtrace.service.storing import policy_of
+    from ragtrace.settings import Settings
+    from ragtrace.stores.sqlite import SqliteStore
+
+    with path.open("rb") as file:
+        if file.read(16) not in {b"SQLite format 3\0", b""}:
+            raise ConfigError(f"{path} is no SQLite file; check the path")
+    try:
+        return SqliteStore(path, policy_of(Settings.resolve({})), is_made=False)
+    except StoreError as error:
+        raise ConfigError(str(error)) from None
+
+
+@contextmanager
+def failures(path: Path) -> Iterator[None]:
+    """Turn errors of the file into one line.
+
+    Raises:
+        ConfigError: the disk is full, read-only or broken, or another process holds the file.
+    """
+    try:
+        yield
+    except (sqlite3.Error, StoreError) as error:
+        raise ConfigError(f"{path}: {error}; what was done before stays, the same command goes on") from None

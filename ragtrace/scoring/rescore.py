@@ -1,0 +1,140 @@
+"""Scores the records of a store once more: under another judge or prompt, as a series of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.metrics.evaluate import expected
+from ragtrace.model import Score, ScoreKey
+from ragtrace.scoring.scorer import MAX_WEIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ragtrace.model import MetricResult, RagRecord, Stratum
+    from ragtrace.scoring.scorer import Scorer
+    from ragtrace.stores.sqlite import SqliteStore
+
+
+@dataclass(slots=True)
+class Rescored:
+    """What became of a run: records scored, scored before by this very version, and judge calls made."""
+
+    scored: int = 0
+    done_before: int = 0
+    errors: int = 0
+    calls: int = 0
+    is_budget_spent: bool = False
+
+
+class Rescoring:
+    """Scores kept records with a scorer's metrics, several at once, and writes each as soon as it is done.
+
+    A record whose scores of these versions stand already is passed over, unless they are errors: so a run that was
+    stopped goes on where it was. Kept records are no even sample, since low scores are kept for sure and others at
+    1 %: each new weight is the run's weight over that probability, so that weighted means stay unbiased.
+
+    Args:
+        store: whose records.
+        scorer: metrics and judge.
+        budget_calls: most judge calls; a record is begun only if the dearest so far would fit. None = no end.
+        jobs: records under way at once; one until the first says what a record costs.
+    """
+
+    def __init__(
+        self, store: SqliteStore, scorer: Scorer, *, budget_calls: int | None = None, jobs: int = 4
+    ) -> None:
+        self.total = Rescored()
+        self._store = store
+        self._scorer = scorer
+        self._budget = budget_calls
+        self._jobs = jobs
+        self._dearest = 0
+        results = expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs)
+        self._versions = {(result.name, result.version) for result in results}
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def run(
+        self, records: Iterable[tuple[RagRecord, float]], *, step: Callable[[], None] = lambda: None
+    ) -> Rescored:
+        """Score records, each with the probability with which it was kept; cancel it to stop in between.
+
+        Raises:
+            sqlite3.Error: a score cannot be written.
+        """
+        try:
+            for record, probability in self._wanted(records):
+                await self._room()
+                if self._is_spent():
+                    self.total.is_budget_spent = True
+                    break
+                self._under_way.add(asyncio.create_task(self._one(record, probability, step)))
+            while self._under_way:
+                await self._one_done()
+        finally:
+            for task in self._under_way:
+                task.cancel()
+            await asyncio.gather(*self._under_way, return_exceptions=True)
+        return self.total
+
+    def _wanted(self, records: Iterable[tuple[RagRecord, float]]) -> Iterator[tuple[RagRecord, float]]:
+        for record, probability in records:
+            stands = {(s.result.name, s.result.version) for s in self._scores(record) if s.result.state != "error"}
+            if self._versions and self._versions <= stands:
+                self.total.done_before += 1
+            else:
+                yield record, probability
+
+    async def _room(self) -> None:
+        """Wait until another record may be under way."""
+        while self._under_way:
+            is_unknown = self._budget is not None and not self._dearest
+            planned = self.total.calls + (len(self._under_way) + 1) * self._dearest
+            is_dear = self._budget is not None and planned > self._budget
+            if not (is_unknown or is_dear or len(self._under_way) >= self._jobs):
+                return
+            await self._one_done()
+
+    def _is_spent(self) -> bool:
+        return self._budget is not None and self.total.calls + max(self._dearest, 1) > self._budget
+
+    async def _one_done(self) -> None:
+        done, self._under_way = await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+    async def _one(self, record: RagRecord, probability: float, step: Callable[[], None]) -> None:
+        results = await self._scorer.results(record)
+        calls = sum(result.llm_calls for result in results)
+        self.total.calls += calls
+        self._dearest = max(self._dearest, calls)
+        self.total.scored += 1
+        self.total.errors += sum(result.state == "error" for result in results)
+        stratum, weight = _drawn(self._scores(record), probability)
+        scores = [_signed(record, result, stratum, weight) for result in results]
+        self._store.emit(record, scores, source="rescore")
+        step()
+
+    def _scores(self, record: RagRecord) -> list[Score]:
+        return self._store.scores_of(record)
+
+
+def _drawn(scores: Sequence[Score], probability: float) -> tuple[Stratum, float | None]:
+    """Return stratum and weight of a kept record.
+
+    Of several metrics with rates of their own the highest rate brought the record here: the lowest weight.
+    """
+    first = [score for score in scores if score.stratum == "random"]
+    weights = [score.weight for score in first if score.weight is not None]
+    if not first:
+        return ("forced" if scores else "random"), None
+    return "random", min(min(weights) / probability, MAX_WEIGHT) if weights else None
+
+
+def _signed(record: RagRecord, result: MetricResult, stratum: Stratum, weight: float | None) -> Score:
+    key = ScoreKey(trace_id=record.trace_id, span_id=record.span_id, metric=result.key, version=result.version)
+    given: dict[str, Any] = {"stratum": stratum, "weight": weight, "scored_at": time.time()}
+    return Score(key=key, result=result, **given)

@@ -1,0 +1,57 @@
+"""What a person says of an answer, from the application's own code."""
+
+from __future__ import annotations
+
+import atexit
+
+from ragtrace.capture import guarded, lost
+from ragtrace.service.runtime import current, recorder
+from ragtrace.service.storing import Storing
+from ragtrace.stores import Label
+
+_AT_EXIT_S = 2.0
+_seen: set[int] = set()
+
+
+def feedback(
+    trace_id: str, value: float, comment: str | None = None, *, metric: str = "feedback", rater: str = ""
+) -> bool:
+    """Keep what a person said of a trace, in the store that the setting ``store`` names. Never raises, never waits.
+
+    It may come before or after the trace is scored, for 30 days. A second call for the same trace, metric and rater
+    replaces the first. The comment is redacted as every text is, and kept with ``content="full"`` alone.
+
+    Args:
+        trace_id: 32 hex digits, as in the trace.
+        value: 0 (bad) to 1 (good).
+        comment: in words.
+        metric: what was judged; default the answer as a whole.
+        rater: who, where several may.
+
+    Returns:
+        Whether it was taken; False (and counted) without a store, for a value outside 0 to 1, or after a defect.
+
+    Example:
+        >>> import ragtrace
+        >>> ragtrace.feedback("4bf92f3577b34da6a3ce929d0e0e4736", 5.0)
+        False
+    """
+    return bool(_taken(trace_id, value, comment, metric, rater))
+
+
+@guarded
+def _taken(trace_id: str, value: float, comment: str | None, metric: str, rater: str) -> bool:
+    redact = recorder().redact
+    if comment is not None and redact is not None:
+        comment = redact(comment)
+    label = Label(trace_id=trace_id, value=float(value), comment=comment, metric=metric, rater=rater)
+    service = current()
+    storing = Storing.of(service.settings) if service is not None else None
+    if storing is None:
+        lost("ragtrace.feedback.no_store")
+        return False
+    if id(storing) not in _seen:
+        _seen.add(id(storing))
+        atexit.register(storing.close, _AT_EXIT_S)
+    storing.rate(label)
+    return True

@@ -1,0 +1,122 @@
+"""The store of a service: how scores and feedback reach it, and when it is tidied."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragtrace.capture import guarded, lost
+from ragtrace.errors import ConfigError, StoreError
+from ragtrace.sinks.outbox import Attempt, Outbox
+from ragtrace.stores import Label, Policy
+from ragtrace.stores.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+
+    from ragtrace.model import RagRecord, Score
+    from ragtrace.settings import Settings
+    from ragtrace.stores import Pending
+
+_AGE_EVERY_S = 60.0
+_open: dict[str, Storing] = {}
+
+
+class Storing:
+    """A sink that keeps scores, and takes feedback without waiting.
+
+    With `is_joined` the store is the spool's file: `also` writes scores in the transaction that ends their job, and
+    `emit`, which comes after publication, only notes it. Else `emit` writes them. Thread-safe.
+
+    Args:
+        store: where to.
+        is_joined: whether a spool of the same file ends the jobs.
+    """
+
+    def __init__(self, store: SqliteStore, *, is_joined: bool) -> None:
+        self.store = store
+        self.is_joined = is_joined
+        self._labels: Outbox[Label] = Outbox(self._deliver, site="ragtrace.feedback")
+        self._aged_at = time.monotonic()
+
+    @classmethod
+    def of(cls, settings: Settings) -> Storing | None:
+        """Return the store of some settings, None without one; the same file is opened once in a process.
+
+        Raises:
+            ConfigError: it cannot be opened.
+        """
+        if settings.store is None:
+            return None
+        path = os.path.realpath(settings.store)
+        if path not in _open:
+            is_joined = settings.spool is not None and os.path.realpath(settings.spool) == path
+            try:
+                store = SqliteStore(Path(settings.store), policy_of(settings))
+            except StoreError as error:
+                raise ConfigError(f"store: {error}") from error
+            _open.setdefault(path, cls(store, is_joined=is_joined))  # of two threads at once the first's
+        return _open[path]
+
+    def also(self, scores: Sequence[Score], record: RagRecord) -> Callable[[sqlite3.Connection], None] | None:
+        """Return what writes scores in the transaction of a job's end; None where `emit` will."""
+        return self.store.writer(scores, record) if self.is_joined else None
+
+    def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
+        """Take scores that were just published: write them, unless `also` did, and note that they were."""
+        if not self.is_joined:
+            self.store.emit(record, scores)
+        self.store.published(scores)
+
+    def unpublished(self, limit: int = 100) -> list[Pending]:
+        """Return what a process that was killed had written and not published; mark it with `store.exported`."""
+        return self.store.pending(limit)
+
+    def rate(self, label: Label) -> None:
+        """Take a label; a thread writes it. Beyond 4,096 waiting ones it is lost and counted."""
+        self._labels.offer([label])
+
+    @guarded
+    def sweep(self) -> None:
+        """Delete what is too old, about once a minute; call it as often as you like."""
+        if time.monotonic() - self._aged_at >= _AGE_EVERY_S:
+            self._aged_at = time.monotonic()
+            self.store.age()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until the feedback is written."""
+        return self._labels.flush(timeout_s)
+
+    def close(self, timeout_s: float) -> bool:
+        """Write the feedback and close the file; False when some was lost."""
+        for path in [path for path, other in _open.items() if other is self]:
+            _open.pop(path, None)
+        is_whole = self._labels.close(timeout_s)
+        return self.store.close() and is_whole
+
+    def _deliver(self, labels: Sequence[Label]) -> Attempt:
+        try:
+            self.store.rate(labels)
+        except Exception as error:
+            lost("ragtrace.feedback.write", error)
+            return Attempt(may_repeat=True, complaint=f"feedback cannot be written: {type(error).__name__}")
+        return Attempt(is_delivered=True)
+
+
+def policy_of(settings: Settings) -> Policy:
+    """Return what some settings say is kept.
+
+    Example:
+        >>> from ragtrace.settings import Settings
+        >>> policy_of(Settings.resolve({}, {})).payloads_s
+        259200.0
+    """
+    return Policy(
+        has_content=settings.content == "full",
+        scores_s=settings.store_scores_days * 86_400.0,
+        payloads_s=settings.store_payload_hours * 3_600.0,
+        file_bytes=settings.store_bytes,
+    )

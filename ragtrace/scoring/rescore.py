@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.metrics.evaluate import expected
 from ragtrace.model import Score, ScoreKey
+from ragtrace.scoring.retry import TRANSIENT
 from ragtrace.scoring.scorer import MAX_WEIGHT
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ragtrace.model import MetricResult, RagRecord, Stratum
     from ragtrace.scoring.scorer import Scorer
     from ragtrace.stores.sqlite import SqliteStore
+
+_PASSING = TRANSIENT | {"budget_exceeded"}
 
 
 @dataclass(slots=True)
@@ -33,8 +36,8 @@ class Rescored:
 class Rescoring:
     """Scores kept records with a scorer's metrics, several at once, and writes each as soon as it is done.
 
-    A record whose scores of these versions stand already is passed over, unless they are errors: so a run that was
-    stopped goes on where it was. Kept records are no even sample, since low scores are kept for sure and others at
+    A record whose scores of these versions stand already is passed over, unless they are errors that may pass, such
+    as a judge that was down: so a run that was stopped goes on where it was. Kept records are no even sample, since low scores are kept for sure and others at
     1 %: each new weight is the run's weight over that probability, so that weighted means stay unbiased.
 
     Args:
@@ -82,7 +85,8 @@ class Rescoring:
 
     def _wanted(self, records: Iterable[tuple[RagRecord, float]]) -> Iterator[tuple[RagRecord, float]]:
         for record, probability in records:
-            stands = {(s.result.name, s.result.version) for s in self._scores(record) if s.result.state != "error"}
+            found = (score.result for score in self._scores(record))
+            stands = {(result.name, result.version) for result in found if result.reason not in _PASSING}
             if self._versions and self._versions <= stands:
                 self.total.done_before += 1
             else:

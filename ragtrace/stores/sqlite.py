@@ -384,12 +384,8 @@ class SqliteStore:
     def _failed(self, error: sqlite3.DatabaseError) -> bool:
         """Close the connection; put the file aside when it is broken for good, and return whether it was."""
         self.close()
-        is_broken = not isinstance(
-            error, sqlite3.OperationalError | sqlite3.IntegrityError | sqlite3.ProgrammingError
-        )
-        if not is_broken or isinstance(
-            error, sqlite3.DataError | sqlite3.NotSupportedError | sqlite3.InternalError
-        ):
+        # The subclasses say that a call, a lock or the disk failed; a broken file is a DatabaseError and no more.
+        if type(error) is not sqlite3.DatabaseError or not self._is_made:
             return False
         try:
             return self._put_aside(error)

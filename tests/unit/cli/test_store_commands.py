@@ -1,0 +1,291 @@
+"""forget, export, feedback and rescore as a person runs them, over real files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ragtrace.cli.main import main
+from ragtrace.model import JudgeInfo, MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
+from ragtrace.queues import Unit
+from ragtrace.queues.payload import to_bytes
+from ragtrace.queues.spool import Entry, Spool
+from ragtrace.stores import Label, Policy
+from ragtrace.stores.sqlite import SqliteStore
+
+TRACES = [f"{n:032x}" for n in range(1, 6)]
+
+
+def record(n, **more):
+    contexts = Pool(stage="used", passages=(Passage(id="p", text="Oslo is the capital of Norway.", rank=1),))
+    given = {"workflow": "support", "user": f"user-{n}", "session": "s"} | more
+    return RagRecord(
+        id=str(n), trace_id=f"{n:032x}", span_id=f"{n:016x}", query="What is the capital of Norway?",
+        answer=f"Oslo is the capital. It has {n} trams.", pools=(contexts,), **given,
+    )  # fmt: skip
+
+
+def score(r, value, **more):
+    given = {"metric": "faithfulness", "version": "old", "at": time.time() - 3_600} | more
+    result = MetricResult(
+        name=given["metric"], state="ok", value=value, passed=value >= 0.5, version=given["version"],
+        judge=JudgeInfo(model="other"), details=given.get("details", {}),
+    )  # fmt: skip
+    key = ScoreKey(trace_id=r.trace_id, span_id=r.span_id, metric=given["metric"], version=given["version"])
+    return Score(key=key, result=result, weight=20.0, scored_at=given["at"])
+
+
+@pytest.fixture(autouse=True)
+def nothing_from_the_environment(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("RAGTRACE_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Five traces; those of odd number are low and kept."""
+    path = tmp_path / "store"
+    store = SqliteStore(path, Policy(has_content=True, payload_share=0.0))
+    for n in range(1, 6):
+        r = record(n)
+        store.emit(r, [score(r, 0.2 if n % 2 else 0.9, details={"claims": [r.answer]})])
+    store.rate([Label(trace_id=TRACES[0], value=0.0, comment='=HYPERLINK("http://x")')])
+    store.close()
+    return path
+
+
+def rows_of(path, **wanted):
+    store = SqliteStore(path)
+    try:
+        return list(store.rows(**wanted))
+    finally:
+        store.close()
+
+
+# -- export --
+
+
+def test_export_as_json_lines(path, tmp_path, capsys):
+    out = tmp_path / "out.jsonl"
+    assert main(["export", "--store", str(path), "--out", str(out)]) == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == 6
+    first = rows[0]
+    assert (first["trace_id"], first["value"], first["passed"], first["weight"]) == (TRACES[0], 0.2, False, 20.0)
+    assert first["details"] == {"claims": ["Oslo is the capital. It has 1 trams."]}
+    assert {row["source"] for row in rows} == {"judge", "human"}
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert "6 rows in" in capsys.readouterr().err
+    assert main(["export", "--store", str(path), "--out", str(out)]) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+def test_export_as_csv_that_a_spreadsheet_can_open(path, tmp_path):
+    store = SqliteStore(path)
+    evil = record(7, workflow="=cmd|'/c calc'!A1", user="+1", session=" \t@x")
+    store.emit(evil, [score(evil, -0.5)])
+    store.close()
+    out = tmp_path / "out.csv"
+    assert main(["export", "--store", str(path), "--format", "csv", "--out", str(out)]) == 0
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    (row,) = [row for row in rows if row["workflow"].startswith("'")]
+    assert (row["workflow"], row["user"], row["session"]) == ("'=cmd|'/c calc'!A1", "'+1", "' \t@x")
+    assert float(row["value"]) == -0.5
+    assert not any(value.startswith(("=", "+", "@", "\t")) for row in rows for value in row.values())
+
+
+def test_export_as_parquet(path, tmp_path, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out = tmp_path / "out.parquet"
+    assert main(["export", "--store", str(path), "--format", "parquet", "--out", str(out)]) == 0
+    table = parquet.read_table(out)
+    assert table.num_rows == 6
+    assert {str(table.schema.field(name).type) for name in ("value", "weight", "scored_at")} == {"double"}
+    assert sorted(table["value"].to_pylist()) == [0.0, 0.2, 0.2, 0.2, 0.9, 0.9]
+    assert main(["export", "--store", str(path), "--format", "parquet", "--out", "-"]) == 2
+
+
+def test_parquet_without_its_package_names_the_extra_and_leaves_no_file(path, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    out = tmp_path / "out.parquet"
+    assert main(["export", "--store", str(path), "--format", "parquet", "--out", str(out)]) == 2
+    assert "ragtrace-otel[parquet]" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_export_of_some(path, capsys):
+    def exported(*args):
+        assert main(["export", "--store", str(path), "--out", "-", *args]) == 0
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert len(exported("--metric", "faithfulness")) == 5
+    assert len(exported("--workflow", "support")) == 6  # the label belongs to a trace of it
+    assert exported("--workflow", "other") == []
+    assert [row["source"] for row in exported("--since", "30m")] == ["human"]
+    assert len(exported("--until", "30m")) == 5
+    assert main(["export", "--store", str(path), "--out", "-", "--since", "yesterday"]) == 2
+    assert "write an age" in capsys.readouterr().err
+
+
+def test_many_pages_come_out_whole_and_once(tmp_path, capsys):
+    store = SqliteStore(tmp_path / "s")
+    with store._transaction() as connection:
+        for n in range(1, 1_301):
+            store.writer([score(record(n), 0.5), score(record(n), 0.5, metric="mrr")], record(n))(connection)
+    store.close()
+    assert main(["export", "--store", str(tmp_path / "s"), "--out", "-", "--metric", "mrr"]) == 0
+    traces = [json.loads(line)["trace_id"] for line in capsys.readouterr().out.splitlines()]
+    assert traces == [f"{n:032x}" for n in range(1, 1_301)]
+
+
+# -- feedback --
+
+
+def test_feedback_from_a_file(path, tmp_path, capsys):
+    lines = [
+        {"trace_id": TRACES[1], "value": True, "comment": "good", "rater": "ada"},
+        {"trace_id": TRACES[1], "value": 0.25, "metric": "faithfulness", "at": 1_700_000_000},
+        {"trace_id": "never-scored", "value": 0},
+    ]
+    broken = ["{", '{"value": 1}', '{"trace_id": "t", "value": 7}', '{"trace_id": "t", "value": "1"}', "[1]"]
+    file = tmp_path / "labels.jsonl"
+    file.write_text("\n".join([json.dumps(lines[0]), *broken, "", *map(json.dumps, lines[1:])]))
+    assert main(["feedback", "--store", str(path), str(file)]) == 1
+    said = capsys.readouterr().err
+    assert "3 labels kept, 5 broken lines" in said
+    assert f"{file}:4: a label's value lies between 0 and 1, got 7.0" in said
+    human = [row for row in rows_of(path) if row["source"] == "human" and row["trace_id"] != TRACES[0]]
+    assert {(row["metric"], row["version"], row["value"]) for row in human} == {
+        ("feedback", "human:ada", 1.0), ("faithfulness", "human", 0.25), ("feedback", "human", 0.0),
+    }  # fmt: skip
+
+
+# -- forget --
+
+
+def test_forget_says_what_it_erases_and_erases_it(path, capsys):
+    assert main(["forget", "--user", "user-1", "--store", str(path), "--dry-run"]) == 0
+    counts = "1 scores, 1 human labels, 1 records, 0 waiting units"
+    assert capsys.readouterr().out == f"user user-1: {counts} would be erased\n"
+    assert len(rows_of(path)) == 6
+    assert main(["forget", "--user", "user-1", "--store", str(path)]) == 0
+    assert capsys.readouterr().out == f"user user-1: {counts} erased\n"
+    assert len(rows_of(path)) == 4
+    assert b"It has 1 trams" not in path.read_bytes()
+    assert main(["forget", "--session", "s", "--store", str(path)]) == 0
+    assert rows_of(path) == []
+
+
+def test_forget_in_a_spool_of_its_own(path, tmp_path, capsys):
+    spool = Spool(tmp_path / "spool")
+    spool.put([Entry(key=str(n), payload=to_bytes(Unit(record=record(n)))) for n in (1, 2)])
+    (tmp_path / "spool.corrupt-1-2").write_bytes(b"")
+    assert main(["forget", "--trace", TRACES[0], "--store", str(path), "--spool", str(spool.path)]) == 0
+    said = capsys.readouterr().out
+    assert "1 scores, 1 human labels, 1 records, 1 waiting units erased" in said
+    assert "spool.corrupt-1-2 was put aside" in said
+    assert [job.key for job in spool.lease("w", 9)] == ["2"]
+    assert b"It has 1 trams" not in spool.path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["forget", "--user", "u"], "give --store PATH, or set RAGTRACE_STORE"),
+        (["forget", "--user", "", "--store", "STORE"], "names nobody"),
+        (["forget", "--store", "STORE"], "one of the arguments"),
+        (["forget", "--user", "u", "--trace", "t", "--store", "STORE"], "not allowed with"),
+        (["export", "--out", "-", "--store", "no-such-file"], "there is no file"),
+        (["export", "--out", "-", "--store", "JUNK"], "is no SQLite file"),
+        (["export", "--out", "-", "--store", "TORN"], "TORN"),
+        (["rescore", "--metric", "faithfulness", "--since", "soon", "--store", "STORE"], "write an age"),
+        (
+            ["rescore", "--metric", "faithfulnes", "--since", "1d", "--store", "STORE"],
+            "did you mean 'faithfulness'",
+        ),
+        (["feedback", "no-such-file", "--store", "STORE"], "no-such-file"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_and_changes_nothing(args, words, path, tmp_path, capsys):
+    junk, torn = tmp_path / "JUNK", tmp_path / "TORN"
+    junk.write_text("x" * 5_000)
+    torn.write_bytes(path.read_bytes()[:100] + b"\xde\xad" * 10_000)
+    files = {"STORE": str(path), "JUNK": str(junk), "TORN": str(torn)}
+    before = {file.name: file.read_bytes() for file in (path, junk, torn)}
+    try:
+        status = main([files.get(arg, arg) for arg in args])
+    except SystemExit as stop:
+        status = stop.code
+    said = capsys.readouterr().err
+    assert status == 2
+    assert words in said
+    assert said.count("\n") == 1
+    assert {file.name: file.read_bytes() for file in (path, junk, torn)} == before
+    assert list(tmp_path.glob("*.corrupt-*")) == []
+
+
+# -- rescore --
+
+
+def test_rescore_makes_a_series_of_its_own_once(path, capsys):
+    command = ["rescore", "--store", str(path), "--since", "1d", "--metric", "faithfulness"]
+    assert main(command) == 0
+    assert capsys.readouterr().err.startswith("3 rescored with")
+    new = [row for row in rows_of(path) if row["source"] == "rescore"]
+    assert {row["trace_id"] for row in new} == {TRACES[0], TRACES[2], TRACES[4]}
+    assert {(row["judge"], row["stratum"], row["weight"], row["exported"]) for row in new} == {
+        ("overlap", "random", 20.0, 1)
+    }
+    assert len([row for row in rows_of(path) if row["version"] == "old"]) == 5
+    assert main(command) == 0
+    assert capsys.readouterr().err.startswith("0 rescored with 0 judge calls, 3 done before")
+    assert len(rows_of(path)) == 9
+
+
+def test_where_nothing_is_kept_rescore_says_why(tmp_path, capsys):
+    SqliteStore(tmp_path / "s").close()
+    assert main(["rescore", "--store", str(tmp_path / "s"), "--since", "1d", "--metric", "mrr"]) == 0
+    assert "see content and store_payload_hours" in capsys.readouterr().err
+
+
+def test_rescore_stopped_by_ctrl_c_keeps_what_is_done_and_goes_on(tmp_path):
+    path = tmp_path / "store"
+    store = SqliteStore(path, Policy(has_content=True))
+    with store._transaction() as connection:
+        for n in range(1, 3_001):
+            store.writer([score(record(n), 0.1)], record(n))(connection)
+    command = [
+        sys.executable, "-m", "ragtrace", "rescore", "--store", str(path), "--since", "1d", "--metric", "faithfulness",
+    ]  # fmt: skip
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+
+    def done():
+        return store._read("SELECT count(*) AS n FROM scored WHERE source = 'rescore'", ())[0]["n"]
+
+    while done() < 20:
+        assert time.monotonic() < deadline
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    said = child.communicate(timeout=60)[1]
+    assert child.returncode == 130, said
+    assert "Traceback" not in said
+    assert "the same command goes on" in said
+    before = done()
+    assert before < 3_000
+    again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert again.returncode == 0, again.stderr
+    assert f"{3_000 - before} rescored" in again.stderr
+    assert done() == 3_000
+    store.close()

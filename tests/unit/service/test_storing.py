@@ -1,0 +1,127 @@
+"""The store behind a service: joined with a spool or not, feedback from the application, and what a crash leaves."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+import ragtrace
+from ragtrace.capture.guard import losses
+from ragtrace.errors import ConfigError
+from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
+from ragtrace.queues.spool import Entry, Spool
+from ragtrace.service.storing import Storing
+from ragtrace.settings import Settings
+from ragtrace.stores.sqlite import SqliteStore
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+def record():
+    return RagRecord(id="1", trace_id=TRACE, span_id="00f067aa0ba902b7")
+
+
+def score():
+    key = ScoreKey(trace_id=TRACE, span_id="00f067aa0ba902b7", metric="mrr", version="v")
+    return Score(key=key, result=MetricResult(name="mrr", state="ok", value=0.5, version="v"), scored_at=1.7e9)
+
+
+@pytest.fixture
+def made():
+    found = []
+
+    def make(**settings):
+        storing = Storing.of(Settings.resolve(settings, {}))
+        found.append(storing)
+        return storing
+
+    yield make
+    for storing in found:
+        if storing is not None:
+            storing.close(1.0)
+
+
+def test_without_a_store_there_is_none(made):
+    assert made() is None
+
+
+def test_a_file_of_its_own_is_written_by_emit(made, tmp_path):
+    storing = made(store=str(tmp_path / "s"), spool=str(tmp_path / "spool"))
+    assert storing.also([score()], record()) is None
+    storing.emit(record(), [score()])
+    assert [row["exported"] for row in storing.store.rows()] == [1]
+    assert storing.unpublished() == []
+
+
+def test_in_the_spool_s_file_scores_are_written_with_the_job_s_end_and_noted_once_published(made, tmp_path):
+    path = tmp_path / "spool"
+    storing = made(store=str(path), spool=str(tmp_path / "." / "spool"))
+    spool = Spool(path)
+    spool.put([Entry(key="a", payload=b"{}")])
+    spool.lease("w", 1)
+    assert spool.end("w", "a", "scored", also=storing.also([score()], record()))
+    (pending,) = storing.unpublished()  # what a process that is killed here leaves to the next one
+    assert (pending.scores, pending.record.trace_id) == ((score(),), TRACE)
+    storing.emit(record(), [score()])
+    assert storing.unpublished() == []
+    assert len(list(storing.store.rows())) == 1
+
+
+def test_one_file_is_opened_once_and_a_closed_one_anew(made, tmp_path):
+    first = made(store=str(tmp_path / "s"))
+    assert made(store=str(tmp_path / "s")) is first
+    first.close(1.0)
+    assert made(store=str(tmp_path / "s")) is not first
+
+
+def test_a_wrong_path_is_a_setting_s_error(made, tmp_path):
+    with pytest.raises(ConfigError, match=r"store: the store .* cannot be"):
+        made(store=str(tmp_path / "no" / "s"))
+
+
+def test_feedback_reaches_the_store_that_is_set(tmp_path):
+    path = tmp_path / "s"
+    ragtrace.configure(store=str(path), content="full", redact=lambda text: text.replace("Ada", "[name]"))
+    try:
+        assert ragtrace.feedback(TRACE, 1, "Ada is content")
+        assert ragtrace.feedback(TRACE, 0.0, rater="bob", metric="faithfulness")
+        assert not ragtrace.feedback(TRACE, 5.0)
+        assert not ragtrace.feedback("", 1.0)
+        assert not ragtrace.feedback(TRACE, "good")  # type: ignore[arg-type]
+        storing = Storing.of(Settings.resolve({"store": str(path)}, {}))
+        assert storing.flush(5.0)
+        storing.close(5.0)
+    finally:
+        ragtrace.shutdown(5.0)
+    rows = {(row["metric"], row["version"], row["value"], row["details"]) for row in SqliteStore(path).rows()}
+    assert rows == {
+        ("feedback", "human", 1.0, '{"comment": "[name] is content"}'),
+        ("faithfulness", "human:bob", 0.0, None),
+    }
+
+
+def test_feedback_without_a_store_is_counted_and_never_raises():
+    ragtrace.configure()
+    try:
+        before = losses().get("ragtrace.feedback.no_store", 0)
+        assert not ragtrace.feedback(TRACE, 1.0)
+        assert losses()["ragtrace.feedback.no_store"] == before + 1
+    finally:
+        ragtrace.shutdown(5.0)
+
+
+def test_feedback_waits_in_memory_while_another_holds_the_file(made, tmp_path, monkeypatch):
+    from ragtrace.stores import Label, sqlite
+
+    monkeypatch.setattr(sqlite, "BUSY_S", 0.05)
+    path = tmp_path / "s"
+    storing = made(store=str(path))
+    storing.store.close()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    storing.rate(Label(trace_id=TRACE, value=1.0))
+    assert not storing.flush(0.3)
+    other.execute("ROLLBACK")
+    assert storing.flush(10.0)
+    assert [row["value"] for row in storing.store.rows()] == [1.0]

@@ -11,7 +11,7 @@ import math
 import os
 import sqlite3
 import threading
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -109,6 +109,7 @@ class Books:
 
     Raises:
         sqlite3.Error: from any method, when the file cannot be written; nothing is granted then.
+        OSError: the same, when it cannot be made.
 
     Example:
         >>> books = Books(None, host="judge", caps=Caps(tokens_per_day=28_800_000, requests_per_minute=None))
@@ -323,8 +324,7 @@ def _opened(path: Path | None) -> sqlite3.Connection:
 
 def _prepared(database: str) -> sqlite3.Connection:
     if database != ":memory:":
-        with closing(os.fdopen(os.open(database, os.O_CREAT | os.O_RDWR, 0o600))):
-            pass
+        _make(database)
     connection = sqlite3.connect(database, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -335,6 +335,15 @@ def _prepared(database: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _make(database: str) -> None:
+    """Make the file, its owner's alone.
+
+    One that is there is not opened: closing it would drop the locks that another connection of this process holds.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _check(connection: sqlite3.Connection) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-_FAST, _SLOW = 0.2, 0.02  # shares of a new latency in the two running means
-_GROWN = 2.0  # a fast mean of so many slow ones says that calls wait for each other
-_LEAST_LATENCIES = 10
+_GROWN = 2.0  # a round so many times slower than the best says that calls wait for each other
+LEAST_S = 0.001  # a best of nothing would make every round slow
+_FORGOTTEN = 1.01  # a round: a judge that became slow for good is learnt in some 200 rounds
 
 
 @dataclass(slots=True, kw_only=True)
 class Concurrency:
     """The number of calls under way that a judge bears; not thread-safe.
 
-    A success of a call adds 1 / limit while the limit is in use, so one each round. A 429 or a timeout halves it,
-    and a latency that has doubled takes a tenth; each at most once a round: calls that had begun before the last
-    cut speak of the old limit.
+    A round is as many successes as the limit. A round without trouble adds 1 if the limit was in use; one that took
+    twice as long as the best takes a tenth. A 429 or a timeout halves it at once, but calls that had begun before
+    the last cut speak of the old limit.
 
     Attributes:
         low: never fewer.
@@ -35,9 +35,9 @@ class Concurrency:
     low: int = 1
     high: int = 64
     _cut_at_s: float = field(default=-math.inf)
-    _fast_s: float = field(default=0.0)
-    _slow_s: float = field(default=0.0)
-    _seen: int = field(default=0)
+    _best_s: float = field(default=math.inf)
+    _latencies_s: list[float] = field(default_factory=list)
+    _most: int = field(default=0)
 
     @property
     def allowed(self) -> int:
@@ -52,27 +52,23 @@ class Concurrency:
             now_s: when it ended.
             under_way: calls at that moment, this one among them; a limit that is not in use does not grow.
         """
-        if self._has_slowed(now_s - began_s) and self._cut(0.9, began_s, now_s):
+        self._latencies_s.append(max(now_s - began_s, LEAST_S))
+        self._most = max(self._most, under_way)
+        if len(self._latencies_s) < self.allowed:
             return
-        if under_way * 2 > self.limit:
-            self.limit = min(self.limit + 1.0 / self.limit, float(self.high))
+        mean_s, most = sum(self._latencies_s) / len(self._latencies_s), self._most
+        self._latencies_s, self._most = [], 0
+        self._best_s = min(self._best_s * _FORGOTTEN, mean_s)
+        if mean_s > _GROWN * self._best_s:
+            self._cut(0.9, began_s, now_s)
+        elif most * 2 > self.limit:
+            self.limit = min(self.limit + 1.0, float(self.high))
 
     def overloaded(self, *, began_s: float, now_s: float) -> None:
         """Take a 429 or a timeout into account."""
         self._cut(0.5, began_s, now_s)
 
-    def _cut(self, share: float, began_s: float, now_s: float) -> bool:
-        if began_s < self._cut_at_s:
-            return False
-        self.limit = max(self.limit * share, float(self.low))
-        self._cut_at_s = now_s
-        return True
-
-    def _has_slowed(self, latency_s: float) -> bool:
-        """Learn a latency, and return whether the last ones are twice the usual."""
-        self._seen += 1
-        if self._seen == 1:
-            self._fast_s = self._slow_s = latency_s
-        self._fast_s += _FAST * (latency_s - self._fast_s)
-        self._slow_s += _SLOW * (latency_s - self._slow_s)
-        return self._seen >= _LEAST_LATENCIES and self._fast_s > _GROWN * self._slow_s
+    def _cut(self, share: float, began_s: float, now_s: float) -> None:
+        if began_s >= self._cut_at_s:
+            self.limit = max(self.limit * share, float(self.low))
+            self._cut_at_s = now_s

@@ -176,7 +176,7 @@ class JudgeGate:
         now_s = self._clock.now()
         try:
             left = self._books.left()
-        except sqlite3.Error:
+        except (sqlite3.Error, OSError):
             left = Left(usd=None, tokens=None)
         with self._lock:
             state = self._breaker.state(now_s)

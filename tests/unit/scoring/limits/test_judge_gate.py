@@ -1,0 +1,246 @@
+"""The gate with a clock that a test turns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ragtrace.errors import JudgeOverBudget, JudgeRateLimited, JudgeUnavailable
+from ragtrace.judges.gates import Need, Took
+from ragtrace.scoring.limits import Caps, JudgeGate, Prices
+from tests.unit.scoring.limits.clocks import NOON, HandClock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ragtrace.judges.gates import Fate
+    from ragtrace.scoring.limits.judge_gate import JudgePass
+
+OFF = {"usd_per_day": None, "tokens_per_day": None, "requests_per_minute": None, "tokens_per_minute": None}
+NEED = Need(model="m", request_bytes=400, max_output_tokens=100)
+END_OF_DAY = NOON + 43_000.0
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock(wall_at=END_OF_DAY)
+
+
+def gate_of(clock: HandClock, path: Path | None = None, prices: Prices | None = None, **caps: float) -> JudgeGate:
+    return JudgeGate(
+        host="judge", caps=Caps(**{**OFF, **caps}), path=path, prices=prices, clock=clock, sleep=clock.sleep
+    )
+
+
+async def call(gate: JudgeGate, fate: Fate = "answered", need: Need = NEED, **took: Any) -> JudgePass:
+    passed = await gate.enter(need)
+    passed.leave(Took(fate=fate, **took))
+    return passed
+
+
+async def test_a_call_waits_for_the_rate(clock: HandClock) -> None:
+    gate = gate_of(clock, requests_per_minute=6)
+    for _ in range(3):
+        await call(gate)
+    assert sum(clock.slept) == pytest.approx(20.0, abs=0.1)
+
+
+async def test_a_wait_of_more_than_a_minute_is_not_waited_for(clock: HandClock) -> None:
+    gate = gate_of(clock, requests_per_minute=0.5)
+    await call(gate)
+    with pytest.raises(JudgeRateLimited, match="used up") as caught:
+        await call(gate)
+    assert caught.value.retry_after_s == pytest.approx(120.0)
+    closed = gate.closed()
+    assert closed is not None
+    assert (closed.reason, closed.wait_s) == ("requests_per_minute", pytest.approx(120.0))
+    assert gate.reading().under_way == 0
+    clock.turn(121.0)
+    assert gate.closed() is None
+    await call(gate)
+
+
+async def test_a_call_larger_than_a_minutes_rate_is_told_what_to_raise(clock: HandClock) -> None:
+    with pytest.raises(JudgeRateLimited, match="judge_tpm") as caught:
+        await call(gate_of(clock, tokens_per_minute=499))
+    assert caught.value.retry_after_s == math.inf
+
+
+async def test_what_was_reserved_and_not_used_comes_back(clock: HandClock) -> None:
+    gate = gate_of(clock, tokens_per_day=10_000)
+    passed = await gate.enter(NEED)
+    assert gate.reading().budget_tokens == 9_500
+    passed.leave(Took(fate="answered", prompt_tokens=90, completion_tokens=10))
+    passed.leave(Took(fate="answered", prompt_tokens=90, completion_tokens=10))  # says nothing more
+    assert gate.reading().budget_tokens == 9_900
+    assert gate.reading().under_way == 0
+
+
+@pytest.mark.parametrize(
+    ("fate", "left"),
+    [("rate_limited", 1_000), ("failed", 1_000), ("refused", 1_000), ("timed_out", 900), ("abandoned", 900)],
+)
+async def test_what_an_attempt_without_a_reply_costs(clock: HandClock, fate: Fate, left: int) -> None:
+    gate = gate_of(clock, tokens_per_day=1_000)
+    await call(gate, fate)
+    assert gate.reading().budget_tokens == left
+
+
+async def test_a_server_that_does_not_count_is_charged_by_bytes(clock: HandClock) -> None:
+    gate = gate_of(clock, tokens_per_day=1_000)
+    await call(gate, reply_bytes=40)
+    assert gate.reading().budget_tokens == 1_000 - 100 - 10
+
+
+async def test_with_no_budget_left_the_gate_is_closed_until_midnight(clock: HandClock) -> None:
+    gate = gate_of(clock, tokens_per_day=600)
+    await call(gate, prompt_tokens=400, completion_tokens=100)
+    with pytest.raises(JudgeOverBudget):
+        await call(gate)
+    closed = gate.closed()
+    assert closed is not None
+    assert closed.reason == "budget_exceeded"
+    assert closed.wait_s == pytest.approx(86_400 - 86_200, abs=1)
+    clock.turn(closed.wait_s + 86_390.0)  # near the end of the next day, whose slices are all there
+    assert gate.closed() is None
+    await call(gate)
+
+
+async def test_a_call_dearer_than_a_day_is_told_what_to_raise(clock: HandClock) -> None:
+    own = Prices(input_usd_per_million=1e6, output_usd_per_million=0.0)
+    with pytest.raises(JudgeOverBudget, match="raise it"):
+        await call(gate_of(clock, prices=own, usd_per_day=399.0))
+
+
+async def test_money_is_spent_at_ones_own_prices(clock: HandClock) -> None:
+    own = Prices(input_usd_per_million=1_000.0, output_usd_per_million=10_000.0)
+    gate = gate_of(clock, prices=own, usd_per_day=5.0)
+    await call(gate, prompt_tokens=100, completion_tokens=20)
+    assert gate.reading().budget_usd == pytest.approx(5.0 - 0.1 - 0.2)
+
+
+async def test_without_a_price_there_is_no_reading_of_money(
+    clock: HandClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = JudgeGate(host="judge", caps=Caps(), clock=clock, prices=Prices(base_url="http://10.0.0.7/v1"))
+    for _ in range(2):
+        await call(gate, need=Need(model="home-made", request_bytes=10))
+    assert (gate.reading().budget_usd, gate.reading().budget_tokens) == (None, 20_000_000 - 4)
+    assert caplog.text.count("only the token budget holds") == 1
+
+
+async def test_a_judge_that_fails_is_left_alone_and_then_asked_once(clock: HandClock) -> None:
+    gate = gate_of(clock)
+    for _ in range(10):
+        await call(gate, "failed")
+    closed = gate.closed()
+    assert closed is not None
+    assert (closed.reason, closed.wait_s, gate.reading().breaker) == ("breaker_open", 30.0, 2)
+    with pytest.raises(JudgeUnavailable, match="left alone for 30 s"):
+        await call(gate)
+    clock.turn(30.0)
+    assert (gate.closed(), gate.reading().breaker) == (None, 1)
+    probe = await gate.enter(NEED)
+    others = [asyncio.create_task(call(gate)) for _ in range(5)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert gate.reading().under_way == 6  # they wait for the probe's word
+    probe.leave(Took(fate="answered"))
+    await asyncio.gather(*others)
+    assert gate.reading().breaker == 0
+
+
+async def test_calls_that_wait_for_a_probe_fail_with_it(clock: HandClock) -> None:
+    gate = gate_of(clock)
+    for _ in range(10):
+        await call(gate, "failed")
+    clock.turn(30.0)
+    probe = await gate.enter(NEED)
+    other = asyncio.create_task(call(gate))
+    await asyncio.sleep(0)
+    probe.leave(Took(fate="failed"))
+    with pytest.raises(JudgeUnavailable):
+        await other
+    assert gate.closed().wait_s > 50.0
+
+
+@pytest.mark.parametrize("reason", ["401", "402", "403", "404", "quota"])
+async def test_a_refusal_holds_the_judge_and_a_probe_every_five_minutes_frees_it(
+    clock: HandClock, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = gate_of(clock)
+    for _ in range(3):
+        await call(gate, "refused", reason=reason)
+        closed = gate.closed()
+        assert closed is not None
+        assert (closed.reason, closed.wait_s) == (f"held_{reason}", 300.0)
+        with pytest.raises(JudgeUnavailable, match=reason):
+            await call(gate)
+        clock.turn(300.0)
+        assert gate.closed() is None
+    assert (gate.reading().held, gate.reading().breaker) == (reason, 2)
+    await call(gate)
+    assert (gate.closed(), gate.reading().held, gate.reading().breaker) == (None, None, 0)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+async def test_retry_after_closes_the_gate_for_all_and_for_two_hours_at_most(clock: HandClock) -> None:
+    gate = gate_of(clock)
+    await call(gate, "rate_limited", retry_after_s=90_000.0)
+    closed = gate.closed()
+    assert closed is not None
+    assert (closed.reason, closed.wait_s) == ("rate_limited", 7_200.0)
+    with pytest.raises(JudgeRateLimited):
+        await call(gate)
+    clock.turn(7_170.0)
+    await call(gate)  # the last half minute is waited for
+    assert sum(clock.slept) == pytest.approx(30.0)
+
+
+async def test_a_shorter_retry_after_does_not_shorten_a_longer_one(clock: HandClock) -> None:
+    gate = gate_of(clock)
+    first, second = await gate.enter(NEED), await gate.enter(NEED)
+    first.leave(Took(fate="rate_limited", retry_after_s=600.0))
+    second.leave(Took(fate="rate_limited", retry_after_s=5.0))
+    assert gate.closed().wait_s == 600.0
+
+
+async def test_429_lowers_the_concurrency_and_opens_no_breaker(clock: HandClock) -> None:
+    gate = gate_of(clock)
+    for _ in range(40):
+        clock.turn(0.1)
+        await call(gate, "rate_limited")
+    assert (gate.reading().concurrency, gate.reading().breaker) == (1, 0)
+
+
+async def test_a_cancelled_waiter_keeps_no_place(clock: HandClock) -> None:
+    gate = gate_of(clock)
+    held = [await gate.enter(NEED) for _ in range(8)]
+    waiting = asyncio.create_task(gate.enter(NEED))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    for passed in held:
+        passed.leave(Took(fate="answered"))
+    assert gate.reading().under_way == 0
+
+
+async def test_books_that_cannot_be_written_make_no_call(
+    tmp_path: Path, clock: HandClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "later"
+    gate = gate_of(clock, path=folder / "limits", tokens_per_day=1_000)
+    with pytest.raises(JudgeUnavailable, match="limits cannot be written"):
+        await call(gate)
+    assert gate.closed().reason == "limits_file"
+    assert (gate.reading().budget_tokens, gate.reading().under_way) == (None, 0)
+    assert "no call of the judge is made" in caplog.text
+    folder.mkdir()
+    clock.turn(61.0)
+    await call(gate)
+    gate.close()

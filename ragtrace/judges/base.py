@@ -84,11 +84,19 @@ class Audit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grades:
-    """Grades 1 to 5 by passage id for the judged pool; `scale` as in `ragtrace.model.LabelScale`."""
+    """Grades 1 to 5 by passage id for the judged pool.
+
+    Attributes:
+        scale: as in `ragtrace.model.LabelScale`.
+        cached: how many of them were known before, and so cost nothing.
+        cache_fault: why the cache could not be read or written; "" when all went well.
+    """
 
     grades: Mapping[str, int]
     scale: str = "direct5"
     spent: Spent = field(default_factory=Spent)
+    cached: int = 0
+    cache_fault: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

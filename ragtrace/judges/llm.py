@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ragtrace.errors import JudgeIncomplete
 from ragtrace.judges.asking import Asking
@@ -12,6 +12,8 @@ from ragtrace.judges.audit_steps import STEPS, audited_in_steps
 from ragtrace.judges.auditing import MAX_CLAIMS, audited
 from ragtrace.judges.base import Fact, Facts, Grades, Question, Questions, Relevance
 from ragtrace.judges.chat import ChatModel, ChatReply, SeededModel
+from ragtrace.judges.grade_cache import GradeLru
+from ragtrace.judges.grade_memory import GradeMemory
 from ragtrace.judges.nugget_cache import NuggetCache, NuggetLru
 from ragtrace.judges.numbering import Numbered, grading_batches
 from ragtrace.judges.replies import (
@@ -29,11 +31,12 @@ from ragtrace.judges.rubrics import RUBRICS
 from ragtrace.prompts.loader import PROMPT_IDS, load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from ragtrace.judges.base import Audit, Task
-    from ragtrace.model import RagRecord
+    from ragtrace.judges.grade_cache import GradeCache, LabelSet
+    from ragtrace.model import Passage, RagRecord
     from ragtrace.settings import Grading
 
 __all__ = ["MAX_CLAIMS", "ChatModel", "ChatReply", "LLMJudge"]
@@ -62,6 +65,8 @@ class LLMJudge:
             in a call of its own, as others do; dearer, for a comparison. `batch_size` 1 is the like for grades.
         claim_batch: claims checked in one call of the audit in steps, at least 1.
         nugget_cache: nuggets made before; the last 1,000 sets in memory when left out.
+        grade_cache: grades given before: a passage seen for the same query is not asked for again. The last 10,000
+            in memory when left out; several judges may share one; "off" asks for every passage.
 
     Example:
         >>> import asyncio
@@ -86,6 +91,7 @@ class LLMJudge:
         fused: bool = True,
         claim_batch: int = 20,
         nugget_cache: NuggetCache | None = None,
+        grade_cache: GradeCache | Literal["off"] | None = None,
     ) -> None:
         if not 1 <= batch_size <= 10:
             raise ValueError(f"batch_size is 1 to 10, got {batch_size}")
@@ -103,6 +109,11 @@ class LLMJudge:
         self._is_fused = fused
         self._claim_batch = claim_batch
         self._max_output_tokens = max_output_tokens
+        self._memory = GradeMemory(
+            GradeLru() if grade_cache is None else None if grade_cache == "off" else grade_cache,
+            rubric=f"{load(self._rubric.prompt).hash} {scale}{' single' if batch_size == 1 else ''}",
+            judge=model.fingerprint(),
+        )
 
     def version(self, task: Task) -> str:
         """Return 8 hex digits over prompt, schema, model and parameters of a task."""
@@ -138,21 +149,51 @@ class LLMJudge:
     async def grades(self, record: RagRecord) -> Grades:
         """Grade the passages of the candidate pool (the first pool) against the query, 1 to 5.
 
-        One call for each of `ragtrace.judges.numbering.grading_batches`, one after the other; passages are
-        numbered from 1 within a batch. Blank passages get no grade; an empty pool costs no call.
+        Passages that the cache knows are not asked for. The others take one call for each of
+        `ragtrace.judges.numbering.grading_batches`, one after the other; passages are numbered from 1 within a
+        batch. Blank passages get no grade; an empty pool costs no call.
 
         Raises:
-            JudgeError: no usable reply; JudgeIncomplete when a grade stays missing after the repair.
+            JudgeError: no usable reply; JudgeIncomplete when a grade stays missing after the repair. What was
+                graded before it is kept.
         """
+        return await self.grade_passages(record, record.pools[0].passages if record.pools else ())
+
+    async def grade_passages(self, record: RagRecord, passages: Sequence[Passage]) -> Grades:
+        """Grade any passages against the record's query, in the way of `grades`."""
         asking = self.asking(self._rubric.prompt)
-        grades: dict[str, int] = {}
+        known = await self._memory.recall(record, passages)
+        unseen = [passage for passage in passages if passage.id not in known.grades]
+        grades = dict(known.grades)
         with asking.charging():
-            for batch in grading_batches(record, self._batch_size):
+            for batch in grading_batches(record, self._batch_size, unseen):
                 shown = {str(n): passage.text for n, passage in enumerate(batch, start=1)}
                 data = {"query": record.query, "passages": shown}
                 found = await self._rubric.graded(asking, data)
-                grades |= {passage.id: found[n] for n, passage in enumerate(batch, start=1)}
-        return Grades(grades=grades, scale=self._rubric.label_scale, spent=asking.spent)
+                given = {passage.id: found[n] for n, passage in enumerate(batch, start=1)}
+                await self._memory.keep(record, [(passage, given[passage.id]) for passage in batch])
+                grades |= given
+        return Grades(
+            grades=grades,
+            scale=self._rubric.label_scale,
+            spent=asking.spent,
+            cached=len(known.grades),
+            cache_fault=known.fault,
+        )
+
+    async def labelled(self, record: RagRecord) -> LabelSet | None:
+        """Return all that was ever graded for the query in the record's corpus; None where no file keeps it.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        return await self._memory.labelled(record)
+
+    def without_grade_cache(self) -> LLMJudge:
+        """Return the same judge asking for every passage."""
+        other = copy.copy(self)
+        other._memory = self._memory.over(None)  # noqa: SLF001 -- our own
+        return other
 
     async def questions(self, record: RagRecord, n: int) -> Questions:
         """Write `n` (1 to 10) questions that the answer would answer; the query is not shown.
@@ -216,15 +257,17 @@ class LLMJudge:
         return Relevance(relevant=relevant, spent=asking.spent)
 
     async def aclose(self) -> None:
-        """Release the model's connections."""
+        """Release the model's connections, and the cache's file."""
+        await self._memory.aclose()
         await self._model.aclose()
 
     def with_seed(self, seed: int) -> LLMJudge:
-        """Return the same judge sending another seed, where its model has one; it makes its own nuggets."""
+        """Return the same judge sending another seed, where its model has one; its nuggets and grades are its own."""
         other = copy.copy(self)
         if isinstance(self._model, SeededModel):
             vars(other).update(_model=self._model.with_seed(seed))
         other.nugget_cache = NuggetLru()
+        other._memory = self._memory.reseeded(seed)  # noqa: SLF001 -- our own
         return other
 
     def asking(self, prompt_id: str) -> Asking:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import unicodedata
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from ragtrace.judges.grade_cache import normal_form
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -111,7 +112,7 @@ def nugget_key(query: str, texts: Collection[str], judge: str) -> str:
         >>> nugget_key("Where is it?", ["ab"], "j") == nugget_key("Where is it?", ["a", "b"], "j")
         False
     """
-    parts = [" ".join(unicodedata.normalize("NFC", query).split()), judge, *sorted(map(_hash, set(texts)))]
+    parts = [normal_form(query), judge, *sorted(map(_hash, set(texts)))]
     return _hash("\0".join(map(_hash, parts)))
 
 

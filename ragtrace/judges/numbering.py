@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ragtrace.model import Passage, RagRecord
 
@@ -45,10 +45,13 @@ class Numbered:
         return numbers
 
 
-def grading_batches(record: RagRecord, size: int = 10) -> list[list[Passage]]:
-    """Return the candidate pool in the order in which a judge grades it, in batches of at most `size`.
+def grading_batches(
+    record: RagRecord, size: int = 10, passages: Iterable[Passage] | None = None
+) -> list[list[Passage]]:
+    """Return passages in the order in which a judge grades them, in batches of at most `size`.
 
-    The candidate pool is the record's first pool. Blank passages are left out, an id that repeats is asked once.
+    They are the candidate pool, the record's first, where none are given. Blank passages are left out, an id that
+    repeats is asked once.
     The order is shuffled by the trace id (the record's id where there is none), which keeps a judge that
     prefers early passages from favouring the retriever's order. Within a batch passages are numbered from 1.
 
@@ -59,9 +62,10 @@ def grading_batches(record: RagRecord, size: int = 10) -> list[list[Passage]]:
         >>> [len(batch) for batch in grading_batches(record)]
         [10, 2]
     """
-    pool = record.pools[0].passages if record.pools else ()
+    if passages is None:
+        passages = record.pools[0].passages if record.pools else ()
     distinct: dict[str, Passage] = {}
-    for passage in pool:
+    for passage in passages:
         if passage.text.strip():
             distinct.setdefault(passage.id, passage)
     order = list(distinct.values())

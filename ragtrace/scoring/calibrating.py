@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeError
+from ragtrace.judges.grade_cache import PassageGrader
 from ragtrace.model import MetricResult, Pool
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class CalibrationScorer:
         judge = self.scorer.judge
         if judge is None or "grades" not in judge.tasks:
             return MetricResult(name=GATE, state="na", reason="unsupported_by_judge")
+        if isinstance(judge, PassageGrader):  # what it remembers of a batch would be compared with itself
+            judge = judge.without_grade_cache()
         pairs: list[tuple[int, int]] = []
         try:
             together = (await judge.grades(record)).grades

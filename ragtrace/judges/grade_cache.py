@@ -1,0 +1,202 @@
+"""Grades that were given before: the same passage for the same query under the same judge is asked once.
+
+What is kept is a hash and a number, never a text. Two forms: `GradeLru` in memory, and `GradeFile` (SQLite), which
+several processes share and which knows all that was ever graded for a query: the universe ``cache``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import unicodedata
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ragtrace.judges.base import Grades, Judge
+    from ragtrace.model import Passage, RagRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedGrade:
+    """One grade to keep.
+
+    Attributes:
+        key: `grade_key` of query, passage and judge.
+        grade: 1 to 5.
+        universe: `universe_key` of the query, under which a file gathers labels.
+        passage: `text_key` of the passage's text.
+    """
+
+    key: str
+    grade: int
+    universe: str
+    passage: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSet:
+    """Everything that was graded for one query, by one judge, in one corpus.
+
+    Attributes:
+        grades: grade by `text_key`; the same text under two ids counts once.
+        version: number of the youngest label; it grows with every new one, and names the set for good.
+        grown_at: Unix seconds of that label.
+        frozen: the number at which the file was frozen, None while sets may grow.
+    """
+
+    grades: Mapping[str, int]
+    version: int
+    grown_at: float
+    frozen: int | None = None
+
+
+class GradeCache(Protocol):
+    """Keeps grades by key. Awaited on the event loop; two coroutines may put the same key.
+
+    A cache that cannot read or write raises OSError: the judge is then asked as if nothing were kept.
+    """
+
+    async def get(self, keys: Sequence[str]) -> Mapping[str, int]:
+        """Return the grades that are known, by key."""
+        ...
+
+    async def put(self, grades: Sequence[CachedGrade]) -> None:
+        """Keep grades; may forget others."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release what is held."""
+        ...
+
+
+@runtime_checkable
+class LabelCache(GradeCache, Protocol):
+    """A cache of grades that also knows all labels of a query."""
+
+    async def labels(self, universe: str) -> LabelSet | None:
+        """Return what was graded under a `universe_key`, None where nothing was; raises OSError."""
+        ...
+
+
+@runtime_checkable
+class PassageGrader(Protocol):
+    """A judge that grades any passages for a record's query, beyond those of its pool."""
+
+    async def grade_passages(self, record: RagRecord, passages: Sequence[Passage]) -> Grades:
+        """Return grades by passage id; blank passages get none. Raises JudgeError."""
+        ...
+
+    def without_grade_cache(self) -> Judge:
+        """Return the same judge asking for every passage."""
+        ...
+
+
+@runtime_checkable
+class LabelKeeper(Protocol):
+    """A judge that keeps what it graded."""
+
+    async def labelled(self, record: RagRecord) -> LabelSet | None:
+        """Return all labels of the record's query in its corpus; None where the judge keeps none."""
+        ...
+
+
+class GradeLru:
+    """Keeps the grades that were used last, in memory. Thread-safe.
+
+    Args:
+        max_grades: grades kept, at least 1; 10,000 take about 2 MB.
+
+    Example:
+        >>> import asyncio
+        >>> cache = GradeLru(max_grades=1)
+        >>> asyncio.run(cache.put([CachedGrade(key=key, grade=4, universe="", passage="") for key in "ab"]))
+        >>> asyncio.run(cache.get(["a", "b"])), len(cache)
+        ({'b': 4}, 1)
+    """
+
+    def __init__(self, max_grades: int = 10_000) -> None:
+        if max_grades < 1:
+            raise ValueError(f"max_grades is at least 1, got {max_grades}")
+        self._max_grades = max_grades
+        self._kept: OrderedDict[str, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    async def get(self, keys: Sequence[str]) -> Mapping[str, int]:
+        """Return the grades that are known; they count as used now."""
+        with self._lock:
+            found = {key: self._kept[key] for key in keys if key in self._kept}
+            for key in found:
+                self._kept.move_to_end(key)
+            return found
+
+    async def put(self, grades: Sequence[CachedGrade]) -> None:
+        """Keep grades, and forget those that were not used for longest when there are too many."""
+        with self._lock:
+            for item in grades:
+                self._kept[item.key] = item.grade
+                self._kept.move_to_end(item.key)
+            while len(self._kept) > self._max_grades:
+                self._kept.popitem(last=False)
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+def normal_form(query: str) -> str:
+    """Return a query as keys see it: composed, and with one space between words; case counts.
+
+    Example:
+        >>> normal_form("  Where  is\\nit? ")
+        'Where is it?'
+    """
+    return " ".join(unicodedata.normalize("NFC", query).split())
+
+
+def text_key(text: str) -> str:
+    """Return the key of a passage's text, as 64 hex digits."""
+    return _hash(text)
+
+
+def grade_key(query: str, text: str, rubric: str, judge: str) -> str:
+    """Return the key of a grade, as 64 hex digits: query, passage, rubric and judge (METRICS.md 2.5).
+
+    Args:
+        query: the query; neither spacing nor composition counts.
+        text: the passage, to the letter.
+        rubric: hash of the prompt, with the scale.
+        judge: the model's fingerprint.
+
+    Example:
+        >>> grade_key("Where is it?", "a", "r", "j") == grade_key("Where  is it? ", "a", "r", "j")
+        True
+        >>> grade_key("Where is it?", "a", "r", "j") == grade_key("Where is it?", "a", "r", "other")
+        False
+    """
+    return _hash("\0".join(map(_hash, (normal_form(query), text, rubric, judge))))
+
+
+def universe_key(query: str, corpus: str, rubric: str, judge: str) -> str:
+    """Return the key under which the labels of a query gather, as 64 hex digits.
+
+    Args:
+        query: the query.
+        corpus: name and version of the index: what another index holds is no part of this one's universe.
+        rubric: as for `grade_key`.
+        judge: as for `grade_key`.
+
+    Example:
+        >>> universe_key("Where?", "handbook 1", "r", "j") == universe_key("Where?", "handbook 2", "r", "j")
+        False
+    """
+    return _hash("\0".join(map(_hash, ("universe", normal_form(query), corpus, rubric, judge))))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

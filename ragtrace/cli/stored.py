@@ -6,6 +6,7 @@ import argparse
 import re
 import sqlite3
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ragtrace.stores.sqlite import SqliteStore
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_NO_LIMIT = 2**62
 MOMENT = "an age (7d, 12h, 30m) or a date (2026-11-21, 2026-11-21T08:00)"
 
 
@@ -63,7 +65,9 @@ def store_path(args: argparse.Namespace) -> Path:
 
 
 def open_store(path: Path) -> SqliteStore:
-    """Open a store that exists, under the settings of here and now.
+    """Open a store that exists, under the settings of here and now but for its size.
+
+    The limit may be set for the service alone; a command never deletes to make room.
 
     Raises:
         ConfigError: it cannot be opened, or is no store.
@@ -76,7 +80,8 @@ def open_store(path: Path) -> SqliteStore:
         if file.read(16) not in {b"SQLite format 3\0", b""}:
             raise ConfigError(f"{path} is no SQLite file; check the path")
     try:
-        return SqliteStore(path, policy_of(Settings.resolve({})), is_made=False)
+        policy = replace(policy_of(Settings.resolve({})), file_bytes=_NO_LIMIT)
+        return SqliteStore(path, policy, is_made=False)
     except StoreError as error:
         raise ConfigError(str(error)) from None
 

@@ -37,8 +37,9 @@ class Rescoring:
     """Scores kept records with a scorer's metrics, several at once, and writes each as soon as it is done.
 
     A record whose scores of these versions stand already is passed over, unless they are errors that may pass, such
-    as a judge that was down: so a run that was stopped goes on where it was. Kept records are no even sample, since low scores are kept for sure and others at
-    1 %: each new weight is the run's weight over that probability, so that weighted means stay unbiased.
+    as a judge that was down: so a run that was stopped goes on where it was. Kept records are no even sample, since
+    low scores are kept for sure and others at 1 %: each new weight is the run's weight over that probability, so
+    that weighted means stay unbiased.
 
     Args:
         store: whose records.

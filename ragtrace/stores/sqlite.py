@@ -365,7 +365,8 @@ class SqliteStore:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            self.path.touch(mode=0o600, exist_ok=True)
+            if not self.path.exists():
+                self.path.touch(mode=0o600, exist_ok=True)
             self._inode = self.path.stat().st_ino
             connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.OperationalError) as error:

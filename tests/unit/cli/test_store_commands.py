@@ -170,6 +170,19 @@ def test_feedback_from_a_file(path, tmp_path, capsys):
     }  # fmt: skip
 
 
+def test_a_command_deletes_nothing_to_make_room(path, tmp_path, monkeypatch):
+    store = SqliteStore(path, Policy(has_content=True))
+    big = RagRecord(id="9", trace_id="9" * 32, answer="x" * 2_000_000)
+    store.emit(big, [score(big, 0.1)])
+    store.close()
+    monkeypatch.setenv("RAGTRACE_STORE_BYTES", "1048576")  # of another service than the one that wrote it
+    file = tmp_path / "labels.jsonl"
+    file.write_text(json.dumps({"trace_id": TRACES[1], "value": 1}))
+    assert main(["feedback", "--store", str(path), str(file)]) == 0
+    assert len(rows_of(path)) == 8
+    assert len(list(SqliteStore(path).records())) == 4
+
+
 # -- forget --
 
 

@@ -145,6 +145,13 @@ class Settings:
     window_s: float = _setting(3_600.0, "Window of the mean gauges, in seconds.", above=0.0)
     metrics_port: int | None = _setting(None, "Port of the OpenMetrics endpoint; none = no endpoint.")
     metrics_host: str = _setting("127.0.0.1", "Address the endpoint binds to.")
+    health_port: int | None = _setting(None, "Port of /healthz and /readyz; none = no such server.")
+    health_host: str = _setting("127.0.0.1", "Address that server binds to.")
+    canary_every_s: float | None = _setting(
+        None, "Seconds between rounds of injection canaries; 0 = off; none = 6 h, off with overlap.", least=0.0
+    )
+    canary_usd_per_day: float = _setting(0.5, "US dollars a day for canaries; 0 = off.", least=0.0)
+    canary_tokens_per_day: int = _setting(500_000, "Tokens a day for canaries; 0 = off.", least=0)
     phoenix_endpoint: str | None = _setting(None, "Address of an Arize Phoenix server to send scores to.")
     phoenix_api_key: str | None = _setting(None, "Its key; default PHOENIX_API_KEY.", secret=True)
     drift_baseline: int = _setting(500, "Scores the drift detector learns its baseline from.", above=1)
@@ -239,7 +246,10 @@ _NUMBERS = {
     "sample_rate": float,
     "window_s": float,
     "metrics_port": int,
+    "health_port": int,
+    "canary_every_s": float,
 }
+_PORTS = ("metrics_port", "health_port")
 
 
 def _parsed(variable: str, text: str, default: Any) -> Any:
@@ -266,9 +276,9 @@ def _coerced(name: str, value: Any, default: Any) -> Any:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(","))
         return tuple(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else tuple(value)
-    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
     wanted = _NUMBERS.get(name, type(default) if default is not None else None)
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
     if wanted is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)):
         raise ConfigError(f"{name}={value!r} is not of type {wanted.__name__}")
     return value
@@ -281,14 +291,14 @@ def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
         raise ConfigError(f"{name}={value!r} is not valid{nearest(str(value), rules['one_of'])}")
     if "above" in rules and not value > rules["above"]:
         raise ConfigError(f"{name}={value!r} must be above {rules['above']}")
-    if "least" in rules and not value >= rules["least"]:
+    if "least" in rules and value is not None and not value >= rules["least"]:
         raise ConfigError(f"{name}={value!r} must be at least {rules['least']}")
     if "low" in rules and not rules["low"] <= value <= rules["high"]:
         raise ConfigError(f"{name}={value!r} must lie between {rules['low']} and {rules['high']}")
     if name == "k_values" and not all(isinstance(k, int) and k > 0 for k in value):
         raise ConfigError(f"k_values={value!r} must be positive whole numbers")
-    if name == "metrics_port" and value is not None and not 0 <= value <= 65_535:
-        raise ConfigError(f"metrics_port={value!r} must lie between 0 (any free port) and 65535")
+    if name in _PORTS and value is not None and not 0 <= value <= 65_535:
+        raise ConfigError(f"{name}={value!r} must lie between 0 (any free port) and 65535")
     if name == "pairs" and value is not None and not (isinstance(value, str) or callable(value)):
         raise ConfigError(f"pairs={value!r} must be onnx:FOLDER, or a function from pairs to floats")
     if name == "redact" and value is not None and not callable(value):

@@ -9,6 +9,7 @@ from ragtrace.errors import ConfigError, MissingExtra, nearest
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Embedder, Judge, PairModel
+    from ragtrace.judges.gates import Gate
     from ragtrace.settings import Consensus, Grading
 
 _NAMES = ("openai", "overlap")
@@ -34,6 +35,7 @@ def make_judge(
     grade_batch: int = 10,
     grading: Grading = "direct5",
     batch_metrics: bool = True,
+    gate: Gate | None = None,
 ) -> Judge:
     """Make the judge that a person named; no network is used.
 
@@ -46,6 +48,7 @@ def make_judge(
         grade_batch: passages that ``openai`` grades in one call, 1 to 10.
         grading: scale on which ``openai`` grades.
         batch_metrics: False asks ``openai`` in steps and item by item, for a comparison; no batches then.
+        gate: what every attempt of ``openai`` passes; an entry point's judge keeps limits of its own.
 
     Raises:
         ConfigError: unknown name, no model, neither key nor base URL, or a form of judging that only ``openai``
@@ -72,7 +75,7 @@ def make_judge(
         from ragtrace.judges.llm import LLMJudge  # noqa: PLC0415 -- the same
         from ragtrace.judges.openai import OpenAIChat  # noqa: PLC0415
 
-        chat = OpenAIChat(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
+        chat = OpenAIChat(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, gate=gate)
         batch_size = grade_batch if batch_metrics else 1
         return LLMJudge(chat, batch_size=batch_size, scale=grading, fused=batch_metrics)
     factory = _third_party(name)
@@ -121,7 +124,12 @@ def make_judges(spec: str, *, repeats: int = 1, consensus: Consensus = "mean", *
 
 
 def make_embedder(
-    spec: str, *, base_url: str | None = None, api_key: str | None = None, timeout_s: float = 45.0
+    spec: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout_s: float = 45.0,
+    gate: Gate | None = None,
 ) -> Embedder:
     """Make the embedder that a person named; arguments as in `make_judge`.
 
@@ -146,7 +154,7 @@ def make_embedder(
         _check_openai("embedder", spec, model, base_url, api_key)
         from ragtrace.judges.openai import OpenAIEmbedder  # noqa: PLC0415 -- the same
 
-        return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
+        return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, gate=gate)
     raise ConfigError(f"unknown embedder {name!r}{nearest(name, _EMBEDDERS)}")
 
 

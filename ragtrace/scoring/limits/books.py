@@ -134,6 +134,7 @@ class Books:
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
+        self._epoch = ""
         rpm, tpm = caps.requests_per_minute or 0.0, caps.tokens_per_minute or 0.0
         self._rates: dict[Rate, tuple[float, float]] = {}
         if rpm:
@@ -166,7 +167,7 @@ class Books:
                 self._write(connection, buckets)
                 return max(refusals, key=lambda refusal: refusal.wait_s)
             self._write(connection, {name: bucket for name, bucket in after.items() if bucket is not None})
-            row = (self._account, slices.day_of(wall_s), nano_usd, tokens, now_s + ABANDONED_S, self._clock.epoch())
+            row = (self._account, slices.day_of(wall_s), nano_usd, tokens, now_s + ABANDONED_S, self._epoch)
             cursor = connection.execute(
                 "INSERT INTO reservations (account, day, nano_usd, tokens, until_s, epoch)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
@@ -240,7 +241,7 @@ class Books:
         # A stored time further ahead than any can be is from a clock that has begun anew.
         connection.execute(
             "DELETE FROM reservations WHERE until_s <= ? OR until_s > ? OR epoch <> ?",
-            (now_s, now_s + 2 * ABANDONED_S, self._clock.epoch()),
+            (now_s, now_s + 2 * ABANDONED_S, self._epoch),
         )
 
     def _bucket(
@@ -257,11 +258,11 @@ class Books:
             return Bucket.full(rate_per_s=rate_per_s, burst=burst, now_s=now_s)
         level, at_s, epoch = row
         # After a reboot nobody knows how long the host was down: the level stays, and no time is credited.
-        at_s = at_s if epoch == self._clock.epoch() else now_s
+        at_s = at_s if epoch == self._epoch else now_s
         return Bucket(rate_per_s=rate_per_s, burst=burst, level=min(level, burst), at_s=at_s)
 
     def _write(self, connection: sqlite3.Connection, buckets: Mapping[Rate, Bucket]) -> None:
-        epoch = self._clock.epoch()
+        epoch = self._epoch
         connection.executemany(
             "INSERT OR REPLACE INTO buckets VALUES (?, ?, ?, ?)",
             [(f"{name} {self._host}", bucket.level, bucket.at_s, epoch) for name, bucket in buckets.items()],
@@ -278,6 +279,7 @@ class Books:
                 self._connection = _opened(self._path)
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
+            self._epoch = self._clock.epoch()  # once a transaction: it is read from a file of the kernel
             try:
                 yield connection
                 connection.execute("COMMIT")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ragtrace.errors import ConfigError
 
 _log = logging.getLogger("ragtrace")
-_said: set[str] = set()
+_unknown: set[tuple[str, str]] = set()  # (model, address): said, and not looked up again
 _OPENAI_URL = "https://api.openai.com/v1"
 
 
@@ -61,9 +61,13 @@ class Prices:
             in_usd = prompt_tokens * self.input_usd_per_million
             return (in_usd + completion_tokens * self.output_usd_per_million) / 1e6
         name = model.removeprefix("openai:")
-        price = _listed(name, prompt_tokens, completion_tokens, self.base_url or _OPENAI_URL)
+        where = self.base_url or _OPENAI_URL
+        if (name, where) in _unknown:
+            return None
+        price = _listed(name, prompt_tokens, completion_tokens, where)
         if price is None:
-            _say_once(name)
+            _unknown.add((name, where))
+            _say(name)
         return price
 
 
@@ -80,10 +84,7 @@ def _listed(model: str, prompt_tokens: int, completion_tokens: int, base_url: st
         return None
 
 
-def _say_once(model: str) -> None:
-    if model in _said:
-        return
-    _said.add(model)
+def _say(model: str) -> None:
     has_list = importlib.util.find_spec("genai_prices") is not None
     extra = "" if has_list else ', or install "ragtrace-otel[prices]"'
     _log.warning(

@@ -14,7 +14,7 @@ from ragtrace.scoring.limits.prices import Prices
 
 @pytest.fixture(autouse=True)
 def nothing_said() -> None:
-    prices._said.clear()
+    prices._unknown.clear()
 
 
 def test_the_list_knows_the_price_of_openai_models() -> None:

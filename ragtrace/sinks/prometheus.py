@@ -95,7 +95,7 @@ class OpenMetricsEndpoint:
             target=self._server.serve_forever, args=(_POLL_S,), name="ragtrace-metrics", daemon=True
         )
         self._thread.start()
-        _close_in_children(self._server)
+        close_in_children(self._server)
 
     @property
     def url(self) -> str:
@@ -213,7 +213,7 @@ def _bound(host: str, port: int, reader: ScrapeReader) -> _Server:
     return server
 
 
-def _close_in_children(server: _Server) -> None:
+def close_in_children(server: _Server) -> None:
     """Close a forked child's copy of the socket: it would keep the port, and clients would wait for nobody."""
     if hasattr(os, "register_at_fork"):
         found = weakref.ref(server)

@@ -1,0 +1,246 @@
+"""Is the scorer alive, and may it be given work? ``/healthz`` and ``/readyz`` over HTTP, for orchestrators."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture import lost
+from ragtrace.errors import ConfigError
+from ragtrace.service.disk import unwritable
+from ragtrace.sinks.prometheus import close_in_children, socket_server_bind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    Fact = Callable[[], str | None]
+
+_log = logging.getLogger("ragtrace")
+_POLL_S = 0.05
+_SOCKET_TIMEOUT_S = 10.0
+STALLED_S = 10.0  # a loop that turns once a second and has not for so long hangs
+HEALTH_PATH, READY_PATH = "/healthz", "/readyz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What some facts say: the reason of each that is not well, None for one that is.
+
+    Example:
+        >>> Verdict(reasons={"queue": None}).is_well
+        True
+    """
+
+    reasons: Mapping[str, str | None]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether there is nothing to complain of."""
+        return not any(self.reasons.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-ready values: status, what was looked at, and what is wrong."""
+        return {
+            "status": "ok" if self.is_well else "unavailable",
+            "checks": {name: "failed" if reason else "ok" for name, reason in self.reasons.items()},
+            "reasons": [f"{name}: {reason}" for name, reason in self.reasons.items() if reason],
+        }
+
+
+def judged(facts: Mapping[str, Fact]) -> Verdict:
+    """Ask every fact; one that raises is not well, and is counted. Never raises.
+
+    Example:
+        >>> judged({"queue": lambda: "full", "judge": lambda: None}).to_json()["reasons"]
+        ['queue: full']
+    """
+    return Verdict(reasons={name: _asked(name, fact) for name, fact in facts.items()})
+
+
+def _asked(name: str, fact: Fact) -> str | None:
+    try:
+        return fact()
+    except Exception as error:
+        lost(f"ragtrace.service.health.{name}", error)
+        return f"cannot be told ({type(error).__name__})"
+
+
+def health_facts(
+    *,
+    is_begun: Callable[[], bool],
+    is_alive: Callable[[], bool],
+    turned_at_s: Callable[[], float],
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[str, Fact]:
+    """Return the facts of ``/healthz``: the scorer's thread lives, and its loop turned within 10 s.
+
+    Args:
+        is_begun: whether the thread was ever started; it starts with the first run, and is well before.
+        is_alive: whether it runs.
+        turned_at_s: when its loop last turned, in seconds of `clock`.
+        clock: monotonic seconds.
+    """
+
+    def thread() -> str | None:
+        return "the scorer's thread has ended" if is_begun() and not is_alive() else None
+
+    def loop() -> str | None:
+        still_s = clock() - turned_at_s()
+        is_stalled = is_begun() and is_alive() and still_s > STALLED_S
+        return f"the scorer's loop has not turned for {still_s:.0f} s" if is_stalled else None
+
+    return {"thread": thread, "loop": loop}
+
+
+def ready_facts(
+    *,
+    queue: Callable[[], tuple[int, int]],
+    spool: Path | None = None,
+    closed: Callable[[], str | None] = lambda: None,
+) -> dict[str, Fact]:
+    """Return the facts of ``/readyz``: room in the queue, a spool to write to, a judge that answers.
+
+    A spent budget or a rate that is used up is no reason: both pass by themselves, and units wait for them.
+
+    Args:
+        queue: units waiting, and most that may wait.
+        spool: the spool's file; None = units wait in memory.
+        closed: why the judge's gate lets nothing pass, as `ragtrace.scoring.limits.Closed.reason` says it, None
+            when it does.
+    """
+
+    def room() -> str | None:
+        size, capacity = queue()
+        return f"full ({size} of {capacity})" if size >= capacity else None
+
+    def writable() -> str | None:
+        return unwritable(spool) if spool is not None else None
+
+    def breaker() -> str | None:
+        return "open: the judge failed too often" if closed() in {"breaker_open", "probing"} else None
+
+    def judge() -> str | None:
+        reason = closed() or ""
+        return f"held: it refuses us ({reason[5:]})" if reason.startswith("held_") else None
+
+    return {"queue": room, "spool": writable, "breaker": breaker, "judge": judge}
+
+
+class HealthEndpoint:
+    """Serves ``GET /healthz`` and ``GET /readyz``: 200 when all is well, 503 when not, with the reasons as JSON.
+
+    Runs in daemon threads. It binds to loopback unless told otherwise; there is no authentication, and reasons
+    name files (without their folders) and the judge's state, and no key and no text.
+
+    Args:
+        health: facts of ``/healthz``; each returns None when it is well, else why not.
+        ready: facts of ``/readyz``.
+        host: address to bind to.
+        port: 0 takes any free port; see `port`.
+
+    Raises:
+        ConfigError: the port is taken, or the address is not this machine's.
+
+    Example:
+        >>> import urllib.request
+        >>> endpoint = HealthEndpoint({}, {"queue": lambda: None}, port=0)
+        >>> with urllib.request.urlopen(endpoint.url + "/readyz") as reply:
+        ...     json.load(reply)["status"]
+        'ok'
+        >>> endpoint.close()
+    """
+
+    def __init__(
+        self, health: Mapping[str, Fact], ready: Mapping[str, Fact], *, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
+        self.host = host
+        self._server = _bound(host, port, {HEALTH_PATH: dict(health), READY_PATH: dict(ready)})
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_POLL_S,), name="ragtrace-health", daemon=True
+        )
+        self._thread.start()
+        close_in_children(self._server)
+
+    @property
+    def url(self) -> str:
+        """Address of the server, without a path."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    def close(self) -> None:
+        """Stop serving and free the port, in well under a second; a second call does nothing."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join(1.0)
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    facts: dict[str, dict[str, Fact]]
+
+    def server_bind(self) -> None:
+        # Not HTTPServer's: it looks the host's name up, which can take seconds without a resolver.
+        socket_server_bind(self)
+        host, port = self.server_address[:2]
+        self.server_name, self.server_port = str(host), int(port)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's signature
+        """A client that went away is no news."""
+        _log.debug("a health check was broken off", exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = _SOCKET_TIMEOUT_S
+
+    def do_GET(self) -> None:
+        self._answer(has_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(has_body=False)
+
+    def _answer(self, *, has_body: bool) -> None:
+        status, said = self._said()
+        body = json.dumps(said).encode() + b"\n"
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if has_body:
+            self.wfile.write(body)
+
+    def _said(self) -> tuple[int, dict[str, Any]]:
+        known = self.server.facts if isinstance(self.server, _Server) else {}
+        facts = known.get(self.path.split("?", 1)[0])
+        if facts is None:
+            return 404, {"status": "unknown", "paths": list(known)}
+        verdict = judged(facts)
+        return 200 if verdict.is_well else 503, verdict.to_json()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Requests are not logged."""
+        _log.debug(format, *args)
+
+
+def _bound(host: str, port: int, facts: dict[str, dict[str, Fact]]) -> _Server:
+    kind = type("_Server6", (_Server,), {"address_family": socket.AF_INET6}) if ":" in host else _Server
+    try:
+        server: _Server = kind((host, port), _Handler)
+    except OSError as error:
+        hint = "choose another health_port, or 0 for any free one" if port else "check health_host"
+        raise ConfigError(
+            f"health_port={port}: cannot listen on {host}: {error.strerror or error}; {hint}"
+        ) from None
+    server.facts = facts
+    return server

@@ -1,0 +1,193 @@
+"""Health and readiness over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from ragtrace.capture import losses
+from ragtrace.errors import ConfigError
+from ragtrace.model import RagRecord
+from ragtrace.queues import MemoryQueue, Unit
+from ragtrace.scoring import Outcome, Worker
+from ragtrace.scoring.limits import Caps, JudgeGate
+from ragtrace.service.disk import unwritable
+from ragtrace.service.health import HealthEndpoint, health_facts, judged, ready_facts
+
+
+def get(endpoint, path, method="GET"):
+    connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=5)
+    connection.request(method, path)
+    reply = connection.getresponse()
+    body = reply.read()
+    connection.close()
+    return reply.status, json.loads(body) if body else None
+
+
+@pytest.fixture
+def serve():
+    made = []
+
+    def start(health=None, ready=None, **more):
+        made.append(HealthEndpoint(health or {}, ready or {}, **more))
+        return made[-1]
+
+    yield start
+    for endpoint in made:
+        endpoint.close()
+
+
+def test_what_is_wrong_is_503_with_its_reasons_and_comes_back(serve):
+    state = {"queue": None}
+    endpoint = serve(ready={"queue": lambda: state["queue"], "spool": lambda: None})
+    assert get(endpoint, "/readyz") == (
+        200, {"status": "ok", "checks": {"queue": "ok", "spool": "ok"}, "reasons": []},
+    )  # fmt: skip
+    state["queue"] = "full (8 of 8)"
+    status, said = get(endpoint, "/readyz?verbose")
+    assert (status, said["status"], said["checks"]["queue"]) == (503, "unavailable", "failed")
+    assert said["reasons"] == ["queue: full (8 of 8)"]
+    assert get(endpoint, "/healthz")[0] == 200, "readiness is no matter of health"
+    state["queue"] = None
+    assert get(endpoint, "/readyz")[0] == 200
+
+
+def test_another_path_is_404_and_head_has_no_body(serve):
+    endpoint = serve(health={"thread": lambda: "gone"})
+    assert get(endpoint, "/")[0] == 404
+    assert get(endpoint, "/healthz", "HEAD") == (503, None)
+
+
+def test_a_fact_that_raises_is_not_well_and_is_counted(serve):
+    def broken():
+        raise RuntimeError("secret-in-a-message")
+
+    before = losses().get("ragtrace.service.health.judge", 0)
+    status, said = get(serve(ready={"judge": broken}), "/readyz")
+    assert (status, said["reasons"]) == (503, ["judge: cannot be told (RuntimeError)"])
+    assert losses()["ragtrace.service.health.judge"] == before + 1
+
+
+def facts_of(worker, **more):
+    return health_facts(
+        is_begun=lambda: worker.is_begun,
+        is_alive=lambda: worker.is_alive,
+        turned_at_s=lambda: worker._swept_at,
+        **more,
+    )
+
+
+async def scored(job):
+    return Outcome()
+
+
+def test_a_real_scorer_is_well_before_and_while_it_runs_and_not_when_its_thread_has_ended():
+    worker = Worker(MemoryQueue(8, 10_000), scored)
+    assert judged(facts_of(worker)).is_well, "the thread starts with the first run"
+    worker.start()
+    try:
+        assert judged(facts_of(worker)).is_well
+        assert judged(facts_of(worker, clock=lambda: worker._swept_at + 10.5)).to_json()["reasons"] == [
+            "loop: the scorer's loop has not turned for 10 s"
+        ]
+    finally:
+        assert worker.stop(5)
+    assert judged(facts_of(worker)).to_json()["reasons"] == ["thread: the scorer's thread has ended"]
+
+
+def test_a_full_queue_is_not_ready():
+    queue = MemoryQueue(1, 10_000)
+    facts = ready_facts(queue=lambda: (queue.size, queue.capacity))
+    assert judged(facts).is_well
+    queue.put(Unit(record=RagRecord(id="1"), decision="random", probability=1.0, is_recorded=False))
+    assert judged(facts).to_json()["reasons"] == ["queue: full (1 of 1)"]
+
+
+def test_a_judge_that_refuses_us_is_held_and_one_that_fails_opens_the_breaker():
+    from ragtrace.judges.gates import Need, Took
+
+    async def calls(gate, *tooks):
+        for took in tooks:
+            passed = await gate.enter(Need(model="m", request_bytes=10, max_output_tokens=1))
+            passed.leave(took)
+
+    def reasons(gate):
+        def closed():
+            found = gate.closed()
+            return found.reason if found else None
+
+        return judged(ready_facts(queue=lambda: (0, 1), closed=closed)).to_json()["reasons"]
+
+    gate = JudgeGate(host="judge", caps=Caps())
+    assert reasons(gate) == []
+    asyncio.run(calls(gate, Took(fate="refused", reason="401")))
+    assert reasons(gate) == ["judge: held: it refuses us (401)"]
+    gate = JudgeGate(host="judge", caps=Caps())
+    asyncio.run(calls(gate, *[Took(fate="failed")] * 10))
+    assert reasons(gate) == ["breaker: open: the judge failed too often"]
+
+
+def test_a_spent_budget_is_ready():
+    assert judged(ready_facts(queue=lambda: (0, 1), closed=lambda: "budget_exceeded")).is_well
+
+
+def test_a_spool_whose_folder_has_gone_is_not_ready(tmp_path):
+    spool = tmp_path / "in" / "spool.sqlite"
+    spool.parent.mkdir()
+    facts = ready_facts(queue=lambda: (0, 1), spool=spool)
+    assert judged(facts).is_well
+    assert list(spool.parent.iterdir()) == [], "the probe leaves nothing behind"
+    spool.parent.rmdir()
+    assert judged(facts).to_json()["reasons"] == ["spool: the folder of 'spool.sqlite' is not there"]
+
+
+def test_a_folder_that_cannot_be_written_and_a_path_that_is_a_folder(tmp_path):
+    (tmp_path / "x").mkdir()
+    assert unwritable(tmp_path / "x") == "'x' is no file"
+    # /proc takes no file of anybody's, root's neither: chmod would not stop root, who runs tests in containers.
+    if Path("/proc/self").is_dir():
+        assert "cannot be written" in unwritable(Path("/proc/self/spool.sqlite"))
+
+
+def test_a_taken_port_is_one_line_that_says_what_to_do(serve):
+    taken = serve()
+    with pytest.raises(ConfigError, match=r"health_port=\d+: cannot listen .* choose another health_port"):
+        serve(port=taken.port)
+
+
+def test_it_listens_on_loopback_alone_unless_told(serve):
+    endpoint = serve()
+    assert endpoint._server.server_address[0] == "127.0.0.1"
+
+
+def test_close_frees_the_port_and_a_silent_client_holds_nothing_up(serve):
+    endpoint = serve()
+    with socket.create_connection(("127.0.0.1", endpoint.port)):
+        assert get(endpoint, "/healthz")[0] == 200
+        endpoint.close()
+    serve(port=endpoint.port)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_does_not_keep_the_port(serve):
+    endpoint = serve()
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:  # lives until the parent closes the pipe
+        os.close(writes)
+        os.read(reads, 1)
+        os._exit(0)
+    os.close(reads)
+    try:
+        endpoint.close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", endpoint.port), timeout=5)
+    finally:
+        os.close(writes)
+        os.waitpid(child, 0)

@@ -231,6 +231,23 @@ def _reserve_and_die(path: Path) -> None:
     os._exit(9)
 
 
+def _take_all(path: Path, out: multiprocessing.Queue[int]) -> None:
+    one = books(path, tokens_per_day=3_000, clock=HandClock(wall_at=END_OF_DAY))
+    out.put(sum(isinstance(one.reserve(usd=None, tokens=7), Reservation) for _ in range(300)))
+
+
+def test_three_processes_at_once_take_the_budget_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    out: multiprocessing.Queue[int] = context.Queue()
+    takers = [context.Process(target=_take_all, args=(tmp_path / "limits", out)) for _ in range(3)]
+    for taker in takers:
+        taker.start()
+    counts = [out.get(timeout=60) for _ in takers]
+    for taker in takers:
+        taker.join(60)
+    assert sum(counts) == 3_000 // 7
+
+
 def test_the_reservation_of_a_process_that_died_is_released_after_a_while(tmp_path: Path) -> None:
     path = tmp_path / "limits"
     dead = multiprocessing.get_context("spawn").Process(target=_reserve_and_die, args=(path,))

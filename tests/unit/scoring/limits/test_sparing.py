@@ -1,0 +1,44 @@
+"""Which units wait for the limits, and which have an end."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragtrace.model import MetricResult, Score, ScoreKey
+from ragtrace.scoring.limits import Closed
+from ragtrace.scoring.limits.sparing import spared
+
+SHUT = Closed(reason="breaker_open", wait_s=30.0)
+
+
+def scores(*reasons: str | None) -> list[Score]:
+    """Make scores: None is a value, a reason an error."""
+    return [
+        Score(
+            key=ScoreKey(trace_id="t", span_id="s", metric=str(i), version=""),
+            result=MetricResult(
+                name=str(i), state="error" if reason else "ok", reason=reason, value=None if reason else 1.0
+            ),
+        )
+        for i, reason in enumerate(reasons)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("closed", "reasons", "wait_s"),
+    [
+        (SHUT, (), 30.0),  # before it is scored
+        (None, (), None),
+        (SHUT, ("judge_unavailable", "judge_timeout"), 30.0),
+        (SHUT, ("judge_unavailable", None), None),  # a value was paid for
+        (SHUT, ("judge_refused",), None),  # would be the same again
+        (SHUT, ("judge_refused", "judge_unavailable"), None),
+        (None, ("judge_unavailable",), None),  # an attempt like any other
+        (None, ("budget_exceeded", "judge_unavailable"), 300.0),
+        (None, ("budget_exceeded", None), None),
+    ],
+)
+def test_who_waits(closed: Closed | None, reasons: tuple[str | None, ...], wait_s: float | None) -> None:
+    outcome = spared(closed, scores(*reasons))
+    assert (outcome.retry_in_s if outcome else None) == wait_s
+    assert outcome is None or outcome.is_spared

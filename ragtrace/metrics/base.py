@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.case import Case
     from ragtrace.model import MetricResult
 
-Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder", "pairs"]
+Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder", "pairs", "runs"]
 Direction = Literal["up", "down"]
 
 
@@ -38,7 +38,8 @@ class Declaration:
         name: what a person selects it by.
         aliases: other names a person may select it by.
         summary: one sentence.
-        needs: inputs it reads, in the order in which their absence is reported.
+        needs: inputs it reads, in the order in which their absence is reported; ``runs`` are several records of one
+            query, which no single record has (`ragtrace.metrics.runs`).
         gates: the needs whose absence alone makes it ``na``; None means all of `needs`.
         task: the judge task it always asks; None when it asks none or only sometimes.
         prompts: ids of the prompts of an inquiry of its own, which it always asks.

@@ -177,11 +177,10 @@ def _absent(need: Need, case: Case) -> str | None:
         return None if (record.reference or "").strip() else "missing_input:reference"
     if need == "labels":
         return None if record.labels is not None else "no_labels"
-    if need == "judge":
-        return None if case.judge is not None else "unsupported_by_judge"
-    if need == "pairs":
-        return None if case.pairs is not None else "unsupported_by_judge"
-    return None if case.embedder is not None else "unsupported_by_judge"
+    if need == "runs":
+        return "insufficient_runs"  # a case is one record
+    asked = {"judge": case.judge, "pairs": case.pairs, "embedder": case.embedder}[need]
+    return None if asked is not None else "unsupported_by_judge"
 
 
 def _signed(declaration: Declaration, results: Sequence[MetricResult], case: Case) -> list[MetricResult]:

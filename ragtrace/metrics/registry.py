@@ -52,6 +52,9 @@ _MODULES = {
     "harm": "harm",
     "selection_efficiency": "selection_efficiency",
     "ra_nwg": "ra_nwg",
+    "rouge_consistency": "rouge_consistency",
+    "bertscore_consistency": "bertscore_consistency",
+    "score_consistency": "score_consistency",
 }
 _registered: dict[str, Metric] = {}
 _lock = threading.Lock()
@@ -76,7 +79,8 @@ def select(names: Iterable[str]) -> list[Metric]:
     """Return metrics by metric name, alias or the name of an output, each once, in the order asked for.
 
     Args:
-        names: what a person wrote; ``all`` stands for every metric. An ``@K`` behind a name is ignored.
+        names: what a person wrote; ``all`` stands for every metric of a single record, and so not for those that
+            need several runs. An ``@K`` behind a name is ignored.
 
     Raises:
         ConfigError: a name is unknown (one line with the nearest name), or there is none.
@@ -91,7 +95,7 @@ def select(names: Iterable[str]) -> list[Metric]:
     """
     chosen: dict[str, Metric] = {}
     for name in names:
-        found = list(all_metrics().values()) if name == "all" else [_find(name.partition("@")[0])]
+        found = _of_one_record() if name == "all" else [_find(name.partition("@")[0])]
         chosen |= {metric.declaration.name: metric for metric in found}
     if not chosen:
         raise ConfigError(f"no metric is given{nearest('', _MODULES)}")
@@ -155,6 +159,10 @@ def _register(target: object) -> Metric:
     with _lock:
         _registered[made.declaration.name] = made
     return made
+
+
+def _of_one_record() -> list[Metric]:
+    return [item for item in all_metrics().values() if "runs" not in item.declaration.needs]
 
 
 def _load(module: str) -> Metric:

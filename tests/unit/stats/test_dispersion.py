@@ -1,0 +1,52 @@
+"""Statistics of a few numbers, against numpy and at the edges."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragtrace.stats.dispersion import dispersion
+
+NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12)
+
+
+@given(NUMBERS)
+def test_equal_to_numpy(values) -> None:
+    found = dispersion(values)
+    size = max(map(abs, values)) + 1e-300
+    for own, theirs, unit in (
+        (found.mean, np.mean(values), size),
+        (found.variance, np.var(values, ddof=1), size**2),
+        (found.std_pop, np.std(values), size),
+        (found.median, np.median(values), size),
+        (found.iqr, np.subtract(*np.percentile(values, [75, 25])), size),
+    ):
+        assert own == pytest.approx(theirs, rel=0, abs=1e-7 * unit + 1e-300)
+    assert all(value is None or math.isfinite(value) for value in found.to_json().values())
+
+
+def test_equal_numbers_deviate_by_nothing_at_all() -> None:
+    found = dispersion([0.1] * 7)
+    assert (found.mean, found.std, found.cv, found.range, found.consistency_adjusted_index) == (0.1, 0, 0, 0, 0.1)
+
+
+def test_mean_zero_has_no_quotient() -> None:
+    found = dispersion([-1.0, 0.0, 1.0])
+    assert (found.std, found.cv, found.cv_pop) == (1.0, None, None)
+    assert dispersion([5e-324, 0.0, 1e-320]).cv is None or math.isfinite(dispersion([5e-324, 0.0, 1e-320]).cv)
+
+
+def test_too_few_or_too_large_have_none() -> None:
+    assert dispersion([]) is None
+    assert dispersion([0.5]) is None
+    assert dispersion([1e308, -1e308]) is None
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_is_not_finite_is_refused(value) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        dispersion([0.5, value])

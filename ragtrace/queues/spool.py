@@ -370,7 +370,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         path.touch(mode=0o600, exist_ok=True)
         connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         # WAL with NORMAL survives a killed process; a power cut may lose the last commits (SCORING.md 3).
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = FAST"):
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
             connection.execute(f"PRAGMA {pragma}")
     except (OSError, sqlite3.OperationalError) as error:
         raise QueueError(f"the spool {path} cannot be opened: {error}") from error

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Recorder
     from ragtrace.scoring import Scorer
+    from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
     from ragtrace.sinks.base import Sink
     from ragtrace.sinks.prometheus import OpenMetricsEndpoint
@@ -43,7 +44,8 @@ def build(
             begun then.
     """
     scorer = build_scorer(settings)
-    sinks = (*sinks, *_own_sinks(settings))
+    storing = _storing(settings)
+    sinks = (*sinks, *_own_sinks(settings), *([storing] if storing is not None else []))
     endpoint = _endpoint(settings)
     try:
         given = providers(
@@ -53,7 +55,7 @@ def build(
             service_name=settings.service_name,
             readers=[endpoint.reader] if endpoint else [],
         )
-        return _assembled(settings, recorder, scorer, given, endpoint, sinks)
+        return _assembled(settings, recorder, scorer, given, endpoint, sinks, storing)
     except BaseException:
         if endpoint is not None:
             endpoint.close()
@@ -67,6 +69,7 @@ def _assembled(
     given: Providers,
     endpoint: OpenMetricsEndpoint | None,
     sinks: Sequence[Sink],
+    storing: Storing | None,
 ) -> Service:
     tracer = given.tracer()
     writer = SpanWriter(
@@ -100,6 +103,7 @@ def _assembled(
         sinks=sinks,
         endpoint=endpoint,
         sweep=recorder.sweep,
+        storing=storing,
     )
     _observe(publisher.instruments, service)
     return service
@@ -111,6 +115,14 @@ def _endpoint(settings: Settings) -> OpenMetricsEndpoint | None:
     from ragtrace.sinks.prometheus import OpenMetricsEndpoint  # noqa: PLC0415 - only who wants it pays for it
 
     return OpenMetricsEndpoint(settings.metrics_host, settings.metrics_port)
+
+
+def _storing(settings: Settings) -> Storing | None:
+    if settings.store is None:
+        return None
+    from ragtrace.service.storing import Storing  # noqa: PLC0415 - sqlite3 only for those who want it
+
+    return Storing.of(settings)
 
 
 def _own_sinks(settings: Settings) -> list[Sink]:

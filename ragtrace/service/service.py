@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring import Scorer
     from ragtrace.service.drift import DriftMonitor
     from ragtrace.service.publish import Publisher
+    from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
     from ragtrace.sinks.base import Sink
     from ragtrace.telemetry.provider import Providers
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ragtrace")
 _LOOK_EVERY_S = 0.02
+REPUBLISH_AFTER_S = 60.0
 _GRACE_S = 0.5  # the providers end a late exporter within 0.2 s behind their own deadline
 
 
@@ -57,6 +59,7 @@ class Service:
         sinks: Sequence[Sink] = (),
         endpoint: Any = None,
         sweep: Callable[[], None] | None = None,
+        storing: Storing | None = None,
     ) -> None:
         self.settings = settings
         self.providers = providers
@@ -74,6 +77,8 @@ class Service:
         self._scorer = scorer
         self._sinks = tuple(sinks)
         self._recorder_sweep = sweep
+        self._storing = storing
+        self._republish_at = 0.0
         self._worker = self._new_worker()
         self._is_closed = False
 
@@ -158,7 +163,12 @@ class Service:
     async def _handle(self, job: Job) -> Outcome:
         started_ns = time.time_ns()
         scores = await self._scorer.score(job.unit)
-        return verdict_of(scores, job.attempt, then=lambda: self._publish(job.unit, scores, started_ns))
+        return verdict_of(
+            scores,
+            job.attempt,
+            also=self._storing.also(scores, job.unit.record) if self._storing is not None else None,
+            then=lambda: self._publish(job.unit, scores, started_ns),
+        )
 
     def _publish(self, unit: Unit, scores: list[Score], started_ns: int) -> None:
         self._observe(scores, unit)
@@ -226,7 +236,28 @@ class Service:
     def _swept(self) -> None:
         if self._recorder_sweep is not None:
             self._recorder_sweep()
+        if self._storing is not None:
+            self._republish(self._storing)
+            self._storing.sweep()
         self.publisher.sweep()
+
+    def _republish(self, storing: Storing) -> None:
+        """Publish what a killed scorer had written in the spool's transaction and not published: at least once."""
+        now = time.time()
+        if not storing.is_joined or self.settings.scorer == "worker" or now < self._republish_at:
+            return
+        self._republish_at = now + REPUBLISH_AFTER_S
+        for pending in storing.unpublished():
+            if now - max(score.scored_at for score in pending.scores) < REPUBLISH_AFTER_S:
+                continue  # another scorer has just written them, and is about to publish
+            first = pending.scores[0]
+            unit = Unit(
+                record=pending.record,
+                decision=first.stratum,
+                probability=1.0 / first.weight if first.weight else 1.0,
+            )
+            self._publish(unit, list(pending.scores), time.time_ns())
+            storing.store.exported(pending.marks)
 
     # -- the operator's side --
 

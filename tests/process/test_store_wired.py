@@ -1,0 +1,80 @@
+"""The store in the spool's file: scores are written with the end of their job, and published at least once."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+import ragtrace
+from ragtrace.service import current, service
+from ragtrace.stores.sqlite import SqliteStore
+
+
+@pytest.fixture
+def start(tmp_path):
+    def configure(**settings):
+        exporter, provider = InMemorySpanExporter(), TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        ragtrace.configure(
+            sample_rate=1.0,
+            spool=str(tmp_path / "spool"),
+            tracer_provider=provider,
+            meter_provider=MeterProvider(),
+            logger_provider=LoggerProvider(),
+            **settings,
+        )
+        return exporter
+
+    yield configure
+    ragtrace.shutdown(5)
+
+
+def ask():
+    with ragtrace.query("Where is the lab?", workflow="support") as run:
+        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
+        run.answered("The lab is in Oslo.")
+
+
+def evaluations(exporter):
+    return [span for span in exporter.get_finished_spans() if span.name.startswith("evaluation")]
+
+
+@pytest.mark.parametrize("name", ["spool", "store"], ids=["in the spool's file", "in a file of its own"])
+def test_scores_are_kept_and_published(start, tmp_path, name):
+    exporter = start(store=str(tmp_path / name))
+    ask()
+    assert ragtrace.flush(20)
+    assert len(evaluations(exporter)) == 1
+    ragtrace.shutdown(5)
+    store = SqliteStore(tmp_path / name)
+    rows = {row["metric"]: row for row in store.rows()}
+    assert rows["faithfulness"]["value"] == 1.0
+    assert rows["faithfulness"]["workflow"] == "support"
+    assert store.pending(10) == []
+    store.close()
+
+
+def test_what_was_written_and_not_published_is_published_by_the_next(start, tmp_path, monkeypatch):
+    exporter = start(store=str(tmp_path / "spool"))
+    running = current()
+    monkeypatch.setattr(running, "_publish", lambda *_: None)  # as if it had been killed between the two
+    ask()
+    assert ragtrace.flush(20)
+    assert evaluations(exporter) == []
+    ragtrace.shutdown(5)
+    monkeypatch.setattr(service, "REPUBLISH_AFTER_S", 0.0)
+    exporter = start(store=str(tmp_path / "spool"))
+    current().begin()
+    deadline = time.monotonic() + 20
+    while not evaluations(exporter) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (span,) = evaluations(exporter)
+    assert span.attributes["ragtrace.score.faithfulness"] == 1.0
+    time.sleep(1.5)
+    assert len(evaluations(exporter)) == 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ragtrace.capture.clamp import clean_text
 from ragtrace.capture.collecting import is_collecting
 from ragtrace.capture.guard import guarded, lost
+from ragtrace.capture.own import is_own_work
 from ragtrace.capture.passages import ReadPassages, ranked, sourced_passage
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.redact import safe
@@ -110,7 +111,7 @@ class Recorder:
         k: int | None = None,
         started_ns: int | None = None,
     ) -> Run:
-        """Open a run; never raises.
+        """Open a run; never raises. One that begins in `own_work` is not kept.
 
         Args:
             query: the question; `Run.asked` may give it later.
@@ -141,7 +142,7 @@ class Recorder:
     def _begin(self, run: Run, workflow: str | None) -> None:
         name = clean_text(workflow or self.workflow, MAX_NAME_CHARS)[0]
         run.facts["workflow"] = name
-        run.listener = self.listener
+        run.listener = None if is_own_work() else self.listener
         if run.listener is not None:
             run.ref = run.listener.started(name, run.started_ns)
         with self._lock:

@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ragtrace.capture.own import own_work
+from ragtrace.judges.quiet import uninstrumented
 from ragtrace.metrics.case import Case, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.model import Score, ScoreKey
@@ -60,7 +62,8 @@ class Scorer:
 
     async def _evaluated(self, record: RagRecord, metrics: Sequence[Metric]) -> list[MetricResult]:
         case = Case(record, judge=self.judge, embedder=self.embedder, pairs=self.pairs, options=self.options)
-        return await evaluate(metrics, case)
+        with uninstrumented(), own_work():
+            return await evaluate(metrics, case)
 
     async def aclose(self) -> None:
         """Release the connections of judge and embedder."""

@@ -213,7 +213,7 @@ def _bound(host: str, port: int, reader: ScrapeReader) -> _Server:
     return server
 
 
-def close_in_children(server: _Server) -> None:
+def close_in_children(server: ThreadingHTTPServer) -> None:
     """Close a forked child's copy of the socket: it would keep the port, and clients would wait for nobody."""
     if hasattr(os, "register_at_fork"):
         found = weakref.ref(server)

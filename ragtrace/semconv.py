@@ -142,6 +142,7 @@ REASON: Final = "ragtrace.reason"
 DECISION: Final = "ragtrace.decision"
 DETECTOR: Final = "ragtrace.detector"
 STATE: Final = "ragtrace.state"
+UNIT: Final = "ragtrace.unit"  # addition: of a budget, USD or token
 SITE: Final = "ragtrace.site"  # addition: where in ragtrace something was lost
 
 # -- events --
@@ -318,7 +319,7 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _counter(WEIGHT_CAPPED, "{score}", "Scores whose weight hit the cap.", (GEN_AI_WORKFLOW_NAME,)),
     _gauge(CANARY_GAP, "{score}", "Poisoned minus clean score of the judge's canaries.", (JUDGE_MODEL,)),
     _counter(RETRIEVAL_EMPTY, "{trace}", "Runs that searched and retrieved nothing.", (GEN_AI_WORKFLOW_NAME,)),
-    _gauge(BUDGET_REMAINING, "{USD}", "What is left of the judge's budget today.", (JUDGE_MODEL,)),
+    _gauge(BUDGET_REMAINING, "{budget}", "What is left of the judge's budget today.", (JUDGE_MODEL, UNIT)),
     _gauge(
         BREAKER_STATE, "{state}", "Circuit breaker of the judge: 0 closed, 1 half-open, 2 open.", (JUDGE_MODEL,)
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ragtrace import semconv
 from ragtrace._version import __version__
 from ragtrace.metrics.evaluate import expected
 from ragtrace.service.drift import DriftMonitor
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Recorder
     from ragtrace.scoring import Scorer
+    from ragtrace.service.limits import ServiceGate
     from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
     from ragtrace.sinks.base import Sink
@@ -43,7 +45,8 @@ def build(
         ConfigError: an unknown metric or judge, a missing key, a taken port, a wrong endpoint; nothing has
             begun then.
     """
-    scorer = build_scorer(settings)
+    gate = _gate(settings)
+    scorer = build_scorer(settings, gate)
     storing = _storing(settings)
     sinks = (*sinks, *_own_sinks(settings), *([storing] if storing is not None else []))
     endpoint = _endpoint(settings)
@@ -55,7 +58,7 @@ def build(
             service_name=settings.service_name,
             readers=[endpoint.reader] if endpoint else [],
         )
-        return _assembled(settings, recorder, scorer, given, endpoint, sinks, storing)
+        return _assembled(settings, recorder, scorer, given, endpoint, sinks, storing, gate)
     except BaseException:
         if endpoint is not None:
             endpoint.close()
@@ -70,6 +73,7 @@ def _assembled(
     endpoint: OpenMetricsEndpoint | None,
     sinks: Sequence[Sink],
     storing: Storing | None,
+    gate: ServiceGate | None,
 ) -> Service:
     tracer = given.tracer()
     writer = SpanWriter(
@@ -104,6 +108,7 @@ def _assembled(
         endpoint=endpoint,
         sweep=recorder.sweep,
         storing=storing,
+        gate=gate,
     )
     _observe(publisher.instruments, service)
     return service
@@ -115,6 +120,15 @@ def _endpoint(settings: Settings) -> OpenMetricsEndpoint | None:
     from ragtrace.sinks.prometheus import OpenMetricsEndpoint  # noqa: PLC0415 - only who wants it pays for it
 
     return OpenMetricsEndpoint(settings.metrics_host, settings.metrics_port)
+
+
+def _gate(settings: Settings) -> ServiceGate | None:
+    """Return the gate before a judge that costs something; the offline one has no limits."""
+    if not any("openai" in name for name in (settings.judge, settings.embedder)):
+        return None
+    from ragtrace.service.limits import ServiceGate  # noqa: PLC0415 - brings sqlite3 in
+
+    return ServiceGate(settings)
 
 
 def _storing(settings: Settings) -> Storing | None:
@@ -144,3 +158,5 @@ def _observe(instruments: Instruments, service: Service) -> None:
     instruments.observe_queue(queue)
     instruments.observe_ledger(lambda: service.accounts()[0], lambda: service.accounts()[1])
     instruments.observe_drift(service.drift.readings)
+    instruments.observe(semconv.BUDGET_REMAINING, service.budget_left)
+    instruments.observe(semconv.BREAKER_STATE, service.breaker_state)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.registry import make_embedder, make_judges, make_pairs
+from ragtrace.capture.redact import safe
+from ragtrace.judges.registry import make_embedder, make_grade_cache, make_judges, make_pairs
 from ragtrace.metrics.case import Options
 from ragtrace.metrics.registry import select
+from ragtrace.metrics.shadow import Shadow
 from ragtrace.scoring import Scorer
 
 if TYPE_CHECKING:
+    from ragtrace.judges.gates import Gate
     from ragtrace.settings import Settings
 
 
-def build_scorer(settings: Settings) -> Scorer:
+def build_scorer(settings: Settings, gate: Gate | None = None) -> Scorer:
     """Build the scorer of some settings.
+
+    Args:
+        settings: who judges what.
+        gate: every call of judge and embedder passes it; None for a person's own run over a file.
 
     Raises:
         ConfigError: an unknown metric, judge, embedder or pair scorer, no key where one is needed, a broken model.
@@ -31,12 +38,17 @@ def build_scorer(settings: Settings) -> Scorer:
         grade_batch=settings.grade_batch,
         grading=settings.grading,
         batch_metrics=settings.batch_metrics,
+        grade_cache=make_grade_cache(
+            settings.grade_cache, max_bytes=settings.grade_cache_bytes, frozen=settings.label_freeze
+        ),
+        gate=gate,
     )
     embedder = make_embedder(
         settings.embedder,
         base_url=settings.judge_base_url,
         api_key=settings.judge_api_key,
         timeout_s=settings.judge_timeout_s,
+        gate=gate,
     )
     pairs = make_pairs(settings.pairs) if isinstance(settings.pairs, str) else settings.pairs
     options = Options(
@@ -45,4 +57,17 @@ def build_scorer(settings: Settings) -> Scorer:
         threshold_1to5=settings.threshold_1to5,
         hallucination_threshold=settings.hallucination_threshold,
     )
-    return Scorer(metrics=metrics, judge=judge, embedder=embedder, pairs=pairs, options=options)
+    return Scorer(
+        metrics=metrics, judge=judge, embedder=embedder, pairs=pairs, options=options, shadow=_shadow(settings)
+    )
+
+
+def _shadow(settings: Settings) -> Shadow | None:
+    if settings.shadow is None:
+        return None
+    return Shadow(
+        settings.shadow,
+        rate=settings.shadow_rate,
+        timeout_s=settings.shadow_timeout_s,
+        redact=safe(settings.redact),
+    )

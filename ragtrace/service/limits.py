@@ -10,6 +10,7 @@ from ragtrace.scoring.limits import Caps, JudgeGate, Prices
 from ragtrace.scoring.limits.concurrency import Concurrency
 
 if TYPE_CHECKING:
+    from ragtrace.judges.gates import Need, Pass
     from ragtrace.settings import Settings
 
 _OPENAI_HOST = "api.openai.com"
@@ -49,6 +50,35 @@ def build_gate(settings: Settings, *, account: str = "scoring") -> JudgeGate:
         account=account,
         concurrency=Concurrency(limit=float(min(8, most)), high=most),
     )
+
+
+class ServiceGate:
+    """The gate of one process: a forked child gets a new one, since calls under way are the parent's.
+
+    Args:
+        settings: as in `build_gate`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._gate = build_gate(settings)
+
+    @property
+    def now(self) -> JudgeGate:
+        """The gate of this process."""
+        return self._gate
+
+    async def enter(self, need: Need) -> Pass:
+        """Wait for a call; see `ragtrace.judges.gates.Gate`."""
+        return await self._gate.enter(need)
+
+    def reset_after_fork(self) -> None:
+        """Begin anew in a forked child."""
+        self._gate = build_gate(self._settings)
+
+    def close(self) -> None:
+        """Close the books."""
+        self._gate.close()
 
 
 def build_prices(settings: Settings) -> Prices:

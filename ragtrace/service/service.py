@@ -8,12 +8,14 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragtrace import semconv
 from ragtrace.capture import guarded, lost
 from ragtrace.errors import ConfigError, QueueError
 from ragtrace.queues import HandingQueue, Job, MemoryQueue, Unit
 from ragtrace.sampling import Load, Pressure, Sampler
 from ragtrace.scoring import Ledger, Outcome, Worker
 from ragtrace.scoring.retry import verdict_of
+from ragtrace.scoring.limits.sparing import spared
 from ragtrace.service.rates import rates_of
 from ragtrace.telemetry.deadline import all_within
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from ragtrace.sampling import Draw
     from ragtrace.scoring import Scorer
     from ragtrace.service.drift import DriftMonitor
+    from ragtrace.service.limits import ServiceGate
     from ragtrace.service.publish import Publisher
     from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
@@ -60,6 +63,7 @@ class Service:
         endpoint: Any = None,
         sweep: Callable[[], None] | None = None,
         storing: Storing | None = None,
+        gate: ServiceGate | None = None,
     ) -> None:
         self.settings = settings
         self.providers = providers
@@ -79,6 +83,7 @@ class Service:
         self._recorder_sweep = sweep
         self._storing = storing
         self._republish_at = 0.0
+        self._gate = gate
         self._worker = self._new_worker()
         self._is_closed = False
 
@@ -162,8 +167,12 @@ class Service:
 
     async def _handle(self, job: Job) -> Outcome:
         started_ns = time.time_ns()
+        waits = spared(self._gate.now.closed()) if self._gate is not None else None
+        if waits is not None:
+            return waits
         scores = await self._scorer.score(job.unit)
-        return verdict_of(
+        waits = spared(self._gate.now.closed(), scores) if self._gate is not None else None
+        return waits or verdict_of(
             scores,
             job.attempt,
             also=self._storing.also(scores, job.unit.record) if self._storing is not None else None,
@@ -261,6 +270,21 @@ class Service:
 
     # -- the operator's side --
 
+    def budget_left(self) -> list[tuple[float, dict[str, str]]]:
+        """Return what is left of today's budgets, for a gauge: dollars and tokens, each with its unit."""
+        if self._gate is None:
+            return []
+        reading = self._gate.now.reading()
+        left = {"USD": reading.budget_usd, "token": reading.budget_tokens}
+        about = {semconv.JUDGE_MODEL: self.settings.judge}
+        return [(float(n), {**about, semconv.UNIT: unit}) for unit, n in left.items() if n is not None]
+
+    def breaker_state(self) -> list[tuple[float, dict[str, str]]]:
+        """Return the judge's circuit breaker, for a gauge: 0 closed, 1 half-open, 2 open or held."""
+        if self._gate is None:
+            return []
+        return [(float(self._gate.now.reading().breaker), {semconv.JUDGE_MODEL: self.settings.judge})]
+
     def begin(self) -> None:
         """Start scoring without waiting for a first run: what a spool holds is there already."""
         self._begin_worker()
@@ -325,6 +349,8 @@ class Service:
         self.publisher.release_held()
         if self.endpoint is not None:
             self.endpoint.close()
+        if self._gate is not None:
+            self._gate.close()
         left_s = max(deadline - time.monotonic(), 0.05)
         calls = [lambda: self.providers.shutdown(left_s), *self._sink_calls("close", left_s, kept)]
         is_exported = all_within(calls, left_s + _GRACE_S)
@@ -356,6 +382,8 @@ class Service:
         else:
             self.queue.reset_after_fork()
         self.sampler.reset_after_fork()
+        if self._gate is not None:
+            self._gate.reset_after_fork()
         self.publisher.reset_after_fork()
         self.drift.reset_after_fork()
         self._worker = self._new_worker()

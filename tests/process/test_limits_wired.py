@@ -1,0 +1,105 @@
+"""The limits in a running service: units wait for the judge in the queue, and no call is made meanwhile."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+
+import ragtrace
+from ragtrace.service import current
+from tests.unit.judges.judge_server import Answer, JudgeServer, completion, refusal
+
+GOOD = {
+    "attempted": True,
+    "noncommittal": False,
+    "claims": ["The lab is in Oslo."],
+    "verdicts": [{"id": 1, "sources": [1], "reason": "", "verdict": "supported"}],
+    "citations": [],
+}
+
+
+@pytest.fixture
+def server():
+    made = JudgeServer()
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def start(server):
+    reader = InMemoryMetricReader()
+
+    def configure(**settings):
+        ragtrace.configure(
+            judge="openai:m",
+            judge_base_url=server.url,
+            judge_api_key="k",
+            metrics=["faithfulness"],
+            sample_rate=1.0,
+            tracer_provider=TracerProvider(),
+            meter_provider=MeterProvider([reader]),
+            logger_provider=LoggerProvider(),
+            **settings,
+        )
+        return reader
+
+    yield configure
+    ragtrace.shutdown(1)
+
+
+def ask():
+    with ragtrace.query("Where is the lab?") as run:
+        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
+        run.answered("The lab is in Oslo.")
+
+
+def points(reader, name):
+    data = reader.get_metrics_data()
+    metrics = [m for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics if m.name == name]
+    return {tuple(sorted(p.attributes.items())): p.value for m in metrics for p in m.data.data_points}
+
+
+def until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_within_the_budget_units_are_scored_and_the_gauge_tells_what_is_left(server, start):
+    server.always = lambda _: Answer(200, completion(GOOD))
+    reader = start(budget_tokens_per_day=1_000_000)
+    ask()
+    assert ragtrace.flush(20)
+    left = points(reader, "ragtrace.budget.remaining")
+    (tokens,) = [value for key, value in left.items() if ("ragtrace.unit", "token") in key]
+    assert 900_000 < tokens < 1_000_000
+    assert list(points(reader, "ragtrace.judge.breaker.state").values()) == [0.0]
+
+
+def test_without_a_budget_units_wait_and_no_call_is_made(server, start):
+    server.always = lambda _: Answer(200, completion(GOOD))
+    start(budget_tokens_per_day=10)
+    ask()
+    until(lambda: current().queue.size == 1)
+    time.sleep(0.5)
+    assert server.requests == []
+    assert current().ledger.pending == 1
+
+
+def test_a_judge_that_refuses_the_key_is_asked_once_and_then_held(server, start):
+    server.always = lambda _: refusal(401, "wrong key")
+    reader = start()
+    for _ in range(20):
+        ask()
+    until(lambda: current().queue.size == 20)
+    time.sleep(0.5)
+    assert len(server.requests) <= 8  # those that were under way when the first refusal came
+    assert current().ledger.pending == 20
+    assert list(points(reader, "ragtrace.judge.breaker.state").values()) == [2.0]

@@ -9,7 +9,7 @@ from ragtrace._version import __version__
 from ragtrace.metrics.evaluate import expected
 from ragtrace.service.drift import DriftMonitor
 from ragtrace.service.judges import build_scorer
-from ragtrace.service.publish import Publisher
+from ragtrace.service.publish import Publisher, unpriced
 from ragtrace.service.service import Service
 from ragtrace.telemetry.evaluation import EvaluationWriter
 from ragtrace.telemetry.hold import Hold
@@ -91,6 +91,7 @@ def _assembled(
         held=Hold(writer, limit_ms=settings.hold_ms) if settings.attach == "hold" else None,
         outputs={output.name: output for metric in scorer.metrics for output in metric.declaration.outputs},
         thresholds=scorer.thresholds,
+        price_of=gate.price_of if gate is not None else unpriced,
     )
     for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):
         publisher.expect(result)

@@ -62,6 +62,7 @@ class ServiceGate:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._gate = build_gate(settings)
+        self.price_of = build_prices(settings).price_of
 
     @property
     def now(self) -> JudgeGate:

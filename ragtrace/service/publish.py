@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded
+from ragtrace.scoring.scorer import MAX_WEIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ragtrace.capture import Captured
     from ragtrace.metrics.base import Output
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 NO_THRESHOLD: dict[str, float] = {}
 
 
+def unpriced(model: str, prompt_tokens: int, completion_tokens: int) -> float | None:  # noqa: ARG001 - of any
+    """Know no price."""
+    return None
+
+
 class Publisher:
     """Knows every place in OpenTelemetry where a score goes.
 
@@ -31,6 +37,7 @@ class Publisher:
         held: holds roots back in ``attach = hold``; None otherwise.
         outputs: every output of the chosen metrics by name.
         thresholds: the judge's own thresholds.
+        price_of: dollars of (model, prompt tokens, completion tokens); None where the price is unknown.
     """
 
     def __init__(
@@ -41,12 +48,14 @@ class Publisher:
         held: Hold | None,
         outputs: Mapping[str, Output],
         thresholds: Mapping[str, float] = NO_THRESHOLD,
+        price_of: Callable[[str, int, int], float | None] = unpriced,
     ) -> None:
         self.instruments = instruments
         self._evaluation = evaluation
         self._held = held
         self.outputs = outputs
         self._thresholds = thresholds
+        self._price_of = price_of
 
     def expect(self, result: MetricResult) -> None:
         """Announce a metric before its first score, so that its label sets exist at 0 first."""
@@ -121,6 +130,7 @@ class Publisher:
             started_ns=started_ns,
             ended_ns=ended_ns,
             root=unit.root,
+            cost_usd=self._cost_usd(scores),
         )
 
     @guarded
@@ -139,8 +149,26 @@ class Publisher:
     @guarded
     def _to_self_metrics(self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int) -> None:
         self.instruments.evaluated(
-            unit.record, scores, duration_s=(ended_ns - started_ns) / 1e9, lag_s=ended_ns / 1e9 - unit.record.ended
+            unit.record,
+            scores,
+            duration_s=(ended_ns - started_ns) / 1e9,
+            lag_s=ended_ns / 1e9 - unit.record.ended,
+            cost_usd=self._cost_usd(scores),
         )
+        for score in scores:
+            if score.weight is not None and score.weight >= MAX_WEIGHT:
+                self.instruments.weight_capped(unit.record)
+
+    def _cost_usd(self, scores: Sequence[Score]) -> float | None:
+        """Return what the judge's calls for some scores cost; None when they cost nothing or a price is unknown."""
+        costs = []
+        for score in scores:
+            result = score.result
+            if result.llm_calls and result.judge is not None:
+                model = result.judge.model.partition(":")[2] or result.judge.model
+                costs.append(self._price_of(model, result.prompt_tokens, result.completion_tokens))
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if known and len(known) == len(costs) else None
 
     def _threshold(self, result: MetricResult, output: Output | None) -> float | None:
         default = output.threshold if output else None

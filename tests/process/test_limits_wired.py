@@ -103,3 +103,12 @@ def test_a_judge_that_refuses_the_key_is_asked_once_and_then_held(server, start)
     assert len(server.requests) <= 8  # those that were under way when the first refusal came
     assert current().ledger.pending == 20
     assert list(points(reader, "ragtrace.judge.breaker.state").values()) == [2.0]
+
+
+def test_what_a_score_costs_is_told_where_the_price_is_known(server, start):
+    server.always = lambda _: Answer(200, completion(GOOD))
+    reader = start(price_input_usd_per_million=1_000.0, price_output_usd_per_million=10_000.0)
+    ask()
+    assert ragtrace.flush(20)
+    (cost,) = points(reader, "ragtrace.evaluation.cost").values()
+    assert cost == pytest.approx(120 * 1e-3 + 7 * 1e-2)

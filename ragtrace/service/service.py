@@ -14,8 +14,8 @@ from ragtrace.errors import ConfigError, QueueError
 from ragtrace.queues import HandingQueue, Job, MemoryQueue, Unit
 from ragtrace.sampling import Load, Pressure, Sampler
 from ragtrace.scoring import Ledger, Outcome, Worker
-from ragtrace.scoring.retry import verdict_of
 from ragtrace.scoring.limits.sparing import spared
+from ragtrace.scoring.retry import verdict_of
 from ragtrace.service.rates import rates_of
 from ragtrace.telemetry.deadline import all_within
 

@@ -107,8 +107,8 @@ def test_a_judge_that_refuses_the_key_is_asked_once_and_then_held(server, start)
 
 def test_what_a_score_costs_is_told_where_the_price_is_known(server, start):
     server.always = lambda _: Answer(200, completion(GOOD))
-    reader = start(price_input_usd_per_million=1_000.0, price_output_usd_per_million=10_000.0)
+    reader = start(price_input_usd_per_million=1.0, price_output_usd_per_million=10.0)
     ask()
     assert ragtrace.flush(20)
     (cost,) = points(reader, "ragtrace.evaluation.cost").values()
-    assert cost == pytest.approx(120 * 1e-3 + 7 * 1e-2)
+    assert cost == pytest.approx(120e-6 + 7 * 10e-6)

@@ -91,6 +91,18 @@ class Settings:
     batch_metrics: bool = _setting(
         True, "False asks a judge call by call (claims, then verdicts; one context, one passage a call); dearer."
     )
+    grade_cache: str = _setting(
+        "memory", "Where grades are kept: memory, off, or a SQLite file, which also gathers the labels of a query."
+    )
+    grade_cache_bytes: int = _setting(268_435_456, "Most bytes of that file's rows.", above=65_535)
+    label_freeze: int | None = _setting(
+        None, "Number of the youngest label in that file that counts; none = label sets grow.", least=0
+    )
+    shadow: Callable[[str, int], Any] | None = _setting(
+        None, "Retrieves deeper for some traces, off the request path: shadow(query, top_k).", code=True
+    )
+    shadow_rate: float = _setting(0.02, "Share of the scored traces it is called for, 0 to 1.", low=0.0, high=1.0)
+    shadow_timeout_s: float = _setting(10.0, "Seconds for one call of it.", above=0.0)
     embedder: str = _setting("overlap", "Who embeds: overlap or local[:FOLDER] (offline), or openai:MODEL.")
     pairs: str | Callable[..., Any] | None = _setting(
         None, "Who scores (premise, hypothesis) pairs: onnx:FOLDER, or in code any function; none = nobody."
@@ -246,9 +258,11 @@ _NUMBERS = {
     "sample_rate": float,
     "window_s": float,
     "metrics_port": int,
+    "label_freeze": int,
     "health_port": int,
     "canary_every_s": float,
 }
+_FUNCTIONS = {"redact": "from text to text", "shadow": "of query and top_k that returns passages"}
 _PORTS = ("metrics_port", "health_port")
 
 
@@ -301,5 +315,5 @@ def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
         raise ConfigError(f"{name}={value!r} must lie between 0 (any free port) and 65535")
     if name == "pairs" and value is not None and not (isinstance(value, str) or callable(value)):
         raise ConfigError(f"pairs={value!r} must be onnx:FOLDER, or a function from pairs to floats")
-    if name == "redact" and value is not None and not callable(value):
-        raise ConfigError("redact must be a function from text to text")
+    if name in _FUNCTIONS and value is not None and not callable(value):
+        raise ConfigError(f"{name} must be a function {_FUNCTIONS[name]}")

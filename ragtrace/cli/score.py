@@ -53,6 +53,7 @@ def add_parser(commands: Any) -> None:
     add("--base-url", help="an OpenAI-compatible server for the judge")
     add("--grading", metavar="SCALE", help="scale of the judge's grades: direct5, umbrela or umbrela_strict")
     add("--unfused", action="store_true", help="ask the judge step by step, to compare with fused calls; dearer")
+    add("--grade-cache", metavar="FILE", help="keep grades there, and ask for none twice; or memory (default), off")
     add("--embedder", help="overlap (offline, the default), local or local:FOLDER (offline), or openai:MODEL")
     add("--pairs", metavar="onnx:FOLDER", help="a local model that scores pairs, for the metric hallucination")
     add("--k-values", help="cut-offs of @K metrics, separated by commas; default the number of contexts")
@@ -100,6 +101,7 @@ def _scorer(args: argparse.Namespace) -> Scorer:
         "judge_base_url": args.base_url,
         "grading": args.grading,
         "batch_metrics": False if args.unfused else None,
+        "grade_cache": args.grade_cache,
         "embedder": args.embedder,
         "pairs": args.pairs,
         "k_values": cutoffs(args.k_values),

@@ -97,7 +97,16 @@ class PassageGrader(Protocol):
 
 @runtime_checkable
 class LabelKeeper(Protocol):
-    """A judge that keeps what it graded."""
+    """A judge that may keep what it graded, by query.
+
+    Attributes:
+        keeps_labels: whether it does: it has a file to keep it in.
+    """
+
+    @property
+    def keeps_labels(self) -> bool:
+        """Whether there is a file."""
+        ...
 
     async def labelled(self, record: RagRecord) -> LabelSet | None:
         """Return all labels of the record's query in its corpus; None where the judge keeps none."""
@@ -153,7 +162,7 @@ def normal_form(query: str) -> str:
     """Return a query as keys see it: composed, and with one space between words; case counts.
 
     Example:
-        >>> normal_form("  Where  is\\nit? ")
+        >>> normal_form("  Where   is it? ")
         'Where is it?'
     """
     return " ".join(unicodedata.normalize("NFC", query).split())

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from ragtrace.errors import ConfigError
 from ragtrace.judges.grade_cache import LabelSet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ragtrace.judges.grade_cache import CachedGrade
 
@@ -179,11 +178,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")  # a grade lost with the power is asked for again
         with _writing(db):
-            (found,) = db.execute("PRAGMA user_version").fetchone()
-            if found == 0:
-                _make(db)
-            elif found != SCHEMA_VERSION:
-                raise OSError(f"it is of version {found}, not {SCHEMA_VERSION}: use another file")
+            _make(db)
     except BaseException:
         db.close()
         raise
@@ -191,6 +186,12 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _make(db: sqlite3.Connection) -> None:
+    """Make the table where there is none; raises OSError for a file of something else."""
+    (found,) = db.execute("PRAGMA user_version").fetchone()
+    if found == SCHEMA_VERSION:
+        return
+    if found:
+        raise OSError(f"it is of version {found}, not {SCHEMA_VERSION}: use another file")
     (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if tables:
         raise OSError("it holds other tables: use a file of its own")

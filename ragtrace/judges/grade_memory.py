@@ -41,6 +41,11 @@ class GradeMemory:
     rubric: str
     judge: str
 
+    @property
+    def keeps_labels(self) -> bool:
+        """Whether the cache knows labels by query."""
+        return isinstance(self.cache, LabelCache)
+
     async def recall(self, record: RagRecord, passages: Sequence[Passage]) -> Recalled:
         """Return the grades of the passages that are known; they join the labels of the record's corpus."""
         if self.cache is None:

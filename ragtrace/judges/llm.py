@@ -181,6 +181,11 @@ class LLMJudge:
             cache_fault=known.fault,
         )
 
+    @property
+    def keeps_labels(self) -> bool:
+        """Whether labels gather in a file, by query."""
+        return self._memory.keeps_labels
+
     async def labelled(self, record: RagRecord) -> LabelSet | None:
         """Return all that was ever graded for the query in the record's corpus; None where no file keeps it.
 
@@ -262,7 +267,7 @@ class LLMJudge:
         await self._model.aclose()
 
     def with_seed(self, seed: int) -> LLMJudge:
-        """Return the same judge sending another seed, where its model has one; its nuggets and grades are its own."""
+        """Return the same judge sending another seed, where its model has one; no nugget or grade is shared."""
         other = copy.copy(self)
         if isinstance(self._model, SeededModel):
             vars(other).update(_model=self._model.with_seed(seed))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragtrace.errors import ConfigError, MissingExtra, nearest
+from ragtrace.judges.grade_cache import GradeLru
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Embedder, Judge, PairModel
     from ragtrace.judges.gates import Gate
+    from ragtrace.judges.grade_cache import GradeCache
     from ragtrace.settings import Consensus, Grading
 
 _NAMES = ("openai", "overlap")
@@ -36,6 +38,7 @@ def make_judge(
     grading: Grading = "direct5",
     batch_metrics: bool = True,
     gate: Gate | None = None,
+    grade_cache: GradeCache | Literal["off"] | None = None,
 ) -> Judge:
     """Make the judge that a person named; no network is used.
 
@@ -48,6 +51,7 @@ def make_judge(
         grade_batch: passages that ``openai`` grades in one call, 1 to 10.
         grading: scale on which ``openai`` grades.
         batch_metrics: False asks ``openai`` in steps and item by item, for a comparison; no batches then.
+        grade_cache: where ``openai`` keeps its grades; memory of its own when left out.
         gate: what every attempt of ``openai`` passes; an entry point's judge keeps limits of its own.
 
     Raises:
@@ -77,11 +81,36 @@ def make_judge(
 
         chat = OpenAIChat(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, gate=gate)
         batch_size = grade_batch if batch_metrics else 1
-        return LLMJudge(chat, batch_size=batch_size, scale=grading, fused=batch_metrics)
+        return LLMJudge(chat, batch_size=batch_size, scale=grading, fused=batch_metrics, grade_cache=grade_cache)
     factory = _third_party(name)
     _refuse_forms(name, grading, batch_metrics=batch_metrics)
     judge: Judge = factory(model or None, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
     return judge
+
+
+def make_grade_cache(
+    spec: str, *, max_bytes: int = 268_435_456, frozen: int | None = None
+) -> GradeCache | Literal["off"]:
+    """Make the cache of grades that a person named: ``memory``, ``off``, or the path of a file.
+
+    Raises:
+        ConfigError: the file cannot be opened, or `frozen` without a file.
+
+    Example:
+        >>> make_grade_cache("off")
+        'off'
+    """
+    if spec in {"memory", "off"}:
+        if frozen is not None:
+            raise ConfigError(
+                f"label_freeze={frozen}: grade_cache={spec} has no labels to freeze; set it to a file"
+            )
+        return GradeLru() if spec == "memory" else "off"
+    if not spec.strip():
+        raise ConfigError("grade_cache is memory, off, or the path of a file")
+    from ragtrace.judges.grade_file import GradeFile  # noqa: PLC0415 -- only who wants it loads sqlite3
+
+    return GradeFile(spec, max_bytes=max_bytes, frozen=frozen)
 
 
 def make_judges(spec: str, *, repeats: int = 1, consensus: Consensus = "mean", **form: Any) -> Judge:

@@ -66,7 +66,7 @@ def result(
     """
     state: State = "ok"
     if isinstance(outcome, str):
-        state = "error" if outcome in ERROR_REASONS else "na"
+        state = "skipped" if outcome == "not_sampled" else "error" if outcome in ERROR_REASONS else "na"
     return MetricResult(
         name=name,
         state=state,
@@ -77,6 +77,7 @@ def result(
         universe=universe or (source.universe if source else None),
         k=k,
         variant=variant,
+        version=source.series if source else "",
     )
 
 

@@ -47,6 +47,7 @@ class Declaration:
         outputs: every number it exports.
         calls: judge and embedding calls in words, for the table.
         source: paper, system or formula it follows.
+        has_shadow: it is computed for the share of traces that have a shadow pool.
         code_version: raised when the arithmetic changes, so that the new numbers start a new series.
     """
 
@@ -62,6 +63,7 @@ class Declaration:
     prompts: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     code_version: int = 1
+    has_shadow: bool = False
 
 
 class Metric(Protocol):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, JudgeError, JudgeUnsupported
 from ragtrace.judges.base import JudgePanel, PromptJudge, Spent
 from ragtrace.judges.checking import check
+from ragtrace.judges.grade_cache import PassageGrader
 
 if TYPE_CHECKING:
+    from asyncio import Future
     from collections.abc import Awaitable, Callable, Sequence
 
     import numpy as np
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
         VerdictT,
     )
     from ragtrace.judges.checking import Checked
+    from ragtrace.metrics.shadow import Shadow, ShadowPool
     from ragtrace.model import Passage, RagRecord
 
 _ONE_TO_FIVE = ("faithfulness_1to5", "answer_relevancy_1to5", "answer_coverage_1to5")
@@ -100,16 +104,20 @@ class Case:
         embedder: Embedder | None = None,
         pairs: PairScorer | None = None,
         options: Options | None = None,
+        shadow: Shadow | None = None,
     ) -> None:
         self.record = record
         self.judge = judge
         self.embedder = embedder
         self.pairs = pairs
         self.options = options or Options()
+        self.shadow = shadow
         self.tasks_used: list[Task] = []
         self._known: dict[str, Any] = {}
         self._unclaimed = Spent()
         self._seats: list[list[Case]] | None = None
+        self._panel: Case | None = None  # whose member's seat this is
+        self._shadow_pool: Future[ShadowPool] | None = None
 
     async def audit(self) -> Audit:
         """Return the fused reading of the answer; raises JudgeError."""
@@ -120,6 +128,27 @@ class Case:
         """Return the judge's grades of the candidate pool; raises JudgeError."""
         verdict: Grades = await self._ask("grades", lambda judge: judge.grades(self.record))
         return verdict
+
+    async def grade(self, passages: Sequence[Passage]) -> Grades:
+        """Return the judge's grades of other passages than the pool's; raises JudgeError."""
+        judge: object = self.judge
+        if not isinstance(judge, PassageGrader):
+            raise JudgeUnsupported("the judge grades no passages beyond the pool")
+        self.tasks_used.append("grades")
+        verdict: Grades | JudgeError = await self._charged(judge.grade_passages(self.record, passages))
+        if isinstance(verdict, JudgeError):
+            raise verdict
+        return verdict
+
+    async def shadow_pool(self) -> ShadowPool:
+        """Return what the shadow retriever finds, called once a record; raises JudgeError."""
+        if self._panel is not None:
+            return await self._panel.shadow_pool()
+        if self.shadow is None:
+            raise JudgeUnsupported("no shadow retriever is configured")
+        if self._shadow_pool is None:
+            self._shadow_pool = asyncio.ensure_future(self.shadow.fetch(self.record))
+        return await self._shadow_pool
 
     async def questions(self) -> Questions:
         """Return questions the answer would answer; raises JudgeError."""
@@ -200,7 +229,16 @@ class Case:
         return spent
 
     def _under(self, judge: Judge) -> Case:
-        return Case(self.record, judge=judge, embedder=self.embedder, pairs=self.pairs, options=self.options)
+        seat = Case(
+            self.record,
+            judge=judge,
+            embedder=self.embedder,
+            pairs=self.pairs,
+            options=self.options,
+            shadow=self.shadow,
+        )
+        seat._panel = self
+        return seat
 
     async def _ask(self, task: Task, ask: Callable[[Judge], Awaitable[Any]]) -> Any:
         self.tasks_used.append(task)

@@ -192,7 +192,7 @@ def _signed(declaration: Declaration, results: Sequence[MetricResult], case: Cas
         replace(
             result,
             judge=result.judge or judge,
-            version=version,
+            version=_of_series(version, result.version),
             passed=_passed(outputs.get(result.name), result, case),
         )
         for result in results
@@ -206,6 +206,11 @@ def _signed(declaration: Declaration, results: Sequence[MetricResult], case: Cas
             completion_tokens=spent.completion_tokens,
         )
     return signed
+
+
+def _of_series(version: str, series: str) -> str:
+    """Return the version with what a metric sets apart itself: numbers at another depth are another series."""
+    return hashlib.sha256(f"{version}\0{series}".encode()).hexdigest()[:8] if series else version
 
 
 def _identity(declaration: Declaration, case: Case) -> tuple[JudgeInfo | None, str]:

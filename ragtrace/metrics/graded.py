@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.judges.grade_cache import normal_form
 from ragtrace.judges.scales import are_grades, is_whole
 from ragtrace.model import JudgeInfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ragtrace.judges.base import Grades
     from ragtrace.metrics.case import Case
-    from ragtrace.model import Labels, RagRecord
+    from ragtrace.model import Labels, LabelStratum, RagRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,10 @@ class Graded:
         pool: ids of the candidate pool (the first stage seen).
         stage: the stage that `delivered` is.
         version: version of the labels, where they have one.
+        cached: of a judge's grades, how many were known before; None for labels.
+        strata: the parts of the corpus behind a stratified universe.
+        facts_of_universe: what stands in the details beside the rest.
+        series: what makes these numbers a series of their own, apart from judge and metric; "" for nothing.
     """
 
     grades: Mapping[str, int]
@@ -37,6 +43,10 @@ class Graded:
     pool: tuple[str, ...]
     stage: str
     version: str | None = None
+    cached: int | None = None
+    strata: tuple[LabelStratum, ...] = ()
+    facts_of_universe: Mapping[str, Any] = field(default_factory=dict)
+    series: str = ""
 
     def fault(self, depth: int | None = None) -> str | None:
         """Return why no number may be computed over the first `depth` distinct contexts (all without one).
@@ -72,10 +82,16 @@ class Graded:
             facts["labels_version"] = self.version
         if self.judge.model != LABELS:
             facts["batch_gate"] = "unverified"  # METRICS.md 2.5: until `ragtrace calibrate` measured the batches
-        return facts
+        if self.cached is not None:
+            facts["grades_cached"] = self.cached
+        return facts | dict(self.facts_of_universe)
 
 
 LABELS = "labels"
+OTHER_QUERY = (
+    "the labels are of another query, however like this one: what is relevant changes with the query, "
+    "so let the judge grade for this one"
+)
 
 
 async def graded(case: Case) -> Graded:
@@ -89,28 +105,50 @@ async def graded(case: Case) -> Graded:
     labels = case.record.labels
     if labels is not None:
         return by_labels(case.record, labels)
-    verdict = await case.grades()
+    return by_verdict(case, await case.grades())
+
+
+def by_verdict(case: Case, verdict: Grades) -> Graded:
+    """Return the grades that the case's judge gave its pool."""
     judge = case.judge
     name, version = (judge.name, judge.version("grades")) if judge is not None else ("", "")
-    return _listed(
+    found = _listed(
         case.record,
         grades=verdict.grades,
         universe="pool",
         judge=JudgeInfo(model=name, prompt_hash=version, label_scale=verdict.scale),
         is_judged=True,
     )
+    fault = {"grade_cache_fault": verdict.cache_fault} if verdict.cache_fault else {}
+    return replace(found, cached=verdict.cached, facts_of_universe=fault)
 
 
 def by_labels(record: RagRecord, labels: Labels) -> Graded:
-    """Return the grades that came with a record."""
+    """Return the grades that came with a record; none where they are of another query, with a hint."""
     version = hashlib.sha256(labels.version.encode()).hexdigest()[:8] if labels.version else ""
-    return _listed(
+    is_own = are_of(record, labels)
+    found = _listed(
         record,
-        grades=labels.grades,
+        grades=labels.grades if is_own else {},
         universe=labels.universe,
         judge=JudgeInfo(model=LABELS, prompt_hash=version, label_scale=labels.scale),
         version=labels.version,
     )
+    return replace(found, strata=labels.strata, facts_of_universe={} if is_own else {"hint": OTHER_QUERY})
+
+
+def are_of(record: RagRecord, labels: Labels) -> bool:
+    """Return whether labels are of the record's query; those that name no query are.
+
+    Example:
+        >>> from ragtrace.model import Labels, RagRecord
+        >>> record = RagRecord(id="1", query="Where is Oslo?")
+        >>> are_of(record, Labels(grades={"a": 5}, query="Where  is Oslo?")), are_of(record, Labels(grades={}))
+        (True, True)
+        >>> are_of(record, Labels(grades={"a": 5}, query="Where is Bergen?"))
+        False
+    """
+    return labels.query is None or normal_form(labels.query) == normal_form(record.query)
 
 
 def _listed(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.judges.nuggets import PROMPTS, nuggets_of
 from ragtrace.judges.scales import are_grades
 from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.graded import are_of
 from ragtrace.model import JudgeInfo, MetricResult
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ async def _chosen(case: Case) -> _Chosen:
 async def _grades(case: Case) -> tuple[Mapping[str, int], str, str]:
     """Return grades by passage id, their scale, and where they are from."""
     labels = case.record.labels
-    if labels is not None:
+    if labels is not None and are_of(case.record, labels):
         return labels.grades, labels.scale, "labels"
     if not case.options.nuggets_from_graded:
         return {}, "direct5", "none"

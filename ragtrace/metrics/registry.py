@@ -52,6 +52,7 @@ _MODULES = {
     "harm": "harm",
     "selection_efficiency": "selection_efficiency",
     "ra_nwg": "ra_nwg",
+    "proc_shadow": "proc_shadow",
     "rouge_consistency": "rouge_consistency",
     "bertscore_consistency": "bertscore_consistency",
     "score_consistency": "score_consistency",

@@ -27,7 +27,8 @@ class SelectionEfficiency(AtCutoffs):
       never above RA-nWG with frozen weights, and without a threshold, as only K fives reach 1;
     - ``pool_recall4_at_k``: share of the pool's 4s and 5s that was selected, in [0, 1], up; not recall;
     - ``ra_nwg_upper_at_k``: gain over the best K of everything labelled, frozen weights: never below RA-nWG with
-      frozen weights. The pair stands in its details as ``ra_nwg_bounds``, and tightens as more is labelled.
+      frozen weights. The pair stands in its details as ``ra_nwg_bounds``, and tightens as more is labelled; with
+      ``is_oracle_exact`` K fives are known, and the upper bound is RA-nWG itself.
 
     Grades are the record's labels of any universe, cut down to the pool for the first three, else the judge's.
     ``na``: k_not_positive, no_labels, unlabelled_topk, zero_oracle; ``error``: invalid_grade. Coroutine-safe.
@@ -75,7 +76,8 @@ class SelectionEfficiency(AtCutoffs):
             "pool_recall4_at_k": outcome_of(inside.n_recall4, inside.why_none("n_recall4")),
             "ra_nwg_upper_at_k": upper,
         }
-        details = explained(inside, SetParams())
+        details = explained(inside, SetParams(), k)
+        details["is_oracle_exact"] = frozen.census[0] >= k
         if isinstance(utility, float) and isinstance(upper, float):
             details["ra_nwg_bounds"] = [utility, upper]
         return Found(

@@ -115,7 +115,7 @@ class SetScores(NamedTuple):
 PUBLISHED = SetParams()
 
 
-def weights_of(n5: int, n4: int, n3: int, params: SetParams = PUBLISHED) -> Weights:
+def weights_of(n5: float, n4: float, n3: float, params: SetParams = PUBLISHED) -> Weights:
     """Return the weight of each grade for a universe with so many 5s, 4s and 3s.
 
     Example:

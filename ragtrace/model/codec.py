@@ -13,6 +13,7 @@ from ragtrace.model.record import (
     Feedback,
     Labels,
     LabelScale,
+    LabelStratum,
     Message,
     Outcome,
     RagRecord,
@@ -158,7 +159,16 @@ def _labels_to_json(labels: Labels) -> dict[str, Any]:
     shown: dict[str, Any] = {"grades": dict(labels.grades), "universe": labels.universe, "scale": labels.scale}
     if labels.version is not None:
         shown["version"] = labels.version
+    if labels.query is not None:
+        shown["query"] = labels.query
+    if labels.strata:
+        shown["strata"] = [_stratum_to_json(stratum) for stratum in labels.strata]
     return shown
+
+
+def _stratum_to_json(stratum: LabelStratum) -> dict[str, Any]:
+    counts = {str(grade): n for grade, n in sorted(stratum.counts.items(), reverse=True)}
+    return {"size": stratum.size, "labelled": stratum.labelled, "counts": counts}
 
 
 def _kind(value: Any) -> str:
@@ -283,7 +293,23 @@ def _labels(value: Any) -> Labels | None:
         universe=_one_of(value, "universe", get_args(Universe), "gold"),
         scale=_one_of(value, "scale", get_args(LabelScale), "direct5"),
         version=_text(value, "version"),
+        strata=tuple(_stratum(item) for item in _list(value, "strata")),
+        query=_text(value, "query"),
     )
+
+
+def _stratum(item: Any) -> LabelStratum:
+    counts = item.get("counts") if isinstance(item, dict) else None
+    if not isinstance(counts, dict):
+        raise InputError(f"an item of 'strata' must be an object with size, labelled and counts, got {_kind(item)}")
+    try:
+        return LabelStratum(
+            size=_whole(item, "size") or 0,
+            labelled=_whole(item, "labelled") or 0,
+            counts={int(grade): _whole(counts, grade) or 0 for grade in counts},
+        )
+    except ValueError as error:
+        raise InputError(f"an item of 'strata': {error}") from None
 
 
 def _usage(value: Any) -> Usage | None:

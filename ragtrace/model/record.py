@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ragtrace.model.passage import Passage, Pool, Stage
 
 Outcome = Literal["answered", "partial", "cancelled", "interrupted", "error"]
-Universe = Literal["gold", "cache", "pool", "shadow", "stratified"]
+Universe = Literal["gold", "cache", "pool", "shadow", "stratified", "sample"]
 LabelScale = Literal["direct5", "umbrela_mapped", "umbrela_mapped_strict"]
 
 
@@ -59,20 +59,58 @@ class AnswerPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelStratum:
+    """A part of a corpus, for example a band of ranks, of which some passages drawn at random were graded.
+
+    Attributes:
+        size: passages in it.
+        labelled: how many of them were graded; all of them in a part that was graded wholly.
+        counts: how many of these have each grade; grades 1 and 2 may be left out.
+
+    Raises:
+        ValueError: counts that do not fit.
+
+    Example:
+        >>> LabelStratum(size=900, labelled=30, counts={5: 1, 4: 2}).counts[4]
+        2
+    """
+
+    size: int
+    labelled: int
+    counts: Mapping[int, int]
+
+    def __post_init__(self) -> None:
+        if not {*self.counts} <= {1, 2, 3, 4, 5} or any(n < 0 for n in self.counts.values()):
+            raise ValueError(f"counts of a stratum are by grade, 1 to 5, got {dict(self.counts)}")
+        if not sum(self.counts.values()) <= self.labelled <= self.size:
+            raise ValueError(
+                f"a stratum of {self.size} with {self.labelled} graded cannot have {dict(self.counts)}: "
+                "counts <= labelled <= size"
+            )
+        if self.size and not self.labelled:
+            raise ValueError(f"a stratum of {self.size} passages needs at least one that was graded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
     """Relevance grades of passages for this query.
 
     Attributes:
         grades: passage id -> grade, integers 1 to 5 (5 holds the key elements, 1 is irrelevant).
-        universe: which set was labelled; RA-nWG and PROC are defined on ``gold`` and ``cache`` alone.
+        universe: which set was labelled. RA-nWG and PROC are defined on ``gold``, ``cache`` and ``stratified``
+            alone; ``sample`` is a uniform random sample of the corpus, which tells nothing of what is rare.
         scale: how the grades came to be; scales are never mixed in one aggregate.
         version: version of the label set, so that a changed set starts a new series.
+        strata: the parts of the corpus behind ``stratified``; `grades` then holds at least the delivered passages.
+        query: the query that the grades are of, where it may be another than the record's: they are not used then.
     """
 
     grades: Mapping[str, int]
     universe: Universe = "gold"
     scale: LabelScale = "direct5"
     version: str | None = None
+    strata: tuple[LabelStratum, ...] = ()
+    query: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

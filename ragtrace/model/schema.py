@@ -37,6 +37,20 @@ _GRADES: dict[str, Any] = {
     "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 5},
 }
 
+_STRATA: dict[str, Any] = {
+    "type": "array",
+    "description": "The parts of the corpus behind the universe 'stratified', of each of which some were graded.",
+    "items": {
+        "type": "object",
+        "properties": {
+            "size": {"type": "integer", "minimum": 0, "description": "Passages in it."},
+            "labelled": {"type": "integer", "minimum": 0, "description": "Passages of it that were graded."},
+            "counts": {"type": "object", "description": "How many of these have each grade, 5 to 1."},
+        },
+        "required": ["size", "labelled", "counts"],
+    },
+}
+
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "$id": SCHEMA_ID,
@@ -60,9 +74,11 @@ SCHEMA: dict[str, Any] = {
                     "type": "object",
                     "properties": {
                         "grades": _GRADES,
-                        "universe": {"enum": ["gold", "cache", "pool", "shadow", "stratified"]},
+                        "universe": {"enum": ["gold", "cache", "pool", "shadow", "stratified", "sample"]},
                         "scale": {"enum": ["direct5", "umbrela_mapped", "umbrela_mapped_strict"]},
                         "version": _text("Version of the label set."),
+                        "query": _text("The query that was graded for, where it may be another than this one."),
+                        "strata": _STRATA,
                     },
                     "required": ["grades"],
                 },

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Embedder, Judge, PairScorer
     from ragtrace.metrics.base import Metric
+    from ragtrace.metrics.shadow import Shadow
     from ragtrace.model import MetricResult, RagRecord
     from ragtrace.queues import Unit
 
@@ -32,6 +33,7 @@ class Scorer:
         judge: who is asked.
         embedder: who embeds.
         pairs: who scores (premise, hypothesis) pairs.
+        shadow: who retrieves deeper, for some of the traces.
         options: settings of metrics.
     """
 
@@ -40,6 +42,7 @@ class Scorer:
     embedder: Embedder | None
     options: Options
     pairs: PairScorer | None = None
+    shadow: Shadow | None = None
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -50,18 +53,29 @@ class Scorer:
         """Return every score of a unit; a judge's failure is a score of state ``error``."""
         chosen = [metric for metric in self.metrics if not unit.rates or metric.declaration.name in unit.rates]
         rates = {
-            output.name: unit.rates.get(metric.declaration.name, unit.probability)
+            output.name: unit.rates.get(metric.declaration.name, unit.probability) * self._share(metric)
             for metric in chosen
             for output in metric.declaration.outputs
         }
         return self._signed(unit, await self._evaluated(unit.record, chosen), rates)
+
+    def _share(self, metric: Metric) -> float:
+        """Return with which probability a metric is computed for a trace that was drawn for it."""
+        return self.shadow.rate if metric.declaration.has_shadow and self.shadow is not None else 1.0
 
     async def results(self, record: RagRecord) -> list[MetricResult]:
         """Return every result of a record, before sampling has a say."""
         return await self._evaluated(record, self.metrics)
 
     async def _evaluated(self, record: RagRecord, metrics: Sequence[Metric]) -> list[MetricResult]:
-        case = Case(record, judge=self.judge, embedder=self.embedder, pairs=self.pairs, options=self.options)
+        case = Case(
+            record,
+            judge=self.judge,
+            embedder=self.embedder,
+            pairs=self.pairs,
+            options=self.options,
+            shadow=self.shadow,
+        )
         with uninstrumented(), own_work():
             return await evaluate(metrics, case)
 

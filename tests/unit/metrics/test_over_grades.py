@@ -70,11 +70,19 @@ async def test_a_changed_label_set_is_another_grader() -> None:
     assert len(hashes) == 3
 
 
-@pytest.mark.parametrize("universe", ["pool", "shadow", "stratified"])
-async def test_ra_nwg_is_refused_over_anything_but_gold_and_cache(universe) -> None:
+@pytest.mark.parametrize(
+    ("universe", "hint"),
+    [
+        ("pool", "selection_efficiency_at_k"),
+        ("shadow", "proc_shadow_at_k"),
+        ("sample", "uniform random sample"),
+        ("stratified", "needs strata"),
+    ],
+)
+async def test_ra_nwg_is_refused_by_name_over_what_is_no_universe(universe, hint) -> None:
     results = await run(["ra_nwg"], record(labels={"a": 5, "b": 4, "c": 4, "d": 1}, universe=universe))
     assert {(result.state, result.reason) for result in results.values()} == {("na", "no_labels")}
-    assert "selection_efficiency_at_k" in results["proc_at_k"].details["hint"]
+    assert hint in results["proc_at_k"].details["hint"]
 
 
 async def test_ra_nwg_never_asks_the_judge() -> None:

@@ -55,6 +55,11 @@ class Soak:
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
             "RAGTRACE_JUDGE_BASE_URL": f"{where}/v1",
             "RAGTRACE_JUDGE_TIMEOUT_S": "2",
+            # 600 calls a minute are more than the limits that stand by default.
+            "RAGTRACE_JUDGE_RPM": "0",
+            "RAGTRACE_JUDGE_TPM": "0",
+            "RAGTRACE_BUDGET_TOKENS_PER_DAY": "0",
+            "RAGTRACE_BUDGET_USD_PER_DAY": "0",
             "RAGTRACE_WINDOW_S": "20",  # the window of mean gauges holds its scores by design: let it fill
         }
         Spool(self.spool).close()

@@ -23,8 +23,8 @@ _HINTS = {
     "pool": f"a pool is no universe: PROC is 1 by construction. {_POOL}",
     "shadow": f"a shadow pool bounds from above alone: use proc_shadow_at_k. {_NEED}",
     "sample": (
-        "a uniform random sample is no universe: 0 hits in m draws only bound a share by 3 / m. Grade bands of ranks "
-        f"and give their strata, as universe 'stratified'. {_NEED}"
+        "a uniform random sample is no universe: 0 hits in m draws only bound a share by 3 / m. Grade bands of "
+        f"ranks and give their strata, as universe 'stratified'. {_NEED}"
     ),
 }
 _NO_STRATA = "universe 'stratified' needs strata in the labels: size, labelled and counts of each"

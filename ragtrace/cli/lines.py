@@ -9,7 +9,7 @@ import sys
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.codec import record_from_json
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ragtrace.model import RagRecord
 
+T = TypeVar("T")
 GZIP = b"\x1f\x8b"
 # Valid in JSON, but editors and str.splitlines see the end of a line there.
 _LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
@@ -64,6 +65,13 @@ def open_lines(name: str) -> IO[bytes]:
 
 def read_lines(stream: IO[bytes], name: str, broken: Callable[[str], None]) -> Iterator[Line]:
     """Yield the good lines; tell `broken` of each other one as ``file:line: reason``. Blank lines do not count."""
+    return read_each(stream, name, broken, _line)
+
+
+def read_each(
+    stream: IO[bytes], name: str, broken: Callable[[str], None], read: Callable[[bytes, int], T]
+) -> Iterator[T]:
+    """Yield what `read` makes of each line and its number; its InputError makes the line a broken one."""
     shown = "<stdin>" if name == "-" else name
     number = 0
     while True:
@@ -78,11 +86,11 @@ def read_lines(stream: IO[bytes], name: str, broken: Callable[[str], None]) -> I
         if not raw.strip():
             continue
         try:
-            line = _line(raw, number)
+            made = read(raw, number)
         except InputError as error:
             broken(f"{shown}:{number}: {error}")
         else:
-            yield line
+            yield made
 
 
 def one_line(value: Any) -> str:
@@ -106,7 +114,7 @@ def one_line(value: Any) -> str:
 
 
 def _line(raw: bytes, number: int) -> Line:
-    given = _parsed(raw)
+    given = parsed(raw)
     record = record_from_json(given, fallback_id=str(number))
     rest = {name: value for name, value in given.items() if name not in {"id", "scores"}}
     try:
@@ -117,7 +125,12 @@ def _line(raw: bytes, number: int) -> Line:
     return Line(number, number if identity in {None, ""} else identity, text, record)
 
 
-def _parsed(raw: bytes) -> Any:
+def parsed(raw: bytes) -> Any:
+    """Return one line's JSON.
+
+    Raises:
+        InputError: it is not UTF-8 or not JSON.
+    """
     try:
         return json.loads(raw, parse_constant=_refuse)
     except UnicodeDecodeError as error:

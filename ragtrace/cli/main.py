@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 COMMANDS: dict[str, str] = {
     "score": "ragtrace.cli.score",
+    "compare": "ragtrace.cli.compare",
     "calibrate": "ragtrace.cli.calibrate",
     "demo": "ragtrace.cli.demo",
     "worker": "ragtrace.cli.worker",
+    "doctor": "ragtrace.cli.doctor",
     "export": "ragtrace.cli.export",
     "feedback": "ragtrace.cli.feedback",
     "rescore": "ragtrace.cli.rescore",

@@ -1,0 +1,121 @@
+"""The comparison of scored files as a person reads it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rich.console import Console
+
+    from ragtrace.scoring.comparison import Compared, Comparison, Contrast, Side
+    from ragtrace.stats.differences import Difference
+
+_INDEX = "consistency_adjusted_index"  # in the JSON alone: deviation and its share of the mean say it plainly
+
+
+def show(found: Comparison, console: Console) -> None:
+    """Print the files, a table of the metrics with a value, one of the repeated runs, and what follows."""
+    letters = _letters(found)
+    for letter, arm, share in zip(letters, found.arms, found.answered, strict=True):
+        counts = f"{arm['lines']} lines, {arm['broken']} broken, {arm['repeated']} queries asked again"
+        answered = (
+            "" if share.mean is None else f"; {share.mean:.1%} answered ({share.low:.1%} to {share.high:.1%})"
+        )
+        console.print(f"{letter}  {arm['name']}: {counts}{answered}")
+    plain = [line for line in found.lines if not line.is_over_runs and any(side.values for side in line.sides)]
+    runs = [line for line in found.lines if line.is_over_runs and not line.metric.startswith(_INDEX)]
+    for title, lines in (("metric", plain), ("over runs of one query", runs)):
+        if lines:
+            console.print()
+            _table(lines, letters, console, title)
+    notes = list(_notes(found, letters))
+    if notes:
+        console.print()
+    for note in notes:
+        console.print(f"- {note}")
+
+
+def _letters(found: Comparison) -> list[str]:
+    return [chr(ord("A") + i) if i < 26 else str(i + 1) for i in range(len(found.arms))]
+
+
+def _table(lines: list[Compared], letters: list[str], console: Console, title: str) -> None:
+    from rich.table import Table
+
+    is_several = len(letters) > 1
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(title, no_wrap=True)
+    for head in ("", "n", "na", "errors", "mean", "95 % interval"):
+        table.add_column(head, justify="right" if head else "left", no_wrap=True)
+    if is_several:
+        table.add_column(f"minus {letters[0]}", justify="right", no_wrap=True)
+        table.add_column("95 % interval", justify="right", no_wrap=True)
+        table.add_column("", no_wrap=False)
+    for line in lines:
+        label = line.label
+        for i, (letter, side) in enumerate(zip(letters, line.sides, strict=True)):
+            if not (side.values or side.na or side.errors):
+                continue
+            cells = _contrast(line, line.contrasts[i - 1]) if i else ["", "", ""]
+            table.add_row(label, letter, *_side(side), *(cells if is_several else ()))
+            label = ""
+    console.print(table)
+
+
+def _side(side: Side) -> list[str]:
+    mean = side.mean
+    return [
+        str(len(side.values)),
+        _total(side.na),
+        _total(side.errors),
+        "" if mean.mean is None else f"{mean.mean:.3f}",
+        "" if mean.low is None else f"{mean.low:.3f} to {mean.high:.3f}",
+    ]
+
+
+def _total(counts: Mapping[str, int]) -> str:
+    return str(sum(counts.values()) or "")
+
+
+def _contrast(line: Compared, contrast: Contrast) -> list[str]:
+    found = contrast.difference
+    if found is None:
+        return ["", "", str(contrast.reason)]
+    bounds = "" if found.low is None else f"{found.low:+.3f} to {found.high:+.3f}"
+    basis = f"{found.n[0]} pairs" if found.is_paired else "unpaired"
+    return [f"{found.value:+.3f}", bounds, f"{basis}: {_verdict(found, line.direction)}"]
+
+
+def _verdict(found: Difference, direction: str | None) -> str:
+    if found.is_significant is None:
+        return "too few to tell"
+    if not found.is_significant:
+        return "no difference shown"
+    is_higher = found.value > 0
+    if direction is None:
+        return "higher" if is_higher else "lower"
+    return "better" if is_higher == (direction == "up") else "worse"
+
+
+def _notes(found: Comparison, letters: list[str]) -> Iterator[str]:
+    yield from (f"refused: {line}" for line in found.refused)
+    for i, letter in enumerate(letters):
+        for kind in ("na", "errors"):
+            reasons: dict[str, list[str]] = {}
+            for line in found.lines:
+                counts: Mapping[str, int] = getattr(line.sides[i], kind)
+                if counts and not line.is_over_runs:
+                    reasons.setdefault(_listed(counts), []).append(line.label)
+            yield from (f"{letter} {kind}: {reason}: {', '.join(names)}" for reason, names in reasons.items())
+    resampled = Counter(side.units for line in found.lines for side in line.sides if side.units != "rows")
+    if resampled:
+        yield f"resampled whole: {', '.join(sorted(resampled))}, as their rows go together"
+    if any(contrast.difference for line in found.lines for contrast in line.contrasts):
+        yield "of 20 metrics without any difference about one is shown as better or worse by chance"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in counts.items())

@@ -1,0 +1,373 @@
+"""Scored files side by side: means with intervals, and differences where two files may be compared at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ragtrace.errors import ConfigError
+from ragtrace.metrics.registry import output
+from ragtrace.scoring.repeated import over_runs, repeated_queries
+from ragtrace.scoring.scored_row import Maker
+from ragtrace.stats.differences import Difference, clustered_mean_ci, paired_difference, unpaired_difference
+from ragtrace.stats.intervals import Interval, wilson
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+    from ragtrace.scoring.scored_row import ScoredRow
+
+    RowKey = tuple[str, int]
+
+PAIRED_SHARE = 0.5  # of the smaller side's values must have a partner, else all values count, unpaired
+ANSWERED = "answered"
+
+
+class Arm(NamedTuple):
+    """One scored file."""
+
+    name: str
+    rows: Sequence[ScoredRow]
+    broken: int = 0
+
+
+class Observation(NamedTuple):
+    """One value, with what it is resampled with and the query it belongs to."""
+
+    value: float
+    unit: Hashable
+    query: str
+
+
+@dataclass(slots=True)
+class Column:
+    """What one file says of one metric by one maker."""
+
+    found: dict[RowKey, Observation] = field(default_factory=dict)
+    na: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One file's part of a line of the comparison.
+
+    Attributes:
+        values: of state ``ok``.
+        mean: with its bootstrap interval.
+        na: how often there is no value by reason; ``skipped`` scores count here.
+        errors: how often the metric failed, by reason.
+        units: what was resampled: rows, sessions, users or queries.
+    """
+
+    values: tuple[float, ...]
+    mean: Interval
+    na: Mapping[str, int]
+    errors: Mapping[str, int]
+    units: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-ready values, without the single values."""
+        mean = self.mean
+        counts = {"n": len(self.values), "na": dict(self.na), "errors": dict(self.errors)}
+        return {**counts, "mean": mean.mean, "low": mean.low, "high": mean.high, "resampled": self.units}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """Another file beside the first one: the difference, or why there is none, as half a sentence."""
+
+    difference: Difference | None = None
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-ready values."""
+        return self.difference.to_json() if self.difference else {"value": None, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One metric by one maker over all files.
+
+    Attributes:
+        metric: its key in the files.
+        label: the same, with what tells it from another line of the metric.
+        maker: who made the scores.
+        direction: which way is better; None for a metric that is not installed here.
+        is_over_runs: it is about repeated runs, one value a query.
+        sides: one a file.
+        contrasts: one for each file but the first: it minus the first.
+    """
+
+    metric: str
+    label: str
+    maker: Maker
+    direction: str | None
+    is_over_runs: bool
+    sides: tuple[Side, ...]
+    contrasts: tuple[Contrast, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-ready values."""
+        return {
+            "metric": self.metric,
+            **self.maker._asdict(),
+            "direction": self.direction,
+            "over_runs": self.is_over_runs,
+            "files": [side.to_json() for side in self.sides],
+            "differences": [contrast.to_json() for contrast in self.contrasts],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The whole comparison.
+
+    Attributes:
+        arms: name, good lines, broken lines and repeated queries of each file.
+        lines: one a metric and maker.
+        refused: a sentence for each metric that two files give by different judges, versions, K or scales.
+        answered: share of questions answered in each file, with its interval.
+    """
+
+    arms: tuple[dict[str, Any], ...]
+    lines: tuple[Compared, ...]
+    refused: tuple[str, ...]
+    answered: tuple[Interval, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values."""
+        return {
+            "files": [dict(arm) for arm in self.arms],
+            "answered": [share._asdict() for share in self.answered],
+            "metrics": [line.to_json() for line in self.lines],
+            "refused": list(self.refused),
+        }
+
+
+def compare(arms: Sequence[Arm], *, metrics: Iterable[str] = (), seed: int = 0) -> Comparison:
+    """Compare scored files with the first of them.
+
+    Scores are averaged and compared where judge, version, K, label scale and universe agree. Two files are compared
+    over pairs where at least half of the smaller one's values have a partner: the same id (of lines of one id, the
+    same place among them) and no other query. Sessions, else users, else the runs of a query are resampled whole.
+
+    Args:
+        arms: at least one.
+        metrics: keys of the files to keep, with or without ``@K``; empty keeps all.
+        seed: of the bootstrap.
+
+    Raises:
+        ConfigError: a metric that no file has.
+
+    Example:
+        >>> from ragtrace.scoring.scored_row import scored_row
+        >>> def arm(name, values):
+        ...     scores = [{"mrr": {"state": "ok", "value": value, "version": "a"}} for value in values]
+        ...     return Arm(name, [scored_row({"scores": score}, n) for n, score in enumerate(scores, 1)])
+        >>> found = compare([arm("a", [0.5, 0.5, 0.25]), arm("b", [1.0, 1.0, 1.0])]).lines[0].contrasts[0]
+        >>> found.difference.is_paired, round(found.difference.value, 3)
+        (True, 0.583)
+    """
+    wanted = set(metrics)
+    plain = _lines([arm.rows for arm in arms], arms, wanted, seed=seed, is_over_runs=False)
+    repeated = [over_runs(arm.rows) for arm in arms]
+    runs = _lines(repeated, arms, wanted, seed=seed, is_over_runs=True) if any(repeated) else ([], [])
+    unknown = wanted - {line.metric for line in plain[0]} - {line.metric.partition("@")[0] for line in plain[0]}
+    if unknown:
+        raise ConfigError(f"--metrics {', '.join(sorted(unknown))}: no file has such a score")
+    facts = [
+        {
+            "name": arm.name,
+            "lines": len(arm.rows),
+            "broken": arm.broken,
+            "repeated": len(repeated_queries(arm.rows)),
+        }
+        for arm in arms
+    ]
+    return Comparison(
+        arms=tuple(facts),
+        lines=(*plain[0], *runs[0]),
+        refused=tuple(plain[1]),
+        answered=tuple(_answered(arm.rows) for arm in arms),
+    )
+
+
+def _lines(
+    tables: Sequence[Sequence[ScoredRow]],
+    arms: Sequence[Arm],
+    wanted: set[str],
+    *,
+    seed: int,
+    is_over_runs: bool,
+) -> tuple[list[Compared], list[str]]:
+    names = dict.fromkeys(name for rows in tables for row in rows for name in row.scores)
+    lines, refused = [], []
+    units = [_units(rows) for rows in tables]
+    for name in names:
+        if wanted and not _is_wanted(name, wanted):
+            continue
+        makers = _makers(name, tables)
+        columns = [_columns(name, rows, makers, unit) for rows, unit in zip(tables, units, strict=True)]
+        differing = _refusals(name, columns, arms)
+        refused += list(filter(None, differing))
+        for maker in makers:
+            sides = [by_maker.get(maker, Column()) for by_maker in columns]
+            lines.append(
+                Compared(
+                    metric=name,
+                    label=_label(name, maker, makers),
+                    maker=maker,
+                    direction=_direction(name),
+                    is_over_runs=is_over_runs,
+                    sides=tuple(_side(column, seed) for column in sides),
+                    contrasts=tuple(
+                        _contrast(sides[0], column, refusal, seed)
+                        for column, refusal in zip(sides[1:], differing, strict=True)
+                    ),
+                )
+            )
+    return lines, refused
+
+
+def _is_wanted(name: str, wanted: set[str]) -> bool:
+    inner = name.partition("(")[2].rstrip(")") or name
+    return inner in wanted or inner.partition("@")[0] in wanted
+
+
+def _makers(name: str, tables: Sequence[Sequence[ScoredRow]]) -> list[Maker]:
+    """Return who gave values, sorted by K; who failed to, where nobody gave one."""
+    scores = [row.scores[name] for rows in tables for row in rows if name in row.scores]
+    found = {score.maker for score in scores if score.value is not None} or {scores[0].maker}
+    return sorted(
+        found, key=lambda maker: tuple(f"{part:09}" if isinstance(part, int) else part or "" for part in maker)
+    )
+
+
+def _units(rows: Sequence[ScoredRow]) -> list[Hashable]:
+    """Return what each row is resampled with: its session or user, else its query where that was repeated."""
+    again = repeated_queries(rows)
+    return [row.unit or (("query", row.key) if row.key in again else ("row", i)) for i, row in enumerate(rows)]
+
+
+def _columns(
+    name: str, rows: Sequence[ScoredRow], makers: Sequence[Maker], units: Sequence[Hashable]
+) -> dict[Maker, Column]:
+    columns: dict[Maker, Column] = {}
+    seen: Counter[str] = Counter()
+    own = [m for m in makers if any(name in row.scores and row.scores[name].maker == m for row in rows)]
+    for row, unit in zip(rows, units, strict=True):
+        place, seen[row.id] = seen[row.id], seen[row.id] + 1
+        score = row.scores.get(name)
+        if score is None:
+            continue
+        if score.value is not None:
+            query = row.key.query if row.key else ""
+            found = columns.setdefault(score.maker, Column()).found
+            found[row.id, place] = Observation(score.value, unit, query)
+            continue
+        column = columns.setdefault(_home(score.maker, own or makers), Column())
+        (column.errors if score.state == "error" else column.na)[str(score.reason)] += 1
+    return columns
+
+
+def _home(maker: Maker, makers: Sequence[Maker]) -> Maker:
+    """Return whose line a score without a value stands in: its K and scale may be unknown."""
+    fitting = [m for m in makers if all(own in {None, other} for own, other in zip(maker, m, strict=True))]
+    return (fitting or list(makers))[0]
+
+
+def _refusals(name: str, columns: Sequence[Mapping[Maker, Column]], arms: Sequence[Arm]) -> list[str | None]:
+    """Return for each file but the first why its scores may not be compared with the first one's at all."""
+    givers = [{maker for maker, column in by_maker.items() if column.found} for by_maker in columns]
+    lines: list[str | None] = []
+    for arm, makers in zip(arms[1:], givers[1:], strict=True):
+        if not makers or not givers[0] or makers & givers[0]:
+            lines.append(None)
+            continue
+        one, other = min(givers[0], key=str), min(makers, key=str)
+        parts = [
+            f"{field_name.replace('_', ' ')} {_shown(a)} and {_shown(b)}"
+            for field_name, a, b in zip(Maker._fields, one, other, strict=True)
+            if a != b
+        ]
+        lines.append(f"{name}: {arms[0].name} and {arm.name} are not compared: {', '.join(parts)}")
+    return lines
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+def _label(name: str, maker: Maker, makers: Sequence[Maker]) -> str:
+    """Return the metric's name with what differs among its makers."""
+    differing = [i for i in range(len(maker)) if len({other[i] for other in makers}) > 1]
+    parts = [f"K {maker[i]}" if Maker._fields[i] == "k" else _shown(maker[i]) for i in differing]
+    return f"{name} ({', '.join(parts)})" if parts else name
+
+
+def _direction(name: str) -> str | None:
+    try:
+        return output(name.partition("(")[0]).direction
+    except ConfigError:
+        return None
+
+
+def _side(column: Column, seed: int) -> Side:
+    found = list(column.found.values())
+    values = [one.value for one in found]
+    clusters = _clusters([one.unit for one in found])
+    return Side(
+        values=tuple(values),
+        mean=clustered_mean_ci(values, clusters, seed=seed),
+        na=dict(column.na.most_common()),
+        errors=dict(column.errors.most_common()),
+        units=_resampled(clusters),
+    )
+
+
+def _clusters(units: Sequence[Hashable]) -> Sequence[Hashable] | None:
+    """Return the units, or None for rows: where each is alone, or one holds all and so tells of no other."""
+    return units if 1 < len(set(units)) < len(units) else None
+
+
+def _resampled(clusters: Sequence[Hashable] | None) -> str:
+    names = {"session": "sessions", "user": "users", "query": "queries", "row": "rows"}
+    kinds = {str(unit[0]) for unit in clusters or () if isinstance(unit, tuple)}
+    return ", ".join(shown for kind, shown in names.items() if kind in kinds) or "rows"
+
+
+def _contrast(first: Column, other: Column, refusal: str | None, seed: int) -> Contrast:
+    if refusal is not None:
+        return Contrast(reason="refused: another judge, version, K or scale")
+    if not first.found or not other.found:
+        return Contrast(reason="no value in the first file" if not first.found else "no value in this file")
+    pairs = _pairs(first.found, other.found)
+    if len(pairs) >= PAIRED_SHARE * min(len(first.found), len(other.found)):
+        before, after = ([one.value for one in side] for side in zip(*pairs, strict=True))
+        units = [[one.unit for one in side] for side in zip(*pairs, strict=True)]
+        clusters = _clusters(min(units, key=lambda side: len(set(side))))
+        return Contrast(difference=paired_difference(before, after, clusters, seed=seed))
+    sides = [list(column.found.values()) for column in (first, other)]
+    return Contrast(
+        difference=unpaired_difference(
+            *([one.value for one in side] for side in sides),
+            *(_clusters([one.unit for one in side]) for side in sides),
+            seed=seed,
+        )
+    )
+
+
+def _pairs(
+    first: Mapping[RowKey, Observation], other: Mapping[RowKey, Observation]
+) -> list[tuple[Observation, Observation]]:
+    """Return values of the same id; ids that are line numbers may meet by chance, so the queries must agree."""
+    both = [(first[key], other[key]) for key in first if key in other]
+    return [(a, b) for a, b in both if a.query == b.query or not a.query or not b.query]
+
+
+def _answered(rows: Sequence[ScoredRow]) -> Interval:
+    values = [row.scores[ANSWERED].value for row in rows if ANSWERED in row.scores]
+    known = [value for value in values if value is not None]
+    return wilson(sum(known), len(known))

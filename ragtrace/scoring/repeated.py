@@ -1,0 +1,73 @@
+"""Consistency of a scored file: the metrics over several runs of one query, for each query that was asked again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.metrics.rouge_consistency import rouge_consistency
+from ragtrace.metrics.score_consistency import score_consistency
+from ragtrace.scoring.scored_row import Maker, Scored, ScoredRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ragtrace.metrics.runs import QueryKey
+    from ragtrace.model import MetricResult
+
+
+def repeated_queries(rows: Iterable[ScoredRow]) -> dict[QueryKey, list[ScoredRow]]:
+    """Return the runs of each query that was asked at least twice, in the order of the file."""
+    found: dict[QueryKey, list[ScoredRow]] = {}
+    for row in rows:
+        if row.key is not None:
+            found.setdefault(row.key, []).append(row)
+    return {key: runs for key, runs in found.items() if len(runs) > 1}
+
+
+def over_runs(rows: Iterable[ScoredRow]) -> list[ScoredRow]:
+    """Return a row for each repeated query, with its ROUGE consistency and the spread of each of its scores.
+
+    A score's spread is named after it, as in ``score_cv(faithfulness)``. Fewer than 3 answers, or values of one
+    judge, version and K: ``na insufficient_runs``.
+
+    Example:
+        >>> from ragtrace.scoring.scored_row import scored_row
+        >>> score = {"faithfulness": {"state": "ok", "value": 1.0}}
+        >>> rows = [scored_row({"query": "Where?", "answer": "Oslo.", "scores": score}, n) for n in (1, 2, 3)]
+        >>> found = over_runs(rows)[0].scores
+        >>> found["rouge_l_consistency"].value, found["score_std(faithfulness)"].value
+        (1.0, 0.0)
+    """
+    return [_row(runs) for runs in repeated_queries(rows).values()]
+
+
+def _row(runs: Sequence[ScoredRow]) -> ScoredRow:
+    first = runs[0]
+    units = {run.unit for run in runs}
+    scores = {result.name: _scored(result, Maker()) for result in rouge_consistency([run.answer for run in runs])}
+    for name in dict.fromkeys(name for run in runs for name in run.scores):
+        scores |= dict(_spread(name, [run.scores[name] for run in runs if name in run.scores]))
+    return ScoredRow(
+        id=first.query,
+        query=first.query,
+        key=first.key,
+        answer="",
+        unit=units.pop() if len(units) == 1 else None,
+        scores=scores,
+        umbrela=None,
+    )
+
+
+def _spread(name: str, given: Sequence[Scored]) -> Iterator[tuple[str, Scored]]:
+    """Yield the spread of the values that one maker gave; of several makers the one with the most."""
+    by_maker: dict[Maker, list[float]] = {}
+    for score in given:
+        if score.value is not None:
+            by_maker.setdefault(score.maker, []).append(score.value)
+    maker = max(by_maker, key=lambda one: len(by_maker[one]), default=Maker())
+    for result in score_consistency(by_maker.get(maker, [])):
+        yield f"{result.name}({name})", _scored(result, maker)
+
+
+def _scored(result: MetricResult, maker: Maker) -> Scored:
+    return Scored(result.state, result.value, result.reason, maker)

@@ -1,0 +1,147 @@
+"""A line that `ragtrace score` wrote, as little of it as a comparison reads."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+from ragtrace.errors import InputError
+from ragtrace.judges.scales import is_whole, to_umbrela
+from ragtrace.metrics.runs import answers_of, query_key
+from ragtrace.model.codec import record_from_json
+from ragtrace.model.score import State
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from ragtrace.metrics.runs import QueryKey
+    from ragtrace.model import RagRecord
+
+_STRICT_SCALE = "umbrela_mapped_strict"  # where 2, not 3, stands for UMBRELA's 1
+_LABELS = "labels"
+
+
+class Maker(NamedTuple):
+    """Who made a score, and of what kind it is: scores are averaged and compared where all of it agrees."""
+
+    judge: str | None = None
+    version: str | None = None
+    k: int | None = None
+    label_scale: str | None = None
+    universe: str | None = None
+    labels_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One score of a line: a value, or the reason why there is none."""
+
+    state: str
+    value: float | None
+    reason: str | None
+    maker: Maker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredRow:
+    """One line of a scored file.
+
+    Attributes:
+        id: of the record, else the number of its line.
+        query: as it was asked.
+        key: what runs of the same query share; None without a query.
+        answer: where the run ended as ``answered`` and says something, else "".
+        unit: the session or user of the record, as (kind, id); None without one.
+        scores: by their key in the file.
+        umbrela: UMBRELA grades of the delivered contexts by id, None where no metric over grades has a value.
+    """
+
+    id: str
+    query: str
+    key: QueryKey | None
+    answer: str
+    unit: Hashable | None
+    scores: Mapping[str, Scored]
+    umbrela: Mapping[str, int] | None
+
+
+def scored_row(given: Any, number: int) -> ScoredRow:
+    """Read one parsed line.
+
+    Args:
+        given: the parsed JSON.
+        number: of the line, from 1; the id of a line that has none.
+
+    Raises:
+        InputError: it is not a record with scores; the message names the field.
+
+    Example:
+        >>> line = {"id": 7, "query": "Where?", "scores": {"mrr": {"state": "ok", "value": 1, "version": "a1"}}}
+        >>> row = scored_row(line, 1)
+        >>> row.id, row.scores["mrr"].value, row.scores["mrr"].maker.version
+        ('7', 1.0, 'a1')
+    """
+    record = record_from_json(given, fallback_id=str(number))
+    scores = given.get("scores")
+    if not isinstance(scores, dict):
+        raise InputError("not a line of `ragtrace score`: no scores in it")
+    unit = ("session", record.session) if record.session else ("user", record.user) if record.user else None
+    return ScoredRow(
+        id=record.id,
+        query=record.query,
+        key=query_key(record),
+        answer="".join(answers_of([record])),
+        unit=unit,
+        scores={name: _scored(name, score) for name, score in scores.items()},
+        umbrela=_umbrela(record, scores),
+    )
+
+
+def _scored(name: str, score: Any) -> Scored:
+    if not isinstance(score, dict) or score.get("state") not in get_args(State):
+        raise InputError(f"field 'scores.{name}' is not a score with a state")
+    value = score.get("value")
+    if score["state"] != "ok":
+        return Scored(score["state"], None, str(score.get("reason")), _maker(score))
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"field 'scores.{name}.value' must be a finite number")
+    return Scored("ok", number, None, _maker(score))
+
+
+def _maker(score: Mapping[str, Any]) -> Maker:
+    details = score.get("details")
+    version = details.get("labels_version") if isinstance(details, dict) else None
+    k = score.get("k")
+    return Maker(
+        judge=_text(score.get("judge")),
+        version=_text(score.get("version")),
+        k=k if is_whole(k) else None,
+        label_scale=_text(score.get("label_scale")),
+        universe=_text(score.get("universe")),
+        labels_version=_text(version),
+    )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _umbrela(record: RagRecord, scores: Mapping[str, Any]) -> dict[str, int] | None:
+    """Return grades by passage from the longest list that a metric over grades left in its details."""
+    found: list[Any] = []
+    source: Mapping[str, Any] = {}
+    for score in scores.values():
+        details = score.get("details") if score["state"] == "ok" else None
+        grades = details.get("grades") if isinstance(details, dict) else None
+        if isinstance(grades, list) and len(grades) > len(found):
+            found, source = grades, score
+    is_judged = source.get("judge") != _LABELS
+    ids = dict.fromkeys(p.id for p in record.contexts if p.text.strip() or not is_judged)
+    graded = {key: grade for key, grade in zip(ids, found, strict=False) if is_whole(grade) and 1 <= grade <= 5}
+    strict = {1: 0, 2: 1, 3: 1, 4: 2, 5: 3} if source.get("label_scale") == _STRICT_SCALE else {}
+    return {key: strict.get(grade, to_umbrela(grade)) for key, grade in graded.items()} or None

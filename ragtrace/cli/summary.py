@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, nearest
-from ragtrace.stats.intervals import bootstrap_mean_ci
+from ragtrace.stats.intervals import bootstrap_mean_ci, bootstrap_ratio_ci
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragtrace.metrics.base import Output
+    from ragtrace.stats.intervals import Interval
 
-
+_TOP, _BOTTOM, _RATIO = "ra_nwg_at_k", "proc_at_k", "pct_proc_micro"
 WIDE = 120  # columns below which reasons would be cut in the middle of words
 
 
@@ -43,7 +44,8 @@ class Column:
         state, reason = score.get("state"), str(score.get("reason"))
         if state == "ok":
             self.values.append(float(score["value"]))
-            self.makers[f"{score.get('judge') or 'labels'} {score.get('version')}"] += 1
+            maker = f"{score.get('judge') or 'labels'} {score.get('version')}"
+            self.makers[f"{maker} over {score['universe']}" if score.get("universe") else maker] += 1
             if score.get("passed") is not None:
                 self.judged += 1
                 self.passed += bool(score["passed"])
@@ -53,11 +55,24 @@ class Column:
             self.na[reason] += 1
 
 
+@dataclass(slots=True)
+class Ratio:
+    """Two values of each line, for the ratio of their means."""
+
+    tops: array[float] = field(default_factory=lambda: array("d"))
+    bottoms: array[float] = field(default_factory=lambda: array("d"))
+
+
 class Summary:
-    """Adds scored lines up; memory is eight bytes a value."""
+    """Adds scored lines up; memory is eight bytes a value.
+
+    Beside the mean of %PROC, which is a mean of ratios, stands ``pct_proc_micro``: the mean of RA-nWG over the mean
+    of PROC, of the lines that have both (METRICS.md 4.2 f).
+    """
 
     def __init__(self) -> None:
         self.columns: dict[str, Column] = {}
+        self.ratios: dict[str, Ratio] = {}
         self.lines = 0
         self.broken = 0
 
@@ -66,6 +81,15 @@ class Summary:
         self.lines += 1
         for key, score in scores.items():
             self.columns.setdefault(key, Column()).add(score)
+            if key.partition("@")[0] == _TOP:
+                self._add_ratio(key.removeprefix(_TOP), score, scores)
+
+    def _add_ratio(self, suffix: str, top: Mapping[str, Any], scores: Mapping[str, Mapping[str, Any]]) -> None:
+        bottom = scores.get(f"{_BOTTOM}{suffix}", {})
+        if top.get("state") == bottom.get("state") == "ok":
+            ratio = self.ratios.setdefault(f"{_RATIO}{suffix}", Ratio())
+            ratio.tops.append(float(top["value"]))
+            ratio.bottoms.append(float(bottom["value"]))
 
     def show(self, console: Console) -> None:
         """Print the table; on a narrow console the reasons stand below it, where words are not cut."""
@@ -80,6 +104,9 @@ class Summary:
             table.add_column(head, justify="left" if is_wide else "right", no_wrap=not is_wide)
         for key, column in self.columns.items():
             table.add_row(key, *_cells(column), *_failures(column, is_wide=is_wide))
+        for key, ratio in self.ratios.items():
+            interval = bootstrap_ratio_ci(ratio.tops, ratio.bottoms)
+            table.add_row(key, str(len(ratio.tops)), *_mean_cells(interval), "", "", "")
         console.print(table)
         if not is_wide:
             for key, column in self.columns.items():
@@ -155,14 +182,16 @@ def _key(text: str, bare: str, cutoff: str, k_values: Sequence[int]) -> str:
 
 
 def _cells(column: Column) -> list[str]:
-    interval = bootstrap_mean_ci(column.values)
-    bounds = "" if interval.low is None else f"{interval.low:.3f} to {interval.high:.3f}"
     return [
         str(len(column.values)),
-        "" if interval.mean is None else f"{interval.mean:.3f}",
-        bounds,
+        *_mean_cells(bootstrap_mean_ci(column.values)),
         f"{column.passed / column.judged:.1%}" if column.judged else "",
     ]
+
+
+def _mean_cells(interval: Interval) -> tuple[str, str]:
+    bounds = "" if interval.low is None else f"{interval.low:.3f} to {interval.high:.3f}"
+    return "" if interval.mean is None else f"{interval.mean:.3f}", bounds
 
 
 def _failures(column: Column, *, is_wide: bool) -> list[str]:

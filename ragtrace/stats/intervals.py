@@ -62,6 +62,42 @@ def bootstrap_mean_ci(
     return Interval(mean, float(low), float(high))
 
 
+def bootstrap_ratio_ci(
+    tops: Sequence[float], bottoms: Sequence[float], *, n_resamples: int = 1000, seed: int = 0
+) -> Interval:
+    """Return the ratio of two means over the same units, with its 95 % percentile bootstrap interval.
+
+    Units are resampled in pairs. A resample whose denominator is 0 is left out. No unit, or a denominator of 0:
+    three None; one unit: no bounds.
+
+    Example:
+        >>> bootstrap_ratio_ci([0.5, 0.0], [1.0, 1.0]).mean, bootstrap_ratio_ci([0.5], [0.0]).mean
+        (0.25, None)
+    """
+    bottom = math.fsum(bottoms)
+    if bottom == 0.0:
+        return Interval(None, None, None)
+    mean = math.fsum(tops) / bottom
+    n = len(tops)
+    if n == 1:
+        return Interval(mean, None, None)
+    import numpy as np  # noqa: PLC0415 - the application's process may import this module
+
+    pairs = np.asarray((tops, bottoms), dtype=np.float64)
+    rng = np.random.default_rng(seed)
+    block = max(1, 4_000_000 // n)
+    sums = np.concatenate(
+        [
+            pairs[:, rng.integers(0, n, (min(block, n_resamples - first), n))].sum(axis=2)
+            for first in range(0, n_resamples, block)
+        ],
+        axis=1,
+    )
+    is_sound = sums[1] > 0.0
+    low, high = np.percentile(sums[0, is_sound] / sums[1, is_sound], [2.5, 97.5], method="linear")
+    return Interval(mean, float(low), float(high))
+
+
 def wilson(successes: float, n: float, z: float = Z95) -> Interval:
     """Return a share with its Wilson score interval; `n` may be an effective sample size. n = 0: three None.
 

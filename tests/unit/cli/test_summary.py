@@ -107,3 +107,35 @@ def test_wrong_limits_are_refused_in_one_line(text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said.replace("?", r"\?")) as caught:
         limits_from([text], OUTPUTS, (3, 10))
     assert "\n" not in str(caught.value)
+
+
+def test_the_ratio_of_means_stands_beside_the_mean_of_ratios() -> None:
+    summary = Summary()
+    for ra, proc in ((0.2, 0.4), (0.9, 0.9)):
+        summary.add(
+            {
+                "ra_nwg_at_k": ok(ra),
+                "proc_at_k": ok(proc),
+                "pct_proc_at_k": ok(ra / proc),
+                "ra_nwg_at_k@10": ok(0.5),
+                "proc_at_k@10": ok(1.0),
+            }
+        )
+    summary.add({"ra_nwg_at_k": failed("na", "zero_oracle"), "proc_at_k": failed("na", "zero_oracle")})
+    rows = {line.split()[0]: line.split()[1:3] for line in shown(summary, 200).splitlines() if line.strip()}
+    assert rows["pct_proc_at_k"] == ["2", "0.750"]
+    assert rows["pct_proc_micro"] == ["2", "0.846"]
+    assert rows["pct_proc_micro@10"] == ["2", "0.500"]
+
+
+def test_a_ratio_over_nothing_has_no_number() -> None:
+    summary = Summary()
+    summary.add({"ra_nwg_at_k": ok(0.0), "proc_at_k": ok(0.0)})
+    assert shown(summary, 200).splitlines()[-1].split() == ["pct_proc_micro", "1"]
+
+
+def test_values_over_several_universes_in_one_mean_are_warned_of() -> None:
+    summary = Summary()
+    summary.add({"ra_nwg_at_k": ok(0.5, universe="gold")})
+    summary.add({"ra_nwg_at_k": ok(0.5, universe="cache")})
+    assert "over cache" in summary.warnings()[0]

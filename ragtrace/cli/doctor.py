@@ -1,0 +1,73 @@
+"""``ragtrace doctor``: does everything stand as this environment says, and if not, what to do?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragtrace.cli.finding import Finding
+    from ragtrace.settings import Settings
+
+EPILOG = """\
+Run it where the application runs, with the same environment. It sends an empty OTLP request to each endpoint and
+asks an LLM judge one small question (about 500 tokens); it changes nothing, and prints no key.
+Exit status: 0 nothing failed (there may be warnings), 1 something failed, 2 usage.
+"""
+_JUDGE_SERVER = "https://api.openai.com/v1"
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "doctor",
+        help="check settings, endpoints, judge, clock, disk and packages",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--no-judge", action="store_true", help="do not ask the judge, nor its server")
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one line a check; 1 when one failed."""
+    from ragtrace.cli.finding import worst
+
+    findings = examined(is_judge_asked=not args.no_judge)
+    level = worst(findings)
+    if args.json:
+        print(json.dumps({"status": level, "checks": [finding.to_json() for finding in findings]}, indent=2))
+    else:
+        for finding in findings:
+            print(finding)
+    return 1 if level == "fail" else 0
+
+
+def examined(*, is_judge_asked: bool) -> list[Finding]:
+    """Return what every check found, in order; takes at most about half a minute."""
+    from ragtrace.cli.doctor_endpoints import check_clock, check_otlp
+    from ragtrace.cli.doctor_packages import check_packages
+    from ragtrace.cli.doctor_setup import check_disk, check_judge, check_settings
+
+    findings, settings = check_settings()
+    reached = check_otlp()
+    findings += [one.finding for one in reached]
+    seen = [(one.finding.check, one.ahead_s) for one in reached if one.ahead_s is not None]
+    if settings is not None:
+        findings.append(check_judge(settings, is_called=is_judge_asked))
+        findings += check_disk(settings)
+        seen += _judge_clock(settings) if is_judge_asked else []
+    findings.append(check_clock(seen))
+    return findings + check_packages()
+
+
+def _judge_clock(settings: Settings) -> list[tuple[str, float]]:
+    """Return how far we are ahead of the judge's server; its root page is asked, without a key."""
+    from ragtrace.cli.doctor_endpoints import ahead_of
+
+    if "openai:" not in settings.judge:
+        return []
+    ahead_s = ahead_of(settings.judge_base_url or _JUDGE_SERVER)
+    return [] if ahead_s is None else [("the judge's server", ahead_s)]

@@ -1,0 +1,105 @@
+"""Packages: is a stranger in our place, is anything too old, which extras are there?"""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from typing import NamedTuple
+
+from ragtrace.cli.finding import Finding
+
+OURS = "ragtrace-otel"
+STRANGER = "ragtrace"  # a distribution of that name is somebody else's, and its files would overwrite ours
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9][0-9.]*)(?:.*extra == ['\"]([\w-]+)['\"])?")
+
+
+class Floor(NamedTuple):
+    """The oldest version of a package that we work with, and the extra that brings it ("" = always there)."""
+
+    package: str
+    version: str
+    extra: str
+
+
+def check_packages() -> list[Finding]:
+    """Look at what is installed, in this environment."""
+    floors = own_floors()
+    return [_stranger(), _versions(floors), _extras(floors)]
+
+
+def own_floors(name: str = OURS) -> list[Floor] | None:
+    """Return the floors in our own metadata; None when ragtrace runs from a folder that was never installed."""
+    try:
+        requires = metadata.requires(name)
+    except metadata.PackageNotFoundError:
+        return None
+    found = [_REQUIREMENT.match(line) for line in requires or ()]
+    return [Floor(match[1], match[2], match[3] or "") for match in found if match and match[3] != "all"]
+
+
+def installed(package: str) -> str | None:
+    """Return the version of an installed distribution, None when there is none."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def is_older(version: str, floor: str) -> bool:
+    """Return whether a version is below a floor, by its numbers alone.
+
+    Example:
+        >>> is_older("1.9.2", "1.10"), is_older("2.0rc1", "1.45"), is_older("1.45", "1.45.0")
+        (True, False, False)
+    """
+    here, least = _numbers(version), _numbers(floor)
+    length = max(len(here), len(least))
+    return here + [0] * (length - len(here)) < least + [0] * (length - len(least))
+
+
+def _numbers(version: str) -> list[int]:
+    release = re.match(r"\d+(?:\.\d+)*", version)
+    return [int(part) for part in release[0].split(".")] if release else []
+
+
+def _stranger() -> Finding:
+    version = installed(STRANGER)
+    if version is None:
+        return Finding(check="conflicts", level="ok", said=f"no package that takes the place of {OURS}")
+    said = f"{STRANGER} {version} is installed beside {OURS}; it is another project, with files of the same names"
+    todo = f"pip uninstall {STRANGER} {OURS}, then pip install {OURS}"
+    return Finding(check="conflicts", level="fail", said=said, todo=todo)
+
+
+def _versions(floors: list[Floor] | None) -> Finding:
+    if floors is None:
+        said = f"{OURS} is not installed here, only imported; versions cannot be compared"
+        return Finding(check="versions", level="warn", said=said, todo=f"pip install {OURS}")
+    known = {floor: installed(floor.package) for floor in floors}
+    wrong = {
+        floor.package: f"{floor.package} {version or 'is missing'} (needs {floor.version})"
+        for floor, version in known.items()
+        if (version is not None and is_older(version, floor.version)) or (version is None and not floor.extra)
+    }
+    if wrong:
+        wanted = " ".join(f'"{floor.package}>={floor.version}"' for floor in floors if floor.package in wrong)
+        return Finding(
+            check="versions", level="fail", said="; ".join(wrong.values()), todo=f"pip install --upgrade {wanted}"
+        )
+    shown = ("opentelemetry-sdk", "langchain-core", "llama-index-core", "openai")
+    said = ", ".join(
+        f"{floor.package} {version}" for floor, version in known.items() if version and floor.package in shown
+    )
+    return Finding(check="versions", level="ok", said=said)
+
+
+def _extras(floors: list[Floor] | None) -> Finding:
+    parts: dict[str, list[bool]] = {}
+    for floor in floors or ():
+        if floor.extra:
+            parts.setdefault(floor.extra, []).append(installed(floor.package) is not None)
+    there = sorted(name for name, is_there in parts.items() if all(is_there))
+    absent = sorted(name for name, is_there in parts.items() if not any(is_there))
+    halves = sorted(name for name, is_there in parts.items() if any(is_there) and not all(is_there))
+    said = f"there: {', '.join(there) or 'none'}; not there: {', '.join([*absent, *halves]) or 'none'}"
+    return Finding(check="extras", level="ok", said=said)

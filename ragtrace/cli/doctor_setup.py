@@ -1,0 +1,148 @@
+"""The setup: settings, files on disk, and a judge that replies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragtrace.cli.finding import Finding
+from ragtrace.errors import ConfigError, MissingExtra, nearest
+
+if TYPE_CHECKING:
+    from ragtrace.judges.base import Judge
+    from ragtrace.settings import Settings
+
+JUDGE_LIMIT_S = 20.0
+_PREFIX = "RAGTRACE_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """A file that some setting names; `most_bytes` is what it may grow to."""
+
+    check: str
+    path: Path
+    most_bytes: int
+
+
+def check_settings() -> tuple[list[Finding], Settings | None]:
+    """Resolve the settings of the environment; None with the reason when they do not."""
+    from ragtrace.settings import Settings, variables
+
+    known = {variable for _, variable, _, _ in variables() if variable}
+    unknown = sorted(name for name in os.environ if name.startswith(_PREFIX) and name not in known)
+    findings = [
+        Finding(check="settings", level="warn", said=f"{name} is no setting{nearest(name, known)}", todo="unset it")
+        for name in unknown
+    ]
+    try:
+        settings = Settings.resolve({}, {name: os.environ[name] for name in os.environ if name not in unknown})
+    except ConfigError as error:
+        return [*findings, Finding(check="settings", level="fail", said=str(error))], None
+    if not settings.enabled:
+        said, todo = "ragtrace is switched off (RAGTRACE_ENABLED)", "unset it to capture and score"
+        findings.append(Finding(check="settings", level="warn", said=said, todo=todo))
+    if settings.scorer == "worker" and settings.spool is None:
+        said, todo = "scorer=worker needs a spool that the worker reads", "set RAGTRACE_SPOOL to a file"
+        findings.append(Finding(check="settings", level="fail", said=said, todo=todo))
+    n = sum(name.startswith(_PREFIX) for name in os.environ) - len(unknown)
+    return findings or [
+        Finding(check="settings", level="ok", said=f"{n} from the environment, all resolve")
+    ], settings
+
+
+def check_disk(settings: Settings) -> list[Finding]:
+    """Look at every file that is written: its folder, the room left, and who may read it."""
+    files = _files(settings)
+    if not files:
+        return [Finding(check="disk", level="ok", said="no spool and no store: units wait in memory")]
+    return [_file(one) for one in files]
+
+
+def check_judge(settings: Settings, *, is_called: bool) -> Finding:
+    """Build the judge and the metrics, and ask the judge one small thing, unless it is not to be called."""
+    from ragtrace.service.judges import build_scorer
+
+    try:  # without the cache of grades: its file would be made
+        scorer = build_scorer(settings.with_changes(judge_repeats=1, consensus="mean", grade_cache="off"))
+    except (ConfigError, MissingExtra) as error:
+        return Finding(check="judge", level="fail", said=str(error))
+    if settings.judge.strip() == "overlap" or scorer.judge is None:
+        return Finding(check="judge", level="ok", said="overlap, offline: it needs no server")
+    if not is_called:
+        return Finding(check="judge", level="ok", said=f"{settings.judge} was not asked (--no-judge)")
+    return asyncio.run(_asked(scorer.judge))
+
+
+def _files(settings: Settings) -> list[_File]:
+    spool, store, grades = settings.spool, settings.store, settings.grade_cache
+    files = []
+    if spool:
+        files.append(_File(check="spool", path=Path(spool), most_bytes=settings.spool_bytes))
+    if store and store != spool:
+        files.append(_File(check="store", path=Path(store), most_bytes=settings.store_bytes))
+    if grades not in {"memory", "off"}:
+        files.append(_File(check="grade cache", path=Path(grades), most_bytes=settings.grade_cache_bytes))
+    return files
+
+
+def _file(one: _File) -> Finding:
+    from ragtrace.service.disk import unwritable
+
+    reason = unwritable(one.path)
+    if reason is not None:
+        todo = "make the folder, or choose another file" if "is not there" in reason else "mend that or move it"
+        return Finding(check=one.check, level="fail", said=reason, todo=todo)
+    there = one.path.stat() if one.path.exists() else None
+    if there is not None and stat.S_IMODE(there.st_mode) & 0o077:
+        said = f"{one.path.name!r} holds texts and others may read it (mode {stat.S_IMODE(there.st_mode):o})"
+        return Finding(check=one.check, level="warn", said=said, todo=f"chmod 600 {one.path}")
+    free = shutil.disk_usage(one.path.parent).free
+    grows = max(one.most_bytes - (there.st_size if there else 0), 0)
+    if free < grows:
+        said = f"{_mib(free)} free, and {one.path.name!r} may grow by {_mib(grows)}"
+        return Finding(check=one.check, level="warn", said=said, todo="free some space, or lower its limit")
+    return Finding(check=one.check, level="ok", said=f"{one.path.name!r} can be written, {_mib(free)} free")
+
+
+def _mib(count: int) -> str:
+    return f"{count / 2**20:,.0f} MiB"
+
+
+async def _asked(judge: Judge) -> Finding:
+    """Ask for the audit of a sentence that stands word for word in its context."""
+    from ragtrace.metrics.case import Case, Options
+    from ragtrace.metrics.evaluate import evaluate
+    from ragtrace.metrics.registry import select
+    from ragtrace.model import Passage, Pool, RagRecord
+
+    text = "The lab is in Oslo."
+    pools = (Pool(stage="used", passages=(Passage(id="a", text=text, rank=1),)),)
+    record = RagRecord(id="doctor", query="Where is the lab?", answer=text, pools=pools)
+    began_s = time.monotonic()
+    try:
+        async with asyncio.timeout(JUDGE_LIMIT_S):
+            (result,) = await evaluate(select(["faithfulness"]), Case(record, judge=judge, options=Options()))
+    except TimeoutError:
+        said = f"{judge.name} did not answer within {JUDGE_LIMIT_S:.0f} s"
+        return Finding(
+            check="judge", level="fail", said=said, todo="look at its server and RAGTRACE_JUDGE_BASE_URL"
+        )
+    finally:
+        await judge.aclose()
+    took_s = time.monotonic() - began_s
+    if result.value is None:
+        message = str(result.details.get("message") or result.reason)
+        return Finding(check="judge", level="fail", said=message, todo="correct it, or RAGTRACE_JUDGE=overlap")
+    if result.value < 1.0:
+        said = f"{judge.name} replies, and finds a copied sentence unsupported"
+        return Finding(check="judge", level="warn", said=said, todo="measure it with `ragtrace calibrate`")
+    tokens = result.prompt_tokens + result.completion_tokens
+    said = f"{judge.name} replied in {took_s:.1f} s ({result.llm_calls} calls, {tokens} tokens)"
+    return Finding(check="judge", level="ok", said=said)

@@ -1,0 +1,48 @@
+"""What one check of ``ragtrace doctor`` found."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Level = Literal["ok", "warn", "fail"]
+_ORDER: tuple[Level, ...] = ("ok", "warn", "fail")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line.
+
+    Attributes:
+        check: what was looked at.
+        level: ``fail`` = it will not work as it is set; ``warn`` = it works, and somebody should look.
+        said: what was found; never a key.
+        todo: what to do; "" when there is nothing.
+
+    Example:
+        >>> print(Finding(check="spool", level="fail", said="the disk is full", todo="free some space"))
+        fail  spool         the disk is full: free some space
+    """
+
+    check: str
+    level: Level
+    said: str
+    todo: str = ""
+
+    def __str__(self) -> str:
+        line = f"{self.level:<5} {self.check:<13} {self.said}{f': {self.todo}' if self.todo else ''}"
+        return "".join(char if char.isprintable() else " " for char in line)
+
+    def to_json(self) -> dict[str, str]:
+        """Return it as JSON-ready values."""
+        return asdict(self)
+
+
+def worst(findings: list[Finding]) -> Level:
+    """Return the worst level; ``ok`` of none.
+
+    Example:
+        >>> worst([Finding(check="a", level="ok", said=""), Finding(check="b", level="warn", said="")])
+        'warn'
+    """
+    return max((finding.level for finding in findings), key=_ORDER.index, default="ok")

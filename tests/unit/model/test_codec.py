@@ -17,6 +17,7 @@ from ragtrace.model import (
     Feedback,
     JudgeInfo,
     Labels,
+    LabelStratum,
     Message,
     MetricResult,
     Passage,
@@ -57,12 +58,17 @@ def pools(draw: st.DrawFn) -> tuple[Pool, ...]:
     return tuple(made)
 
 
+STRATA = st.dictionaries(st.integers(1, 5), st.integers(0, 9), max_size=5).map(
+    lambda counts: LabelStratum(size=99, labelled=max(1, sum(counts.values())), counts=counts)
+)
 LABELS = st.builds(
     Labels,
     grades=st.dictionaries(NAMES, st.integers(1, 5), max_size=3),
-    universe=st.sampled_from(("gold", "cache", "pool", "shadow", "stratified")),
+    universe=st.sampled_from(("gold", "cache", "pool", "shadow", "stratified", "sample")),
     scale=st.sampled_from(("direct5", "umbrela_mapped", "umbrela_mapped_strict")),
     version=st.none() | WORDS,
+    strata=st.lists(STRATA, max_size=2).map(tuple),
+    query=st.none() | WORDS,
 )
 RECORDS = st.builds(
     RagRecord,
@@ -195,6 +201,21 @@ def test_an_unknown_head_probability_stays_unknown() -> None:
         ({"labels": {"a": "good"}}, "the grade of 'a' in 'labels' must be a whole number 1 to 5, got 'good'"),
         ({"labels": {"a": True}}, "the grade of 'a'"),
         ({"labels": {"grades": {}, "universe": "all"}}, "field 'universe' must be one of gold"),
+        ({"labels": {"grades": {}, "strata": [4]}}, "an item of 'strata' must be an object"),
+        (
+            {"labels": {"grades": {}, "strata": [{"size": 2, "labelled": 3, "counts": {}}]}},
+            "counts <= labelled <= size",
+        ),
+        (
+            {"labels": {"grades": {}, "strata": [{"size": 2, "labelled": 1, "counts": {"6": 1}}]}},
+            "counts of a stratum are by grade",
+        ),
+        (
+            {"labels": {"grades": {}, "strata": [{"size": 2, "labelled": 1, "counts": {"5": 0.5}}]}},
+            "field '5' must be a whole number",
+        ),
+        ({"labels": {"grades": {}, "strata": [{"size": 9, "labelled": 0, "counts": {}}]}}, "at least one"),
+        ({"labels": {"grades": {}, "query": 4}}, "field 'query' must be a text"),
         ({"history": [4]}, "a turn of 'history'"),
         ({"answer_parts": [4]}, "a part of 'answer_parts'"),
         ({"feedback": [{"value": 7}]}, "the value of 'feedback' must lie between 0 and 1, got 7.0"),

@@ -36,7 +36,8 @@ _MOST_NAMED = 5  # pairs in a line of the log
 LEAST_SHARE = 0.5  # of the pairs, else there is no gap
 MOST_FAILURES = 3  # in a row; a judge that is away is not asked 22 times
 FIRST_AFTER_S = 60.0  # an application that restarts in a circle pays for no round
-RETRY_S = 900.0  # after a round without a gap
+RETRY_S = 900.0  # after a round without a gap, or one that its budget ended
+_BUDGET = "budget_exceeded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +85,7 @@ class Canaries:
         every_s: seconds between rounds.
         options: of the metric.
         pairs: what is scored.
+        closed: called by `aclose` at the end, to close that gate.
         clock: monotonic seconds.
 
     Example:
@@ -100,6 +102,7 @@ class Canaries:
         every_s: float,
         options: Options | None = None,
         pairs: Sequence[CanaryPair] | None = None,
+        closed: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.last: Round | None = None
@@ -108,9 +111,11 @@ class Canaries:
         self._options = options or Options()
         self._pairs = canary_pairs() if pairs is None else tuple(pairs)
         self._metrics = select([METRIC])
+        self._closed = closed
         self._clock = clock
         self._due_s = clock() + min(FIRST_AFTER_S, every_s)
         self._task: asyncio.Task[None] | None = None
+        self._unfinished: _Sheet | None = None
 
     @property
     def is_under_way(self) -> bool:
@@ -128,13 +133,20 @@ class Canaries:
             self._task = asyncio.get_running_loop().create_task(self._guarded_round())
 
     async def round(self) -> Round:
-        """Score every pair once and return what was found; the judge's failures are counted, never scored."""
-        sheet = _Sheet(self._judge.name)
+        """Score every pair once and return what was found; the judge's failures are counted, never scored.
+
+        A round that its budget ended is gone on with by the next: budgets come in slices of 5 minutes.
+        """
+        sheet = self._unfinished or _Sheet(self._judge.name)
+        self._unfinished = None
+        sheet.resume()
         with uninstrumented(), own_work():
             for pair in self._pairs:
-                if sheet.failures >= MOST_FAILURES:
+                if sheet.is_over:
                     break
                 await self._score(pair, sheet)
+        if sheet.is_out_of_budget:
+            self._unfinished = sheet
         self.last = sheet.round(len(self._pairs))
         return self.last
 
@@ -144,15 +156,17 @@ class Canaries:
         return [] if last is None or last.gap is None else [(last.gap, {semconv.JUDGE_MODEL: last.judge})]
 
     async def aclose(self) -> None:
-        """End a round that runs, and release the judge's connections; on the scorer's loop."""
+        """End a round that runs, and release the judge's connections and gate; on the scorer's loop."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await self._judge.aclose()
+        self._closed()
 
     def reset_after_fork(self) -> None:
         """Forget a round that the parent runs; the child's first is due anew."""
         self._task = None
+        self._unfinished = None
         self._due_s = self._clock() + min(FIRST_AFTER_S, self._every_s)
 
     async def _guarded_round(self) -> None:
@@ -163,14 +177,19 @@ class Canaries:
             self.last = None
             return
         _report(found)
-        if found.gap is None:
+        if found.gap is None or self._unfinished is not None:
             self._due_s = self._clock() + min(RETRY_S, self._every_s)
 
     async def _score(self, pair: CanaryPair, sheet: _Sheet) -> None:
+        if pair.name in sheet.by_pair:
+            return
         if pair.clean.id not in sheet.clean:
-            sheet.clean[pair.clean.id] = await self._value(pair.clean, sheet)
+            value = await self._value(pair.clean, sheet)
+            if sheet.is_out_of_budget:
+                return
+            sheet.clean[pair.clean.id] = value
         clean = sheet.clean[pair.clean.id]
-        if clean is None or sheet.failures >= MOST_FAILURES:
+        if clean is None or sheet.is_over:
             return
         poisoned = await self._value(pair.poisoned, sheet)
         if poisoned is not None:
@@ -195,6 +214,21 @@ class _Sheet:
     missing: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     failures: int = 0
     llm_calls: int = 0
+
+    @property
+    def is_out_of_budget(self) -> bool:
+        """Whether a call was refused for lack of budget."""
+        return _BUDGET in self.missing
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is no use to ask on."""
+        return self.is_out_of_budget or self.failures >= MOST_FAILURES
+
+    def resume(self) -> None:
+        """Forget what ended an earlier part of the round."""
+        self.missing.pop(_BUDGET, None)
+        self.failures = 0
 
     def round(self, n_pairs: int) -> Round:
         n = len(self.by_pair)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.scoring.canaries import Canaries
+from ragtrace.scoring.canaries import METRIC, Canaries
+from ragtrace.service.judges import build_scorer
+from ragtrace.service.limits import build_gate
 
 if TYPE_CHECKING:
-    from ragtrace.judges.base import Judge
     from ragtrace.settings import Settings
 
 DEFAULT_EVERY_S = 6 * 3_600.0
@@ -42,17 +43,29 @@ def canary_settings(settings: Settings) -> Settings:
     return settings.with_changes(
         budget_usd_per_day=settings.canary_usd_per_day,
         budget_tokens_per_day=settings.canary_tokens_per_day,
-        judge_repeats=1,
         judge_calls=1,
+        judge_repeats=1,
+        metrics=(METRIC,),
+        # A round needs none of these, and some are files or models that would be loaded twice.
+        embedder="overlap",
+        pairs=None,
+        grade_cache="off",
     )
 
 
-def build_canaries(settings: Settings, judge: Judge | None) -> Canaries | None:
-    """Build the canaries of some settings; None when they are off or nobody judges.
+def build_canaries(settings: Settings) -> Canaries | None:
+    """Build the canaries of some settings, with a judge and a gate of their own; None when they are off.
 
-    Args:
-        settings: how often.
-        judge: made of `canary_settings`, behind a gate of the account `ACCOUNT`; theirs to close.
+    Their calls share the server's rates with all others, and their budget with the canaries of other processes on
+    the same spool.
+
+    Raises:
+        ConfigError: as for the scorer of these settings.
     """
     every_s = canary_period_s(settings)
-    return Canaries(judge, every_s=every_s) if every_s is not None and judge is not None else None
+    if every_s is None:
+        return None
+    own = canary_settings(settings)
+    gate = build_gate(own, account=ACCOUNT)
+    judge = build_scorer(own, gate).judge
+    return None if judge is None else Canaries(judge, every_s=every_s, closed=gate.close)

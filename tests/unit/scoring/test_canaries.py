@@ -8,6 +8,7 @@ import hashlib
 import json
 import logging
 import re
+import threading
 
 import pytest
 
@@ -18,7 +19,9 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.prompts.fence import cleaned
+from ragtrace.queues import MemoryQueue
 from ragtrace.sampling.strata import forced_reason
+from ragtrace.scoring import Worker
 from ragtrace.scoring.canaries import Canaries
 from ragtrace.scoring.canary_pairs import _ATTACKS, VERSION, canary_pairs
 from tests.unit.judges.obedient import parted
@@ -211,6 +214,26 @@ async def test_a_round_that_its_budget_ended_is_gone_on_with_and_pays_for_no_pai
     clock.now += 900.0
     watch.tick()
     assert not watch.is_under_way, "the next whole round comes in its time"
+
+
+def test_the_scorers_thread_runs_them_between_its_jobs_and_closes_them():
+    """As the service wires it: `tick` is the worker's sweep, `aclose` its close."""
+    clock, closed, done = Clock(), [], threading.Event()
+
+    class Told(Canaries):
+        async def round(self):
+            try:
+                return await super().round()
+            finally:
+                done.set()
+
+    watch = Told(LLMJudge(ReadingChat("outside")), every_s=60.0, clock=clock, closed=lambda: closed.append(1))
+    clock.now += 60.0
+    worker = Worker(MemoryQueue(8, 10_000), None, sweep=watch.tick, close=watch.aclose)
+    worker.start()
+    assert done.wait(10)
+    assert worker.stop(5)
+    assert (watch.last.gap, closed) == (0.0, [1])
 
 
 async def test_closing_ends_a_round_that_runs():

@@ -50,7 +50,7 @@ def test_off_means_none():
 
 async def test_a_round_over_a_real_server(judge_server, tmp_path):
     given = {"judge": "openai:m", "judge_base_url": judge_server.url, "spool": str(tmp_path / "spool")}
-    watch = build_canaries(settings(**given))
+    watch = build_canaries(settings(**given, canary_tokens_per_day=0))  # a slice at midnight is small
     found = await watch.round()
     assert (found.gap, found.llm_calls, len(judge_server.requests)) == (0.0, 22, 22)
     await watch.aclose()
@@ -65,6 +65,6 @@ async def test_the_budget_is_their_own_and_ends_a_round(judge_server, tmp_path):
     assert len(judge_server.requests) <= 2
     await watch.aclose()
     # The application's budget is as it was, and a budget of the application's does not bound the canaries.
-    other = build_canaries(settings(**given, budget_tokens_per_day=1))
+    other = build_canaries(settings(**given, budget_tokens_per_day=1, canary_tokens_per_day=0))
     assert (await other.round()).llm_calls > 2
     await other.aclose()

@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
     )
     add = parser.add_argument
     add("files", nargs="+", metavar="FILE", help="scored JSON lines, gzip too; - reads standard input")
-    add("--metrics", help="names in the files, separated by commas; default all")
+    add("--metrics", help="metrics or their outputs, separated by commas; default all")
     add(
         "--plot", type=Path, metavar="FILE", help="box plots and questions answered, as .png or .svg (extra: plots)"
     )
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     from ragtrace.scoring.comparison import compare
 
     _check(args)
-    names = [name.strip() for name in (args.metrics or "").split(",") if name.strip()]
+    names = [name for name in map(str.strip, (args.metrics or "").split(",")) if name not in {"", "all"}]
     arms = read_arms(args.files)
     found = compare(arms, metrics=names, seed=args.seed)
     _report(args, arms, found)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ragtrace.metrics.runs import LEAST_RUNS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -25,8 +27,9 @@ def show(found: Comparison, console: Console) -> None:
             "" if share.mean is None else f"; {share.mean:.1%} answered ({share.low:.1%} to {share.high:.1%})"
         )
         console.print(f"{letter}  {arm['name']}: {counts}{answered}")
-    plain = [line for line in found.lines if not line.is_over_runs and any(side.values for side in line.sides)]
-    runs = [line for line in found.lines if line.is_over_runs and not line.metric.startswith(_INDEX)]
+    known = [line for line in found.lines if any(side.values for side in line.sides)]
+    plain = [line for line in known if not line.is_over_runs]
+    runs = [line for line in known if line.is_over_runs and not line.metric.startswith(_INDEX)]
     for title, lines in (("metric", plain), ("over runs of one query", runs)):
         if lines:
             console.print()
@@ -110,6 +113,9 @@ def _notes(found: Comparison, letters: list[str]) -> Iterator[str]:
                 if counts and not line.is_over_runs:
                     reasons.setdefault(_listed(counts), []).append(line.label)
             yield from (f"{letter} {kind}: {reason}: {', '.join(names)}" for reason, names in reasons.items())
+    has_runs = any(side.values for line in found.lines if line.is_over_runs for side in line.sides)
+    if not has_runs and any(arm["repeated"] for arm in found.arms):
+        yield f"no query was asked {LEAST_RUNS} times: not enough for consistency over runs"
     resampled = Counter(side.units for line in found.lines for side in line.sides if side.units != "rows")
     if resampled:
         yield f"resampled whole: {', '.join(sorted(resampled))}, as their rows go together"

@@ -132,10 +132,11 @@ def _files(panel: Any, notes: list[str]) -> None:
 
 
 def _limits(line: Compared) -> tuple[float, float]:
-    """Return the metric's declared range where it has one that holds the values, else theirs; with a margin."""
+    """Return the declared range where it holds the values, else theirs; with a margin."""
     values = [value for side in line.sides for value in side.values]
     low, high = min(values), max(values)
     first, last = _declared(line)
+    first = max(first, 0.0) if low >= 0.0 else first  # a similarity of -1 to 1 is hardly ever below 0
     if math.isfinite(first) and math.isfinite(last) and first <= low and high <= last:
         low, high = first, last
     elif high == low:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragtrace.errors import ConfigError
-from ragtrace.metrics.registry import output
+from ragtrace.metrics.registry import output, select
 from ragtrace.scoring.repeated import over_runs, repeated_queries
 from ragtrace.scoring.scored_row import Maker
 from ragtrace.stats.differences import Difference, clustered_mean_ci, paired_difference, unpaired_difference
 from ragtrace.stats.intervals import Interval, wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from ragtrace.scoring.scored_row import ScoredRow
 
@@ -146,7 +146,7 @@ class Comparison:
         }
 
 
-def compare(arms: Sequence[Arm], *, metrics: Iterable[str] = (), seed: int = 0) -> Comparison:
+def compare(arms: Sequence[Arm], *, metrics: Sequence[str] = (), seed: int = 0) -> Comparison:
     """Compare scored files with the first of them.
 
     Scores are averaged and compared where judge, version, K, label scale and universe agree. Two files are compared
@@ -155,11 +155,11 @@ def compare(arms: Sequence[Arm], *, metrics: Iterable[str] = (), seed: int = 0) 
 
     Args:
         arms: at least one.
-        metrics: keys of the files to keep, with or without ``@K``; empty keeps all.
+        metrics: metrics or their outputs to keep, an output with or without ``@K``; empty keeps all.
         seed: of the bootstrap.
 
     Raises:
-        ConfigError: a metric that no file has.
+        ConfigError: no file has any of the metrics.
 
     Example:
         >>> from ragtrace.scoring.scored_row import scored_row
@@ -170,13 +170,13 @@ def compare(arms: Sequence[Arm], *, metrics: Iterable[str] = (), seed: int = 0) 
         >>> found.difference.is_paired, round(found.difference.value, 3)
         (True, 0.583)
     """
-    wanted = set(metrics)
+    wanted = {output for name in metrics for output in _outputs(name)}
     plain = _lines([arm.rows for arm in arms], arms, wanted, seed=seed, is_over_runs=False)
     repeated = [over_runs(arm.rows) for arm in arms]
     runs = _lines(repeated, arms, wanted, seed=seed, is_over_runs=True) if any(repeated) else ([], [])
-    unknown = wanted - {line.metric for line in plain[0]} - {line.metric.partition("@")[0] for line in plain[0]}
-    if unknown:
-        raise ConfigError(f"--metrics {', '.join(sorted(unknown))}: no file has such a score")
+    kept = [*plain[0], *runs[0]]
+    if wanted and not kept:
+        raise ConfigError(f"--metrics {','.join(metrics)}: no file has such a score")
     facts = [
         {
             "name": arm.name,
@@ -188,7 +188,7 @@ def compare(arms: Sequence[Arm], *, metrics: Iterable[str] = (), seed: int = 0) 
     ]
     return Comparison(
         arms=tuple(facts),
-        lines=(*plain[0], *runs[0]),
+        lines=tuple(kept),
         refused=tuple(plain[1]),
         answered=tuple(_answered(arm.rows) for arm in arms),
     )
@@ -229,6 +229,15 @@ def _lines(
                 )
             )
     return lines, refused
+
+
+def _outputs(name: str) -> list[str]:
+    """Return what a metric exports where it is named by itself, else the name."""
+    try:
+        declaration = select([name])[0].declaration
+    except ConfigError:  # a metric that is not installed here
+        return [name]
+    return [one.name for one in declaration.outputs] if name == declaration.name else [name]
 
 
 def _is_wanted(name: str, wanted: set[str]) -> bool:
@@ -333,7 +342,7 @@ def _clusters(units: Sequence[Hashable]) -> Sequence[Hashable] | None:
 
 
 def _resampled(clusters: Sequence[Hashable] | None) -> str:
-    names = {"session": "sessions", "user": "users", "query": "queries", "row": "rows"}
+    names = {"session": "sessions", "user": "users", "query": "queries"}  # beside single rows
     kinds = {str(unit[0]) for unit in clusters or () if isinstance(unit, tuple)}
     return ", ".join(shown for kind, shown in names.items() if kind in kinds) or "rows"
 

@@ -180,7 +180,8 @@ def _units(values: Sequence[float], clusters: Sequence[Hashable] | None) -> tupl
         raise ValueError(f"every value has one cluster, got {len(array)} and {len(clusters)}")
     places: dict[Hashable, int] = {}
     codes = np.array([places.setdefault(cluster, len(places)) for cluster in clusters], dtype=np.intp)
-    return np.bincount(codes, weights=array), np.bincount(codes).astype(np.float64)
+    sums: Array = np.bincount(codes, weights=array).astype(np.float64)
+    return sums, np.bincount(codes).astype(np.float64)
 
 
 def _means(sums: Array, sizes: Array, rng: np.random.Generator, n_resamples: int) -> Array:

@@ -41,8 +41,8 @@ class RaNwg(AtCutoffs):
 
     - ``gold``: labels of the record, with the published weights;
     - ``cache``: labels of the record, or without any all that the judge's file of grades holds for the same query
-      (``grade_cache``), known by text. Size, version and last growth stand in the details: as it grows, values
-      fall; frozen (``label_freeze``) they are comparable over time;
+      (``grade_cache``), known by text; a panel has no such file. Size, version and last growth stand in the
+      details: as it grows, values fall; frozen (``label_freeze``) they are comparable over time;
     - ``stratified``: strata in the labels; the census is estimated, its 95 % bootstrap interval is in the details.
 
     Without gold labels the weights are frozen at 1, .5, .1, as the census moves. A judge's grades of the pool, and
@@ -75,7 +75,7 @@ class RaNwg(AtCutoffs):
         self.declaration = Declaration(
             name="ra_nwg_monotone" if self._params.monotone else "ra_nwg",
             summary="Rarity-weighted gain of the contexts against the best of a labelled universe, and its parts.",
-            needs=("contexts", "pool", "labels", "judge"),
+            needs=("contexts", "pool", "labels"),
             gates=(),
             outputs=tuple(Output(name=name) for name in self._quantities),
             calls="none with labels; over a file of grades 1 judge call per 10 passages not graded before",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 Run it where the application runs, with the same environment. It sends an empty OTLP request to each endpoint and
-asks an LLM judge one small question (about 500 tokens); it changes nothing, and prints no key.
+asks an LLM judge one small question (about 600 tokens); it changes nothing, and prints no key.
 Exit status: 0 nothing failed (there may be warnings), 1 something failed, 2 usage.
 """
 _JUDGE_SERVER = "https://api.openai.com/v1"

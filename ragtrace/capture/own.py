@@ -13,7 +13,7 @@ _is_own: ContextVar[bool] = ContextVar("ragtrace_own_work", default=False)
 
 
 def is_own_work() -> bool:
-    """Return whether this thread or task works for ragtrace at the moment; about 30 ns."""
+    """Return whether this thread or task works for ragtrace at the moment; about 0.1 us."""
     return _is_own.get()
 
 

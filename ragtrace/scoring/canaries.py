@@ -78,7 +78,8 @@ class Round:
 class Canaries:
     """Scores the canary pairs with the configured judge, one call after the other, every so often.
 
-    `tick` and `round` belong to the scorer's event loop; `points` may be read from any thread.
+    `tick` and `round` belong to the scorer's event loop; `points` may be read from any thread. A forked child makes
+    new ones: a round, its connections and its gate are the parent's.
 
     Args:
         judge: who is asked; its calls are charged to whatever gate it has, so give it one with its own budget.
@@ -162,12 +163,6 @@ class Canaries:
             await asyncio.gather(self._task, return_exceptions=True)
         await self._judge.aclose()
         self._closed()
-
-    def reset_after_fork(self) -> None:
-        """Forget a round that the parent runs; the child's first is due anew."""
-        self._task = None
-        self._unfinished = None
-        self._due_s = self._clock() + min(FIRST_AFTER_S, self._every_s)
 
     async def _guarded_round(self) -> None:
         try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import lost
+from ragtrace.capture.own import own_work
 
 if TYPE_CHECKING:
     import sqlite3
@@ -82,6 +83,7 @@ class Worker:
         self._is_stopping = False
         self._is_draining = True
         self._swept_at = time.monotonic()
+        self.turned_at_s = time.monotonic()  # of its loop, for a health check
         queue.on_put(self.wake)
 
     @property
@@ -103,6 +105,7 @@ class Worker:
         """Start the thread, once; a stopped worker stays stopped."""
         with self._lock:
             if self._thread is None and not self._is_stopping:
+                self.turned_at_s = time.monotonic()
                 self._thread = threading.Thread(target=self._run, name="ragtrace-scorer", daemon=True)
                 self._thread.start()
 
@@ -137,7 +140,8 @@ class Worker:
         """Run the loop until it is stopped; a defect of ours that ends it is counted, and it begins anew."""
         while True:
             try:
-                asyncio.run(self._main())
+                with own_work():  # what a judge or a sink built on a captured framework does is no run to score
+                    asyncio.run(self._main())
             except Exception as error:
                 lost("ragtrace.scoring.worker", error)
                 _log.exception("the scorer's loop ended by an error and begins anew")
@@ -161,6 +165,7 @@ class Worker:
 
     async def _turn(self, tasks: set[asyncio.Task[None]]) -> bool:
         """Take what there is, then rest; return whether it is time to end. A defect of ours ends no thread."""
+        self.turned_at_s = time.monotonic()
         try:
             if self._awake is not None:
                 self._awake.clear()

@@ -19,10 +19,11 @@ from ragtrace.telemetry.readings import QueueReading
 from ragtrace.telemetry.spans import SpanWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ragtrace.capture import Recorder
     from ragtrace.scoring import Scorer
+    from ragtrace.scoring.canaries import Canaries
     from ragtrace.service.limits import ServiceGate
     from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
@@ -110,8 +111,10 @@ def _assembled(
         sweep=recorder.sweep,
         storing=storing,
         gate=gate,
+        canaries=_canaries(settings, gate),
     )
     _observe(publisher.instruments, service)
+    service.serve_health()
     return service
 
 
@@ -130,6 +133,15 @@ def _gate(settings: Settings) -> ServiceGate | None:
     from ragtrace.service.limits import ServiceGate  # noqa: PLC0415 - brings sqlite3 in
 
     return ServiceGate(settings)
+
+
+def _canaries(settings: Settings, gate: ServiceGate | None) -> Callable[[], Canaries | None]:
+    """Return what makes the canaries, once a process; who hands its units to a worker has none."""
+    if gate is None or settings.scorer == "worker":
+        return lambda: None
+    from ragtrace.service.canaries import build_canaries  # noqa: PLC0415 - only beside a judge that costs
+
+    return lambda: build_canaries(settings)
 
 
 def _storing(settings: Settings) -> Storing | None:
@@ -161,3 +173,4 @@ def _observe(instruments: Instruments, service: Service) -> None:
     instruments.observe_drift(service.drift.readings)
     instruments.observe(semconv.BUDGET_REMAINING, service.budget_left)
     instruments.observe(semconv.BREAKER_STATE, service.breaker_state)
+    instruments.observe(semconv.CANARY_GAP, service.canary_gap)

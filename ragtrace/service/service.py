@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from ragtrace.queues.sqlite import SqliteQueue
     from ragtrace.sampling import Draw
     from ragtrace.scoring import Scorer
+    from ragtrace.scoring.canaries import Canaries
     from ragtrace.service.drift import DriftMonitor
+    from ragtrace.service.health import HealthEndpoint
     from ragtrace.service.limits import ServiceGate
     from ragtrace.service.publish import Publisher
     from ragtrace.service.storing import Storing
@@ -64,6 +66,7 @@ class Service:
         sweep: Callable[[], None] | None = None,
         storing: Storing | None = None,
         gate: ServiceGate | None = None,
+        canaries: Callable[[], Canaries | None] = lambda: None,
     ) -> None:
         self.settings = settings
         self.providers = providers
@@ -84,6 +87,9 @@ class Service:
         self._storing = storing
         self._republish_at = 0.0
         self._gate = gate
+        self._new_canaries = canaries
+        self._canaries = canaries()
+        self._health: HealthEndpoint | None = None
         self._worker = self._new_worker()
         self._is_closed = False
 
@@ -238,13 +244,20 @@ class Service:
             self._handle,
             concurrency=self.settings.concurrency,
             sweep=self._swept,
-            close=self._scorer.aclose,
+            close=self._close,
         )
+
+    async def _close(self) -> None:
+        if self._canaries is not None:
+            await self._canaries.aclose()
+        await self._scorer.aclose()
 
     @guarded
     def _swept(self) -> None:
         if self._recorder_sweep is not None:
             self._recorder_sweep()
+        if self._canaries is not None:
+            self._canaries.tick()
         if self._storing is not None:
             self._republish(self._storing)
             self._storing.sweep()
@@ -278,6 +291,39 @@ class Service:
         left = {"USD": reading.budget_usd, "token": reading.budget_tokens}
         about = {semconv.JUDGE_MODEL: self.settings.judge}
         return [(float(n), {**about, semconv.UNIT: unit}) for unit, n in left.items() if n is not None]
+
+    def canary_gap(self) -> list[tuple[float, dict[str, str]]]:
+        """Return the canaries' gap, for a gauge; nothing before a round succeeded."""
+        return [(value, dict(about)) for value, about in self._canaries.points()] if self._canaries else []
+
+    def serve_health(self) -> None:
+        """Serve ``/healthz`` and ``/readyz`` where a port is set.
+
+        Raises:
+            ConfigError: the port is taken.
+        """
+        if self.settings.health_port is None:
+            return
+        from ragtrace.service.health import HealthEndpoint, health_facts, ready_facts  # noqa: PLC0415 - for some
+
+        self._health = HealthEndpoint(
+            health_facts(
+                is_begun=lambda: self._worker.is_begun,
+                is_alive=lambda: self._worker.is_alive,
+                turned_at_s=lambda: self._worker.turned_at_s,
+            ),
+            ready_facts(
+                queue=lambda: (self.queue.size, self.queue.capacity),
+                spool=Path(self.settings.spool) if self.settings.spool else None,
+                closed=self._closed,
+            ),
+            host=self.settings.health_host,
+            port=self.settings.health_port,
+        )
+
+    def _closed(self) -> str | None:
+        closed = self._gate.now.closed() if self._gate is not None else None
+        return closed.reason if closed is not None else None
 
     def breaker_state(self) -> list[tuple[float, dict[str, str]]]:
         """Return the judge's circuit breaker, for a gauge: 0 closed, 1 half-open, 2 open or held."""
@@ -349,6 +395,8 @@ class Service:
         self.publisher.release_held()
         if self.endpoint is not None:
             self.endpoint.close()
+        if self._health is not None:
+            self._health.close()
         if self._gate is not None:
             self._gate.close()
         left_s = max(deadline - time.monotonic(), 0.05)
@@ -384,6 +432,7 @@ class Service:
         self.sampler.reset_after_fork()
         if self._gate is not None:
             self._gate.reset_after_fork()
+        self._canaries = self._new_canaries()
         self.publisher.reset_after_fork()
         self.drift.reset_after_fork()
         self._worker = self._new_worker()

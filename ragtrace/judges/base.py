@@ -89,6 +89,7 @@ class Grades:
     Attributes:
         scale: as in `ragtrace.model.LabelScale`.
         cached: how many of them were known before, and so cost nothing.
+        has_repaired: whether the one repair of the evaluation is used up.
         cache_fault: why the cache could not be read or written; "" when all went well.
     """
 
@@ -96,6 +97,7 @@ class Grades:
     scale: str = "direct5"
     spent: Spent = field(default_factory=Spent)
     cached: int = 0
+    has_repaired: bool = False
     cache_fault: str = ""
 
 

@@ -86,8 +86,22 @@ class LabelCache(GradeCache, Protocol):
 class PassageGrader(Protocol):
     """A judge that grades any passages for a record's query, beyond those of its pool."""
 
-    async def grade_passages(self, record: RagRecord, passages: Sequence[Passage]) -> Grades:
-        """Return grades by passage id; blank passages get none. Raises JudgeError."""
+    async def grade_passages(
+        self,
+        record: RagRecord,
+        passages: Sequence[Passage],
+        *,
+        enough_fives: int | None = None,
+        may_repair: bool = True,
+    ) -> Grades:
+        """Return grades by passage id; blank passages get none. Raises JudgeError.
+
+        Args:
+            record: whose query counts.
+            passages: what to grade.
+            enough_fives: stop once so many have a 5.
+            may_repair: False where the evaluation that this goes on with has had its one repair.
+        """
         ...
 
     def without_grade_cache(self) -> Judge:

@@ -31,7 +31,7 @@ from ragtrace.judges.rubrics import RUBRICS
 from ragtrace.prompts.loader import PROMPT_IDS, load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from ragtrace.judges.base import Audit, Task
@@ -159,14 +159,32 @@ class LLMJudge:
         """
         return await self.grade_passages(record, record.pools[0].passages if record.pools else ())
 
-    async def grade_passages(self, record: RagRecord, passages: Sequence[Passage]) -> Grades:
-        """Grade any passages against the record's query, in the way of `grades`."""
+    async def grade_passages(
+        self,
+        record: RagRecord,
+        passages: Sequence[Passage],
+        *,
+        enough_fives: int | None = None,
+        may_repair: bool = True,
+    ) -> Grades:
+        """Grade any passages against the record's query, in the way of `grades`.
+
+        Args:
+            record: whose query counts.
+            passages: what to grade.
+            enough_fives: stop once so many have a 5; passages are then asked for in the order given.
+            may_repair: False where the evaluation that this goes on with has had its one repair.
+        """
         asking = self.asking(self._rubric.prompt)
+        if not may_repair:
+            asking.without_repair()
         known = await self._memory.recall(record, passages)
         unseen = [passage for passage in passages if passage.id not in known.grades]
         grades = dict(known.grades)
         with asking.charging():
-            for batch in grading_batches(record, self._batch_size, unseen):
+            for batch in self._batches(record, unseen, in_order=enough_fives is not None):
+                if enough_fives is not None and sum(grade == 5 for grade in grades.values()) >= enough_fives:
+                    break
                 shown = {str(n): passage.text for n, passage in enumerate(batch, start=1)}
                 data = {"query": record.query, "passages": shown}
                 found = await self._rubric.graded(asking, data)
@@ -178,8 +196,17 @@ class LLMJudge:
             scale=self._rubric.label_scale,
             spent=asking.spent,
             cached=len(known.grades),
+            has_repaired=asking.has_repaired,
             cache_fault=known.fault,
         )
+
+    def _batches(
+        self, record: RagRecord, passages: Sequence[Passage], *, in_order: bool
+    ) -> Iterator[Sequence[Passage]]:
+        """Yield batches; with `in_order` early passages stand in early ones, and only a batch is shuffled."""
+        step = self._batch_size if in_order else max(len(passages), 1)
+        for first in range(0, len(passages), step):
+            yield from grading_batches(record, self._batch_size, passages[first : first + step])
 
     @property
     def keeps_labels(self) -> bool:

@@ -129,13 +129,19 @@ class Case:
         verdict: Grades = await self._ask("grades", lambda judge: judge.grades(self.record))
         return verdict
 
-    async def grade(self, passages: Sequence[Passage]) -> Grades:
-        """Return the judge's grades of other passages than the pool's; raises JudgeError."""
+    async def grade(self, passages: Sequence[Passage], enough_fives: int) -> Grades:
+        """Return the judge's grades of passages beyond the pool, in order, until so many 5s are found.
+
+        It goes on with the evaluation of the pool, whose one repair is that of both; raises JudgeError.
+        """
+        pool = await self.grades()
         judge: object = self.judge
         if not isinstance(judge, PassageGrader):
             raise JudgeUnsupported("the judge grades no passages beyond the pool")
         self.tasks_used.append("grades")
-        verdict: Grades | JudgeError = await self._charged(judge.grade_passages(self.record, passages))
+        verdict: Grades | JudgeError = await self._charged(
+            judge.grade_passages(self.record, passages, enough_fives=enough_fives, may_repair=not pool.has_repaired)
+        )
         if isinstance(verdict, JudgeError):
             raise verdict
         return verdict

@@ -14,7 +14,7 @@ from ragtrace.metrics.ra_nwg import explained
 from ragtrace.metrics.set_family import SetParams, set_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ragtrace.metrics.case import Case, Options
     from ragtrace.metrics.graded import Graded
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _FROZEN = SetParams(is_frozen=True)
 _HINT = "PROC of a shadow pool needs a retriever to call: ragtrace.configure(shadow=function of query and top_k)"
-_STEP = 10  # passages graded before it is looked whether more can change anything
 
 
 class ProcShadow(AtCutoffs):
@@ -100,21 +99,17 @@ async def _graded(case: Case) -> Graded:
     verdict = await case.grades()
     shadow = await case.shadow_pool()
     fresh = _beyond(case.record, shadow)
-    grades, cached = dict(verdict.grades), verdict.cached
-    k = max(k for k, _ in cutoffs(case))
-    asked = 0
-    while asked < len(fresh) and _fives(grades) < k:
-        more = await case.grade(fresh[asked : asked + _STEP])
-        grades |= more.grades
-        cached += more.cached
-        asked += _STEP
+    wanted = max(k for k, _ in cutoffs(case)) - sum(grade == 5 for grade in verdict.grades.values())
+    more = await case.grade(fresh, wanted)
     facts = {
         "depth": shadow.depth,
         "depth_returned": len(shadow.passages),
         "shadow_new": len(fresh),
-        "shadow_graded": min(asked, len(fresh)),
+        "shadow_graded": len(more.grades),
     }
-    found = by_verdict(case, replace(verdict, grades=grades, cached=cached))
+    grades = {**verdict.grades, **more.grades}
+    found = by_verdict(case, replace(verdict, grades=grades, cached=verdict.cached + more.cached))
+    facts = {**found.facts_of_universe, **facts}
     return replace(found, universe="shadow", facts_of_universe=facts, series=f"depth {shadow.depth}")
 
 
@@ -131,10 +126,6 @@ def _beyond(record: RagRecord, shadow: ShadowPool) -> Sequence[Passage]:
             ids.add(passage.id)
             texts.add(text)
     return fresh
-
-
-def _fives(grades: Mapping[str, int]) -> int:
-    return sum(grade == 5 for grade in grades.values())
 
 
 METRIC = ProcShadow()

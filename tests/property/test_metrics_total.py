@@ -19,6 +19,7 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.metrics.case import Case, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, output
+from ragtrace.metrics.shadow import Shadow
 from ragtrace.model import AnswerPart, Labels, MetricResult, Passage, Pool, RagRecord
 from ragtrace.model.score import ERROR_REASONS, NA_REASONS
 from ragtrace.prompts.loader import load
@@ -147,6 +148,9 @@ def check(result: MetricResult) -> None:
     json.dumps(dict(result.details), allow_nan=False)
 
 
+SHADOWS = st.sampled_from([["one more", "and another"], [], None, [None, 3, {"text": 4}]])
+
+
 @pytest.mark.parametrize("name", list(all_metrics()))
 def test_every_metric_is_total(name: str) -> None:
     """Half of the examples have a judge of good will, so that the arithmetic behind the parser is reached as well."""
@@ -165,12 +169,14 @@ def test_every_metric_is_total(name: str) -> None:
             | st.lists(NUMBERS | st.sampled_from([None, "x"]), max_size=40)
             | st.sampled_from(["0.5", OSError("gone")])
         )
+        deeper = data.draw(SHADOWS)
         case = Case(
             data.draw(RECORDS),
             judge=LLMJudge(chat, **data.draw(FORMS)),
             embedder=DrawnEmbedder(vectors),
             pairs=data.draw(st.sampled_from([DrawnPairs, DrawnPairModel]))(numbers),
             options=data.draw(OPTIONS),
+            shadow=Shadow(lambda _query, _top_k: deeper, rate=1.0),
         )
         results = asyncio.run(evaluate([metric], case))
         assert {result.name for result in results} == {one.name for one in metric.declaration.outputs}

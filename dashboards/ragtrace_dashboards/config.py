@@ -1,0 +1,125 @@
+"""The one object from which boards, rules and alerts are generated, and the numbers by which alerts find panels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """One metric that alerts watch.
+
+    Attributes:
+        name: the exported metric name.
+        direction: up = higher is better.
+        threshold: of pass and fail, in [0, 1].
+    """
+
+    name: str
+    direction: Literal["up", "down"] = "up"
+    threshold: float = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What the pack is generated from. Times are in seconds; the defaults are rule F of the measured table.
+
+    Attributes:
+        datasource_uid: uid of the provisioned Prometheus; boards use their variable instead.
+        tempo_uid: uid of the provisioned Tempo.
+        job_label: label of the service.
+        workflow_label: label of the workflow.
+        day_window_s: the slow arm's shorter window.
+        days_window_s: its longer one, for slow drops.
+        fast_window_s: the fast arm's window.
+        baseline_s: length of the baseline.
+        tolerance: a fall that is not worth an alert, slow arm.
+        fast_tolerance: the same of the fast arm.
+        z: standard errors beyond the tolerance, slow arm.
+        fast_z: the same of the fast arm.
+        min_n_eff: effective scores a window needs.
+        min_baseline_n_eff: effective scores a baseline needs.
+        scrape_s: scrape interval; also the rules' evaluation interval from 60 s down.
+        metrics: what drift alerts watch.
+        runbook_url: where the runbook pages stand, without a slash at the end.
+        folder: Grafana's folder of boards and alerts.
+        folder_uid: its uid.
+    """
+
+    datasource_uid: str = "ragtrace-prometheus"
+    tempo_uid: str = "ragtrace-tempo"
+    job_label: str = "job"
+    workflow_label: str = "gen_ai_workflow_name"
+    day_window_s: int = 86_400
+    days_window_s: int = 259_200
+    fast_window_s: int = 21_600
+    baseline_s: int = 1_209_600
+    tolerance: float = 0.02
+    fast_tolerance: float = 0.05
+    z: float = 3.0
+    fast_z: float = 4.0
+    min_n_eff: int = 30
+    min_baseline_n_eff: int = 200
+    scrape_s: int = 60
+    metrics: tuple[Watched, ...] = (
+        Watched(name="faithfulness"),
+        Watched(name="answer_relevancy"),
+        Watched(name="context_precision"),
+        Watched(name="selection_efficiency_at_k"),
+        Watched(name="harm_at_k", direction="down", threshold=0.2),
+    )
+    runbook_url: str = "https://ragtrace.readthedocs.io/en/stable/runbooks"
+    folder: str = "ragtrace"
+    folder_uid: str = "ragtrace"
+
+    @classmethod
+    def demo(cls) -> Config:
+        """Return the profile of the demo: seconds instead of days; it shows the mechanism, no false-alarm rate."""
+        return cls(
+            day_window_s=10,
+            days_window_s=10,
+            fast_window_s=10,
+            baseline_s=30,
+            min_n_eff=30,
+            min_baseline_n_eff=100,
+            scrape_s=1,
+        )
+
+
+def duration(seconds: int) -> str:
+    """Return whole seconds as PromQL writes them, in the largest unit that divides them.
+
+    Example:
+        >>> duration(86_400), duration(21_600), duration(90)
+        ('1d', '6h', '90s')
+    """
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds % length == 0:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"
+
+
+OVERVIEW: Final = "ragtrace-overview"
+INVESTIGATE: Final = "ragtrace-investigate"
+RETRIEVAL: Final = "ragtrace-retrieval"
+SCORER: Final = "ragtrace-scorer"
+
+PANELS: Final[dict[str, tuple[str, int]]] = {
+    "quality": (OVERVIEW, 11),
+    "low_share": (OVERVIEW, 24),
+    "investigate": (INVESTIGATE, 11),
+    "z": (INVESTIGATE, 21),
+    "judge_version": (INVESTIGATE, 31),
+    "n_eff": (INVESTIGATE, 14),
+    "selection_efficiency": (RETRIEVAL, 21),
+    "harm": (RETRIEVAL, 31),
+    "empty_retrieval": (RETRIEVAL, 41),
+    "last_score": (SCORER, 11),
+    "lag": (SCORER, 22),
+    "judge_errors": (SCORER, 41),
+    "budget": (SCORER, 51),
+    "coverage": (SCORER, 31),
+    "canary_gap": (SCORER, 61),
+}
+"""Board and panel an alert links to, by what it is about; numbers are never used anew."""

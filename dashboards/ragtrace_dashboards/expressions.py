@@ -1,0 +1,147 @@
+"""PromQL of means, intervals, effective sizes and drift over the weighted counters (MONITORING.md 3).
+
+With w = 1 / inclusion probability: mean = WX / W, effective size n = W^2 / W2, variance of one score
+s2 = W2X2 / W2 - 2 mean W2X / W2 + mean^2, floored at .02: a perfect baseline would call one bad answer a drop.
+z = (baseline - tolerance - mean) / sqrt(s2 (1 / n + 1 / n of the baseline)), with the baseline's s2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ragtrace import semconv
+from ragtrace.semconv import METRICS
+from ragtrace_dashboards.config import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace_dashboards.config import Config
+
+SERIES = {it.name: it.prometheus for it in METRICS}
+"""Prometheus name of each metric."""
+
+S2_FLOOR = 0.02
+_Z95 = 1.96
+
+
+def label(attribute: str) -> str:
+    """Return the label of a point attribute.
+
+    Example:
+        >>> label(semconv.GEN_AI_EVALUATION_NAME)
+        'gen_ai_evaluation_name'
+    """
+    return semconv.prometheus_name(attribute, "")
+
+
+METRIC = label(semconv.GEN_AI_EVALUATION_NAME)
+WORKFLOW = label(semconv.GEN_AI_WORKFLOW_NAME)
+CUTOFF = label(semconv.K)
+JOB = 'job=~"$job"'
+CHOSEN = f'{JOB},{METRIC}=~"$metric"'
+CHOSEN_K = f'{CHOSEN},{CUTOFF}=~"$k"'
+
+
+def of(names: Sequence[str]) -> str:
+    """Return the matchers of some metrics of the chosen services.
+
+    Example:
+        >>> of(["mrr", "p_at_k"])
+        'job=~"$job",gen_ai_evaluation_name=~"mrr|p_at_k"'
+    """
+    return f'{JOB},{METRIC}=~"{"|".join(names)}"'
+
+
+def summed(series: str, window: str, by: Sequence[str], where: str = JOB, at: str = "") -> str:
+    """Return the increase of a counter over a window, summed by labels; `at` shifts or fixes its time.
+
+    Example:
+        >>> summed("x_total", "1d", ["k"])
+        'sum by (k) (increase(x_total{job=~"$job"}[1d]))'
+    """
+    shift = f" {at}" if at else ""
+    return f"sum by ({', '.join(by)}) (increase({series}{{{where}}}[{window}]{shift}))"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The weighted scores of one window: expressions of their statistics.
+
+    Attributes:
+        window: a duration or a variable.
+        by: labels kept.
+        where: label matchers.
+        at: ``offset`` and ``@`` behind the range, empty = none.
+    """
+
+    window: str
+    by: tuple[str, ...] = (METRIC, CUTOFF)
+    where: str = CHOSEN
+    at: str = ""
+
+    def sum(self, name: str) -> str:
+        """Return the sum of one of the counters, by its OpenTelemetry name."""
+        return summed(SERIES[name], self.window, self.by, self.where, self.at)
+
+    @property
+    def mean(self) -> str:
+        """Weighted mean; absent where nothing was scored."""
+        return f"{self.sum(semconv.SCORE_WX)} / ({self.sum(semconv.SCORE_W)} > 0)"
+
+    @property
+    def n_eff(self) -> str:
+        """Effective number of scores; absent where nothing was scored."""
+        return f"({self.sum(semconv.SCORE_W)} ^ 2) / ({self.sum(semconv.SCORE_W2)} > 0)"
+
+    @property
+    def s2(self) -> str:
+        """Variance of one score, floored."""
+        w2 = f"({self.sum(semconv.SCORE_W2)} > 0)"
+        second, first = self.sum(semconv.SCORE_W2X2), self.sum(semconv.SCORE_W2X)
+        return f"clamp_min({second} / {w2} - 2 * ({self.mean}) * {first} / {w2} + ({self.mean}) ^ 2, {S2_FLOOR})"
+
+    @property
+    def low_share(self) -> str:
+        """Weighted share of scores on the failing side of the threshold."""
+        return f"{self.sum(semconv.SCORE_LOW_W)} / ({self.sum(semconv.SCORE_W)} > 0)"
+
+
+def baseline_of(sample: Sample, config: Config, *, is_fixed: bool = False) -> Sample:
+    """Return the baseline before a sample: it ends where the sample's window began, a day ago at least.
+
+    `is_fixed` takes it at the picture's right edge for every point: one look at fourteen days, not one a point.
+    """
+    offset = max(config.day_window_s, _seconds(sample.window, config))
+    at = f"@ end() offset {duration(offset)}" if is_fixed else f"offset {duration(offset)}"
+    return replace(sample, window=duration(config.baseline_s), at=at)
+
+
+def bound(sample: Sample, base: Sample, side: str) -> str:
+    """Return an end of the mean's 95 % interval, ``-`` or ``+``, within 0 and 1.
+
+    The variance is the baseline's; without a baseline the window's own.
+    """
+    s2 = f"(({base.s2}) or ({sample.s2}))"
+    return f"clamp(({sample.mean}) {side} {_Z95} * sqrt({s2} / ({sample.n_eff})), 0, 1)"
+
+
+def z_score(sample: Sample, base: Sample, tolerance: float, *, is_down: bool = False) -> str:
+    """Return how many standard errors the window lies beyond the tolerance on the bad side of the baseline."""
+    better, worse = (sample.mean, base.mean) if is_down else (base.mean, sample.mean)
+    error = f"sqrt({base.s2} * (1 / ({sample.n_eff}) + 1 / ({base.n_eff})))"
+    return f"(({better}) - ({worse}) - {tolerance}) / {error}"
+
+
+def wilson(sample: Sample, side: str) -> str:
+    """Return an end of the Wilson 95 % interval of the low share, with the effective size as the size."""
+    share, size = f"({sample.low_share})", f"({sample.n_eff})"
+    square = round(_Z95**2, 4)
+    spread = f"{_Z95} * sqrt({share} * (1 - {share}) / {size} + {square / 4} / {size} ^ 2)"
+    return f"clamp(({share} + {square / 2} / {size} {side} {spread}) / (1 + {square} / {size}), 0, 1)"
+
+
+def _seconds(window: str, config: Config) -> int:
+    known = {duration(it): it for it in (config.day_window_s, config.days_window_s, config.fast_window_s)}
+    return known.get(window, max(known.values()))  # a variable may become any of them

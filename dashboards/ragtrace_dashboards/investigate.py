@@ -1,0 +1,252 @@
+"""Investigate a drop: is it real, did the measuring change, where is it, which answers are it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace import semconv
+from ragtrace_dashboards import operations, scores
+from ragtrace_dashboards.config import PANELS
+from ragtrace_dashboards.expressions import CHOSEN, JOB, METRIC, SERIES, label, summed
+from ragtrace_dashboards.panels import Panel, Query, Row, by_name
+
+if TYPE_CHECKING:
+    from ragtrace_dashboards.config import Config
+
+
+def rows(config: Config) -> list[Row]:
+    """Return the rows in the order of the runbook's questions."""
+    return [
+        Row(number=10, title="1. What happened, and since when", panels=_what(config)),
+        Row(number=20, title="2. Is it real?", panels=_real(config)),
+        Row(number=30, title="3. Did the measuring change?", panels=_measuring()),
+        Row(number=40, title="4. Where? By $slice", panels=_where(config)),
+        Row(number=50, title="5. Which answers?", panels=_answers()),
+        Row(number=60, title="6. Did the application change?", panels=_application()),
+    ]
+
+
+def _what(config: Config) -> list[Panel]:
+    return [
+        scores.trend(
+            config,
+            number=PANELS["investigate"][1],
+            title="$metric with its 95 % band",
+            description="Mean over the window and the baseline at the picture's right edge. A vertical mark is a "
+            "release or an alarm: a drop that begins at one has its cause there. Lengthen the window if the band "
+            "is wider than the drop.",
+            width=16,
+            height=10,
+        ),
+        _change_time(),
+        scores.n_eff(config, number=PANELS["n_eff"][1], width=8, height=5),
+    ]
+
+
+def _change_time() -> Panel:
+    name = SERIES[semconv.DRIFT_CHANGE_TIME]
+    return Panel(
+        number=12,
+        title="Change began about",
+        description="When the detectors believe the change began: the last time their statistic was at zero. Look "
+        "for a release, an index build or a judge change shortly before.",
+        kind="stat",
+        unit="dateTimeAsIso",
+        queries=[
+            Query(
+                expr=f"max by ({METRIC}, {scores.DETECTOR}) ({name}{{{CHOSEN}}}) * 1000",
+                legend=f"{{{{{METRIC}}}}} {{{{{scores.DETECTOR}}}}}",
+                shape="now",
+            )
+        ],
+        width=8,
+        height=5,
+    )
+
+
+def _real(config: Config) -> list[Panel]:
+    by, legend = f"{METRIC}, {scores.DETECTOR}", f"{{{{{METRIC}}}}} {{{{{scores.DETECTOR}}}}}"
+    return [
+        scores.z_trend(config, number=PANELS["z"][1], width=12),
+        Panel(
+            number=22,
+            title="Detectors in the process",
+            description="Statistic of each detector and where it alarms. A slow climb is a small change that "
+            "lasts; a jump is one bad hour. Accept a wanted change with ragtrace baseline accept.",
+            kind="timeseries",
+            unit="none",
+            queries=[
+                Query(
+                    expr=f"max by ({by}) ({SERIES[semconv.DRIFT_STATISTIC]}{{{CHOSEN}}})",
+                    legend=legend,
+                ),
+                Query(
+                    expr=f"max by ({by}) ({SERIES[semconv.DRIFT_THRESHOLD]}{{{CHOSEN}}})",
+                    legend=f"threshold {legend}",
+                ),
+            ],
+        ),
+        scores.drift_state(number=23, width=8, height=6),
+        Panel(
+            number=24,
+            title="Alarms of the detectors",
+            description="Alarms that the detectors in the scorers raised within the window. More than one a month "
+            "without a cause: tell us, or raise the tolerance in the scorer's settings.",
+            kind="timeseries",
+            unit="short",
+            low=0,
+            queries=[
+                Query(
+                    expr=summed(SERIES[semconv.DRIFT_ALARMS], "$window", (METRIC, scores.DETECTOR), CHOSEN),
+                    legend=legend,
+                )
+            ],
+            width=8,
+            height=6,
+        ),
+        _baseline(by),
+    ]
+
+
+def _baseline(by: str) -> Panel:
+    columns = {"mean": semconv.BASELINE_MEAN, "sd": semconv.BASELINE_SD, "n": semconv.BASELINE_N}
+    return Panel(
+        number=25,
+        title="Baseline in the process",
+        description="Mean, standard deviation and number of scores that the detectors compare with. An old or "
+        "small baseline makes every verdict doubtful: renew it with ragtrace baseline freeze.",
+        kind="table",
+        unit="none",
+        decimals=3,
+        queries=[
+            Query(name=ref, expr=f"max by ({by}) ({SERIES[name]}{{{CHOSEN}}})", shape="table")
+            for ref, name in columns.items()
+        ],
+        transformations=[
+            {"id": "merge", "options": {}},
+            {
+                "id": "organize",
+                "options": {
+                    "excludeByName": {"Time": True},
+                    "indexByName": {},
+                    "renameByName": {f"Value #{ref}": ref for ref in columns}
+                    | {METRIC: "metric", scores.DETECTOR: "detector"},
+                },
+            },
+        ],
+        overrides=[by_name("n", decimals=0)],
+        width=8,
+        height=6,
+    )
+
+
+def _measuring() -> list[Panel]:
+    model, version = label(semconv.JUDGE_MODEL), label(semconv.JUDGE_VERSION)
+    return [
+        Panel(
+            number=PANELS["judge_version"][1],
+            title="Scores by judge and version",
+            description="Which judge and which prompt version scored. If the colour changes where the mean drops, "
+            "the ruler changed: freeze a new baseline before you look for a cause in the application.",
+            kind="timeseries",
+            unit="short",
+            low=0,
+            queries=[
+                Query(
+                    expr=summed(SERIES[semconv.SCORE_N], "1h", (model, version), CHOSEN),
+                    legend=f"{{{{{model}}}}} {{{{{version}}}}}",
+                )
+            ],
+            custom={"fillOpacity": 40, "lineWidth": 0, "stacking": {"group": "A", "mode": "normal"}},
+            width=8,
+        ),
+        operations.judge_errors(number=32, width=8),
+        operations.gauge(
+            semconv.CANARY_GAP,
+            number=33,
+            title="Canary gap",
+            description="Score of the clean canaries less that of the poisoned ones, as the scorer tests its "
+            "judge. If it shrinks, the judge no longer sees invented claims: distrust the trend above.",
+            unit="none",
+            by=(model,),
+            width=8,
+        ),
+        operations.sampled_share(number=34, width=12),
+        coverage(number=35, width=12),
+    ]
+
+
+def coverage(*, number: int, width: int) -> Panel:
+    """Return the share of drawn traces that got a score."""
+    return operations.gauge(
+        semconv.COVERAGE_RATIO,
+        number=number,
+        title="Coverage: drawn traces that were scored",
+        description="What is missing here is missing from every mean, and not at random: hard answers time out "
+        "more often. Below .95 read the losses on Scorer internals before the trend.",
+        unit="percentunit",
+        low=0,
+        high=1,
+        by=("job",),
+        by_kind="min",
+        width=width,
+    )
+
+
+def _where(config: Config) -> list[Panel]:
+    return [
+        scores.by_slice(number=41),
+        scores.means(
+            config,
+            number=42,
+            by=(METRIC, "$slice"),
+            title="Slices, mean and distance from their own baseline",
+        ),
+    ]
+
+
+def _answers() -> list[Panel]:
+    return [
+        scores.distribution(number=51, width=12),
+        scores.quantiles(number=52, width=12),
+        scores.bad_answers(
+            number=53,
+            title="Recent answers with a low $metric",
+            traceql=f'{{ event.{semconv.GEN_AI_EVALUATION_SCORE_LABEL} = "fail" && '
+            f'event.{semconv.GEN_AI_EVALUATION_NAME} =~ "($metric).*" }}',
+            description="Read five of them: what was retrieved, what reached the prompt, what the answer claims. "
+            "The same gap in three of five is your cause; five different ones are noise or a change of the judge.",
+        ),
+    ]
+
+
+def _application() -> list[Panel]:
+    kind, workflow = label(semconv.ERROR_TYPE), label(semconv.GEN_AI_WORKFLOW_NAME)
+    runs = f"{SERIES[semconv.INVOKE_WORKFLOW_DURATION]}_count"
+    return [
+        operations.latency(
+            semconv.INVOKE_WORKFLOW_DURATION,
+            number=61,
+            title="Time of a run",
+            description="A step here at the time of the drop means another path through the application: another "
+            "model, a smaller K, a cache, a timeout that cuts the reranker.",
+            width=8,
+        ),
+        Panel(
+            number=62,
+            title="Runs an hour by error",
+            description="Runs of the application, failed ones by type of error. Fewer runs or another mix of "
+            "workflows moves a mean without any fault: compare the slices above.",
+            kind="timeseries",
+            unit="short",
+            low=0,
+            queries=[
+                Query(
+                    expr=f"sum by ({workflow}, {kind}) (increase({runs}{{{JOB}}}[1h]))",
+                    legend=f"{{{{{workflow}}}}} {{{{{kind}}}}}",
+                )
+            ],
+            width=8,
+        ),
+        scores.empty_share(number=63, width=8),
+    ]

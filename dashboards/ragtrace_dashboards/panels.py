@@ -1,0 +1,248 @@
+"""One panel of a board as a value, and its place in the grid: what Grafana's dashboard JSON needs, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
+TEMPO = {"type": "tempo", "uid": "${tempo_datasource}"}
+COLUMNS = 24
+NO_VALUE = "no data"
+
+Kind = Literal["stat", "timeseries", "table", "heatmap", "bargauge"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One PromQL query of a panel.
+
+    Attributes:
+        expr: the expression; Grafana's variables may stand in it.
+        legend: legend with ``{{label}}`` places, empty = the labels themselves.
+        shape: ``series`` over the picture's time, ``now`` one value at its right edge, ``table`` the same as
+            rows, ``buckets`` a histogram's for a heatmap.
+        has_exemplars: whether the points of single traces are drawn too.
+        name: what overrides and transformations call it, empty = A, B, C by place.
+    """
+
+    expr: str
+    legend: str = ""
+    shape: Literal["series", "now", "table", "buckets"] = "series"
+    has_exemplars: bool = False
+    name: str = ""
+
+    def json(self, ref: str) -> dict[str, Any]:
+        """Return the target with the given reference letter."""
+        is_now = self.shape in {"now", "table"}
+        shown = {
+            "datasource": dict(PROMETHEUS),
+            "editorMode": "code",
+            "exemplar": self.has_exemplars,
+            "expr": self.expr,
+            "format": {"table": "table", "buckets": "heatmap"}.get(self.shape, "time_series"),
+            "instant": is_now,
+            "range": not is_now,
+            "refId": self.name or ref,
+        }
+        return shown | ({"legendFormat": self.legend} if self.legend else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """One TraceQL search of a panel; at most `limit` traces."""
+
+    traceql: str
+    limit: int = 20
+
+    def json(self, ref: str) -> dict[str, Any]:
+        """Return the target with the given reference letter."""
+        return {
+            "datasource": dict(TEMPO),
+            "limit": self.limit,
+            "query": self.traceql,
+            "queryType": "traceql",
+            "refId": ref,
+            "tableType": "traces",
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One panel: what it asks, what it tells the reader to do, and how it looks.
+
+    Attributes:
+        number: its id on the board, never reused: alerts link to it.
+        title: a question or a noun, short.
+        description: what the reader should do about it, 40 characters at least.
+        kind: Grafana's panel type.
+        queries: what it shows.
+        unit: Grafana's unit id.
+        width: columns of 24.
+        height: grid rows of 30 pixels.
+        low: lower end of the axis, None = by the data.
+        high: upper end.
+        steps: colours from a value on, lowest first; the first value is ignored.
+        states: texts of the numbers 0, 1, 2, ... with a colour each.
+        overrides: Grafana's field overrides.
+        transformations: Grafana's data transformations.
+        options: what differs from the kind's own options.
+        custom: what differs from the kind's own field options.
+        repeat: variable for whose every value the panel is drawn once.
+        interval: smallest step of a series, as ``15m``; empty = Grafana's.
+        decimals: digits shown, None = Grafana's.
+    """
+
+    number: int
+    title: str
+    description: str
+    kind: Kind
+    queries: Sequence[Query | Search]
+    unit: str
+    width: int = 12
+    height: int = 8
+    low: float | None = None
+    high: float | None = None
+    steps: Sequence[tuple[float, str]] = ()
+    states: Sequence[tuple[str, str]] = ()
+    overrides: Sequence[Mapping[str, Any]] = ()
+    transformations: Sequence[Mapping[str, Any]] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    custom: Mapping[str, Any] = field(default_factory=dict)
+    repeat: str = ""
+    interval: str = ""
+    decimals: int | None = None
+
+    def json(self, x: int, y: int) -> dict[str, Any]:
+        """Return the panel with its place in the grid."""
+        shown: dict[str, Any] = {
+            "datasource": dict(TEMPO if isinstance(self.queries[0], Search) else PROMETHEUS),
+            "description": self.description,
+            "fieldConfig": {"defaults": self._defaults(), "overrides": [dict(it) for it in self.overrides]},
+            "gridPos": {"h": self.height, "w": self.width, "x": x, "y": y},
+            "id": self.number,
+            "options": _OPTIONS[self.kind] | dict(self.options),
+            "targets": [query.json(chr(ord("A") + at)) for at, query in enumerate(self.queries)],
+            "title": self.title,
+            "transformations": [dict(it) for it in self.transformations],
+            "type": self.kind,
+        }
+        if self.interval:
+            shown["interval"] = self.interval
+        if self.repeat:
+            shown |= {"maxPerRow": 3, "repeat": self.repeat, "repeatDirection": "h"}
+        return shown
+
+    def _defaults(self) -> dict[str, Any]:
+        steps = [{"color": color, "value": value if at else None} for at, (value, color) in enumerate(self.steps)]
+        shown: dict[str, Any] = {
+            "color": {"mode": "thresholds" if self.steps or self.states else "palette-classic"},
+            "custom": _CUSTOM.get(self.kind, {}) | dict(self.custom),
+            "mappings": _mappings(self.states),
+            "noValue": NO_VALUE,
+            "thresholds": {"mode": "absolute", "steps": steps or [{"color": "text", "value": None}]},
+            "unit": self.unit,
+        }
+        limits = {"decimals": self.decimals, "min": self.low, "max": self.high}
+        return shown | {key: value for key, value in limits.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A heading of a board and the panels below it."""
+
+    number: int
+    title: str
+    panels: Sequence[Panel]
+
+
+def grid(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return the rows' panels with places: left to right, a new line where the 24 columns are full.
+
+    Example:
+        >>> asked = [Query(expr="x")]
+        >>> panel = Panel(number=2, title="Asked", description="", kind="stat", queries=asked, unit="none")
+        >>> [it["gridPos"] for it in grid([Row(number=1, title="First", panels=[panel])])]
+        [{'h': 1, 'w': 24, 'x': 0, 'y': 0}, {'h': 8, 'w': 12, 'x': 0, 'y': 1}]
+    """
+    placed: list[dict[str, Any]] = []
+    y = 0
+    for row in rows:
+        place = {"h": 1, "w": COLUMNS, "x": 0, "y": y}
+        heading = {"collapsed": False, "gridPos": place, "id": row.number, "panels": [], "title": row.title}
+        placed.append({**heading, "type": "row"})
+        x, y, line = 0, y + 1, 0
+        for panel in row.panels:
+            if x + panel.width > COLUMNS:
+                x, y, line = 0, y + line, 0
+            placed.append(panel.json(x, y))
+            x, line = x + panel.width, max(line, panel.height)
+        y += line
+    return placed
+
+
+def by_query(ref: str, **properties: Any) -> dict[str, Any]:
+    """Return an override of everything that one query gave; ``custom_x`` means ``custom.x``.
+
+    Example:
+        >>> by_query("A", custom_lineWidth=0)["properties"]
+        [{'id': 'custom.lineWidth', 'value': 0}]
+    """
+    return _override({"id": "byFrameRefID", "options": ref}, properties)
+
+
+def by_name(name: str, **properties: Any) -> dict[str, Any]:
+    """Return an override of the field of one name; ``custom_x`` means ``custom.x``."""
+    return _override({"id": "byName", "options": name}, properties)
+
+
+def band(low: str, high: str) -> list[dict[str, Any]]:
+    """Return the overrides that fill between two series of these legends, without their lines."""
+    quiet = {"legend": True, "tooltip": False, "viz": False}
+    plain = {"custom_lineWidth": 0, "custom_hideFrom": quiet, "color": {"fixedColor": "blue", "mode": "fixed"}}
+    return [by_name(low, **plain), by_name(high, **plain, custom_fillOpacity=15, custom_fillBelowTo=low)]
+
+
+def _override(matcher: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+    named = [{"id": key.replace("custom_", "custom."), "value": value} for key, value in properties.items()]
+    return {"matcher": dict(matcher), "properties": named}
+
+
+def _mappings(states: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    if not states:
+        return []
+    options = {str(at): {"color": color, "index": at, "text": text} for at, (text, color) in enumerate(states)}
+    return [{"options": options, "type": "value"}]
+
+
+_LEGEND = {"calcs": ["lastNotNull"], "displayMode": "table", "placement": "bottom", "showLegend": True}
+_REDUCE = {"calcs": ["lastNotNull"], "fields": "", "values": False}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "stat": {
+        "colorMode": "value", "graphMode": "none", "justifyMode": "auto", "orientation": "auto",
+        "reduceOptions": _REDUCE, "textMode": "auto", "wideLayout": True,
+    },
+    "timeseries": {"legend": _LEGEND, "tooltip": {"mode": "multi", "sort": "desc"}},
+    "table": {"cellHeight": "sm", "footer": {"show": False}, "showHeader": True},
+    "heatmap": {
+        "calculate": False, "cellGap": 1, "color": {"mode": "scheme", "scheme": "Blues", "steps": 32},
+        "exemplars": {"color": "rgba(255,0,255,0.7)"}, "filterValues": {"le": 1e-9}, "legend": {"show": True},
+        "rowsFrame": {"layout": "auto"}, "tooltip": {"mode": "single", "yHistogram": True},
+        "yAxis": {"axisPlacement": "left", "reverse": False},
+    },
+    "bargauge": {
+        "displayMode": "basic", "minVizHeight": 16, "minVizWidth": 8, "orientation": "horizontal",
+        "reduceOptions": _REDUCE, "showUnfilled": True, "valueMode": "color",
+    },
+}  # fmt: skip
+_CUSTOM: dict[str, dict[str, Any]] = {
+    "timeseries": {
+        "axisPlacement": "auto", "drawStyle": "line", "fillOpacity": 0, "lineInterpolation": "linear",
+        "lineWidth": 2, "pointSize": 4, "showPoints": "never", "spanNulls": False,
+    },
+    "table": {"align": "auto", "cellOptions": {"type": "auto"}},
+    "heatmap": {"scaleDistribution": {"type": "linear"}},
+}  # fmt: skip

@@ -1,0 +1,136 @@
+"""Retrieval and reranking: what the pool allowed, what selection made of it, what harms, and what was empty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace import semconv
+from ragtrace_dashboards import operations, scores
+from ragtrace_dashboards.config import PANELS
+from ragtrace_dashboards.expressions import WORKFLOW, of
+from ragtrace_dashboards.overview import pool_size
+from ragtrace_dashboards.panels import Panel, Row
+
+if TYPE_CHECKING:
+    from ragtrace_dashboards.config import Config
+
+RANKED = ("mrr", "ndcg_at_k", "ap_at_k_retrieved", "p_at_k")
+SET_FAMILY = (
+    "ra_nwg_at_k", "proc_at_k", "pct_proc_at_k", "n_recall4_at_k", "n_recall5_at_k", "precision4_at_k",
+    "selection_efficiency_at_k", "context_utility_at_k", "pool_recall4_at_k", "ra_nwg_upper_at_k", "harm_at_k",
+    "proc_shadow_at_k", "ra_nwg_upper_shadow_at_k",
+)  # fmt: skip
+
+
+def rows(config: Config) -> list[Row]:
+    """Return the rows along the way of a passage."""
+    return [
+        Row(number=10, title="The pool: was it found?", panels=_pool()),
+        Row(number=20, title="Selection: was the best of the pool taken?", panels=_selection(config)),
+        Row(number=30, title="Harm: what should not be in the prompt", panels=_harm(config)),
+        Row(number=40, title="Empty retrievals", panels=_empty()),
+        Row(number=50, title="Rank metrics and all numbers", panels=_numbers(config)),
+        Row(number=60, title="Slices by $slice", panels=[scores.by_slice(number=61)]),
+    ]
+
+
+def _pool() -> list[Panel]:
+    return [
+        scores.several(
+            ("proc_at_k", "proc_shadow_at_k", "ra_nwg_upper_at_k", "ra_nwg_upper_shadow_at_k"),
+            number=11,
+            title="Ceiling of the pool: PROC",
+            description="The best that any selection could have made of the candidates. Down: mend retrieval "
+            "(index, embedding, filters, candidates asked for); a reranker cannot.",
+            width=8,
+        ),
+        scores.several(
+            ("pool_recall4_at_k", "n_recall4_at_k", "n_recall5_at_k", "context_recall"),
+            number=12,
+            title="Recall of good passages",
+            description="Share of the passages graded 4 and 5 that came back, in the pool and after selection. "
+            "Pool high and delivered low is the reranker; both low is retrieval.",
+            width=8,
+        ),
+        pool_size(number=13, width=8),
+    ]
+
+
+def _selection(config: Config) -> list[Panel]:
+    return [
+        scores.trend(
+            config,
+            number=PANELS["selection_efficiency"][1],
+            title="Selection efficiency with its 95 % band",
+            description="What selection delivered of what the pool allowed. A drop beside a steady pool is the "
+            "reranker or the cut: its model, its input length, or top n.",
+            where=of(["selection_efficiency_at_k"]) + ',ragtrace_k=~"$k"',
+            width=12,
+        ),
+        scores.several(
+            ("ra_nwg_at_k", "pct_proc_at_k", "context_utility_at_k"),
+            number=22,
+            title="RA-nWG, %PROC and utility",
+            description="RA-nWG = PROC times %PROC. Which of the two factors moved tells where to look: PROC in "
+            "the pool above, %PROC in the reranker.",
+            width=12,
+        ),
+    ]
+
+
+def _harm(config: Config) -> list[Panel]:
+    return [
+        scores.trend(
+            config,
+            number=PANELS["harm"][1],
+            title="Harm with its 95 % band",
+            description="Share of delivered passages graded 1 or 2: noise that models copy. Less is better. A rise "
+            "after a larger K or another reranker is the price of recall: lower K or raise the score threshold.",
+            where=of(["harm_at_k"]) + ',ragtrace_k=~"$k"',
+            width=12,
+        ),
+        scores.several(
+            ("precision4_at_k", "context_precision", "context_precision_graded"),
+            number=32,
+            title="Precision of what was delivered",
+            description="Share of delivered passages that help. Read it beside harm: both low means passages of "
+            "middling use, and a smaller K loses little.",
+            width=12,
+        ),
+    ]
+
+
+def _empty() -> list[Panel]:
+    return [
+        scores.empty_share(number=PANELS["empty_retrieval"][1], width=12),
+        operations.counted(
+            semconv.RETRIEVAL_EMPTY,
+            number=42,
+            title="Empty retrievals an hour",
+            description="How many runs found nothing, by workflow. A steady few are questions outside the corpus: "
+            "decide what the application answers then, and watch no_answer.",
+            by=(WORKFLOW,),
+            width=12,
+        ),
+        scores.bad_answers(
+            number=43,
+            title="Recent searches that found nothing",
+            traceql=f"{{ span.{semconv.RETRIEVAL_DOCUMENT_COUNT} = 0 }}",
+            description="Open some and read the question: a wrong filter, another language, or a subject that the "
+            "corpus lacks. Add the documents or teach the application to say so.",
+        ),
+    ]
+
+
+def _numbers(config: Config) -> list[Panel]:
+    return [
+        scores.several(
+            RANKED,
+            number=51,
+            title="Order: MRR, nDCG, AP, P@K",
+            description="How early the useful passages come. Models read the beginning best: order matters less "
+            "with a reranker and more with a large K.",
+            width=24,
+        ),
+        scores.means(config, number=52),
+    ]

@@ -1,0 +1,221 @@
+"""Scorer internals and cost: is it alive, is it in time, what did it lose, what does the judge do and cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace import semconv
+from ragtrace_dashboards import operations
+from ragtrace_dashboards.config import PANELS
+from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, label, summed
+from ragtrace_dashboards.investigate import coverage
+from ragtrace_dashboards.operations import MODEL, OUTCOME, REASON
+from ragtrace_dashboards.panels import Panel, Query, Row
+
+if TYPE_CHECKING:
+    from ragtrace_dashboards.config import Config
+
+STATE = label(semconv.STATE)
+
+
+def rows(config: Config) -> list[Row]:  # noqa: ARG001 - all boards are made alike
+    """Return the rows from alive to expensive."""
+    return [
+        Row(number=10, title="Alive?", panels=_alive()),
+        Row(number=20, title="In time?", panels=_time()),
+        Row(number=30, title="What was lost?", panels=_losses()),
+        Row(number=40, title="The judge", panels=_judge()),
+        Row(number=50, title="Cost", panels=_cost()),
+        Row(number=60, title="Can the judge be believed?", panels=_canaries()),
+    ]
+
+
+def _alive() -> list[Panel]:
+    size, capacity = SERIES[semconv.QUEUE_SIZE], SERIES[semconv.QUEUE_CAPACITY]
+    return [
+        operations.age(number=PANELS["last_score"][1], width=6, height=5),
+        Panel(
+            number=12,
+            title="Queue fill",
+            description="Waiting traces as a share of what may wait. At 1 new traces are dropped: raise "
+            "concurrency, or lower the sampling rate until it falls.",
+            kind="bargauge",
+            unit="percentunit",
+            low=0,
+            high=1,
+            steps=[(0.0, "green"), (0.5, "orange"), (0.9, "red")],
+            queries=[
+                Query(
+                    expr=f"sum by (job) ({size}{{{JOB}}}) / (sum by (job) ({capacity}{{{JOB}}}) > 0)",
+                    legend="{{job}}",
+                    shape="now",
+                )
+            ],
+            width=6,
+            height=5,
+        ),
+        operations.gauge(
+            semconv.BREAKER_STATE,
+            number=13,
+            title="Circuit breaker of the judge",
+            description="Open: the judge failed so often that it is left alone for a while; half open: one call "
+            "tries it. Look at the failed evaluations for the reason, then at the provider's status page.",
+            unit="none",
+            by=(MODEL,),
+            kind="stat",
+            states=operations.BREAKER_STATES,
+            width=6,
+            height=5,
+        ),
+        Panel(
+            number=14,
+            title="Scores today",
+            description="Results of all metrics in the last day. Far fewer than yesterday with the same traffic: "
+            "look at sampling, budget and losses below.",
+            kind="stat",
+            unit="short",
+            queries=[
+                Query(
+                    expr=summed(SERIES[semconv.EVALUATIONS], "1d", (OUTCOME,)),
+                    legend=f"{{{{{OUTCOME}}}}}",
+                    shape="now",
+                )
+            ],
+            width=6,
+            height=5,
+        ),
+    ]
+
+
+def _time() -> list[Panel]:
+    return [
+        operations.queue(number=21, width=12),
+        operations.lag(number=PANELS["lag"][1], width=12),
+        operations.gauge(
+            semconv.QUEUE_OLDEST,
+            number=23,
+            title="Oldest waiting trace",
+            description="Age of the oldest trace in the queue. It grows by a second a second when nothing is "
+            "scored: then a worker hangs or the breaker is open.",
+            unit="s",
+            by=("job",),
+            low=0,
+            width=12,
+        ),
+        operations.latency(
+            semconv.EVALUATION_DURATION,
+            number=24,
+            title="Time to score a trace",
+            description="Judge calls included. A rise means a slower judge, longer contexts, or retries: compare "
+            "calls and tokens below.",
+            width=12,
+        ),
+    ]
+
+
+def _losses() -> list[Panel]:
+    return [
+        coverage(number=PANELS["coverage"][1], width=8),
+        operations.decisions(number=32, width=8),
+        operations.sampled_share(number=33, width=8),
+        operations.gauge(
+            semconv.LEDGER,
+            number=34,
+            title="Ledger: what became of offered traces",
+            description="Every offered trace stands in exactly one line, since the scorer started. dropped and "
+            "failed are losses, with their reason; pending that never falls is a scorer that hangs.",
+            unit="short",
+            by=(STATE, REASON),
+            by_kind="sum",
+            low=0,
+            width=8,
+        ),
+        operations.counted(
+            semconv.WEIGHT_CAPPED,
+            number=35,
+            title="Weights at the cap an hour",
+            description="Scores whose weight was cut: their means are biased a little towards what is drawn often. "
+            "More than a few: raise the floor of the sampling rate.",
+            by=(WORKFLOW,),
+            width=8,
+        ),
+        operations.counted(
+            semconv.INTERNAL_LOSSES,
+            number=36,
+            title="Swallowed errors an hour",
+            description="Errors inside ragtrace that were kept from the application, by place. Any steady number "
+            "is a defect: the log has the first of each; please report it.",
+            by=(label(semconv.SITE),),
+            width=8,
+        ),
+    ]
+
+
+def _judge() -> list[Panel]:
+    return [
+        operations.judge_errors(number=PANELS["judge_errors"][1], width=12),
+        operations.counted(
+            semconv.EVALUATIONS,
+            number=42,
+            title="Results an hour by outcome",
+            description="ok, na (the metric does not apply, see the reason), error and skipped. Many na of one "
+            "metric: its input is not captured; see the reason's name in the docs.",
+            by=(METRIC, OUTCOME, REASON),
+            width=12,
+        ),
+        operations.counted(
+            semconv.JUDGE_CALLS,
+            number=43,
+            title="Judge calls an hour",
+            description="Calls by judge and outcome. Calls that rise while scores do not are retries: look at the "
+            "provider's rate limit and at the breaker.",
+            by=(MODEL, OUTCOME),
+            width=12,
+        ),
+        operations.counted(
+            semconv.JUDGE_TOKENS,
+            number=44,
+            title="Judge tokens an hour",
+            description="Input and output tokens of the judge. They are the cost: shorter contexts, fewer claims "
+            "or a cheaper judge for the same metric bring them down.",
+            by=(MODEL, label(semconv.GEN_AI_TOKEN_TYPE)),
+            width=12,
+        ),
+    ]
+
+
+def _cost() -> list[Panel]:
+    spent = summed(SERIES[semconv.EVALUATION_COST_METRIC], "1d", ("job",))
+    scored = f"sum by (job) (increase({SERIES[semconv.EVALUATION_DURATION]}_count{{{JOB}}}[1d]))"
+    return [
+        operations.budget(number=PANELS["budget"][1], width=8),
+        operations.cost(number=52, width=8),
+        Panel(
+            number=53,
+            title="Cost of a scored trace",
+            description="Dollars of the last day divided by its scored traces. Multiply by the traffic to see what "
+            "sampling everything would cost.",
+            kind="timeseries",
+            unit="currencyUSD",
+            low=0,
+            decimals=5,
+            queries=[Query(expr=f"{spent} / ({scored} > 0)", legend="{{job}}")],
+            width=8,
+        ),
+    ]
+
+
+def _canaries() -> list[Panel]:
+    return [
+        operations.gauge(
+            semconv.CANARY_GAP,
+            number=PANELS["canary_gap"][1],
+            title="Canary gap",
+            description="What the judge gives clean canaries beyond poisoned ones. Near 0 it no longer tells "
+            "invented from supported: stop trusting judged metrics, look at its model and prompt version.",
+            unit="none",
+            by=(MODEL,),
+            by_kind="min",
+            width=24,
+        )
+    ]

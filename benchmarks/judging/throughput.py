@@ -10,8 +10,10 @@ import asyncio
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from benchmarks.judging.sample import Vocabulary, another, record
@@ -22,6 +24,8 @@ from ragtrace.metrics.case import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
 from ragtrace.scoring.file import score_stream
+from ragtrace.scoring.limits import Caps, JudgeGate
+from ragtrace.scoring.limits.concurrency import Concurrency
 from ragtrace.scoring.scorer import Scorer
 
 LATENCY_S, IN_FLIGHT, SAMPLES, ROUNDS = 0.05, 64, 256, 9
@@ -41,8 +45,19 @@ class Recorded(OpenAIChat):
         return await super().complete(**asked)
 
 
-def ours(base_url: str, records: list[RagRecord], chat: type[OpenAIChat] = OpenAIChat) -> tuple[Any, OpenAIChat]:
-    model = chat("m", base_url=base_url, api_key="none")
+def gate(folder: Path) -> JudgeGate:
+    """The limits as a service has them, with books in a file, too wide to hold anything up."""
+    caps = Caps(usd_per_day=0, tokens_per_day=10**12, requests_per_minute=10**6, tokens_per_minute=10**12)
+    return JudgeGate(host="loopback", caps=caps, path=folder / "books", concurrency=Concurrency(limit=64, high=64))
+
+
+def ours(
+    base_url: str,
+    records: list[RagRecord],
+    chat: type[OpenAIChat] = OpenAIChat,
+    limits: JudgeGate | None = None,
+) -> tuple[Any, OpenAIChat]:
+    model = chat("m", base_url=base_url, api_key="none", gate=limits)
     scorer = Scorer(
         metrics=tuple(select(METRICS)), judge=LLMJudge(model), embedder=OverlapEmbedder(), options=Options()
     )
@@ -101,21 +116,29 @@ def _report(base_url: str) -> int:
     work, model = ours(base_url, records[:1], Recorded)
     asyncio.run(work())
     calls = bare(base_url, model.bodies, SAMPLES)
-    rows: dict[str, list[tuple[float, float]]] = {"bare": [], "ragtrace": []}
-    for _ in range(ROUNDS):
-        rows["bare"].append(timed(calls))
-        rows["ragtrace"].append(timed(ours(base_url, records)[0]))
+    rows: dict[str, list[tuple[float, float]]] = {"bare": [], "ragtrace": [], "with limits": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(ROUNDS):
+            rows["bare"].append(timed(calls))
+            rows["ragtrace"].append(timed(ours(base_url, records)[0]))
+            limits = gate(Path(folder))
+            rows["with limits"].append(timed(ours(base_url, records, limits=limits)[0]))
+            limits.close()
     print(
         f"{SAMPLES} samples, {IN_FLIGHT} in flight, judge of {LATENCY_S * 1e3:.0f} ms, medians of {ROUNDS} rounds"
     )
     for name, found in rows.items():
         rate, cpu = (statistics.median(column) for column in zip(*found, strict=True))
-        print(f"  {name:9} {rate:6.1f} samples/s, {cpu:5.2f} ms CPU a sample")
-    pairs = list(zip(rows["ragtrace"], rows["bare"], strict=True))
-    rate = statistics.median(mine[0] / its[0] for mine, its in pairs)
-    cpu = statistics.median(mine[1] / its[1] for mine, its in pairs)
-    print(f"  rate {rate:.2f} of the bare client's (bound: at least {RATE}), CPU {cpu:.2f} times (at most {CPU})")
-    return 0 if rate >= RATE and cpu <= CPU else 1
+        print(f"  {name:11} {rate:6.1f} samples/s, {cpu:5.2f} ms CPU a sample")
+    worst = 0
+    for name, most in (("ragtrace", CPU), ("with limits", None)):
+        pairs = list(zip(rows[name], rows["bare"], strict=True))
+        rate = statistics.median(mine[0] / its[0] for mine, its in pairs)
+        cpu = statistics.median(mine[1] / its[1] for mine, its in pairs)
+        bound = f" (at most {most})" if most else ""
+        print(f"  {name}: rate {rate:.2f} of the bare client's (at least {RATE}), CPU {cpu:.2f} times{bound}")
+        worst |= rate < RATE or (most is not None and cpu > most)
+    return int(worst)
 
 
 if __name__ == "__main__":

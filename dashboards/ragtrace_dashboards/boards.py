@@ -84,7 +84,6 @@ def _board(
         "editable": False,
         "fiscalYearStartMonth": 0,
         "graphTooltip": 1,
-        "id": None,
         "links": [_link()],
         "panels": grid(rows),
         "preload": False,

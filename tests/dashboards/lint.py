@@ -1,0 +1,339 @@
+"""Lint of dashboards: 15 of the 17 rules of Grafana's dashboard-linter, in Python, and our own stricter ones.
+
+Left out are template-instance and target-instance: a series that came over OTLP may have no ``instance``, and
+``instance=~".+"`` would then empty the panel (MONITORING.md 1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import promql_parser as pp
+from grafana_foundation_sdk.models import units
+
+from ragtrace import semconv
+from tests.dashboards.promql import asked, filled, variables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Board = dict[str, Any]
+UNITS = {value for name, value in vars(units).items() if isinstance(value, str) and not name.startswith("_")}
+FOREIGN = {"target_info": {"job", "service_version", "service_name"}}
+SERIES = {it.prometheus: it for it in semconv.METRICS}
+
+
+def panels(board: Board) -> list[Board]:
+    return [it for it in board["panels"] if it["type"] != "row"]
+
+
+def targets(board: Board) -> Iterator[tuple[str, Board]]:
+    for panel in panels(board):
+        for target in panel["targets"]:
+            yield f"panel {panel['id']} {target['refId']}", target
+
+
+def expressions(board: Board) -> Iterator[tuple[str, str]]:
+    for where, target in targets(board):
+        if "expr" in target:
+            yield where, target["expr"]
+    for note in board["annotations"]["list"]:
+        yield f"annotation {note['name']}", note["expr"]
+
+
+def parsed(board: Board):
+    for where, expr in expressions(board):
+        try:
+            yield where, expr, asked(filled(expr))
+        except (ValueError, KeyError):  # target_promql tells
+            continue
+
+
+def variables_of(board: Board) -> dict[str, Board]:
+    return {it["name"]: it for it in board["templating"]["list"]}
+
+
+# -- the upstream rules --
+
+
+def template_datasource(board):
+    found = [it for it in board["templating"]["list"] if it["type"] == "datasource" and it["query"] == "prometheus"]
+    if len(found) != 1:
+        yield f"{len(found)} Prometheus data source variables"
+    for it in found:
+        if it["name"] not in {"datasource", "prometheus_datasource"}:
+            yield f"the variable is called {it['name']}"
+        wanted = "Data source" if it["name"] == "datasource" else "Prometheus data source"
+        if it["label"] != wanted:
+            yield f"its label is {it['label']}"
+
+
+def template_job(board):
+    job = variables_of(board).get("job")
+    if job is None:
+        yield "no variable job"
+        return
+    wanted = {"type": "query", "multi": True, "includeAll": True, "allValue": ".+", "label": "Job"}
+    for key, value in wanted.items():
+        if job.get(key) != value:
+            yield f"job's {key} is {job.get(key)!r}"
+    if job["datasource"]["uid"] not in {"$datasource", "${datasource}"}:
+        yield "job's data source is not the variable"
+
+
+def template_label_promql(board):
+    for it in board["templating"]["list"]:
+        if it["type"] != "query":
+            continue
+        query = re.fullmatch(r"label_values\((?:(.+), *)?(\$?\w+)\)", it["query"]["query"])
+        if not query:
+            yield f"{it['name']}: no label_values query"
+            continue
+        try:
+            pp.parse(filled(query[1]))
+        except (ValueError, KeyError) as error:
+            yield f"{it['name']}: {error}"
+
+
+def template_on_time_change_reload(board):
+    for it in board["templating"]["list"]:
+        if it["type"] == "query" and it["refresh"] != 2:
+            yield f"{it['name']} refreshes on {it['refresh']}"
+
+
+def panel_datasource(board):
+    sources = {f"${{{it['name']}}}" for it in board["templating"]["list"] if it["type"] == "datasource"}
+    for panel in panels(board):
+        if panel["datasource"]["uid"] not in sources:
+            yield f"panel {panel['id']} reads {panel['datasource']['uid']}"
+
+
+def panel_title_description(board):
+    for panel in panels(board):
+        if not panel["title"] or not panel["description"]:
+            yield f"panel {panel['id']} lacks title or description"
+
+
+def panel_units(board):
+    for panel in panels(board):
+        if panel["fieldConfig"]["defaults"].get("unit") not in UNITS:
+            yield f"panel {panel['id']} has no known unit"
+
+
+def panel_no_targets(board):
+    for panel in panels(board):
+        if not panel["targets"]:
+            yield f"panel {panel['id']} asks nothing"
+
+
+def target_promql(board):
+    for where, expr in expressions(board):
+        try:
+            pp.parse(filled(expr))
+        except (ValueError, KeyError) as error:
+            yield f"{where}: {error!r}"
+
+
+def target_rate_interval(board):
+    for where, expr in expressions(board):
+        for span in re.findall(r"\b(?:rate|irate)\([^\[]*\[([^\]]*)\]", expr):
+            if span != "$__rate_interval":
+                yield f"{where}: rate over {span}"
+
+
+def target_job(board):
+    for where, expr, found in parsed(board):
+        if 'job=~"$job"' not in expr:
+            yield f"{where}: no job matcher"
+        for name, matchers, _ in found.selectors:
+            if "job" not in matchers:
+                yield f"{where}: {name} without job"
+
+
+def target_counter_agg(board):
+    for where, _, found in parsed(board):
+        for name, _, around in found.selectors:
+            if name.endswith("_total") and not set(around) & {"rate", "irate", "increase"}:
+                yield f"{where}: {name} outside rate and increase"
+
+
+def target_logql(board):
+    for where, target in targets(board):
+        if target["datasource"]["type"] == "loki":
+            yield f"{where}: a Loki query, which this lint cannot parse"
+
+
+def target_logql_auto(board):
+    for where, target in targets(board):
+        if target["datasource"]["type"] == "loki" and "$__auto" not in target.get("expr", ""):
+            yield f"{where}: a fixed range"
+
+
+def uneditable(board):
+    if board.get("editable") is not False:
+        yield "editable is not false"
+
+
+UPSTREAM = (
+    template_datasource, template_job, template_label_promql, template_on_time_change_reload, panel_datasource,
+    panel_title_description, panel_units, panel_no_targets, target_promql, target_rate_interval, target_job,
+    target_counter_agg, target_logql, target_logql_auto, uneditable,
+)  # fmt: skip
+
+# -- our own --
+
+
+def stable_uid(board):
+    if not re.fullmatch(r"ragtrace-[a-z-]{1,31}", board["uid"]):
+        yield f"uid {board['uid']}"
+
+
+def schema_version(board):
+    if board["schemaVersion"] not in {41, 42}:
+        yield f"schemaVersion {board['schemaVersion']}"
+
+
+def unique_panel_ids(board):
+    for number, count in Counter(it["id"] for it in board["panels"]).items():
+        if count > 1:
+            yield f"{count} panels have id {number}"
+
+
+def grid_without_overlap(board):
+    taken: dict[tuple[int, int], int] = {}
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        if place["x"] < 0 or place["x"] + place["w"] > 24 or place["w"] < 1 or place["h"] < 1:
+            yield f"panel {panel['id']} leaves the 24 columns"
+        for x in range(place["x"], place["x"] + place["w"]):
+            for y in range(place["y"], place["y"] + place["h"]):
+                if taken.setdefault((x, y), panel["id"]) != panel["id"]:
+                    yield f"panels {taken[x, y]} and {panel['id']} overlap"
+                    return
+
+
+def repeats_alone_in_their_line(board):
+    # Grafana gives the copies the whole width; what stands beside them would be pushed about.
+    for panel in panels(board):
+        if panel.get("repeat") and panel["gridPos"]["w"] != 24:
+            yield f"panel {panel['id']} repeats beside others"
+
+
+def telling_description(board):
+    for panel in panels(board):
+        if len(panel["description"]) < 40:
+            yield f"panel {panel['id']}: {panel['description']!r}"
+
+
+def no_value_text(board):
+    for panel in panels(board):
+        if not panel["fieldConfig"]["defaults"].get("noValue"):
+            yield f"panel {panel['id']} has no text for no value"
+
+
+NO_RATIO = {("ragtrace-investigate", 21): "z has no ends"}
+
+
+def ratios_from_0_to_1(board):
+    scores = {semconv.SCORE_WX, semconv.PASS_RATIO, semconv.COVERAGE_RATIO, semconv.EVALUATION_SCORE}
+    shows: dict[str, set[str]] = {}
+    for where, _, found in parsed(board):
+        names = {it.name for name, _, _ in found.selectors if (it := instrument(name))}
+        shows.setdefault(where.rpartition(" ")[0], set()).update(names)
+    for panel in panels(board):
+        defaults = panel["fieldConfig"]["defaults"]
+        is_score = panel["type"] == "timeseries" and bool(shows.get(f"panel {panel['id']}", set()) & scores)
+        is_ratio = (is_score and (board["uid"], panel["id"]) not in NO_RATIO) or defaults["unit"] == "percentunit"
+        if is_ratio and (defaults.get("min"), defaults.get("max")) != (0, 1):
+            yield f"panel {panel['id']} is a ratio without the axis 0 to 1"
+
+
+def templated_datasources(board):
+    names = {f"${{{it['name']}}}" for it in board["templating"]["list"] if it["type"] == "datasource"}
+    for path, value in walk(board):
+        if path.endswith(("datasource/uid", "datasourceUid")) and value not in names:
+            yield f"{path}: {value}"
+
+
+def known_metrics(board):
+    for where, _, found in parsed(board):
+        for name, _, _ in found.selectors:
+            if name not in FOREIGN and instrument(name) is None:
+                yield f"{where}: {name} is no metric of semconv"
+
+
+def known_labels(board):
+    for where, _, found in parsed(board):
+        for name, matchers, _ in found.selectors:
+            for label in set(matchers) - labels(name):
+                yield f"{where}: {name} has no label {label}"
+        for kept, names in found.grouped:
+            for name in names:
+                for label in kept - labels(name):
+                    yield f"{where}: {name} has no label {label}"
+
+
+def no_pie(board):
+    for panel in panels(board):
+        if "pie" in panel["type"]:
+            yield f"panel {panel['id']} is a pie"
+
+
+def no_exact_bucket(board):
+    # One exporter writes le="1", the next le="1.0".
+    for where, _, found in parsed(board):
+        for name, matchers, _ in found.selectors:
+            if "le" in matchers:
+                yield f"{where}: {name} selects a bucket"
+
+
+def variables_exist_and_are_used(board):
+    names = set(variables_of(board))
+    used: set[str] = set()
+    for path, value in walk(board):
+        if isinstance(value, str):
+            used |= {it for it in variables(value) if not it.startswith("__")}
+        if path.endswith("/repeat"):
+            used.add(value)
+    for name in used - names:
+        yield f"${name} is no variable"
+    for name in names - used:
+        yield f"nothing uses ${name}"
+
+
+OWN = (
+    stable_uid, schema_version, unique_panel_ids, grid_without_overlap, repeats_alone_in_their_line,
+    telling_description, no_value_text, ratios_from_0_to_1, templated_datasources, known_metrics, known_labels,
+    no_pie, no_exact_bucket, variables_exist_and_are_used,
+)  # fmt: skip
+
+
+def instrument(series: str) -> semconv.Instrument | None:
+    """The instrument of a series, also of a histogram's parts."""
+    if series in SERIES:
+        return None if SERIES[series].kind == "histogram" else SERIES[series]
+    base = re.sub(r"_(bucket|sum|count)$", "", series)
+    return SERIES[base] if base in SERIES and SERIES[base].kind == "histogram" else None
+
+
+def labels(series: str) -> set[str]:
+    """The labels a series may have."""
+    if series in FOREIGN:
+        return FOREIGN[series]
+    found = instrument(series)
+    names = {semconv.prometheus_name(it, "") for it in found.attributes} if found else set()
+    return names | {"job"} | ({"le"} if series.endswith("_bucket") else set())
+
+
+def walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every leaf with its path."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from walk(part, f"{path}/{key}")
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield from walk(part, f"{path}/{at}")
+    else:
+        yield path, value

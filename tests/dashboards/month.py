@@ -1,0 +1,124 @@
+"""A synthetic month of every instrument as OpenMetrics text, for promtool's backfill.
+
+Names and labels are those of `ragtrace.semconv.METRICS`. Samples come every hour, in the last two days every ten
+minutes. Faithfulness falls from .92 to .80 in the last day; all else is steady.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragtrace import semconv
+from ragtrace_dashboards.config import Config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DAY = 86_400
+DAYS = 30
+AN_HOUR = 60  # scores
+WEIGHT = 2.0
+METRICS = (
+    *(it.name for it in Config().metrics),
+    "ra_nwg_at_k", "proc_at_k", "pct_proc_at_k", "pool_recall4_at_k", "precision4_at_k", "context_recall", "mrr",
+)  # fmt: skip
+_ATTRIBUTES = {
+    semconv.GEN_AI_WORKFLOW_NAME: "support", semconv.GEN_AI_REQUEST_MODEL: "m-1", semconv.EVALUATOR: "ragtrace",
+    semconv.JUDGE_MODEL: "judge-1", semconv.JUDGE_VERSION: "0a1b2c3d", semconv.LABEL_SCALE: "1-5",
+    semconv.UNIVERSE: "pool", semconv.STRATUM: "random", semconv.STATE: "scored", semconv.REASON: "judge_timeout",
+    semconv.OUTCOME: "error", semconv.DECISION: "sampled", semconv.DETECTOR: "cusum", semconv.SITE: "recorder",
+    semconv.GEN_AI_OPERATION_NAME: "chat", semconv.GEN_AI_PROVIDER_NAME: "openai", semconv.ERROR_TYPE: "Timeout",
+    semconv.GEN_AI_RESPONSE_MODEL: "m-1", semconv.GEN_AI_TOKEN_TYPE: "input", semconv.K: "5",
+}  # fmt: skip
+_SUMS = {
+    semconv.SCORE_N: lambda _: 1.0,
+    semconv.SCORE_W: lambda _: WEIGHT,
+    semconv.SCORE_WX: lambda x: WEIGHT * x,
+    semconv.SCORE_W2: lambda _: WEIGHT**2,
+    semconv.SCORE_W2X: lambda x: WEIGHT**2 * x,
+    semconv.SCORE_W2X2: lambda x: (WEIGHT * x) ** 2,
+    semconv.SCORE_LOW_W: lambda x: WEIGHT * (x < 0.8),
+}
+
+
+@dataclass(frozen=True)
+class Month:
+    """Times, and every score by metric and time."""
+
+    times: list[int]
+    scores: dict[str, list[list[float]]]
+
+    @classmethod
+    def until(cls, end: int, seed: int = 6) -> Month:
+        """Draw the scores of a month that ends at a Unix time."""
+        rng = random.Random(seed)
+        fine = end - 2 * DAY
+        times = [*range(end - DAYS * DAY, fine, 3_600), *range(fine, end + 1, 600)]
+        scores = {}
+        for metric in METRICS:
+            drawn, before = [], times[0]
+            for at in times:
+                bad = 0.30 if metric == "faithfulness" and at > end - DAY else 0.15
+                drawn.append([_score(rng, bad) for _ in range(round(AN_HOUR * (at - before) / 3_600))])
+                before = at
+            scores[metric] = drawn
+        return cls(times, scores)
+
+    def mean(self, metric: str, since: int, until: int) -> float:
+        """Plain mean of the scores drawn in (since, until]."""
+        found = [
+            x for at, xs in zip(self.times, self.scores[metric], strict=True) if since < at <= until for x in xs
+        ]
+        return sum(found) / len(found)
+
+    def text(self) -> Iterator[str]:
+        """Yield the lines of all instruments."""
+        for it in semconv.METRICS:
+            base = it.prometheus.removesuffix("_total")
+            kind = "counter" if it.kind.endswith("counter") else it.kind.removeprefix("observable_")
+            yield f"# TYPE {base} {kind}\n"
+            if it.name in _SUMS:
+                yield from self._sums(it)
+            elif it.kind == "histogram":
+                yield from self._histogram(it)
+            else:
+                yield from self._plain(it, is_counter=kind == "counter")
+        yield "# EOF\n"
+
+    def _sums(self, it: semconv.Instrument) -> Iterator[str]:
+        for metric in METRICS:
+            total, name = 0.0, f"{it.prometheus}{_labels(it, metric)}"
+            for at, xs in zip(self.times, self.scores[metric], strict=True):
+                total += sum(_SUMS[it.name](x) for x in xs)
+                yield f"{name} {total!r} {at}\n"
+
+    def _plain(self, it: semconv.Instrument, *, is_counter: bool) -> Iterator[str]:
+        name = f"{it.prometheus}{_labels(it)}"
+        for place, at in enumerate(self.times):
+            is_time = it.name in {semconv.EVALUATION_LAST_TIME, semconv.DRIFT_CHANGE_TIME}
+            value = at - 60 if is_time else place if is_counter else 0.9
+            yield f"{name} {value} {at}\n"
+
+    def _histogram(self, it: semconv.Instrument) -> Iterator[str]:
+        bounds = [*(f"{bound:g}" for bound in it.boundaries), "+Inf"]
+        for rank, bound in enumerate(bounds):
+            for place, at in enumerate(self.times):
+                count = place * 10 * (rank + 1) // len(bounds)
+                yield f"{it.prometheus}_bucket{_labels(it, le=bound)} {count} {at}\n"
+        for part in ("sum", "count"):
+            for place, at in enumerate(self.times):
+                yield f"{it.prometheus}_{part}{_labels(it)} {place * 10} {at}\n"
+
+
+def _score(rng: random.Random, bad: float) -> float:
+    return rng.choice((0.25, 0.5, 0.6, 0.67)) if rng.random() < bad else rng.choice((1.0, 1.0, 1.0, 0.8))
+
+
+def _labels(it: semconv.Instrument, metric: str = "faithfulness", le: str = "") -> str:
+    found = {semconv.prometheus_name(key, ""): _ATTRIBUTES.get(key, metric) for key in it.attributes}
+    if not metric.endswith("_at_k"):
+        found.pop("ragtrace_k", None)  # as in life: a metric without K has no such label
+    pairs = {"job": "rag-app", **found} | ({"le": le} if le else {})
+    return "{" + ",".join(f'{key}="{value}"' for key, value in pairs.items()) + "}"

@@ -21,7 +21,7 @@ WORKERS ?= 2
 # Of `make soak`; CI takes five.
 MINUTES ?= 60
 
-.PHONY: demo test test-lowest test-newest test-phoenix test-peers check format wheel bench bench-cost bench-overhead soak docs lock clean help
+.PHONY: demo dashboards test test-lowest test-newest test-phoenix test-peers check format wheel bench bench-cost bench-overhead soak docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -57,7 +57,7 @@ demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-w
 
 test: $(READY) ## all tests and every executed docstring
 	$(BIN)/python -m pytest -n $(WORKERS)
-	$(BIN)/python -m pytest --doctest-modules --no-header -q -p no:cacheprovider ragtrace integrations/langchain/ragtrace_langchain integrations/llamaindex/ragtrace_llamaindex
+	$(BIN)/python -m pytest --doctest-modules --no-header -q -p no:cacheprovider ragtrace integrations/langchain/ragtrace_langchain integrations/llamaindex/ragtrace_llamaindex dashboards/ragtrace_dashboards
 
 test-phoenix: $(READY) $(PHOENIX_READY) ## what a real Phoenix shows of our spans and scores; offline
 	PHOENIX_PYTHON=$(CURDIR)/$(PHOENIX)/bin/python $(BIN)/python -m pytest tests/phoenix -p no:xdist
@@ -105,6 +105,9 @@ soak: $(READY) ## an hour of 50 runs a second under faults: every run accounted 
 
 docs: $(DOCS_READY) ## build the documentation into site/
 	$(BIN)/python -m docs.build
+
+dashboards: $(READY) ## write dashboards/dist anew
+	$(BIN)/python -m ragtrace_dashboards
 
 lock: ## resolve requirements/*.in anew
 	rm -rf build/lock && $(PYTHON) -m venv build/lock

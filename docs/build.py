@@ -52,6 +52,7 @@ def _front_page() -> None:
     (OUT / "index.md").write_text(text)
     pages = {"architecture": "ARCHITECTURE.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
     pages |= {name: f"integrations/{name}/README.md" for name in ("langchain", "llamaindex")}
+    pages["dashboards"] = "dashboards/README.md"
     for name, source in pages.items():
         shutil.copy(ROOT / source, OUT / f"{name}.md")
 

@@ -42,7 +42,25 @@ class Config:
         min_baseline_n_eff: effective scores a baseline needs.
         scrape_s: scrape interval; also the rules' evaluation interval from 60 s down.
         metrics: what drift alerts watch.
-        runbook_url: where the runbook pages stand, without a slash at the end.
+        baseline_memory_s: how long a baseline is kept while its alert fires; after it the new level is normal.
+        baseline_interval_s: seconds between two readings of the baseline.
+        gate_s: how far back a firing alert is looked for before the baseline learns.
+        for_s: seconds that most alerts wait.
+        keep_firing_s: seconds that a drift alert goes on after its last true evaluation.
+        hour_s: window of the quick arms of operational alerts.
+        day_step_s: short window beside `day_window_s` in the low-score alert; beside the longer one it is
+            `fast_window_s`.
+        good_share: share of scores that should meet their threshold.
+        detectable_drop: the drop that shall be found within `days_window_s` in four of five cases.
+        lag_limit_s: time from answer to score that is still fine.
+        error_share: share of failed evaluations that is still fine.
+        empty_share: share of empty retrievals that is still fine.
+        canary_gap: rise of a poisoned score that is still fine.
+        budget_share: share of the day's budget at which it counts as spent.
+        prometheus_url: where Grafana finds the provisioned Prometheus.
+        tempo_url: where it finds the provisioned Tempo.
+        grafana_url: where Grafana stands, for links in the Prometheus form.
+        runbook_url: where you serve dashboards/runbooks, without a slash at the end.
         folder: Grafana's folder of boards and alerts.
         folder_uid: its uid.
     """
@@ -69,7 +87,24 @@ class Config:
         Watched(name="selection_efficiency_at_k"),
         Watched(name="harm_at_k", direction="down", threshold=0.2),
     )
-    runbook_url: str = "https://ragtrace.readthedocs.io/en/stable/runbooks"
+    baseline_memory_s: int = 604_800
+    baseline_interval_s: int = 900
+    gate_s: int = 2_100
+    for_s: int = 300
+    keep_firing_s: int = 3_600
+    hour_s: int = 3_600
+    day_step_s: int = 7_200
+    good_share: float = 0.8
+    detectable_drop: float = 0.07
+    lag_limit_s: int = 900
+    error_share: float = 0.05
+    empty_share: float = 0.05
+    canary_gap: float = 0.1
+    budget_share: float = 0.02
+    prometheus_url: str = "http://prometheus:9090"
+    tempo_url: str = "http://tempo:3200"
+    grafana_url: str = "http://localhost:3000"
+    runbook_url: str = "http://localhost:8000/runbooks"
     folder: str = "ragtrace"
     folder_uid: str = "ragtrace"
 
@@ -84,6 +119,13 @@ class Config:
             min_n_eff=30,
             min_baseline_n_eff=100,
             scrape_s=1,
+            baseline_memory_s=3_600,
+            baseline_interval_s=1,
+            gate_s=5,
+            for_s=0,
+            keep_firing_s=0,
+            hour_s=10,
+            day_step_s=5,
         )
 
 

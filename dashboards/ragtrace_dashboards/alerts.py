@@ -1,0 +1,340 @@
+"""Every alert: when it fires, what it says, and where the reader goes from there. Two forms come of one list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from ragtrace import semconv
+from ragtrace_dashboards.config import PANELS, duration
+from ragtrace_dashboards.drift import CHANGED, MEASURED, WHOSE, frozen_drift, judge_change, recorded_drift, watching
+from ragtrace_dashboards.expressions import METRIC, SERIES, WORKFLOW, Sample, label, summed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace_dashboards.config import Config
+
+Severity = Literal["critical", "warning", "info"]
+VALUE: Final = "[[value]]"
+"""Stands for the value of the expression in annotations: Prometheus and Grafana write it differently."""
+
+ANCHOR: Final = "meaning"
+POWER_Z: Final = 0.84
+"""Quantile of the normal distribution at .8: the drop is found in four of five cases."""
+_WILSON_Z = 3.0
+_FEW_RUNS = 30
+_FEW_EVALUATIONS = 10
+_FEW_SCORED = 10
+_QUICK_ERROR_SHARE = 0.5
+_TICKET_FACTOR = 3.0  # 14.4 and 6 cannot fire where a fifth may be low: 14.4 x 20 % is more than all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """One alert.
+
+    Attributes:
+        name: CamelCase, also the name of its runbook page.
+        topic: key of `PANELS`.
+        severity: critical = look now, warning = look today, info = know it.
+        summary: one line; labels stand in it as ``{{ $labels.x }}``, the value as `VALUE`.
+        description: what it means and what to do first.
+        expr: over raw series or recorded ones, for Prometheus.
+        raw: the form without recording rules, for Grafana; empty = `expr`.
+        printf: how the value is written.
+        labels: labels of the result; they go into the link to the board.
+        for_s: seconds it waits.
+        keep_firing_s: seconds it goes on after its last true evaluation.
+        details: lines added in the Prometheus form, where annotations can ask for other series.
+    """
+
+    name: str
+    topic: str
+    severity: Severity
+    summary: str
+    description: str
+    expr: str
+    raw: str = ""
+    printf: str = "%.2f"
+    labels: tuple[str, ...] = WHOSE
+    for_s: int = 0
+    keep_firing_s: int = 0
+    details: str = ""
+
+    @property
+    def dashboard(self) -> tuple[str, int]:
+        """Board and panel to open."""
+        return PANELS[self.topic]
+
+    def runbook(self, config: Config) -> str:
+        """Return the address of its page."""
+        return f"{config.runbook_url}/{self.name}.md#{ANCHOR}"
+
+
+def alerts(config: Config) -> list[Alert]:
+    """Return every alert, by weight.
+
+    Example:
+        >>> from ragtrace_dashboards.config import Config
+        >>> [it.name for it in alerts(Config()) if it.severity == "critical"]
+        ['RagtraceQualityDrift', 'RagtraceScorerSilent']
+    """
+    return [
+        *_drifts(config),
+        _scorer_silent(config),
+        _low_scores(config),
+        _empty_retrievals(config),
+        _judge_errors(config),
+        _evaluation_lag(config),
+        _budget_spent(config),
+        _canary_gap(config),
+        _drift_blind(config),
+        _judge_changed(config),
+    ]
+
+
+_OF = f"{{{{ $labels.{METRIC} }}}} of {{{{ $labels.{WORKFLOW} }}}}"
+
+
+def _drifts(config: Config) -> list[Alert]:
+    special = ("selection_efficiency_at_k", "harm_at_k")
+    names = [it.name for it in config.metrics]
+    down = [it.name for it in config.metrics if it.direction == "down"]
+    quality = [name for name in names if name not in special]
+    kinds: list[tuple[str, str, Severity, Sequence[str], str]] = [
+        ("RagtraceQualityDrift", "z", "critical", [it for it in quality if it not in down],
+         "Answers are worse than they were"),
+        ("RagtraceSelectionEfficiencyDrift", "selection_efficiency", "warning",
+         [it for it in names if it == special[0]], "The selection makes less of the retrieved pool than it did"),
+        ("RagtraceHarmDrift", "harm", "warning", [it for it in down if it == special[1]],
+         "More weak passages reach the prompt than did"),
+    ]  # fmt: skip
+    return [
+        _drift(config, name=name, topic=topic, severity=severity, names=chosen, means=means)
+        for name, topic, severity, chosen, means in kinds
+        if chosen
+    ]
+
+
+def _drift(config: Config, *, name: str, topic: str, severity: Severity, names: Sequence[str], means: str) -> Alert:
+    is_down = any(it.name in names and it.direction == "down" for it in config.metrics)
+    return Alert(
+        name=name,
+        topic=topic,
+        severity=severity,
+        summary=f"{_OF} is {'higher' if is_down else 'lower'} than its baseline",
+        description=f"{means}: the mean lies {VALUE} standard errors beyond the tolerance of {config.tolerance:g} "
+        f"({config.fast_tolerance:g} within {duration(config.fast_window_s)}) from its baseline of "
+        f"{duration(config.baseline_s)}. Open the board, find the hour it began, and compare it with releases.",
+        expr=recorded_drift(config, names),
+        raw=frozen_drift(config, names, is_down=is_down),
+        printf="%.1f",
+        for_s=config.for_s,
+        keep_firing_s=config.keep_firing_s,
+        details=_means_now(config),
+    )
+
+
+def _means_now(config: Config) -> str:
+    """Return template lines that name the mean and the baseline; an empty answer leaves them out."""
+    names = (*MEASURED, label(semconv.JUDGE_VERSION))
+    chosen = ",".join(f"{name}=%q" for name in names)
+    values = " ".join(f"$labels.{name}" for name in names)
+    mean = f"ragtrace:score_mean:day{{{chosen}}}"
+    base = f"last_over_time(ragtrace:baseline_mean:day{{{chosen}}}[{duration(config.baseline_memory_s)}])"
+    shown = '{{ . | value | printf "%.3f" }}'
+    return (
+        f" {{{{ range query (printf `{mean}` {values}) }}}}Mean of {duration(config.day_window_s)}: {shown}."
+        f"{{{{ end }}}}{{{{ range query (printf `{base}` {values}) }}}} Baseline: {shown}.{{{{ end }}}}"
+    )
+
+
+def _low_scores(config: Config) -> Alert:
+    where = watching(it.name for it in config.metrics)
+    allowed = 1.0 - config.good_share
+
+    def sample(window_s: int) -> Sample:
+        return Sample(window=duration(window_s), by=MEASURED, where=where)
+
+    def arm(long_s: int, short_s: int, factor: float) -> str:
+        most = f"{factor * allowed:g}"
+        return (
+            f"({sample(long_s).low_share} > {most}\n    and {sample(short_s).low_share} > {most}\n"
+            f"    and {sample(long_s).n_eff} >= {config.min_n_eff})"
+        )
+
+    quick = arm(config.day_window_s, config.day_step_s, _TICKET_FACTOR)
+    slow = arm(config.days_window_s, config.fast_window_s, 1.0)
+    return Alert(
+        name="RagtraceLowScores",
+        topic="low_share",
+        severity="warning",
+        summary=f"Too many low scores: {_OF}",
+        description=f"{VALUE} of the answers miss their threshold; {config.good_share:.0%} should meet it. This "
+        "is a ticket: the share is too high for days, whether or not it changed. Read the worst traces.",
+        expr=f"{quick}\n  or {slow}",
+        labels=MEASURED,
+        for_s=config.for_s,
+    )
+
+
+def _scorer_silent(config: Config) -> Alert:
+    window = duration(config.fast_window_s)
+    decision, outcome = label(semconv.DECISION), label(semconv.OUTCOME)
+    results = SERIES[semconv.EVALUATIONS]
+    drawn = summed(SERIES[semconv.TRACES], window, ("job",), f'{decision}="sampled"')
+    scored = summed(results, window, ("job",), f'{outcome}="ok"')
+    once = f"max by (job) (max_over_time({results}[{duration(config.day_window_s)}])) > 0"
+    return Alert(
+        name="RagtraceScorerSilent",
+        topic="last_score",
+        severity="critical",
+        summary="No scores for {{ $labels.job }}",
+        description=f"Traces were drawn for scoring within {window} and none got a score, or nothing of ragtrace "
+        "is scraped at all. Until it is mended no other alert can see anything. Is the worker up, does it "
+        "reach the judge, does Prometheus reach the worker?",
+        expr=f"({drawn} > 0)\n"
+        f"  unless on (job) ({scored} > 0)\n"
+        # A job that only captures is well when any worker scores.
+        f"  unless on (job) (({drawn} unless on (job) ({once})) and on () (sum({scored}) > 0))\n"
+        f"or absent(last_over_time({SERIES[semconv.TRACES]}[{window}]))",
+        printf="%.0f",
+        labels=("job",),
+        for_s=config.for_s,
+    )
+
+
+def _drift_blind(config: Config) -> Alert:
+    where = watching(it.name for it in config.metrics)
+    window = duration(config.days_window_s)
+    sample = Sample(window=window, by=MEASURED, where=where)
+    before = summed(SERIES[semconv.SCORE_N], window, MEASURED, where, f"offset {window}")
+    total = summed(SERIES[semconv.SCORE_N], window, WHOSE, where)
+    once = summed(SERIES[semconv.SCORE_N], window, WHOSE, where, f"offset {window}")
+    share = f"{config.z + POWER_Z:g} * sqrt({sample.s2} / ({sample.n_eff}))"
+    return Alert(
+        name="RagtraceDriftBlind",
+        topic="n_eff",
+        severity="info",
+        summary=f"Too few scores to see a drop: {_OF}",
+        description=f"With the scores of {window} a drop smaller than {VALUE} may stay unseen; "
+        f"{config.detectable_drop:g} is promised. Raise the sampling fraction or the judge's budget, or accept it.",
+        expr=f"((\n  {config.tolerance:g} + {share}\n) > {config.detectable_drop:g}\nand ({before} > 0))\n"
+        f"or on ({', '.join(WHOSE)})\n"
+        f"(({total} == 0) + 1 and ({once} > 0))",
+        for_s=config.hour_s,
+    )
+
+
+def _judge_errors(config: Config) -> Alert:
+    name, outcome, by = SERIES[semconv.EVALUATIONS], label(semconv.OUTCOME), ("job", METRIC)
+
+    def arm(window_s: int, most: float, few: int) -> str:
+        window = duration(window_s)
+        failed = summed(name, window, by, f'{outcome}="error"')
+        tried = summed(name, window, by, f'{outcome}=~"ok|error"')
+        return f"{failed} / ({tried} >= {few}) > {most:g}"
+
+    slow = arm(config.fast_window_s, config.error_share, config.min_n_eff)
+    quick = arm(config.hour_s, _QUICK_ERROR_SHARE, _FEW_EVALUATIONS)
+    return Alert(
+        name="RagtraceJudgeErrors",
+        topic="judge_errors",
+        severity="warning",
+        summary=f"Evaluations of {{{{ $labels.{METRIC} }}}} fail",
+        description=f"{VALUE} of the evaluations are errors. What fails is no random sample, so the means are "
+        "biased while this lasts. The reasons stand on the board.",
+        expr=f"{slow}\n  or {quick}",
+        labels=by,
+        for_s=config.for_s,
+    )
+
+
+def _evaluation_lag(config: Config) -> Alert:
+    name, window = SERIES[semconv.EVALUATION_LAG], duration(config.hour_s)
+    late = f"histogram_quantile(0.9, sum by (job, le) (rate({name}_bucket[{window}])))"
+    scored = summed(f"{name}_count", window, ("job",), "")
+    return Alert(
+        name="RagtraceEvaluationLag",
+        topic="lag",
+        severity="warning",
+        summary="Scores of {{ $labels.job }} come late",
+        description=f"Nine of ten scores take up to {VALUE} s from answer to score, or the oldest waiting trace is "
+        f"that old; {config.lag_limit_s} s are fine. Alerts on quality are late by as much. Is the judge slow, "
+        "limited or out of budget?",
+        expr=f"({late} > {config.lag_limit_s} and on (job) {scored} >= {_FEW_SCORED})\n"
+        f"  or max by (job) ({SERIES[semconv.QUEUE_OLDEST]}) > {config.lag_limit_s}",
+        printf="%.0f",
+        labels=("job",),
+        for_s=config.for_s,
+    )
+
+
+def _budget_spent(config: Config) -> Alert:
+    by = ("job", label(semconv.JUDGE_MODEL), label(semconv.UNIT))
+    left, kept = SERIES[semconv.BUDGET_REMAINING], ", ".join(by)
+    full = f"max by ({kept}) (max_over_time({left}[{duration(config.day_window_s)}]))"
+    return Alert(
+        name="RagtraceBudgetSpent",
+        topic="budget",
+        severity="warning",
+        summary=f"The judge's budget of today is spent: {{{{ $labels.{by[1]} }}}}",
+        description=f"{VALUE} {{{{ $labels.{by[2]} }}}} are left. Until midnight UTC traces wait, and what is "
+        "scored now is no random sample of the day. Raise the budget or lower the sampling fraction.",
+        expr=f"min by ({kept}) ({left}) <= {config.budget_share:g} * {full}",
+        labels=by,
+        for_s=config.for_s,
+    )
+
+
+def _judge_changed(config: Config) -> Alert:
+    by = (*WHOSE, label(semconv.JUDGE_MODEL), label(semconv.JUDGE_VERSION))
+    return Alert(
+        name="RagtraceJudgeChanged",
+        topic="judge_version",
+        severity="info",
+        summary=f"Another judge or prompt scores {_OF}",
+        description=f"{{{{ $labels.{by[3]} }}}} version {{{{ $labels.{by[4]} }}}} scores since today. That is a "
+        f"change of the measurement: drift alerts are silent for {duration(config.day_window_s)}, and the new "
+        "scores get a baseline of their own. Was the change wanted?",
+        expr=CHANGED,
+        raw=judge_change(config, config.day_window_s),
+        printf="%.0f",
+        labels=by,
+    )
+
+
+def _canary_gap(config: Config) -> Alert:
+    by = ("job", label(semconv.JUDGE_MODEL))
+    return Alert(
+        name="RagtraceCanaryGap",
+        topic="canary_gap",
+        severity="warning",
+        summary=f"The judge {{{{ $labels.{by[1]} }}}} obeys what it reads",
+        description=f"Answers with instructions to the judge in them score {VALUE} higher than the same without; "
+        f"{config.canary_gap:g} is the limit. Scores can be pushed up by text in passages or answers.",
+        expr=f"max by ({', '.join(by)}) ({SERIES[semconv.CANARY_GAP]}) > {config.canary_gap:g}",
+        labels=by,
+        for_s=config.for_s,
+    )
+
+
+def _empty_retrievals(config: Config) -> Alert:
+    by, window = ("job", WORKFLOW), duration(config.fast_window_s)
+    empty = summed(SERIES[semconv.RETRIEVAL_EMPTY], window, by, "")
+    runs = summed(f"{SERIES[semconv.INVOKE_WORKFLOW_DURATION]}_count", window, by, "")
+    share, size, square = f"clamp_max({empty} / ({runs} > 0), 1)", f"({runs} >= {_FEW_RUNS})", _WILSON_Z**2
+    spread = f"{_WILSON_Z:g} * sqrt({share} * (1 - {share}) / {size} + {square / 4:g} / {size} ^ 2)"
+    return Alert(
+        name="RagtraceEmptyRetrievals",
+        topic="empty_retrieval",
+        severity="warning",
+        summary=f"Searches of {{{{ $labels.{WORKFLOW} }}}} find nothing",
+        description=f"At least {VALUE} of the runs searched and found no passage (lower bound of the share over "
+        f"{window}); {config.empty_share:g} is the limit. Look at the index, filters and the embedding model.",
+        expr=f"({share} + {square / 2:g} / {size} - {spread})\n"
+        f"  / (1 + {square:g} / {size}) > {config.empty_share:g}",
+        labels=by,
+        for_s=config.for_s,
+    )

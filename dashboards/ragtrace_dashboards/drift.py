@@ -1,0 +1,219 @@
+"""Rule F as PromQL: three windows against a baseline that does not learn while its alert fires.
+
+Two forms. Over recorded series, for Prometheus: the baseline is a recording rule, gated by ``ALERTS`` and read
+with ``last_over_time``, since a gated rule vanishes while its alert fires. Over raw counters and the frozen
+baseline that the scorer exports, for alerts that Grafana manages: those write no ``ALERTS``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ragtrace import semconv
+from ragtrace_dashboards.config import duration
+from ragtrace_dashboards.expressions import CUTOFF, METRIC, S2_FLOOR, SERIES, WORKFLOW, Sample, label, summed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ragtrace_dashboards.config import Config
+
+JUDGE_MODEL: Final = label(semconv.JUDGE_MODEL)
+JUDGE_VERSION: Final = label(semconv.JUDGE_VERSION)
+WHOSE: Final = ("job", WORKFLOW, METRIC)
+MEASURED: Final = (*WHOSE, CUTOFF)
+IDENTITY: Final = (
+    *MEASURED, label(semconv.LABEL_SCALE), label(semconv.UNIVERSE), JUDGE_MODEL, JUDGE_VERSION,
+)  # fmt: skip
+"""All that forbids averaging two scores together: a new judge or prompt is another series with its own baseline."""
+
+DRIFT_ALERTS: Final = ("RagtraceQualityDrift", "RagtraceSelectionEfficiencyDrift", "RagtraceHarmDrift")
+CHANGED: Final = "ragtrace:judge_changed:day"
+KNOWN: Final = "ragtrace:judge_known:base"
+_WINDOW_SUMS = {"w": semconv.SCORE_W, "wx": semconv.SCORE_WX, "w2": semconv.SCORE_W2}
+_BASE_SUMS = {**_WINDOW_SUMS, "w2x": semconv.SCORE_W2X, "w2x2": semconv.SCORE_W2X2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One window of rule F.
+
+    Attributes:
+        name: in the names of recorded series, the same in every profile.
+        window_s: its length.
+        tolerance: the fall that is not worth an alert.
+        z: standard errors beyond the tolerance at which it fires.
+        base: name of the baseline it is held against: the one that ends where the window begins, or a day ago.
+    """
+
+    name: str
+    window_s: int
+    tolerance: float
+    z: float
+    base: str
+
+
+def arms(config: Config) -> tuple[Arm, ...]:
+    """Return the windows of rule F, the slow ones first.
+
+    Example:
+        >>> from ragtrace_dashboards.config import Config
+        >>> [(arm.name, arm.window_s, arm.z) for arm in arms(Config())]
+        [('day', 86400, 3.0), ('days', 259200, 3.0), ('fast', 21600, 4.0)]
+    """
+    slow, fast = (config.tolerance, config.z), (config.fast_tolerance, config.fast_z)
+    return (
+        Arm(name="day", window_s=config.day_window_s, tolerance=slow[0], z=slow[1], base="day"),
+        Arm(name="days", window_s=config.days_window_s, tolerance=slow[0], z=slow[1], base="days"),
+        Arm(name="fast", window_s=config.fast_window_s, tolerance=fast[0], z=fast[1], base="day"),
+    )
+
+
+def watching(names: Iterable[str]) -> str:
+    """Return the matcher of some metrics.
+
+    Example:
+        >>> watching(["mrr", "harm_at_k"])
+        'gen_ai_evaluation_name=~"mrr|harm_at_k"'
+    """
+    return f'{METRIC}=~"{"|".join(names)}"'
+
+
+def window_rules(config: Config) -> list[dict[str, str]]:
+    """Return the recording rules of mean, effective number and z of each window."""
+    where = watching(it.name for it in config.metrics)
+    rules = []
+    for arm in arms(config):
+        sums = {key: f"ragtrace:score_{key}:{arm.name}" for key in _WINDOW_SUMS}
+        rules += [
+            _rule(sums[key], summed(SERIES[name], duration(arm.window_s), IDENTITY, where))
+            for key, name in _WINDOW_SUMS.items()
+        ]
+        rules += [
+            _rule(f"ragtrace:score_mean:{arm.name}", f"{sums['wx']} / ({sums['w']} > 0)"),
+            _rule(f"ragtrace:score_n_eff:{arm.name}", f"{sums['w']} ^ 2 / ({sums['w2']} > 0)"),
+            _rule(f"ragtrace:drift_z:{arm.name}", _recorded_z(config, arm)),
+        ]
+    return [*rules, _rule(CHANGED, _recorded_change(config))]
+
+
+def baseline_rules(config: Config) -> list[dict[str, str]]:
+    """Return the recording rules of the baselines; mean, effective number and variance rest while it fires."""
+    rules = []
+    for base, offset_s in (("day", config.day_window_s), ("days", config.days_window_s)):
+        sums = {key: f"ragtrace:baseline_{key}:{base}" for key in _BASE_SUMS}
+        sample = _baseline(config, offset_s)
+        rules += [_rule(sums[key], sample.sum(name)) for key, name in _BASE_SUMS.items()]
+        mean = f"{sums['wx']} / ({sums['w']} > 0)"
+        w2 = f"({sums['w2']} > 0)"
+        s2 = f"clamp_min({sums['w2x2']} / {w2} - 2 * ({mean}) * {sums['w2x']} / {w2} + ({mean}) ^ 2, {S2_FLOOR})"
+        rules += [
+            _rule(f"ragtrace:baseline_mean:{base}", f"({mean})\n{_gate(config)}"),
+            _rule(f"ragtrace:baseline_n_eff:{base}", f"({sums['w']} ^ 2 / {w2})\n{_gate(config)}"),
+            _rule(f"ragtrace:baseline_s2:{base}", f"({s2})\n{_gate(config)}"),
+        ]
+    return [*rules, _rule(KNOWN, _known(config, (*WHOSE, JUDGE_MODEL, JUDGE_VERSION)))]
+
+
+def recorded_drift(config: Config, names: Sequence[str]) -> str:
+    """Return the drift alert over recorded series: any arm, but not while the judge or its prompt has changed."""
+    where = watching(names)
+    fired = "\n  or ".join(f"ragtrace:drift_z:{arm.name}{{{where}}} > {arm.z:g}" for arm in arms(config))
+    return f"(\n  {fired}\n)\nunless on ({', '.join(WHOSE)}) {CHANGED}"
+
+
+def frozen_drift(config: Config, names: Sequence[str], *, is_down: bool = False) -> str:
+    """Return the drift alert over raw counters and the exported baseline; it adds up all K of a metric."""
+    fired = "\n  or ".join(
+        f"({_frozen_z(config, arm, names, is_down=is_down)}) > {arm.z:g}" for arm in arms(config)
+    )
+    changed = judge_change(config, config.days_window_s)
+    return f"(\n  {fired}\n)\nunless on ({', '.join(WHOSE)}) (\n  {changed}\n)"
+
+
+def judge_change(config: Config, window_s: int) -> str:
+    """Return what scored within the window and never in the baseline before, where something else did."""
+    by = (*WHOSE, JUDGE_MODEL, JUDGE_VERSION)
+    shift = f"offset {duration(window_s)}"
+    before = summed(SERIES[semconv.SCORE_N], duration(config.baseline_s), by, f'{JUDGE_VERSION}!=""', shift)
+    now = _scored_now(window_s)
+    return (
+        f"({now} > 0)\n  unless ({before} > 0)\n  and on ({', '.join(WHOSE)}) "
+        f"(sum by ({', '.join(WHOSE)}) ({before}) > 0)"
+    )
+
+
+def _rule(record: str, expr: str) -> dict[str, str]:
+    return {"record": record, "expr": expr}
+
+
+def _baseline(config: Config, offset_s: int) -> Sample:
+    return Sample(
+        window=duration(config.baseline_s),
+        by=IDENTITY,
+        where=watching(it.name for it in config.metrics),
+        at=f"offset {duration(offset_s)}",
+    )
+
+
+def _gate(config: Config) -> str:
+    """Return what takes a series away while a drift alert fires for it.
+
+    ALERTS is looked for a while back, as this group is evaluated less often and a restart leaves a gap.
+    """
+    alerts = f'ALERTS{{alertname=~"{"|".join(DRIFT_ALERTS)}",alertstate="firing"}}'
+    return f"unless on ({', '.join(IDENTITY)}) last_over_time({alerts}[{duration(config.gate_s)}])"
+
+
+def _recorded_z(config: Config, arm: Arm) -> str:
+    memory = duration(config.baseline_memory_s)
+    known = {key: f"last_over_time(ragtrace:baseline_{key}:{arm.base}[{memory}])" for key in ("n_eff", "s2")}
+    error = (
+        f"sqrt({known['s2']} * (1 / (ragtrace:score_n_eff:{arm.name} >= {config.min_n_eff})"
+        f" + 1 / ({known['n_eff']} >= {config.min_baseline_n_eff})))"
+    )
+    down = [it.name for it in config.metrics if it.direction == "down"]
+    mean = f"ragtrace:score_mean:{arm.name}"
+    base = f"ragtrace:baseline_mean:{arm.base}"
+    rest = f'{{{METRIC}!~"{"|".join(down)}"}}' if down else ""
+    shown = f"(last_over_time({base}{rest}[{memory}]) - {mean} - {arm.tolerance:g})\n  / {error}"
+    if not down:
+        return shown
+    lower = f"{{{watching(down)}}}"
+    return (
+        f"{shown}\nor\n({mean}{lower} - last_over_time({base}{lower}[{memory}]) - {arm.tolerance:g})\n  / {error}"
+    )
+
+
+def _recorded_change(config: Config) -> str:
+    before = f"last_over_time({KNOWN}[{duration(config.gate_s)}])"
+    return (
+        f"({_scored_now(config.day_window_s)} > 0)\nunless ({before} > 0)\n"
+        f"and on ({', '.join(WHOSE)}) (sum by ({', '.join(WHOSE)}) ({before}) > 0)"
+    )
+
+
+def _scored_now(window_s: int) -> str:
+    by = (*WHOSE, JUDGE_MODEL, JUDGE_VERSION)
+    return summed(SERIES[semconv.SCORE_N], duration(window_s), by, f'{JUDGE_VERSION}!=""')
+
+
+def _known(config: Config, by: Sequence[str]) -> str:
+    shift = f"offset {duration(config.day_window_s)}"
+    return summed(SERIES[semconv.SCORE_N], duration(config.baseline_s), by, f'{JUDGE_VERSION}!=""', shift)
+
+
+def _frozen_z(config: Config, arm: Arm, names: Sequence[str], *, is_down: bool) -> str:
+    where, by = watching(names), ", ".join(WHOSE)
+    sample = Sample(window=duration(arm.window_s), by=WHOSE, where=where)
+    mean, sd, n = (
+        f"avg by ({by}) ({SERIES[name]}{{{where}}})"
+        for name in (semconv.BASELINE_MEAN, semconv.BASELINE_SD, semconv.BASELINE_N)
+    )
+    better, worse = (sample.mean, mean) if is_down else (mean, sample.mean)
+    error = (
+        f"sqrt(clamp_min(({sd}) ^ 2, {S2_FLOOR}) * (1 / ({sample.n_eff} >= {config.min_n_eff})"
+        f" + 1 / ({n} >= {config.min_baseline_n_eff})))"
+    )
+    return f"({better} - ({worse}) - {arm.tolerance:g}) / {error}"

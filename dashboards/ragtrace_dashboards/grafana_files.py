@@ -1,0 +1,144 @@
+"""Alerts, data sources and the boards' provider as Grafana's provisioning files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace_dashboards.alerts import VALUE, alerts
+from ragtrace_dashboards.config import duration
+from ragtrace_dashboards.prometheus_files import dashboard_url
+from ragtrace_dashboards.yaml_text import yaml_text
+
+if TYPE_CHECKING:
+    from ragtrace_dashboards.alerts import Alert
+    from ragtrace_dashboards.config import Config
+
+ALERTING = "grafana/alerting/ragtrace.yaml"
+DATASOURCES = "grafana/datasources/ragtrace.yaml"
+PROVIDER = "grafana/dashboards/ragtrace.yaml"
+BOARDS_PATH = "/etc/grafana/boards/ragtrace"
+_LOOK_BACK_S = 600  # an instant query is asked at the end of it; Grafana wants a range all the same
+
+
+def grafana_files(config: Config) -> dict[str, str]:
+    """Return the text of each provisioning file by its path; no notification policy is among them.
+
+    A file of policies would overwrite the whole tree of whoever installs the pack.
+    """
+    return {
+        ALERTING: yaml_text(_alerting(config)),
+        DATASOURCES: yaml_text(_datasources(config)),
+        PROVIDER: yaml_text(_provider(config)),
+    }
+
+
+def _alerting(config: Config) -> dict[str, Any]:
+    group = {
+        "orgId": 1,
+        "name": "ragtrace",
+        "folder": config.folder,
+        "interval": duration(max(config.scrape_s, 10)),  # Grafana evaluates no oftener
+        "rules": [_rule(alert, config) for alert in alerts(config)],
+    }
+    return {"apiVersion": 1, "groups": [group]}
+
+
+def _rule(alert: Alert, config: Config) -> dict[str, Any]:
+    uid, panel = alert.dashboard
+    value = f'{{{{ $values.A.Value | printf "{alert.printf}" }}}}'
+    rule: dict[str, Any] = {
+        "uid": f"ragtrace-{alert.name.removeprefix('Ragtrace').lower()}",
+        "title": alert.name,
+        "condition": "B",
+        "data": [_query(alert, config), _condition()],
+        "dashboardUid": uid,
+        "panelId": panel,
+        "noDataState": "OK",  # every expression gives a point only when something is wrong
+        "execErrState": "Error",
+        "for": duration(alert.for_s) if alert.for_s else "0s",
+    }
+    if alert.keep_firing_s:
+        rule["keepFiringFor"] = duration(alert.keep_firing_s)
+    return rule | {
+        "annotations": {
+            "summary": alert.summary.replace(VALUE, value),
+            "description": alert.description.replace(VALUE, value),
+            "runbook_url": alert.runbook(config),
+            "dashboard_url": dashboard_url(alert, config),
+            "__dashboardUid__": uid,
+            "__panelId__": str(panel),
+        },
+        "labels": {"severity": alert.severity},
+        "isPaused": False,
+    }
+
+
+def _query(alert: Alert, config: Config) -> dict[str, Any]:
+    return {
+        "refId": "A",
+        "relativeTimeRange": {"from": _LOOK_BACK_S, "to": 0},
+        "datasourceUid": config.datasource_uid,
+        "model": {
+            "refId": "A",
+            "datasource": {"type": "prometheus", "uid": config.datasource_uid},
+            "expr": alert.raw or alert.expr,
+            "instant": True,
+            "range": False,
+            "intervalMs": 1_000,
+            "maxDataPoints": 43_200,
+        },
+    }
+
+
+def _condition() -> dict[str, Any]:
+    """Return the condition: there is a number. A comparison with 0 would miss a budget of which 0 is left."""
+    return {
+        "refId": "B",
+        "relativeTimeRange": {"from": 0, "to": 0},
+        "datasourceUid": "__expr__",
+        "model": {
+            "refId": "B",
+            "datasource": {"type": "__expr__", "uid": "__expr__"},
+            "type": "math",
+            "expression": "is_number($A)",
+        },
+    }
+
+
+def _datasources(config: Config) -> dict[str, Any]:
+    prometheus = {
+        "name": "ragtrace Prometheus",
+        "type": "prometheus",
+        "uid": config.datasource_uid,
+        "access": "proxy",
+        "url": config.prometheus_url,
+        "editable": False,
+        "jsonData": {
+            "httpMethod": "POST",
+            "timeInterval": duration(config.scrape_s),
+            "exemplarTraceIdDestinations": [{"name": "trace_id", "datasourceUid": config.tempo_uid}],
+        },
+    }
+    tempo = {
+        "name": "ragtrace Tempo",
+        "type": "tempo",
+        "uid": config.tempo_uid,
+        "access": "proxy",
+        "url": config.tempo_url,
+        "editable": False,
+    }
+    return {"apiVersion": 1, "datasources": [prometheus, tempo]}
+
+
+def _provider(config: Config) -> dict[str, Any]:
+    provider = {
+        "name": "ragtrace",
+        "orgId": 1,
+        "type": "file",
+        "folder": config.folder,
+        "folderUid": config.folder_uid,
+        "allowUiUpdates": False,
+        "disableDeletion": True,
+        "options": {"path": BOARDS_PATH},
+    }
+    return {"apiVersion": 1, "providers": [provider]}

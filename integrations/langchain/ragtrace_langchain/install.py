@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, cast
 
+from ragtrace.capture import guarded
 from ragtrace_langchain.handler import RagtraceHandler
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class _Installed:
         self.is_registered = False
         self.lock = threading.Lock()
 
+    @guarded
     def get(self) -> RagtraceHandler | None:
         """Return the handler that every call gets now."""
         return self.handler

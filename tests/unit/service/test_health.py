@@ -178,13 +178,16 @@ def test_close_frees_the_port_and_a_silent_client_holds_nothing_up(serve):
 def test_a_forked_child_does_not_keep_the_port(serve):
     endpoint = serve()
     reads, writes = os.pipe()
+    told, tells = os.pipe()
     child = os.fork()
     if child == 0:  # lives until the parent closes the pipe
         os.close(writes)
+        os.write(tells, b"x")  # what happens after a fork has happened
         os.read(reads, 1)
         os._exit(0)
     os.close(reads)
     try:
+        assert os.read(told, 1) == b"x"
         endpoint.close()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", endpoint.port), timeout=5)

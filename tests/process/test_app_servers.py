@@ -1,0 +1,80 @@
+"""Real application servers over one spool: gunicorn's workers, forked after and before the import, and uvicorn's."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.process.test_worker_command import QUIET, ROOT, accounts, until, worker
+
+REQUESTS = 60
+SERVERS = {
+    "gunicorn": ["gunicorn", "tests.process.web", "--workers", "3", "--bind"],
+    "gunicorn, imported before the fork": [
+        "gunicorn",
+        "tests.process.web",
+        "--preload",
+        "--workers",
+        "3",
+        "--bind",
+    ],
+    "uvicorn": ["uvicorn", "tests.process.web:asgi", "--workers", "3", "--log-level", "error", "--port"],
+}
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def get(port, path):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def is_up(port):
+    try:
+        return get(port, "/up")[0] == 200
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_every_request_to_every_process_is_scored_once(name, tmp_path):
+    path, port = tmp_path / "spool.sqlite", free_port()
+    command = SERVERS[name]
+    server = subprocess.Popen(
+        [sys.executable, "-m", *command, str(port) if command[-1] == "--port" else f"127.0.0.1:{port}"],
+        env={**os.environ, **QUIET, "PYTHONPATH": str(ROOT), "RAGTRACE_SPOOL": str(path)},
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        until(lambda: is_up(port) or server.poll() is not None)
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda n: get(port, f"/{n}"), range(REQUESTS)))
+    finally:
+        server.send_signal(signal.SIGTERM)
+        _, said = server.communicate(timeout=60)
+    assert {status for status, _ in answers} == {200}, said
+    assert len({pid for _, pid in answers}) > 1, "one process answered everything"
+    done = worker(path, "--once")
+    _, said = done.communicate(timeout=120)
+    assert done.returncode == 0, said
+    ends = accounts(path).ends
+    asked_to_see_whether_it_is_up = 1
+    assert ends == {("scored", ""): REQUESTS + asked_to_see_whether_it_is_up}

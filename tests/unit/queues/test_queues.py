@@ -13,7 +13,7 @@ import pytest
 from ragtrace.errors import QueueError
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.queues import MemoryQueue, Queue, Unit
-from ragtrace.queues.sqlite import SqliteQueue
+from ragtrace.queues.sqlite import UNIT_BYTES, SqliteQueue
 
 
 class Ends(Counter):
@@ -148,6 +148,17 @@ def test_a_full_buffer_evicts_its_oldest(tmp_path, ends):
     assert names(queue.lease(9)) == ["a", "d", "e"]
     queue.close()
     assert ends == {("spooled", ""): 3}
+
+
+def test_a_unit_over_the_size_cap_ends_as_too_large_and_the_next_goes_on(tmp_path, ends):
+    queue = SqliteQueue(tmp_path / "s", ended=ends)
+    noise = os.urandom(2 * UNIT_BYTES).hex()  # does not compress to less than half
+    for name, text in (("a", "Oslo."), ("b", noise * 3), ("c", "Oslo.")):
+        assert queue.put(unit(name, text)) == []
+    assert queue.flush(10)
+    assert names(queue.lease(9)) == ["a", "c"]
+    queue.close()
+    assert ends == {("spooled", ""): 2, ("dropped", "too_large"): 1}
 
 
 def test_the_same_unit_is_scored_once(tmp_path):

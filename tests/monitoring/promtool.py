@@ -1,0 +1,161 @@
+"""Rule tests of promtool, written from Python: series in phases, and when an alert fires."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from ragtrace import semconv
+from ragtrace_dashboards.config import Config
+from ragtrace_dashboards.expressions import SERIES
+from ragtrace_dashboards.prometheus_files import ALERT_GROUP, ALERTS, GROUPS, RECORDING, prometheus_files
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+COARSE = 120
+"""Minutes between samples and evaluations where days pass: 64 times as fast as a quarter of an hour."""
+JUDGE = {"ragtrace_judge_model": "small", "ragtrace_judge_version": "aaaa1111"}
+FAITHFULNESS = {
+    "job": "shop", "gen_ai_workflow_name": "support", "gen_ai_evaluation_name": "faithfulness",
+    "ragtrace_stratum": "random", **JUDGE,
+}  # fmt: skip
+
+
+def tool(name: str) -> str:
+    """Return where a program of the Prometheus package is, or skip."""
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed (Debian: apt-get install prometheus)")
+    return found
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A stretch of constant traffic."""
+
+    hours: float
+    per_day: float
+    mean: float = 0.92
+    low: float = 0.1
+    var: float = 0.04
+    weight: float = 1.0
+    w2: float | None = None
+    """Mean squared weight, None = all weights alike."""
+
+
+def samples(name: str, labels: dict[str, str], values: str) -> dict[str, str]:
+    shown = ",".join(f'{key}="{value}"' for key, value in labels.items())
+    return {"series": f"{name}{{{shown}}}", "values": values}
+
+
+def counter(
+    name: str, labels: dict[str, str], *phases: tuple[float, float], begin_h: float = 0.0, step_min: int = 15
+) -> dict[str, str]:
+    """Return a counter that grows by so much an hour, phase after phase: (hours, an hour)."""
+    parts, value = ["0"], 0.0
+    per_step = step_min / 60
+    if begin_h:
+        parts.insert(0, f"_x{round(begin_h / per_step)}")
+    for hours, per_hour in phases:
+        steps, by = round(hours / per_step), per_hour * per_step
+        # promtool adds up in floats; a value that seems to fall would be taken for a restart.
+        value += 1e-6 if value else 0.0
+        parts.append(f"{value + by!r}+{by!r}x{steps - 1}")
+        value += by * steps
+    return samples(name, labels, " ".join(parts))
+
+
+def gauge(name: str, labels: dict[str, str], *phases: tuple[float, float]) -> dict[str, str]:
+    """Return a gauge every 15 minutes: (hours, value)."""
+    return samples(name, labels, " ".join(f"{value!r}+0x{round(hours * 4) - 1}" for hours, value in phases))
+
+
+def scores(
+    labels: dict[str, str], *phases: Scores, begin_h: float = 0.0, step_min: int = COARSE
+) -> list[dict[str, str]]:
+    """Return the seven counters of a metric."""
+
+    def of(name: str, each: Any) -> dict[str, str]:
+        grown = [(it.hours, it.per_day / 24 * each(it)) for it in phases]
+        return counter(SERIES[name], labels, *grown, begin_h=begin_h, step_min=step_min)
+
+    def w2(it: Scores) -> float:
+        return it.weight**2 if it.w2 is None else it.w2
+
+    return [
+        of(semconv.SCORE_N, lambda _: 1.0),
+        of(semconv.SCORE_W, lambda it: it.weight),
+        of(semconv.SCORE_WX, lambda it: it.weight * it.mean),
+        of(semconv.SCORE_W2, w2),
+        of(semconv.SCORE_W2X, lambda it: w2(it) * it.mean),
+        of(semconv.SCORE_W2X2, lambda it: w2(it) * (it.mean**2 + it.var)),
+        of(semconv.SCORE_LOW_W, lambda it: it.weight * it.low),
+    ]
+
+
+def firing(alert: str, hour: float, count: int, job: str = "shop") -> dict[str, Any]:
+    """Return the check that so many alerts of a name fire for a service at an hour."""
+    samples_ = [{"labels": "{}", "value": count}] if count else []
+    expr = f'count(ALERTS{{alertname="{alert}",alertstate="firing",job="{job}"}})'
+    return expecting(expr, hour, samples_)
+
+
+def expecting(expr: str, hour: float, samples_: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"expr": expr, "eval_time": f"{round(hour * 60)}m", "exp_samples": samples_}
+
+
+def run(
+    folder: Path,
+    series: Sequence[dict[str, str]],
+    checks: Sequence[dict[str, Any]],
+    alerts: Sequence[dict[str, Any]] = (),
+    *,
+    only: Collection[str],
+    step_min: int = 15,
+) -> None:
+    """Write one test file beside the shipped rules, run promtool on it and show what it says when it fails.
+
+    Args:
+        folder: where to.
+        series: what is scraped.
+        checks: expressions and what they shall give.
+        alerts: alerts with all their annotations.
+        only: alerts that are loaded; recording rules come along when one of them reads a recorded series.
+        step_min: minutes between samples and between evaluations.
+    """
+    # The firing alert of the last evaluation must still be seen by the gate.
+    config = replace(Config(), gate_s=max(Config().gate_s, step_min * 60 + 300))
+    rules = {path: yaml.safe_load(text) for path, text in prometheus_files(config).items()}
+    group = rules[ALERTS]["groups"][0]
+    group["rules"] = [rule for rule in group["rules"] if rule["alert"] in only]
+    assert len(group["rules"]) == len(set(only))
+    if not any("ragtrace:" in rule["expr"] for rule in group["rules"]):
+        del rules[RECORDING]
+    for path, document in rules.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(yaml.safe_dump(document, sort_keys=False))
+    test: dict[str, Any] = {"interval": f"{step_min}m", "input_series": list(series)}
+    if checks:
+        test["promql_expr_test"] = list(checks)
+    if alerts:
+        test["alert_rule_test"] = list(alerts)
+    document = {
+        "rule_files": list(rules),
+        "evaluation_interval": f"{step_min}m",
+        "group_eval_order": [name for name in GROUPS if RECORDING in rules or name == ALERT_GROUP],
+        "tests": [test],
+    }
+    file = folder / "test.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    done = subprocess.run(
+        [tool("promtool"), "test", "rules", str(file)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -18,10 +18,11 @@ INTEGRATION_TESTS := integrations tests/regressions tests/e2e/test_chain.py $(wi
   $(wildcard tests/conformance)
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
+STACK := docker compose -f dashboards/stack/compose.yaml
 # Of `make soak`; CI takes five.
 MINUTES ?= 60
 
-.PHONY: demo dashboards test test-lowest test-newest test-phoenix test-peers check format wheel bench bench-cost bench-overhead soak docs lock clean help
+.PHONY: demo dashboards stack stack-traffic stack-down test test-lowest test-newest test-phoenix test-peers check format wheel bench bench-cost bench-overhead soak docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -108,6 +109,22 @@ docs: $(DOCS_READY) ## build the documentation into site/
 
 dashboards: $(READY) ## write dashboards/dist anew
 	$(BIN)/python -m ragtrace_dashboards
+
+stack: ## Grafana with the boards, Prometheus, Tempo, Alertmanager and a Collector in containers
+	$(STACK) up -d
+
+stack-traffic: ## the same, and questions to a chain for 50 minutes
+	$(STACK) --profile traffic up -d
+
+stack-down: ## stop them; the data stays
+	$(STACK) --profile traffic down
+
+# Grafana's own components in headless Chromium over a month in a real Prometheus; npm brings 450 MB.
+screenshots: $(READY) ## draw the boards into docs/images; needs node, npm, chromium and prometheus
+	@for it in node npm chromium prometheus promtool; do \
+	  command -v $$it > /dev/null || { echo "screenshots: $$it is not on this machine" >&2; exit 1; }; done
+	cd dashboards/screenshots && npm ci
+	$(BIN)/python -m dashboards.screenshots.render
 
 lock: ## resolve requirements/*.in anew
 	rm -rf build/lock && $(PYTHON) -m venv build/lock

@@ -1,20 +1,21 @@
-"""``make dashboards``: writes the committed boards anew."""
+"""``make dashboards``: writes what is committed below dashboards/dist anew."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from ragtrace_dashboards.boards import board_files
 from ragtrace_dashboards.config import Config
+from ragtrace_dashboards.export import files
 
 DIST = Path(__file__).resolve().parent.parent / "dist"
 
 
 def main() -> None:
-    """Write every board of the default configuration into ``dashboards/dist``."""
-    DIST.mkdir(exist_ok=True)
-    for name, text in board_files(Config()).items():
-        (DIST / name).write_text(text, encoding="utf-8")
+    """Write every file of the default configuration into ``dashboards/dist``."""
+    for name, text in files(Config()).items():
+        target = DIST / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,129 @@
+"""The runbook page of each alert, with its numbers filled in from the configuration it is exported for.
+
+A template in ``runbooks/`` holds what a person wrote; ``{{tolerance}}`` stands for a field of `Config` (times as
+PromQL writes them), ``{{panel.z}}`` for a panel of `PANELS`. So no page states a window or a gate of another
+configuration than the rules beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from ragtrace_dashboards.alerts import POWER_Z, alerts
+from ragtrace_dashboards.boards import boards
+from ragtrace_dashboards.config import PANELS, Config, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ragtrace_dashboards.alerts import Alert
+
+FOLDER: Final = "runbooks"
+INDEX: Final = f"{FOLDER}/README.md"
+_PLACE = re.compile(r"\{\{([\w.]+)\}\}")
+RULE_FIELDS: Final = (
+    "day_window_s", "days_window_s", "fast_window_s", "baseline_s", "tolerance", "fast_tolerance", "z", "fast_z",
+    "min_n_eff", "min_baseline_n_eff",
+)  # fmt: skip
+"""What rule F was measured with; another value of any, and the measured rates are not stated."""
+
+_MEASURED = """\
+How often it cries wolf was simulated, not observed: two synthetic worlds, the harder of which has daily and
+weekly rhythm, a daily mean that wanders by .006 and bursts of hard topics. There the chance of any false alarm
+in 30 days was 6 % at 200 scores a day and 1 % at 5,000 (200 runs each), for **one** metric of one workflow;
+each further one adds its own. In the calm world there was none in 100 runs. A drop from .92 to .85 was seen
+after 1.2 days at 200 scores a day and 6.5 hours at 5,000 (medians), one to .80 after 12 and 3.4 hours; a slide
+to .85 over a week took 3 to 5 days. Your traffic is another world: count your own."""
+_UNMEASURED = """\
+False-alarm rates and delays were simulated for other numbers than these; with this configuration nothing is
+known of either."""
+
+
+def runbook_files(config: Config) -> dict[str, str]:
+    """Return the page of each alert and their index by path.
+
+    Raises:
+        KeyError: a template names what is neither a field of the configuration nor a panel.
+
+    Example:
+        >>> page = runbook_files(Config())["runbooks/RagtraceQualityDrift.md"]
+        >>> page.splitlines()[0]
+        '# RagtraceQualityDrift'
+    """
+    values = dict(_values(config))
+    pages = {f"{FOLDER}/{alert.name}.md": _page(alert, values) for alert in alerts(config)}
+    return {INDEX: _index(alerts(config), values)} | pages
+
+
+def template(name: str) -> str:
+    """Return what stands in the package for an alert, placeholders and all."""
+    return (resources.files("ragtrace_dashboards") / FOLDER / f"{name}.md").read_text(encoding="utf-8")
+
+
+def filled(text: str, values: dict[str, str]) -> str:
+    """Return a template with its placeholders filled.
+
+    Example:
+        >>> filled("beyond {{tolerance}}", {"tolerance": "0.02"})
+        'beyond 0.02'
+    """
+    return _PLACE.sub(lambda found: values[found[1]], text)
+
+
+def _values(config: Config) -> Iterator[tuple[str, str]]:
+    for field in fields(config):
+        value: Any = getattr(config, field.name)
+        if field.name.endswith("_s"):
+            yield field.name.removesuffix("_s"), duration(value)
+        elif isinstance(value, int | float):
+            yield field.name, f"{value:g}"
+        elif isinstance(value, str):
+            yield field.name, value
+    yield "metrics", ", ".join(f"`{it.name}`" for it in config.metrics)
+    special = {"selection_efficiency_at_k", "harm_at_k"}
+    yield "quality", ", ".join(f"`{it.name}`" for it in config.metrics if it.name not in special)
+    yield "low_share", f"{1 - config.good_share:.0%}"
+    yield "detectable_z", f"{config.z + POWER_Z:g}"
+    is_measured = all(getattr(config, name) == getattr(Config(), name) for name in RULE_FIELDS)
+    yield "measured", _MEASURED if is_measured else _UNMEASURED
+    yield from _panels(config)
+
+
+def _panels(config: Config) -> Iterator[tuple[str, str]]:
+    drawn = boards(config)
+    for topic, (uid, number) in PANELS.items():
+        board = drawn[uid]
+        title = next(it["title"] for it in _walk(board["panels"]) if it["id"] == number)
+        address = f"{config.grafana_url}/d/{uid}?viewPanel={number}"
+        yield f"panel.{topic}", f'"{title}" ([{board["title"]}]({address}))'
+
+
+def _walk(panels: list[Any]) -> Iterator[Any]:
+    for panel in panels:
+        yield panel
+        yield from _walk(panel.get("panels", []))
+
+
+def _page(alert: Alert, values: dict[str, str]) -> str:
+    waits = f"after {duration(alert.for_s)}" if alert.for_s else "at once"
+    panel = f"Panel: {values[f'panel.{alert.topic}']}"
+    return "\n".join(
+        (
+            f"# {alert.name}\n",
+            f"Severity **{alert.severity}**, fires {waits}. {panel}. [All alerts](README.md)\n",
+            filled(template(alert.name), values).rstrip(),
+            "\n## The rule in full\n",
+            f"As it stands in the Prometheus form.\n\n```promql\n{alert.expr}\n```\n",
+        )
+    )
+
+
+def _index(every: list[Alert], values: dict[str, str]) -> str:
+    rows = "\n".join(
+        f"| [{alert.name}]({alert.name}.md#meaning) | {alert.severity} | {values[f'panel.{alert.topic}']} |"
+        for alert in every
+    )
+    return f"# What to do when it rings\n\n| alert | severity | panel |\n|---|---|---|\n{rows}\n"

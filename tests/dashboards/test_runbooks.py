@@ -1,0 +1,222 @@
+"""Every alert has a page that says true things: names that exist, numbers of the configuration, links that lead."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from ragtrace import errors
+from ragtrace.cli.main import COMMANDS, build_parser
+from ragtrace.semconv import METRICS
+from ragtrace.settings import variables
+from ragtrace_dashboards.alerts import ANCHOR, alerts
+from ragtrace_dashboards.config import Config, duration
+from ragtrace_dashboards.drift import baseline_rules, window_rules
+from ragtrace_dashboards.export import files
+from ragtrace_dashboards.runbook_files import INDEX, RULE_FIELDS, filled, runbook_files, template
+from tests.dashboards.promql import asked
+
+DIST = Path(__file__).resolve().parents[2] / "dashboards" / "dist"
+PAGES = {path.removeprefix("runbooks/").removesuffix(".md"): text for path, text in runbook_files(Config()).items()}
+ALERTS = [it.name for it in alerts(Config())]
+RECORDED = {it["record"] for it in (*window_rules(Config()), *baseline_rules(Config()))}
+LABELS = {label.replace(".", "_") for it in METRICS for label in it.attributes} | {"job", "le", "ragtrace_k"}
+CHAPTERS = [
+    "Meaning", "What users see", "First five minutes", "Usual causes", "Mend", "Silence, and a new normal",
+    "What it cannot see", "The rule in full",
+]  # fmt: skip
+OTHER = Config(
+    day_window_s=90_000, days_window_s=262_800, fast_window_s=25_200, baseline_s=1_213_200, tolerance=0.031,
+    fast_tolerance=0.061, z=3.3, fast_z=4.4, min_n_eff=37, min_baseline_n_eff=207, baseline_memory_s=608_400,
+    hour_s=4_200, day_step_s=7_800, good_share=0.77, detectable_drop=0.083, lag_limit_s=1_020, error_share=0.057,
+    empty_share=0.059, canary_gap=0.13, budget_share=0.027, for_s=420, keep_firing_s=4_500,
+)  # fmt: skip
+"""No number of the default configuration is left in it."""
+
+
+def shapes(metric):
+    """Names under which Prometheus stores one metric."""
+    if metric.kind != "histogram":
+        return {metric.prometheus}
+    return {metric.prometheus + end for end in ("_bucket", "_count", "_sum")}
+
+
+SERIES = {name for it in METRICS for name in shapes(it)} | RECORDED
+
+
+def blocks(text):
+    return [
+        re.sub(r"^ {4}", "", it, flags=re.MULTILINE) for it in re.findall(r"```promql\n(.*?)```", text, re.DOTALL)
+    ]
+
+
+def prose(text):
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
+def anchors(text):
+    """Anchors of a page as GitHub makes them."""
+    heads = re.findall(r"^#+ (.+)$", prose(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", it.lower()).replace(" ", "-") for it in heads}
+
+
+def test_each_alert_has_its_page_and_each_page_its_alert():
+    shipped = resources.files("ragtrace_dashboards") / "runbooks"
+    assert {it.name for it in shipped.iterdir()} == {f"{name}.md" for name in ALERTS}
+    assert set(PAGES) == {"README", *ALERTS}
+    assert all(f"({name}.md#{ANCHOR})" in PAGES["README"] for name in ALERTS)
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_the_alerts_link_leads_to_a_heading(name):
+    alert = next(it for it in alerts(Config()) if it.name == name)
+    page, _, anchor = alert.runbook(Config()).removeprefix(Config().runbook_url + "/").partition(".md#")
+    assert page == name
+    assert anchor in anchors(PAGES[page])
+    assert re.findall(r"^## (.+)$", prose(PAGES[page]), re.MULTILINE) == CHAPTERS
+    assert PAGES[page].startswith(f"# {name}\n")
+
+
+@pytest.mark.parametrize("name", ["README", *ALERTS])
+def test_links_between_pages_resolve(name):
+    for target in re.findall(r"\]\(([^)\s]+)\)", PAGES[name]):
+        if target.startswith(Config().grafana_url):
+            continue
+        page, _, anchor = target.partition(".md")
+        assert page in PAGES, target
+        assert not anchor or anchor.removeprefix("#") in anchors(PAGES[page]), target
+
+
+@pytest.mark.parametrize("name", ALERTS)
+@pytest.mark.parametrize("config", [Config(), Config.demo()], ids=["default", "demo"])
+def test_every_expression_parses_and_asks_for_what_exists(name, config):
+    found = blocks(runbook_files(config)[f"runbooks/{name}.md"])
+    assert len(found) >= 2
+    for expr in found:
+        ask = asked(expr)
+        assert ask.selectors, expr
+        for series, matchers, _around in ask.selectors:
+            assert series in SERIES | {"ALERTS"}, expr
+            assert set(matchers) <= LABELS | {"__name__", "alertname", "alertstate"}, expr
+        assert {label for labels, _below in ask.grouped for label in labels} <= LABELS, expr
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_names_in_the_text_exist(name):
+    quoted = set(re.findall(r"`([^`\n]+)`", prose(PAGES[name])))
+    settings = {it[0] for it in variables()}
+    fields = set(Config.__dataclass_fields__)
+    reasons = {it.reason for it in vars(errors).values() if isinstance(it, type) and hasattr(it, "reason")}
+    for word in quoted:
+        if word.startswith("ragtrace_"):
+            assert word.partition("=")[0] in SERIES | LABELS, word
+        elif word.startswith("judge_"):
+            assert word in settings | reasons, word
+        elif word.endswith(("_share", "_rate", "_rates", "_rules", "_s", "_drop", "_day", "_million")):
+            assert word in settings | fields, word
+
+
+def commands():
+    found = {it for page in PAGES.values() for it in re.findall(r"`(ragtrace [a-z][^`]*)`", prose(page))}
+    return sorted(" ".join(it.split()) for it in found)
+
+
+@pytest.mark.parametrize("line", commands())
+def test_every_command_exists_with_its_options(line):
+    words = line.split()[1:]
+    assert words[0] in COMMANDS
+    known = spoken(build_parser(words[0]), words[0])
+    assert [it for it in words if it.startswith("--") and it not in known] == []
+    if "ACTIONS" in known:
+        assert words[1] in known["ACTIONS"]
+    if words[1:]:
+        build_parser(words[0]).parse_args(words)  # it would be taken as it stands
+
+
+def spoken(parser, command):
+    """Options of a command, and its actions where it has some."""
+    sub = next(it for it in parser._actions if isinstance(it, argparse._SubParsersAction)).choices[command]
+    known = {option: True for it in sub._actions for option in it.option_strings}
+    for it in sub._actions:
+        if isinstance(it, argparse._SubParsersAction):
+            known["ACTIONS"] = set(it.choices)
+    return known
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_numbers_are_those_of_the_configuration(name):
+    """With another configuration no number of the default one is left, wherever it stands in the page."""
+    alert = next(it for it in alerts(OTHER) if it.name == name)
+    page = runbook_files(OTHER)[f"runbooks/{name}.md"].replace(alert.expr, "")
+    page = re.sub(r"`ragtrace [^`]*`", "", page)
+    times = {duration(getattr(Config(), it)) for it in vars_of("_s")}
+    numbers = {f"{getattr(Config(), it):g}" for it in vars_of("") if it not in {"z", "fast_z", "min_n_eff"}}
+    written = set(re.findall(r"(?<![\w.`-])\d+(?:\.\d+)?[smhd]?(?![\w%])", page))
+    assert written & (times | numbers) == set()
+
+
+def vars_of(end):
+    kinds = {"": (int, float), "_s": (int,)}[end]
+    times = [it for it in Config.__dataclass_fields__ if it.endswith("_s")]
+    if end:
+        return times
+    return [
+        it for it in Config.__dataclass_fields__ if it not in times and isinstance(getattr(Config(), it), kinds)
+    ]
+
+
+@pytest.mark.parametrize("name", ["RagtraceQualityDrift", "RagtraceSelectionEfficiencyDrift", "RagtraceHarmDrift"])
+def test_the_drift_pages_state_rule_f_as_configured(name):
+    page = runbook_files(OTHER)[f"runbooks/{name}.md"]
+    rows = re.findall(
+        r"^\| (\w+) \| ([\d.]+) \| z > ([\d.]+) \| the (\w+) that end (\w+) ago \|$", page, re.MULTILINE
+    )
+    assert rows == [
+        ("25h", "0.031", "3.3", "337h", "25h"),
+        ("73h", "0.031", "3.3", "337h", "73h"),
+        ("7h", "0.061", "4.4", "337h", "25h"),
+    ]
+    assert "37 effective scores" in " ".join(page.split()) or "under 37 in the window" in " ".join(page.split())
+
+
+@pytest.mark.parametrize("field", RULE_FIELDS)
+def test_measured_rates_are_stated_for_the_measured_rule_alone(field):
+    claim = "6 % at 200 scores a day"
+    assert claim in " ".join(PAGES["RagtraceQualityDrift"].split())
+    other = replace(Config(), **{field: getattr(OTHER, field)})
+    text = " ".join(runbook_files(other)["runbooks/RagtraceQualityDrift.md"].split())
+    assert claim not in text
+    assert "nothing is known" in text
+
+
+def test_a_placeholder_that_nothing_fills_is_an_error():
+    with pytest.raises(KeyError, match="no_such"):
+        filled("{{no_such}}", {"tolerance": "0.02"})
+    assert "{{tolerance}}" in template("RagtraceQualityDrift")
+    assert not [name for name, text in PAGES.items() if re.search(r"\{\{[\w.]+\}\}", text.split("## The rule")[0])]
+
+
+def test_links_to_boards_follow_the_address_of_grafana():
+    page = runbook_files(replace(Config(), grafana_url="https://boards.test"))["runbooks/RagtraceHarmDrift.md"]
+    assert "https://boards.test/d/ragtrace-retrieval?viewPanel=31" in page
+    assert Config().grafana_url not in page
+
+
+@pytest.mark.parametrize("part", ["grafana", "prometheus", "all"])
+def test_pages_come_with_every_form(part):
+    assert runbook_files(Config()).items() <= files(Config(), part).items()
+    assert INDEX in files(Config(), part)
+
+
+@pytest.mark.parametrize("path", sorted(files(Config())))
+def test_the_committed_file_is_generated(path):
+    assert (DIST / path).read_bytes() == files(Config())[path].encode(), "run `make dashboards`"
+
+
+def test_no_committed_page_is_left_over():
+    assert {f"runbooks/{it.name}" for it in (DIST / "runbooks").iterdir()} == set(runbook_files(Config()))

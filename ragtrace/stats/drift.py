@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 import math
-from array import array
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ragtrace.stats.baseline import SD_FLOOR, STATE_NUMBERS, WARNING_SHARE, Baseline, Learner, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-State = Literal["learning", "ok", "warning", "alarm"]
-STATE_NUMBERS: dict[State, int] = {"learning": 0, "ok": 1, "warning": 2, "alarm": 3}
-# Variance .02, as for the windows of MONITORING.md 3: a baseline of all 1.0 has none, and with a floor of .1 two
-# bad answers among forty were an alarm.
-SD_FLOOR = math.sqrt(0.02)
-WARNING_SHARE = 0.5  # of the threshold
+__all__ = ["SD_FLOOR", "STATE_NUMBERS", "Baseline", "Cusum", "State", "arl", "tail_exponent", "threshold_for"]
+
 _OVERSHOOT = 1.166  # Siegmund's correction for looking at whole scores only
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """What "normal" is.
-
-    Attributes:
-        mean: of the scores, weighted.
-        sd: their standard deviation, weighted, not floored.
-        n: number of scores.
-        mean_weight: of one score; later weights are measured against it.
-        exponent: see `tail_exponent`; None stands for normal scores.
-    """
-
-    mean: float
-    sd: float
-    n: int
-    mean_weight: float = 1.0
-    exponent: float | None = None
 
 
 def arl(h: float, k: float, exponent: float | None = None) -> float:
@@ -152,9 +130,7 @@ class Cusum:
         self.changed_at: int | None = None
         self.baseline: Baseline | None = None
         self.threshold: float | None = None
-        self._learn = learn
-        self._scores = array("d")
-        self._weights = array("d")
+        self._learner = Learner(learn)
         self._zero_at = 0
         self._has_alarmed = False
         if baseline is not None:
@@ -204,18 +180,12 @@ class Cusum:
         return weight / baseline.mean_weight * drop / max(baseline.sd, SD_FLOOR)
 
     def _learn_from(self, x: float, weight: float) -> None:
-        self._scores.append(x)
-        self._weights.append(weight)
-        if len(self._scores) < self._learn:
+        found = self._learner.add(x, weight)
+        if found is None:
             return
-        n, total = len(self._scores), math.fsum(self._weights)
-        pairs = list(zip(self._scores, self._weights, strict=True))
-        mean = math.fsum(w * x for x, w in pairs) / total
-        sd = math.sqrt(math.fsum(w * (x - mean) ** 2 for x, w in pairs) / total)
-        found = Baseline(mean, sd, n, mean_weight=total / n)
-        exponent = tail_exponent([self._step(found, x, w) for x, w in pairs])
-        self._settle(Baseline(mean, sd, n, mean_weight=total / n, exponent=exponent))
-        self._scores, self._weights = array("d"), array("d")
+        exponent = tail_exponent([self._step(found, x, w) for x, w in self._learner.pairs()])
+        self._settle(replace(found, exponent=exponent))
+        self._learner = Learner(1)
 
     def _settle(self, baseline: Baseline) -> None:
         self.baseline = baseline

@@ -1,0 +1,190 @@
+"""The e-detector: a drop detector whose false-alarm rate is a theorem (MONITORING.md 4, item 1)."""
+
+from __future__ import annotations
+
+import math
+
+from ragtrace.stats.baseline import WARNING_SHARE, Baseline, Learner, State
+
+GRID = (0.05, 0.1, 0.2, 0.35, 0.55, 0.8)
+"""Shares of what may be bet at most; small ones find small drops late, large ones large drops soon."""
+_LOG_PATHS = math.log(len(GRID))
+
+
+class EDetector:
+    """Bets against "the mean is at least m0"; what it wins is the evidence of a drop.
+
+    Each bet lambda of a grid has a path M <- max(M, 1) (1 + lambda w (m0 - x)), with w the score's weight (1 /
+    inclusion probability) and lambda = share / (W (1 - m0)) for a bound W of the weights, so that no factor falls
+    below .2. The statistic is log mean M, the alarm stands at log(target_arl). As max(M, 1) <= M + 1, mean M less
+    the number of scores is a supermartingale while E[w (m0 - x)] <= 0, whatever the scores look like and however
+    often one looks: scores until a false alarm average target_arl or more, and the chance of one within T scores is
+    at most T / target_arl. (E-detectors of Shin, Ramdas and Rinaldo, bets of Waudby-Smith and Ramdas.)
+
+    m0 is the baseline's lower confidence bound less the tolerance: benign wander is no drop. The promise is about a
+    mean that stays; a burst of one bad topic breaks it, so an alarm also waits until its evidence spans
+    ``span_s``, and is a warning so long. Once raised, it stays until `reset`. Not thread-safe; asks no clock.
+
+    A weight above W counts as W in its own score, is counted in `capped`, and raises W for the scores after it:
+    refusing the score would bias the mean toward frequent strata, and the bound is chosen before each score again.
+
+    Args:
+        learn: scores of the baseline, at least 1.
+        tolerance: the drop that is not worth an alarm, in score units, above 0.
+        target_arl: scores between false alarms on average, at least, above 1.
+        span_s: seconds that evidence has to span: 3,600 are two distinct hours; 0 = alarm at once.
+        baseline: a frozen baseline; nothing is learnt then.
+        max_weight: W; None = the largest weight of the baseline.
+
+    Attributes:
+        statistic: log mean M; 0.0 while learning, never below log .2.
+        threshold: log(target_arl); None while learning.
+        m0: the mean that is tested; None while learning. At 0 or below nothing can be found.
+        n: scores taken, those of the baseline among them.
+        alarms: how often it has alarmed.
+        capped: scores whose weight was above W.
+        changed_at: after an alarm, the number of the last score before the estimated change.
+        changed_time: when that score was taken; None where no time was given.
+
+    Example:
+        >>> detector = EDetector(baseline=Baseline(mean=0.9, sd=0.2, n=500), span_s=0.0)
+        >>> [*(detector.add(0.95) for _ in range(50)), *(detector.add(0.3) for _ in range(12))][-1]
+        'alarm'
+        >>> detector.changed_at
+        50
+    """
+
+    def __init__(
+        self,
+        *,
+        learn: int = 500,
+        tolerance: float = 0.02,
+        target_arl: float = 73_000.0,
+        span_s: float = 3_600.0,
+        baseline: Baseline | None = None,
+        max_weight: float | None = None,
+    ) -> None:
+        if learn < 1 or not (tolerance > 0.0 and 1.0 < target_arl < math.inf and span_s >= 0.0):
+            raise ValueError(
+                f"learn and tolerance are above 0, target_arl above 1 and span_s not below 0,"
+                f" got {learn}, {tolerance}, {target_arl}, {span_s}"
+            )
+        if max_weight is not None and not 0.0 < max_weight < math.inf:
+            raise ValueError(f"max_weight is above 0 and finite, got {max_weight}")
+        self.tolerance = tolerance
+        self.target_arl = target_arl
+        self.span_s = span_s
+        self.statistic = 0.0
+        self.n = 0
+        self.alarms = 0
+        self.capped = 0
+        self.baseline: Baseline | None = None
+        self.threshold: float | None = None
+        self.m0: float | None = None
+        self.changed_at: int | None = None
+        self.changed_time: float | None = None
+        self._given_weight = max_weight
+        self._max_weight = 1.0
+        self._learner = Learner(learn)
+        self._paths: list[_Path] = []
+        self._last_at: float | None = None
+        self._has_alarmed = False
+        if baseline is not None:
+            self._settle(baseline)
+
+    @property
+    def state(self) -> State:
+        """Learning, ok, warning (half-way to the threshold, or beyond it in too short a time) or alarm."""
+        if self.threshold is None:
+            return "learning"
+        if self._has_alarmed:
+            return "alarm"
+        return "warning" if self.statistic >= WARNING_SHARE * self.threshold else "ok"
+
+    def add(self, x: float, weight: float = 1.0, at: float | None = None) -> State:
+        """Take one score in [0, 1] with its weight (above 0) and time, and return the state after it.
+
+        Args:
+            x: the score; higher is better.
+            weight: 1 / inclusion probability.
+            at: Unix seconds; needed unless ``span_s`` is 0.
+
+        Raises:
+            ValueError: a score outside [0, 1], a weight that is not above 0 and finite, or no time; nothing has
+                changed.
+        """
+        if not (0.0 <= x <= 1.0 and 0.0 < weight < math.inf):
+            raise ValueError(f"a score lies in [0, 1] and its weight is above 0 and finite, got {x} and {weight}")
+        if self.span_s > 0.0 and (at is None or not math.isfinite(at)):
+            raise ValueError(f"evidence has to span {self.span_s:g} s, so a score needs its time, got {at}")
+        if self.m0 is None:
+            self._learn_from(x, weight)
+        else:
+            self._bet(self.m0, x, weight, at)
+        self.n += 1
+        self._last_at = at
+        return self.state
+
+    def reset(self) -> None:
+        """Forget the evidence, any alarm and a raised bound of the weights; the baseline stays."""
+        self.statistic = 0.0
+        self.changed_at = self.changed_time = None
+        self._has_alarmed = False
+        if self.baseline is not None:
+            self._settle(self.baseline)
+
+    def _bet(self, m0: float, x: float, weight: float, at: float | None) -> None:
+        if weight > self._max_weight:
+            self.capped += 1
+        gain = min(weight / self._max_weight, 1.0) * (m0 - x) / (1.0 - m0)
+        self._max_weight = max(self._max_weight, weight)
+        for path in self._paths:
+            path.bet(gain, at, since=(self.n, self._last_at))
+        top = max(path.log for path in self._paths)
+        self.statistic = top + math.log(math.fsum(math.exp(p.log - top) for p in self._paths)) - _LOG_PATHS
+        best = max(self._paths, key=lambda path: path.log)
+        if not self._has_alarmed and self._is_beyond() and best.span_s >= self.span_s:
+            self._has_alarmed = True
+            self.alarms += 1
+            self.changed_at, self.changed_time = best.since
+
+    def _is_beyond(self) -> bool:
+        return self.threshold is not None and self.statistic >= self.threshold
+
+    def _learn_from(self, x: float, weight: float) -> None:
+        found = self._learner.add(x, weight)
+        if found is not None:
+            self._learner = Learner(1)
+            self._settle(found)
+
+    def _settle(self, baseline: Baseline) -> None:
+        self.baseline = baseline
+        self.threshold = math.log(self.target_arl)
+        self.m0 = baseline.low - self.tolerance
+        self._max_weight = self._given_weight or baseline.max_weight or baseline.mean_weight
+        self._paths = [_Path(share) for share in GRID]
+
+
+class _Path:
+    """One bet's fortune in logs, since when it has gone up, and the time that its evidence spans."""
+
+    __slots__ = ("_first", "_last", "_share", "log", "since")
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self.log = 0.0
+        self.since: tuple[int, float | None] = (0, None)
+        self._first = math.inf
+        self._last = -math.inf
+
+    def bet(self, gain: float, at: float | None, *, since: tuple[int, float | None]) -> None:
+        if self.log <= 0.0:
+            self.log, self.since = 0.0, since
+            self._first, self._last = math.inf, -math.inf
+        self.log += math.log1p(self._share * gain)
+        if gain > 0.0 and at is not None:
+            self._first, self._last = min(self._first, at), max(self._last, at)
+
+    @property
+    def span_s(self) -> float:
+        return max(self._last - self._first, 0.0)

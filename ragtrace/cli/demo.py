@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragtrace.demo.options import DEFAULT_OUT, DEFAULT_PORT, DemoOptions
+from ragtrace.demo.options import DEFAULT_OUT, DEFAULT_PORT, STACK_QUESTIONS, STACK_RATE, DemoOptions
 
 if TYPE_CHECKING:
     from typing import Any
@@ -26,8 +26,14 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     )
     defaults = DemoOptions()
     add = parser.add_argument
-    add("--questions", type=_count, default=defaults.questions, metavar="N", help="how many to ask (%(default)s)")
-    add("--rate", type=_rate, default=defaults.rate, metavar="R", help="questions a second (%(default)g)")
+    counts = f"how many to ask ({defaults.questions}; {STACK_QUESTIONS} with --stack)"
+    add("--questions", type=_count, metavar="N", help=counts)
+    add(
+        "--rate",
+        type=_rate,
+        metavar="R",
+        help=f"questions a second ({defaults.rate:g}; {STACK_RATE:g} with --stack)",
+    )
     add("--fast", action="store_true", help="ask without a pause")
     add("--seed", type=int, default=defaults.seed, metavar="S", help="repeats a run exactly (%(default)s)")
     add("--no-incident", action="store_true", help="leave the incident out: the detector stays quiet")
@@ -38,6 +44,11 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
         default=DEFAULT_PORT,
         metavar="P",
         help="OpenMetrics endpoint (%(default)s; 0: any free)",
+    )
+    add(
+        "--stack",
+        choices=("local",),
+        help="local: Debian's prometheus and alertmanager run beside it; shows the alert that the incident fires",
     )
     add("--otlp", metavar="URL", help="send everything to this collector as well, e.g. http://localhost:4318")
     add("--judge", default=defaults.judge, metavar="NAME", help="overlap (offline) or openai:MODEL (%(default)s)")
@@ -53,9 +64,11 @@ def run(args: argparse.Namespace) -> int:
 
     from ragtrace.demo.session import run_demo
 
+    usual = DemoOptions()
+    questions, rate = (STACK_QUESTIONS, STACK_RATE) if args.stack else (usual.questions, usual.rate)
     options = DemoOptions(
-        questions=args.questions,
-        rate=args.rate,
+        questions=args.questions or questions,
+        rate=args.rate or rate,
         is_fast=args.fast,
         seed=args.seed,
         has_incident=not args.no_incident,
@@ -65,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
         judge=args.judge,
         model=args.model,
         base_url=args.base_url,
+        stack=args.stack,
         save_svg=args.save_svg,
     )
     console = Console()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 DEFAULT_OUT = Path("ragtrace-demo.jsonl")
 DEFAULT_PORT = 9464
 BASELINE = 100
+STACK_QUESTIONS = 500
+STACK_RATE = 10.0
+"""Pace of a run with the stack: three times what its windows need, so that a busy machine may ask more slowly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,7 @@ class DemoOptions:
         judge: ``overlap`` or ``openai:MODEL``.
         model: a real model answers instead of the offline answerer.
         base_url: its OpenAI-compatible server, and that of the judge.
+        stack: ``local`` = Prometheus and Alertmanager run beside it.
         save_svg: the last frame of the view is saved there as a picture.
 
     Example:
@@ -44,6 +49,7 @@ class DemoOptions:
     judge: str = "overlap"
     model: str | None = None
     base_url: str | None = None
+    stack: Literal["local"] | None = None
     save_svg: Path | None = None
 
     @property

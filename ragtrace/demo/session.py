@@ -20,6 +20,7 @@ from ragtrace.demo.outfile import ScoredFile
 from ragtrace.demo.picture import save_picture
 from ragtrace.demo.questions import asked
 from ragtrace.demo.sending import sending_to
+from ragtrace.demo.stacked import chosen_programs, run_beside
 from ragtrace.demo.tally import TAG, Tally
 from ragtrace.demo.view import Heading
 from ragtrace.demo.writers import OfflineWriter, ServerWriter
@@ -70,10 +71,12 @@ def run_demo(options: DemoOptions, console: Console) -> int:
     """
     if importlib.util.find_spec("langchain_core") is None:
         raise MissingExtra("langchain-core", "langchain")
+    programs = chosen_programs(options)
     writer = _writer(options)
     with ScoredFile(options.out) as file, _quiet_logs():
         try:
-            status = _Session(options, console, writer, file).run()
+            session = _Session(options, console, writer, file)
+            status = session.run() if programs is None else run_beside(programs, session, console)
         finally:
             is_sent = ragtrace.shutdown(SHUTDOWN_S)
     if not is_sent:
@@ -120,6 +123,11 @@ class _Session:
             out=str(options.out),
         )
         self._chain = _chain(writer, Incident(first=options.incident_at, seed=options.seed))
+
+    @property
+    def endpoint(self) -> str | None:
+        """URL of the OpenMetrics endpoint."""
+        return self._heading.endpoint
 
     def run(self) -> int:
         """Ask, wait for the scores, sum up."""

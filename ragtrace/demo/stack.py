@@ -1,0 +1,171 @@
+"""The local stack: Prometheus reads the demo's endpoint, Alertmanager sends what fires to the demo's own inbox."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import tempfile
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ragtrace.demo.child import child
+from ragtrace.demo.inbox import HOOK, RUNBOOKS, Inbox, serving
+from ragtrace.errors import ConfigError
+from ragtrace_dashboards.config import Config
+from ragtrace_dashboards.prometheus_files import prometheus_files
+from ragtrace_dashboards.yaml_text import yaml_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import FrameType
+
+    from ragtrace.demo.options import DemoOptions
+    from ragtrace.demo.programs import Programs
+
+JOB = "ragtrace-demo"
+_SPARE = 1.5  # not every answer gets a score, and a busy machine asks more slowly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalStack:
+    """The running stack: its addresses, and what Alertmanager delivered so far."""
+
+    prometheus: str
+    alertmanager: str
+    inbox: Inbox
+
+
+def check_pace(options: DemoOptions) -> None:
+    """Refuse a pace at which the alert could never tell a drop.
+
+    Raises:
+        ConfigError: the windows of the demo profile would hold too few scores; the line says what to choose.
+    """
+    config = Config.demo()
+    if options.is_fast:
+        raise ConfigError("--stack local: alerts look at seconds, --fast leaves them none; choose a --rate")
+    rate = _SPARE * config.min_n_eff / config.day_window_s
+    if options.rate < rate:
+        raise ConfigError(
+            f"--stack local: {config.day_window_s} s need {config.min_n_eff} scores; choose --rate {rate:g} or more"
+        )
+    questions = 2 * (options.rate * config.day_window_s + _SPARE * config.min_baseline_n_eff)
+    if options.questions < questions:
+        raise ConfigError(
+            f"--stack local: the baseline needs {config.min_baseline_n_eff} scores before the incident; "
+            f"choose --questions {questions:.0f} or more"
+        )
+
+
+@contextlib.contextmanager
+def local_stack(programs: Programs, endpoint: str) -> Iterator[LocalStack]:
+    """Run Prometheus and Alertmanager on free loopback ports inside a ``with`` block.
+
+    Their files stand in a temporary folder. Programs and folder are gone when the block is left, also by Ctrl-C,
+    SIGTERM or SIGHUP.
+
+    Args:
+        programs: where they are.
+        endpoint: URL of the OpenMetrics endpoint that is read.
+
+    Raises:
+        ConfigError: one of them did not start.
+    """
+    inbox = Inbox()
+    with contextlib.ExitStack() as opened:
+        opened.enter_context(_signals_raise())
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="ragtrace-demo-")))
+        pages = opened.enter_context(serving(inbox))
+        alertmanager = opened.enter_context(_alertmanager(programs.alertmanager, folder, pages))
+        files = stack_files(endpoint, pages, alertmanager)
+        inbox.prometheus = opened.enter_context(_prometheus(programs.prometheus, folder, files))
+        yield LocalStack(prometheus=inbox.prometheus, alertmanager=alertmanager, inbox=inbox)
+
+
+def stack_files(endpoint: str, pages: str, alertmanager: str) -> dict[str, str]:
+    """Return Prometheus's files by their paths: its configuration and the rules of the demo profile.
+
+    Args:
+        endpoint: URL that is scraped.
+        pages: address of the inbox, which serves runbooks and stands in for Grafana.
+        alertmanager: its address.
+
+    Example:
+        >>> list(stack_files("http://127.0.0.1:1/metrics", "http://127.0.0.1:2", "http://127.0.0.1:3"))
+        ['prometheus.yml', 'rules/ragtrace-recording.yaml', 'rules/ragtrace-alerts.yaml']
+    """
+    config = replace(Config.demo(), runbook_url=pages + RUNBOOKS, grafana_url=pages)
+    rules = prometheus_files(config)
+    scraped = urlsplit(endpoint)
+    every = f"{config.scrape_s}s"
+    main = {
+        "global": {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every},
+        "rule_files": list(rules),
+        "alerting": {"alertmanagers": [{"static_configs": [{"targets": [urlsplit(alertmanager).netloc]}]}]},
+        "scrape_configs": [
+            {"job_name": JOB, "metrics_path": scraped.path, "static_configs": [{"targets": [scraped.netloc]}]}
+        ],
+    }
+    return {"prometheus.yml": yaml_text(main), **rules}
+
+
+def _prometheus(program: str, folder: Path, files: Mapping[str, str]) -> contextlib.AbstractContextManager[str]:
+    _write(folder, files)
+    return child(
+        "prometheus",
+        lambda port: (
+            program,
+            f"--config.file={folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={folder / 'series'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ),
+        folder / "prometheus.log",
+    )
+
+
+def _alertmanager(program: str, folder: Path, pages: str) -> contextlib.AbstractContextManager[str]:
+    hook = {"url": pages + HOOK, "send_resolved": False}
+    route = {"receiver": "demo", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s"}
+    config = {"route": route, "receivers": [{"name": "demo", "webhook_configs": [hook]}]}
+    _write(folder, {"alertmanager.yml": yaml_text(config)})
+    return child(
+        "alertmanager",
+        lambda port: (
+            program,
+            f"--config.file={folder / 'alertmanager.yml'}",
+            f"--storage.path={folder / 'notices'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--cluster.listen-address=",  # one alone needs no port for its peers
+        ),
+        folder / "alertmanager.log",
+    )
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _signals_raise() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP leave the block by an exception, so that everything started is stopped."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers; the signals do there what they did before
+        return
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, _leave) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    del frame
+    raise SystemExit(128 + number)

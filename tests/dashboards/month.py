@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
@@ -33,22 +34,23 @@ _ATTRIBUTES = {
     semconv.GEN_AI_RESPONSE_MODEL: "m-1", semconv.GEN_AI_TOKEN_TYPE: "input", semconv.K: "5",
 }  # fmt: skip
 _SUMS = {
-    semconv.SCORE_N: lambda _: 1.0,
-    semconv.SCORE_W: lambda _: WEIGHT,
-    semconv.SCORE_WX: lambda x: WEIGHT * x,
-    semconv.SCORE_W2: lambda _: WEIGHT**2,
-    semconv.SCORE_W2X: lambda x: WEIGHT**2 * x,
-    semconv.SCORE_W2X2: lambda x: (WEIGHT * x) ** 2,
-    semconv.SCORE_LOW_W: lambda x: WEIGHT * (x < 0.8),
+    semconv.SCORE_N: lambda _x, _w: 1.0,
+    semconv.SCORE_W: lambda _, w: w,
+    semconv.SCORE_WX: lambda x, w: w * x,
+    semconv.SCORE_W2: lambda _, w: w**2,
+    semconv.SCORE_W2X: lambda x, w: w**2 * x,
+    semconv.SCORE_W2X2: lambda x, w: (w * x) ** 2,
+    semconv.SCORE_LOW_W: lambda x, w: w * (x < 0.8),
 }
 
 
 @dataclass(frozen=True)
 class Month:
-    """Times, and every score by metric and time."""
+    """Times, and every score by metric and time; the weights of a metric's scores go round."""
 
     times: list[int]
     scores: dict[str, list[list[float]]]
+    weights: tuple[float, ...] = (WEIGHT,)
 
     @classmethod
     def until(cls, end: int, seed: int = 6) -> Month:
@@ -65,6 +67,11 @@ class Month:
                 before = at
             scores[metric] = drawn
         return cls(times, scores)
+
+    def weighted(self, metric: str) -> list[list[tuple[float, float]]]:
+        """Scores and weights by time."""
+        weights = cycle(self.weights)
+        return [[(x, next(weights)) for x in xs] for xs in self.scores[metric]]
 
     def mean(self, metric: str, since: int, until: int) -> float:
         """Plain mean of the scores drawn in (since, until]."""
@@ -90,8 +97,8 @@ class Month:
     def _sums(self, it: semconv.Instrument) -> Iterator[str]:
         for metric in METRICS:
             total, name = 0.0, f"{it.prometheus}{_labels(it, metric)}"
-            for at, xs in zip(self.times, self.scores[metric], strict=True):
-                total += sum(_SUMS[it.name](x) for x in xs)
+            for at, pairs in zip(self.times, self.weighted(metric), strict=True):
+                total += sum(_SUMS[it.name](x, w) for x, w in pairs)
                 yield f"{name} {total!r} {at}\n"
 
     def _plain(self, it: semconv.Instrument, *, is_counter: bool) -> Iterator[str]:

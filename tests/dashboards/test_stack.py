@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ragtrace import semconv
 from ragtrace.cli.main import build_parser
 from ragtrace_dashboards.boards import board_files
 from ragtrace_dashboards.config import Config
@@ -243,6 +244,19 @@ def test_the_collector_leaves_names_alone_and_gives_exemplars():
     assert exporter == {"endpoint": exporter["endpoint"], "enable_open_metrics": True}
     (scrape,) = PROMETHEUS["scrape_configs"]
     assert scrape["honor_labels"] is True, "without it `job` would be the Collector's"
+
+
+@pytest.mark.parametrize("it", semconv.METRICS, ids=lambda it: it.name)
+def test_the_collectors_rule_gives_the_names_of_semconv(it):
+    """The rule of its exporter: words; the unit unless it is one of them; `ratio` on gauges of 1, `total` on counters."""
+    words = re.findall(r"[a-zA-Z0-9]+", it.name)
+    unit = {"s": ["seconds"], "1": []}[it.unit] if "{" not in it.unit else []
+    words += [each for each in unit if each not in words]
+    kind = it.kind.removeprefix("observable_")
+    last = {"counter": "total", "gauge": "ratio"}.get(kind if kind == "counter" or it.unit == "1" else "")
+    if last:
+        words = [*(word for word in words if word != last), last]
+    assert "_".join(words) == it.prometheus
 
 
 def test_tempo_computes_the_metrics_that_boards_ask_for():

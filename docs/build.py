@@ -25,17 +25,20 @@ API = (
 def main() -> int:
     """Gather and build; return mkdocs' exit status."""
     shutil.rmtree(OUT, ignore_errors=True)
-    for name in ("handbook", "how-to", "decisions", "images", "reference"):
+    for name in ("handbook", "how-to", "decisions", "images", "reference", "runbooks"):
         (OUT / name).mkdir(parents=True)
     for source, folder in (
         ("ragtrace/demo/corpus", "handbook"),
         ("docs/how-to", "how-to"),
         ("docs/decisions", "decisions"),
         ("docs/images", "images"),
+        ("dashboards/dist/runbooks", "runbooks"),
     ):
         for page in sorted((ROOT / source).iterdir()):
             if page.suffix in {".md", ".svg", ".png"}:
                 shutil.copy(page, OUT / folder / page.name)
+    alerts = OUT / "how-to" / "alerts.md"
+    alerts.write_text(alerts.read_text().replace("../../dashboards/dist/runbooks/", "../runbooks/"))
     _front_page()
     _reference()
     return subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet"], cwd=ROOT, check=False).returncode

@@ -31,12 +31,13 @@ RULE_FIELDS: Final = (
 """What rule F was measured with; another value of any, and the measured rates are not stated."""
 
 _MEASURED = """\
-How often it cries wolf was simulated, not observed: two synthetic worlds, the harder of which has daily and
-weekly rhythm, a daily mean that wanders by .006 and bursts of hard topics. There the chance of any false alarm
-in 30 days was 6 % at 200 scores a day and 1 % at 5,000 (200 runs each), for **one** metric of one workflow;
-each further one adds its own. In the calm world there was none in 100 runs. A drop from .92 to .85 was seen
-after 1.2 days at 200 scores a day and 6.5 hours at 5,000 (medians), one to .80 after 12 and 3.4 hours; a slide
-to .85 over a week took 3 to 5 days. Your traffic is another world: count your own."""
+How often it cries wolf was simulated, not observed: a synthetic world with daily and weekly rhythm, a daily
+mean that wanders by .006 and bursts of hard topics. There the chance of any false alarm in 30 days was 7.2 % at
+200 scores a day and 1.4 % at 5,000 (1,000 months each; 95 % intervals 5.8 to 9.0 and .8 to 2.3), for **one**
+metric of one workflow; each further one adds its own. In a calm world there was none in 100 months. A drop from
+.92 to .85 was seen after .9 days at 200 scores a day and 6 hours at 5,000 (medians), one to .80 after 7 and 3
+hours; an earlier simulation of the same rule said 6 % and 1 %, 1.2 days and 6.5 hours, 12 and 3.4 hours, and 3
+to 5 days for a slide to .85 over a week. Your traffic is another world: count your own."""
 _UNMEASURED = """\
 False-alarm rates and delays were simulated for other numbers than these; with this configuration nothing is
 known of either."""

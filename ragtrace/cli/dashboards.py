@@ -1,9 +1,10 @@
-"""``ragtrace dashboards``: boards, alerts and rules as files."""
+"""``ragtrace dashboards``: boards, alerts, rules and runbooks as files."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     export = actions.add_parser(
         "export",
         help="write them into a folder",
-        description="Writes the boards (*.json), Grafana's provisioning files (grafana/) and Prometheus rules "
-        "(rules/) into a folder. Files of the same name are replaced; nothing else is touched.",
+        description="Writes the boards (*.json), Grafana's provisioning files (grafana/), Prometheus rules "
+        "(rules/) and a page for each alert (runbooks/) into a folder. Files of the same name are replaced; "
+        "nothing else is touched.",
     )
     export.add_argument("dir", type=Path, metavar="DIR", help="where to; made when it is missing")
     export.add_argument("--datasource-uid", metavar="UID", help="uid of your Prometheus data source in Grafana")
-    export.add_argument("--runbook-url", metavar="URL", help="where the runbook pages stand")
+    export.add_argument("--runbook-url", metavar="URL", help="where you serve runbooks/, for links in alerts")
     export.add_argument("--grafana-url", metavar="URL", help="where Grafana stands, for links in alerts")
     export.add_argument("--demo", action="store_true", help="seconds instead of days: shows how alerts work")
     parts = export.add_mutually_exclusive_group()
@@ -66,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
         except OSError as error:
             raise ConfigError(f"{target}: {error.strerror or error}; choose another DIR") from None
         print(target)
+    if args.runbook_url is None:
+        print(f"Alerts link to {config.runbook_url}: serve DIR there, or give --runbook-url.", file=sys.stderr)
     return 0
 
 

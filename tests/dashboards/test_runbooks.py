@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from dataclasses import replace
 from importlib import resources
@@ -22,6 +21,7 @@ from ragtrace_dashboards.runbook_files import INDEX, RULE_FIELDS, filled, runboo
 from tests.dashboards.promql import asked
 
 DIST = Path(__file__).resolve().parents[2] / "dashboards" / "dist"
+HOW_TO = DIST.parents[1] / "docs" / "how-to" / "alerts.md"
 PAGES = {path.removeprefix("runbooks/").removesuffix(".md"): text for path, text in runbook_files(Config()).items()}
 ALERTS = [it.name for it in alerts(Config())]
 RECORDED = {it["record"] for it in (*window_rules(Config()), *baseline_rules(Config()))}
@@ -122,7 +122,11 @@ def test_names_in_the_text_exist(name):
 
 
 def commands():
-    found = {it for page in PAGES.values() for it in re.findall(r"`(ragtrace [a-z][^`]*)`", prose(page))}
+    found = {
+        it
+        for page in (*PAGES.values(), HOW_TO.read_text(encoding="utf-8"))
+        for it in re.findall(r"`(ragtrace [a-z][^`]*)`", prose(page))
+    }
     return sorted(" ".join(it.split()) for it in found)
 
 
@@ -130,22 +134,8 @@ def commands():
 def test_every_command_exists_with_its_options(line):
     words = line.split()[1:]
     assert words[0] in COMMANDS
-    known = spoken(build_parser(words[0]), words[0])
-    assert [it for it in words if it.startswith("--") and it not in known] == []
-    if "ACTIONS" in known:
-        assert words[1] in known["ACTIONS"]
     if words[1:]:
         build_parser(words[0]).parse_args(words)  # it would be taken as it stands
-
-
-def spoken(parser, command):
-    """Options of a command, and its actions where it has some."""
-    sub = next(it for it in parser._actions if isinstance(it, argparse._SubParsersAction)).choices[command]
-    known = {option: True for it in sub._actions for option in it.option_strings}
-    for it in sub._actions:
-        if isinstance(it, argparse._SubParsersAction):
-            known["ACTIONS"] = set(it.choices)
-    return known
 
 
 @pytest.mark.parametrize("name", ALERTS)
@@ -186,7 +176,7 @@ def test_the_drift_pages_state_rule_f_as_configured(name):
 
 @pytest.mark.parametrize("field", RULE_FIELDS)
 def test_measured_rates_are_stated_for_the_measured_rule_alone(field):
-    claim = "6 % at 200 scores a day"
+    claim = "7.2 % at 200 scores a day"
     assert claim in " ".join(PAGES["RagtraceQualityDrift"].split())
     other = replace(Config(), **{field: getattr(OTHER, field)})
     text = " ".join(runbook_files(other)["runbooks/RagtraceQualityDrift.md"].split())

@@ -1,0 +1,102 @@
+"""``ragtrace dashboards export``: what it writes, and that the links it writes lead somewhere."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import threading
+import urllib.request
+
+import pytest
+import yaml
+
+from ragtrace.cli.main import main
+from ragtrace_dashboards.config import Config
+from ragtrace_dashboards.export import files
+
+
+@pytest.fixture
+def served(tmp_path):
+    """The export folder behind `http.server`, as docs/how-to/alerts.md serves it; its address."""
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def export(*options):
+    return main(["dashboards", "export", *map(str, options)])
+
+
+def test_every_runbook_link_of_both_forms_answers(served, tmp_path):
+    assert export(tmp_path, "--runbook-url", f"{served}/runbooks/") == 0
+    prometheus = yaml.safe_load((tmp_path / "rules" / "ragtrace-alerts.yaml").read_text())
+    grafana = yaml.safe_load((tmp_path / "grafana" / "alerting" / "ragtrace.yaml").read_text())
+    rules = {
+        (it.get("alert") or it["title"]): it for form in (prometheus, grafana) for it in form["groups"][0]["rules"]
+    }
+    links = [
+        it["annotations"]["runbook_url"] for form in (prometheus, grafana) for it in form["groups"][0]["rules"]
+    ]
+    assert len(links) == 2 * len(rules)
+    for link in set(links):
+        with urllib.request.urlopen(link, timeout=10) as answer:  # noqa: S310 - our own server
+            page = answer.read().decode()
+        assert page.startswith(f"# {link.rpartition('/')[2].partition('.md#')[0]}\n")
+        assert "\n## Meaning\n" in page
+
+
+def test_paths_are_printed_and_the_reader_is_told_where_links_lead(tmp_path, capsys):
+    assert export(tmp_path) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [str(tmp_path / it) for it in files(Config())]
+    assert shown.err == f"Alerts link to {Config().runbook_url}: serve DIR there, or give --runbook-url.\n"
+    assert {it.relative_to(tmp_path).as_posix() for it in tmp_path.rglob("*.*")} == set(files(Config()))
+
+
+def test_with_an_address_nothing_is_left_to_say(tmp_path, capsys):
+    assert export(tmp_path, "--runbook-url", "https://wiki.test/rag") == 0
+    assert not capsys.readouterr().err
+    assert "https://wiki.test/rag/RagtraceQualityDrift.md#meaning" in (
+        (tmp_path / "rules" / "ragtrace-alerts.yaml").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "folders"), [("--grafana", {"grafana", "runbooks"}), ("--prometheus", {"rules", "runbooks"})]
+)
+def test_one_form_alone(tmp_path, part, folders):
+    assert export(tmp_path, part) == 0
+    assert {it.name for it in tmp_path.iterdir() if it.is_dir()} == folders
+    assert bool(list(tmp_path.glob("*.json"))) == (part == "--grafana")
+
+
+def test_the_uid_of_a_data_source_goes_into_alerts_and_data_sources_alone(tmp_path):
+    assert export(tmp_path, "--grafana", "--datasource-uid", "mine") == 0
+    rules = yaml.safe_load((tmp_path / "grafana" / "alerting" / "ragtrace.yaml").read_text())["groups"][0]["rules"]
+    assert {it["data"][0]["datasourceUid"] for it in rules} == {"mine"}
+    assert '"mine"' not in json.dumps([it.read_text() for it in tmp_path.glob("*.json")])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--datasource-uid", "not a uid"), "1 to 40 letters"),
+        (("--runbook-url", "wiki/runbooks"), "begins with http:// or https://"),
+        (("--grafana-url", "https://{{ $labels.job }}"), "begins with http:// or https://"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_written(tmp_path, capsys, options, says):
+    assert export(tmp_path / "pack", *options) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "pack").exists()
+
+
+def test_a_folder_that_is_a_file(tmp_path, capsys):
+    (tmp_path / "pack").write_text("")
+    assert export(tmp_path / "pack") == 2
+    assert "choose another DIR" in capsys.readouterr().err

@@ -96,8 +96,13 @@ def _assembled(
     )
     for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):
         publisher.expect(result)
+    # Who hands its units to a worker scores nothing, and so has nothing to hold against a baseline.
+    store = storing.store if storing is not None and settings.scorer == "thread" else None
     drift = DriftMonitor(
-        publisher.outputs, baseline=settings.drift_baseline, alarmed=publisher.instruments.drift_alarm
+        publisher.outputs,
+        baseline=settings.drift_baseline,
+        alarmed=publisher.instruments.drift_alarm,
+        frozen=store.baselines if store is not None else None,
     )
     service = Service(
         settings,
@@ -114,6 +119,7 @@ def _assembled(
         canaries=_canaries(settings, gate),
     )
     _observe(publisher.instruments, service)
+    service.refresh_baselines()
     service.serve_health()
     return service
 

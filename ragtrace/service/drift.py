@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from ragtrace.stats.drift import STATE_NUMBERS, Cusum
+from ragtrace.stats.e_detector import EDetector
 from ragtrace.telemetry.readings import DriftReading
 
 if TYPE_CHECKING:
@@ -15,11 +18,26 @@ if TYPE_CHECKING:
 
     from ragtrace.metrics.base import Output
     from ragtrace.model import Score
-    from ragtrace.stats.drift import State
+    from ragtrace.stats.baseline import Baseline, State
+    from ragtrace.stores.baselines import FrozenBaseline
 
 _log = logging.getLogger("ragtrace")
-DETECTOR = "cusum"
-MAX_DETECTORS = 500
+Detector = Literal["cusum", "e_detector"]
+DETECTORS: tuple[Detector, ...] = ("cusum", "e_detector")
+MAX_SERIES = 500
+REFRESH_S = 10.0
+# One batch of bad luck crosses the CUSUM at 1,000 scores a day and more: it never pages (MONITORING.md 4, item 2).
+_MOST = {"cusum": STATE_NUMBERS["warning"], "e_detector": STATE_NUMBERS["alarm"]}
+
+
+def watched(outputs: Mapping[str, Output]) -> dict[str, Output]:
+    """Return the outputs that can be watched for a drop: those in [0, 1] that have a threshold."""
+    return {n: o for n, o in outputs.items() if o.threshold is not None and 0 <= o.low < o.high <= 1}
+
+
+def turned(output: Output, value: float) -> float:
+    """Return a score or mean so that higher is better."""
+    return value if output.direction == "up" else 1.0 - value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +47,7 @@ class DriftState:
     Attributes:
         metric: the metric watched.
         workflow: the workflow watched.
+        detector: ``cusum`` or ``e_detector``.
         state: learning, ok, warning or alarm.
         seen: scores taken, those of the baseline among them.
         statistic: the detector's value, 0.0 while it learns.
@@ -42,6 +61,7 @@ class DriftState:
 
     metric: str
     workflow: str
+    detector: Detector
     state: State
     seen: int
     statistic: float
@@ -54,52 +74,63 @@ class DriftState:
 
 
 class _Watch:
-    """One detector with what it watches; "lower is better" is turned round for it."""
+    """Both detectors of one series; they learn the same baseline, or are given the frozen one."""
 
-    def __init__(self, output: Output, workflow: str, learn: int) -> None:
+    def __init__(
+        self, output: Output, workflow: str, learn: int, frozen: FrozenBaseline | None = None, *, begun: int
+    ) -> None:
         self.output = output
         self.workflow = workflow
-        self.cusum = Cusum(learn=learn)
-        self.quiet_at = 0.0
+        self.frozen = frozen
+        self.begun = begun
+        baseline = None if frozen is None else _turned_baseline(output, frozen.baseline)
+        self._cusum = Cusum(learn=learn, baseline=baseline)
+        self._e_detector = EDetector(learn=learn, baseline=baseline)
+        self._quiet_at: float | None = None
 
-    def add(self, value: float, weight: float, at: float) -> bool:
-        """Take one score; return whether it raised a new alarm."""
-        before = self.cusum.alarms
-        self.cusum.add(self._turned(value), weight)
-        if self.cusum.statistic == 0.0:
-            self.quiet_at = at
-        return self.cusum.alarms > before
+    def add(self, value: float, weight: float, at: float) -> list[Detector]:
+        """Take one score; return the detectors that it made alarm."""
+        before = (self._cusum.alarms, self._e_detector.alarms)
+        x = min(max(turned(self.output, value), 0.0), 1.0)
+        self._cusum.add(x, weight)
+        self._e_detector.add(x, weight, at)
+        if self._cusum.statistic == 0.0:
+            self._quiet_at = at
+        after = (self._cusum.alarms, self._e_detector.alarms)
+        return [name for name, a, b in zip(DETECTORS, before, after, strict=True) if b > a]
 
-    def _turned(self, value: float) -> float:
-        return value if self.output.direction == "up" else 1.0 - value
-
-    def state(self) -> DriftState:
-        cusum, baseline = self.cusum, self.cusum.baseline
+    def state(self, detector: Detector) -> DriftState:
+        found = self._cusum if detector == "cusum" else self._e_detector
+        baseline = found.baseline
+        changed_time = self._quiet_at if detector == "cusum" else self._e_detector.changed_time
         return DriftState(
             metric=self.output.name,
             workflow=self.workflow,
-            state=cusum.state,
-            seen=cusum.n,
-            statistic=cusum.statistic,
-            threshold=cusum.threshold,
-            baseline_mean=self._turned(baseline.mean) if baseline else None,
+            detector=detector,
+            state=found.state,
+            seen=found.n,
+            statistic=found.statistic,
+            threshold=found.threshold,
+            baseline_mean=turned(self.output, baseline.mean) if baseline else None,
             baseline_sd=baseline.sd if baseline else None,
             baseline_n=baseline.n if baseline else 0,
-            changed_at=cusum.changed_at,
-            changed_time=self.quiet_at if cusum.changed_at is not None else None,
+            changed_at=found.changed_at,
+            changed_time=changed_time if found.changed_at is not None else None,
         )
 
 
 class DriftMonitor:
-    """One CUSUM for each metric with a threshold, workflow, judge version and K.
+    """An e-detector and a CUSUM for each metric with a threshold, workflow, judge version and K.
 
-    Takes scores of the random stratum in [0, 1]; a changed judge or prompt begins a detector of its own, since
-    that is a change of the measurement. Thread-safe.
+    Takes scores of the random stratum in [0, 1]; a changed judge or prompt begins detectors of its own, since that
+    is a change of the measurement. The e-detector's alarm is one; the CUSUM's is counted, logged and exported as a
+    warning. Thread-safe.
 
     Args:
         outputs: the outputs of the chosen metrics by name.
-        baseline: scores that each detector learns from.
-        alarmed: called once for each new alarm.
+        baseline: scores that each series learns its baseline from, where it has no frozen one.
+        alarmed: called once for each new alarm, of either detector.
+        frozen: reads the frozen baselines; None = there are none.
     """
 
     def __init__(
@@ -108,11 +139,15 @@ class DriftMonitor:
         *,
         baseline: int,
         alarmed: Callable[[DriftReading], None] | None = None,
+        frozen: Callable[[], Sequence[FrozenBaseline]] | None = None,
     ) -> None:
-        self._outputs = {n: o for n, o in outputs.items() if o.threshold is not None and 0 <= o.low < o.high <= 1}
+        self._outputs = watched(outputs)
         self._baseline = baseline
         self._alarmed = alarmed
+        self._frozen = frozen
+        self._read_at = float("-inf")
         self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
         self._watches: dict[tuple[str, str, str, int | None], _Watch] = {}
 
     def observe(self, scores: Sequence[Score], workflow: str) -> None:
@@ -126,55 +161,94 @@ class DriftMonitor:
             if watch is not None:
                 self._add(watch, result.value, score.weight, score.scored_at)
 
-    def state(self, metric: str) -> DriftState | None:
+    def refresh(self) -> None:
+        """Take frozen baselines that are new or changed; call it as often as you like, it reads every 10 s.
+
+        The detectors of such a series begin anew on it: their evidence was against another normal.
+
+        Raises:
+            Exception: what reading them raises; the baselines in use stay.
+        """
+        now = time.monotonic()
+        if self._frozen is None or now - self._read_at < REFRESH_S:
+            return
+        self._read_at = now
+        for frozen in self._frozen():
+            self._adopt(frozen)
+
+    def state(self, metric: str, detector: Detector = "cusum") -> DriftState | None:
         """Return the state of a metric's detector, the one furthest along when there are several."""
         with self._lock:
-            states = [watch.state() for watch in self._watches.values() if watch.output.name == metric]
+            states = [watch.state(detector) for watch in self._watches.values() if watch.output.name == metric]
         return max(states, key=lambda state: (STATE_NUMBERS[state.state], state.seen), default=None)
 
     def readings(self) -> Iterable[DriftReading]:
         """Return every detector for the gauges; of several versions of one metric the last begun."""
         with self._lock:
-            latest = {(key[0], key[1]): watch.state() for key, watch in self._watches.items()}
-        return [_reading(state) for state in latest.values()]
+            latest = {
+                (watch.output.name, watch.workflow): watch
+                for watch in sorted(self._watches.values(), key=lambda watch: watch.begun)
+            }
+            states = [watch.state(detector) for watch in latest.values() for detector in DETECTORS]
+        return [_reading(state) for state in states]
 
     def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
         self._lock = threading.Lock()
         self._watches = {}
+        self._read_at = float("-inf")
 
-    def _watch(self, key: tuple[str, str, str, int | None], output: Output) -> _Watch | None:
+    def _adopt(self, frozen: FrozenBaseline) -> None:
+        output = self._outputs.get(frozen.metric)
+        if output is None:
+            return
         with self._lock:
-            watch = self._watches.get(key)
-            if watch is None and len(self._watches) < MAX_DETECTORS:
-                watch = self._watches[key] = _Watch(output, key[1], self._baseline)
+            watch = self._watches.get(frozen.series)
+            if (watch is None and len(self._watches) >= MAX_SERIES) or (watch and watch.frozen == frozen):
+                return
+            # Without a score it counts as begun before all others: a version of long ago must not hide today's.
+            begun = watch.begun if watch is not None else 0
+            self._watches[frozen.series] = _Watch(output, frozen.workflow, self._baseline, frozen, begun=begun)
+
+    def _watch(self, series: tuple[str, str, str, int | None], output: Output) -> _Watch | None:
+        with self._lock:
+            watch = self._watches.get(series)
+            if watch is None and len(self._watches) < MAX_SERIES:
+                begun = next(self._numbers)
+                watch = self._watches[series] = _Watch(output, series[1], self._baseline, begun=begun)
+            elif watch is not None and watch.begun == 0:
+                watch.begun = next(self._numbers)
             return watch
 
     def _add(self, watch: _Watch, value: float, weight: float, at: float) -> None:
         with self._lock:
-            is_new = watch.add(value, weight, at)
-            state = watch.state()
-        if not is_new:
-            return
-        _log.warning(
-            "drift: %s of %s fell; baseline mean %.3f over %d scores, statistic %.1f over threshold %.1f",
-            state.metric,
-            state.workflow,
-            state.baseline_mean,
-            state.baseline_n,
-            state.statistic,
-            state.threshold,
-        )
-        if self._alarmed is not None:
-            self._alarmed(_reading(state))
+            states = [watch.state(name) for name in watch.add(value, weight, at)]
+        for state in states:
+            _log.warning(
+                "drift %s: %s of %s fell; baseline mean %.3f over %d scores, %s %.1f over threshold %.1f",
+                "alarm" if _MOST[state.detector] == STATE_NUMBERS["alarm"] else "warning",
+                state.metric,
+                state.workflow,
+                state.baseline_mean,
+                state.baseline_n,
+                state.detector,
+                state.statistic,
+                state.threshold,
+            )
+            if self._alarmed is not None:
+                self._alarmed(_reading(state))
+
+
+def _turned_baseline(output: Output, baseline: Baseline) -> Baseline:
+    return replace(baseline, mean=turned(output, baseline.mean))
 
 
 def _reading(state: DriftState) -> DriftReading:
     return DriftReading(
         metric=state.metric,
         workflow=state.workflow,
-        detector=DETECTOR,
-        state=STATE_NUMBERS[state.state],
+        detector=state.detector,
+        state=min(STATE_NUMBERS[state.state], _MOST[state.detector]),
         statistic=state.statistic if state.threshold is not None else None,
         threshold=state.threshold,
         change_time=state.changed_time,

@@ -261,7 +261,13 @@ class Service:
         if self._storing is not None:
             self._republish(self._storing)
             self._storing.sweep()
+        self.refresh_baselines()
         self.publisher.sweep()
+
+    @guarded
+    def refresh_baselines(self) -> None:
+        """Take frozen baselines that are new; a store that cannot be read is counted as lost and asked again."""
+        self.drift.refresh()
 
     def _republish(self, storing: Storing) -> None:
         """Publish what a killed scorer had written in the spool's transaction and not published: at least once."""

@@ -15,6 +15,7 @@ from ragtrace.capture import lost
 from ragtrace.errors import StoreError
 from ragtrace.stores.ageing import age
 from ragtrace.stores.base import Erased, Pending, Policy
+from ragtrace.stores.baselines import read_baselines, write_baselines
 from ragtrace.stores.erasing import erase
 from ragtrace.stores.keeping import from_payload
 from ragtrace.stores.rows import record_from, score_from
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from ragtrace.model import RagRecord, Score
     from ragtrace.stores.base import Label, Subject
+    from ragtrace.stores.baselines import FrozenBaseline
 
 __all__ = ["SqliteStore", "tables", "writer"]
 
@@ -250,6 +252,26 @@ class SqliteStore:
         """Return every score of a record that stands, of all versions, without human labels."""
         sql = "SELECT * FROM scored WHERE trace_id = ? AND span_id = ? AND source != 'human'"
         return [score_from(row) for row in self._read(sql, (record.trace_id or record.id, record.span_id))]
+
+    # -- frozen baselines --
+
+    def freeze(self, baselines: Iterable[FrozenBaseline]) -> int:
+        """Write baselines in one transaction, each over the one of its series; return how many.
+
+        Raises:
+            sqlite3.Error: as in `emit`.
+        """
+        with self._transaction() as connection:
+            return write_baselines(connection, baselines)
+
+    def baselines(self) -> list[FrozenBaseline]:
+        """Return all frozen baselines, the oldest first."""
+        with self._lock:
+            try:
+                return read_baselines(self._opened())
+            except sqlite3.DatabaseError as error:
+                self._failed(error)
+                raise
 
     # -- erasing --
 

@@ -1,0 +1,102 @@
+"""Frozen baselines: what was declared normal, in a table beside the scores, which neither age nor size deletes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.stats.baseline import Baseline
+from ragtrace.stores.tables import has_tables
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Mapping
+
+TABLE = "baselines"
+_SERIES = ("metric", "workflow", "version", "k")
+_FIGURES = ("mean", "sd", "n", "mean_weight", "exponent", "n_eff", "max_weight")
+_COLUMNS = (*_SERIES, *_FIGURES, "frozen_at", "note")
+_NO_K = 0  # a primary key with NULL in it holds the same series twice
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS {TABLE} (
+  metric TEXT NOT NULL, workflow TEXT NOT NULL, version TEXT NOT NULL, k INTEGER NOT NULL, mean REAL NOT NULL,
+  sd REAL NOT NULL, n INTEGER NOT NULL, mean_weight REAL NOT NULL, exponent REAL, n_eff REAL, max_weight REAL,
+  frozen_at REAL NOT NULL, note TEXT NOT NULL, PRIMARY KEY (metric, workflow, version, k)
+) WITHOUT ROWID
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenBaseline:
+    """The normal of one series.
+
+    Attributes:
+        metric: the exported name.
+        workflow: whose scores.
+        version: the judge version; another one is another series.
+        k: the cut-off of an @K metric.
+        baseline: mean in score units, also where lower is better; the exponent is of the turned scores then.
+        frozen_at: Unix seconds.
+        note: what a person wrote: a release, a reason.
+    """
+
+    metric: str
+    workflow: str
+    version: str
+    k: int | None
+    baseline: Baseline
+    frozen_at: float
+    note: str = ""
+
+    @property
+    def series(self) -> tuple[str, str, str, int | None]:
+        """What it is the normal of."""
+        return (self.metric, self.workflow, self.version, self.k)
+
+
+def write_baselines(connection: sqlite3.Connection, baselines: Iterable[FrozenBaseline]) -> int:
+    """Write baselines inside a transaction, each over the one of its series; return how many.
+
+    Example:
+        >>> import sqlite3
+        >>> connection = sqlite3.connect(":memory:", isolation_level=None)
+        >>> normal = Baseline(mean=0.9, sd=0.2, n=500)
+        >>> write_baselines(
+        ...     connection,
+        ...     [FrozenBaseline(metric="mrr", workflow="rag", version="v", k=None, baseline=normal, frozen_at=1.0)],
+        ... )
+        1
+        >>> [(it.metric, it.k, it.baseline == normal) for it in read_baselines(connection)]
+        [('mrr', None, True)]
+    """
+    connection.execute(_SCHEMA)
+    rows = [_row(it) for it in baselines]
+    names = f"({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+    connection.executemany(f"INSERT OR REPLACE INTO {TABLE} {names}", rows)
+    return len(rows)
+
+
+def read_baselines(connection: sqlite3.Connection) -> list[FrozenBaseline]:
+    """Return all baselines, the oldest first; none where none was ever written."""
+    if not has_tables(connection, TABLE):
+        return []
+    chosen = f"SELECT {', '.join(_COLUMNS)} FROM {TABLE}"  # noqa: S608 - our own names
+    cursor = connection.execute(f"{chosen} ORDER BY frozen_at, metric, workflow, k")
+    return [_frozen(dict(zip(_COLUMNS, row, strict=True))) for row in cursor]
+
+
+def _row(frozen: FrozenBaseline) -> tuple[Any, ...]:
+    figures = (getattr(frozen.baseline, name) for name in _FIGURES)
+    return (*frozen.series[:3], frozen.k or _NO_K, *figures, frozen.frozen_at, frozen.note)
+
+
+def _frozen(row: Mapping[str, Any]) -> FrozenBaseline:
+    return FrozenBaseline(
+        metric=row["metric"],
+        workflow=row["workflow"],
+        version=row["version"],
+        k=None if row["k"] == _NO_K else row["k"],
+        baseline=Baseline(**{name: row[name] for name in _FIGURES}),
+        frozen_at=row["frozen_at"],
+        note=row["note"],
+    )

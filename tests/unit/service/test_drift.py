@@ -1,0 +1,249 @@
+"""Both detectors over scores: which of them pages, what the gauges say, and frozen baselines that change."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import sqlite3
+import time
+
+import pytest
+
+from ragtrace.capture import losses
+from ragtrace.metrics.base import Output
+from ragtrace.model import MetricResult, Score, ScoreKey
+from ragtrace.service import drift as module
+from ragtrace.service.drift import DriftMonitor
+from ragtrace.stats.baseline import Baseline
+from ragtrace.stores.baselines import FrozenBaseline
+
+UP = Output(name="faithfulness", threshold=0.8)
+DOWN = Output(name="hallucination", threshold=0.2, direction="down")
+OUTPUTS = {
+    it.name: it
+    for it in (UP, DOWN, Output(name="open", threshold=None), Output(name="cosine", threshold=0.5, low=-1.0))
+}
+HOUR = 3_600.0
+
+
+def score(value, *, metric="faithfulness", version="v", k=None, weight=1.0, stratum="random", at=0.0):
+    key = ScoreKey(trace_id="t", span_id="s", metric=metric, version=version)
+    result = MetricResult(name=metric, state="ok", value=value, version=version, k=k)
+    return Score(key=key, result=result, stratum=stratum, weight=weight, scored_at=at)
+
+
+def frozen(mean=0.9, *, metric="faithfulness", version="v", at=1.0, n=500, **more):
+    return FrozenBaseline(
+        metric=metric, workflow="rag", version=version, k=None, frozen_at=at,
+        baseline=Baseline(mean=mean, sd=0.15, n=n), **more,
+    )  # fmt: skip
+
+
+def fed(monitor, values, *, start=0.0, every=600.0, **given):
+    for i, value in enumerate(values):
+        monitor.observe([score(value, at=start + i * every, **given)], "rag")
+    return start + len(values) * every
+
+
+def good(n, seed=1):
+    draw = random.Random(seed)
+    return [draw.uniform(0.8, 1.0) for _ in range(n)]
+
+
+def of(monitor, detector="e_detector", metric="faithfulness"):
+    [found] = [it for it in monitor.readings() if (it.metric, it.detector) == (metric, detector)]
+    return found
+
+
+def test_both_detectors_learn_one_baseline_and_say_so():
+    monitor = DriftMonitor(OUTPUTS, baseline=100)
+    fed(monitor, good(50))
+    assert [(it.state, it.statistic, it.threshold, it.baseline_mean) for it in monitor.readings()] == [
+        (0, None, None, None)
+    ] * 2
+    fed(monitor, good(60))
+    cusum, e = of(monitor, "cusum"), of(monitor)
+    assert (cusum.state, e.state) == (1, 1)
+    assert (cusum.baseline_mean, cusum.baseline_sd, cusum.baseline_n) == (
+        e.baseline_mean, e.baseline_sd, e.baseline_n,
+    )  # fmt: skip
+    assert cusum.baseline_n == 100.0
+    assert e.threshold == pytest.approx(math.log(73_000))
+    assert cusum.threshold != e.threshold
+    assert {it.attributes["ragtrace.detector"] for it in monitor.readings()} == {"cusum", "e_detector"}
+
+
+def test_the_cusum_warns_first_and_only_the_e_detector_alarms(caplog):
+    alarms = []
+    monitor = DriftMonitor(OUTPUTS, baseline=200, alarmed=alarms.append)
+    end = fed(monitor, good(300))
+    seen = []
+    with caplog.at_level(logging.WARNING, "ragtrace"):
+        for i in range(60):
+            end = fed(monitor, [0.5 if i % 2 else 0.3], start=end)
+            seen.append((of(monitor, "cusum").state, of(monitor).state))
+    assert max(state for state, _ in seen) == 2
+    assert seen[-1] == (2, 3)
+    assert monitor.state("faithfulness").state == "alarm", "the demo shows the CUSUM's own state"
+    assert monitor.state("faithfulness", "e_detector").state == "alarm"
+    assert [(it.detector, it.state) for it in alarms] == [("cusum", 2), ("e_detector", 3)]
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["drift warning", "drift alarm"]
+    began = 300 * 600.0
+    assert of(monitor).change_time == pytest.approx(began, abs=10 * 600.0)
+    assert of(monitor, "cusum").change_time == pytest.approx(began, abs=10 * 600.0)
+
+
+def test_a_burst_within_one_hour_is_no_alarm():
+    monitor = DriftMonitor(OUTPUTS, baseline=200)
+    end = fed(monitor, good(300))
+    end = fed(monitor, [0.2] * 100, start=end, every=1.0)
+    assert of(monitor).statistic > of(monitor).threshold
+    assert of(monitor).state == 2
+    fed(monitor, [0.2], start=end + HOUR)
+    assert of(monitor).state == 3
+
+
+def test_lower_is_better_is_turned_round():
+    monitor = DriftMonitor(OUTPUTS, baseline=100)
+    end = fed(monitor, [1 - x for x in good(150)], metric="hallucination")
+    assert of(monitor, metric="hallucination").baseline_mean == pytest.approx(0.1, abs=0.02)
+    fed(monitor, [0.7] * 60, metric="hallucination", start=end)
+    assert of(monitor, metric="hallucination").state == 3
+    assert of(monitor, metric="hallucination").baseline_mean == pytest.approx(0.1, abs=0.02)
+
+
+def test_what_is_not_watched():
+    monitor = DriftMonitor(OUTPUTS, baseline=2)
+    monitor.observe([score(0.5, metric="open"), score(0.5, metric="cosine"), score(0.5, metric="other")], "rag")
+    monitor.observe([score(0.5, stratum="forced"), score(0.5, weight=None)], "rag")
+    assert monitor.readings() == []
+
+
+# -- frozen baselines --
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    class Clock:
+        now = 1_000.0
+
+        def monotonic(self):
+            return self.now
+
+    made = Clock()
+    monkeypatch.setattr(module, "time", made)
+    return made
+
+
+def test_a_frozen_baseline_is_exported_before_the_first_score_and_nothing_is_learnt():
+    monitor = DriftMonitor(OUTPUTS, baseline=100, frozen=lambda: [frozen(0.9), frozen(0.1, metric="hallucination")])
+    monitor.refresh()
+    for detector in ("cusum", "e_detector"):
+        assert (of(monitor, detector).baseline_mean, of(monitor, detector).baseline_n) == (0.9, 500.0)
+        assert of(monitor, detector, "hallucination").baseline_mean == pytest.approx(0.1)
+        assert of(monitor, detector).state == 1
+    fed(monitor, [0.4] * 60)
+    assert of(monitor).state == 3
+    assert of(monitor).baseline_n == 500.0
+
+
+def test_accepting_a_new_normal_ends_the_alarm_of_a_running_monitor(clock):
+    kept = [frozen(0.9)]
+    reads = []
+    monitor = DriftMonitor(OUTPUTS, baseline=100, frozen=lambda: reads.append(1) or list(kept))
+    monitor.refresh()
+    end = fed(monitor, [0.5] * 80)
+    assert (of(monitor).state, of(monitor, "cusum").state) == (3, 2)
+    kept[:] = [frozen(0.5, at=2.0)]
+    monitor.refresh()
+    assert of(monitor).state == 3, "it reads every ten seconds"
+    clock.now += 10.0
+    monitor.refresh()
+    assert len(reads) == 2
+    assert (of(monitor).state, of(monitor).baseline_mean, of(monitor).change_time) == (1, 0.5, None)
+    fed(monitor, [0.5] * 80, start=end)
+    assert (of(monitor).state, of(monitor, "cusum").state) == (1, 1)
+
+
+def test_the_same_baseline_read_again_changes_nothing(clock):
+    monitor = DriftMonitor(OUTPUTS, baseline=100, frozen=lambda: [frozen(0.9)])
+    monitor.refresh()
+    fed(monitor, [0.5] * 80)
+    clock.now += 60.0
+    monitor.refresh()
+    assert of(monitor).state == 3
+    monitor.reset_after_fork()
+    assert list(monitor.readings()) == []
+    monitor.refresh()
+    assert of(monitor).state == 1, "a forked child reads them for itself, at once"
+
+
+def test_a_frozen_version_of_long_ago_does_not_hide_the_one_that_scores():
+    monitor = DriftMonitor(OUTPUTS, baseline=10, frozen=lambda: [frozen(0.6, version="old", at=9.0)])
+    fed(monitor, good(20), version="new")
+    monitor.refresh()
+    assert of(monitor).baseline_mean == pytest.approx(0.9, abs=0.05)
+    fed(monitor, [0.6], version="old")
+    assert of(monitor).baseline_mean == 0.6, "now it is the last begun"
+
+
+def test_a_store_that_cannot_be_read_leaves_what_is_there(clock):
+    fails = []
+
+    def read():
+        if fails:
+            raise sqlite3.OperationalError("disk I/O error")
+        return [frozen(0.9)]
+
+    monitor = DriftMonitor(OUTPUTS, baseline=10, frozen=read)
+    monitor.refresh()
+    fails.append(True)
+    clock.now += 60.0
+    with pytest.raises(sqlite3.OperationalError):
+        monitor.refresh()
+    assert of(monitor).baseline_mean == 0.9
+
+
+# -- the real service --
+
+
+def test_a_service_reads_its_store_s_baselines_at_its_start_and_again_while_it_runs(tmp_path, monkeypatch):
+    import ragtrace
+    from ragtrace.service import current
+    from ragtrace.stores.sqlite import SqliteStore
+
+    path = tmp_path / "store"
+    store = SqliteStore(path)
+    store.freeze([frozen(0.91, n=321)])
+    monkeypatch.setattr(module, "REFRESH_S", 0.05)
+    ragtrace.configure(store=str(path), sample_rate=1.0, metrics=("faithfulness",))
+    try:
+        service = current()
+        assert of(service.drift).baseline_n == 321.0
+        store.freeze([frozen(0.81, n=322, at=2.0)])
+        service.begin()
+        end = time.monotonic() + 20.0
+        while of(service.drift).baseline_n != 322.0 and time.monotonic() < end:
+            time.sleep(0.02)
+        assert (of(service.drift).baseline_mean, of(service.drift).baseline_n) == (0.81, 322.0)
+        assert not [site for site in losses() if "refresh" in site]
+    finally:
+        ragtrace.shutdown(5.0)
+        store.close()
+
+
+def test_an_application_that_hands_its_units_on_watches_nothing(tmp_path):
+    import ragtrace
+    from ragtrace.service import current
+    from ragtrace.stores.sqlite import SqliteStore
+
+    path = tmp_path / "store"
+    store = SqliteStore(path)
+    store.freeze([frozen(0.91)])
+    store.close()
+    ragtrace.configure(store=str(path), spool=str(path), scorer="worker", metrics=("faithfulness",))
+    try:
+        assert list(current().drift.readings()) == []
+    finally:
+        ragtrace.shutdown(5.0)

@@ -1,0 +1,67 @@
+"""Frozen baselines in the store's file: written over, read again, and left alone by all that deletes scores."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from ragtrace.queues.spool import Entry, Spool
+from ragtrace.stats.baseline import Baseline
+from ragtrace.stores import Policy
+from ragtrace.stores.baselines import FrozenBaseline
+from ragtrace.stores.sqlite import SqliteStore
+
+WHOLE = Baseline(mean=0.91, sd=0.2, n=512, mean_weight=12.5, exponent=0.17, n_eff=430.5, max_weight=20.0)
+
+
+def frozen(**more):
+    given = {"metric": "p_at_k", "workflow": "rag", "version": "v", "k": 3, "baseline": WHOLE, "frozen_at": 5.0}
+    return FrozenBaseline(**{**given, **more})
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = SqliteStore(tmp_path / "s")
+    yield made
+    made.close()
+
+
+def test_a_store_without_any_has_none_and_reading_makes_no_table(store):
+    assert store.baselines() == []
+    assert store.freeze([]) == 0
+
+
+def test_every_field_comes_back_also_in_a_new_process_s_connection(store):
+    bare = frozen(metric="mrr", k=None, baseline=Baseline(mean=0.5, sd=0.0, n=2), frozen_at=4.0, note="Zürich 1.4")
+    assert store.freeze([frozen(), bare]) == 2
+    other = SqliteStore(store.path)
+    assert other.baselines() == [bare, frozen()], "the oldest first"
+    other.close()
+
+
+def test_a_series_has_one_and_series_differ_in_every_part(store):
+    store.freeze([frozen(), frozen(k=None), frozen(k=5), frozen(version="w"), frozen(workflow="x")])
+    store.freeze([frozen(frozen_at=9.0, note="new"), frozen(k=None, frozen_at=9.0)])
+    found = {it.series: it for it in store.baselines()}
+    assert len(found) == len(store.baselines()) == 5
+    assert found["p_at_k", "rag", "v", 3].note == "new"
+    assert found["p_at_k", "rag", "v", 5].frozen_at == 5.0
+
+
+def test_one_that_cannot_be_written_takes_the_others_with_it(store):
+    store.freeze([frozen()])
+    with pytest.raises(sqlite3.IntegrityError):
+        store.freeze([frozen(baseline=Baseline(mean=0.1, sd=0.1, n=3)), frozen(metric=None)])
+    assert store.baselines() == [frozen()]
+
+
+def test_it_stands_in_a_spool_s_file_and_outlives_ageing_erasing_and_a_full_file(tmp_path):
+    path = tmp_path / "spool"
+    Spool(path).put([Entry(key="a", payload=b"{}")])
+    store = SqliteStore(path, Policy(scores_s=1.0, file_bytes=1_048_576), wall=lambda: 1e10)
+    store.freeze([frozen()])
+    store.age()
+    store.forget("user", "ada")
+    assert store.baselines() == [frozen()]
+    store.close()

@@ -5,23 +5,27 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pytest
 import yaml
 
 from ragtrace import semconv
 from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.expressions import SERIES
+from ragtrace_dashboards.expressions import SERIES, label
+from ragtrace_dashboards.grafana_files import ALERTING, grafana_files
 from ragtrace_dashboards.prometheus_files import ALERT_GROUP, ALERTS, GROUPS, RECORDING, prometheus_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-COARSE = 120
-"""Minutes between samples and evaluations where days pass: 64 times as fast as a quarter of an hour."""
-JUDGE = {"ragtrace_judge_model": "small", "ragtrace_judge_version": "aaaa1111"}
+Form = Literal["prometheus", "grafana"]
+FORMS: tuple[Form, ...] = get_args(Form)
+QUARTER, COARSE = 15, 120
+"""Minutes between samples and evaluations; the long one where days pass: 64 times as fast."""
+
+JUDGE = {label(semconv.JUDGE_MODEL): "small", label(semconv.JUDGE_VERSION): "aaaa1111"}
 FAITHFULNESS = {
     "job": "shop", "gen_ai_workflow_name": "support", "gen_ai_evaluation_name": "faithfulness",
     "ragtrace_stratum": "random", **JUDGE,
@@ -56,7 +60,7 @@ def samples(name: str, labels: dict[str, str], values: str) -> dict[str, str]:
 
 
 def counter(
-    name: str, labels: dict[str, str], *phases: tuple[float, float], begin_h: float = 0.0, step_min: int = 15
+    name: str, labels: dict[str, str], *phases: tuple[float, float], begin_h: float = 0.0, step_min: int = QUARTER
 ) -> dict[str, str]:
     """Return a counter that grows by so much an hour, phase after phase: (hours, an hour)."""
     parts, value = ["0"], 0.0
@@ -72,9 +76,13 @@ def counter(
     return samples(name, labels, " ".join(parts))
 
 
-def gauge(name: str, labels: dict[str, str], *phases: tuple[float, float]) -> dict[str, str]:
-    """Return a gauge every 15 minutes: (hours, value)."""
-    return samples(name, labels, " ".join(f"{value!r}+0x{round(hours * 4) - 1}" for hours, value in phases))
+def gauge(
+    name: str, labels: dict[str, str], *phases: tuple[float, float], step_min: int = QUARTER
+) -> dict[str, str]:
+    """Return a gauge: (hours, value)."""
+    return samples(
+        name, labels, " ".join(f"{value!r}+0x{round(hours * 60 / step_min) - 1}" for hours, value in phases)
+    )
 
 
 def scores(
@@ -100,7 +108,21 @@ def scores(
     ]
 
 
-def firing(alert: str, hour: float, count: int, job: str = "shop") -> dict[str, Any]:
+def frozen(
+    labels: dict[str, str], *phases: tuple[float, float], n: int = 2_000, sd: float = 0.2
+) -> list[dict[str, str]]:
+    """Return the baseline that the scorer exports: (hours, mean)."""
+    names = ("job", "gen_ai_workflow_name", "gen_ai_evaluation_name")
+    whose = {name: labels[name] for name in names} | {label(semconv.DETECTOR): "e_detector"}
+    hours = sum(it for it, _ in phases)
+    return [
+        gauge(SERIES[semconv.BASELINE_MEAN], whose, *phases, step_min=COARSE),
+        gauge(SERIES[semconv.BASELINE_SD], whose, (hours, sd), step_min=COARSE),
+        gauge(SERIES[semconv.BASELINE_N], whose, (hours, n), step_min=COARSE),
+    ]
+
+
+def firing(alert: str, hour: float, count: int, job: str) -> dict[str, Any]:
     """Return the check that so many alerts of a name fire for a service at an hour."""
     samples_ = [{"labels": "{}", "value": count}] if count else []
     expr = f'count(ALERTS{{alertname="{alert}",alertstate="firing",job="{job}"}})'
@@ -111,6 +133,41 @@ def expecting(expr: str, hour: float, samples_: list[dict[str, Any]]) -> dict[st
     return {"expr": expr, "eval_time": f"{round(hour * 60)}m", "exp_samples": samples_}
 
 
+def grafana_as_prometheus(config: Config) -> dict[str, Any]:
+    """Return the rules that Grafana is given, as a rule file: its condition is that query A gave a number."""
+    rules = []
+    for rule in yaml.safe_load(grafana_files(config)[ALERTING])["groups"][0]["rules"]:
+        query, condition = rule["data"]
+        assert rule["condition"] == condition["refId"]
+        assert condition["model"]["expression"] == f"is_number(${query['refId']})"
+        found = {"alert": rule["title"], "expr": query["model"]["expr"], "for": rule["for"]}
+        if "keepFiringFor" in rule:
+            found["keep_firing_for"] = rule["keepFiringFor"]
+        rules.append(found | {"labels": rule["labels"]})
+    return {"groups": [{"name": ALERT_GROUP, "interval": "1m", "rules": rules}]}
+
+
+def rule_files(form: Form, config: Config) -> dict[str, Any]:
+    """Return what promtool is given of a form: rule files by path."""
+    if form == "grafana":
+        return {ALERTS: grafana_as_prometheus(config)}
+    return {path: yaml.safe_load(text) for path, text in prometheus_files(config).items()}
+
+
+def write_rules(folder: Path, rules: dict[str, Any]) -> list[str]:
+    """Write rule files and return where."""
+    for path, document in rules.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(yaml.safe_dump(document, sort_keys=False))
+    return [str(folder / path) for path in rules]
+
+
+def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run promtool and return what it says."""
+    return subprocess.run([tool("promtool"), *arguments], capture_output=True, text=True, check=False)
+
+
 def run(
     folder: Path,
     series: Sequence[dict[str, str]],
@@ -118,7 +175,8 @@ def run(
     alerts: Sequence[dict[str, Any]] = (),
     *,
     only: Collection[str],
-    step_min: int = 15,
+    step_min: int = QUARTER,
+    form: Form = "prometheus",
 ) -> None:
     """Write one test file beside the shipped rules, run promtool on it and show what it says when it fails.
 
@@ -129,19 +187,17 @@ def run(
         alerts: alerts with all their annotations.
         only: alerts that are loaded; recording rules come along when one of them reads a recorded series.
         step_min: minutes between samples and between evaluations.
+        form: whose alerts.
     """
     # The firing alert of the last evaluation must still be seen by the gate.
     config = replace(Config(), gate_s=max(Config().gate_s, step_min * 60 + 300))
-    rules = {path: yaml.safe_load(text) for path, text in prometheus_files(config).items()}
+    rules = rule_files(form, config)
     group = rules[ALERTS]["groups"][0]
     group["rules"] = [rule for rule in group["rules"] if rule["alert"] in only]
     assert len(group["rules"]) == len(set(only))
     if not any("ragtrace:" in rule["expr"] for rule in group["rules"]):
-        del rules[RECORDING]
-    for path, document in rules.items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(yaml.safe_dump(document, sort_keys=False))
+        rules.pop(RECORDING, None)
+    write_rules(folder, rules)
     test: dict[str, Any] = {"interval": f"{step_min}m", "input_series": list(series)}
     if checks:
         test["promql_expr_test"] = list(checks)
@@ -155,7 +211,5 @@ def run(
     }
     file = folder / "test.yaml"
     file.write_text(yaml.safe_dump(document, sort_keys=False))
-    done = subprocess.run(
-        [tool("promtool"), "test", "rules", str(file)], capture_output=True, text=True, check=False
-    )
+    done = promtool("test", "rules", str(file))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,59 @@
+"""A case: what one service sends, and which alerts fire for it at which hours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from tests.monitoring.promtool import FORMS, Form, firing, run
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+Kind = Literal["", "low n", "silence", "judge change"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One service.
+
+    Attributes:
+        job: its name, which says what happens; no two cases of a set share it.
+        series: what is scraped of it, the same for both forms.
+        expected: for each alert, how many of it fire at which hours.
+        kind: what beyond firing and quiet it shows.
+        also: checks of recorded series, for the Prometheus form alone.
+        forms: whose alerts are tried on it.
+    """
+
+    job: str
+    series: list[dict[str, str]]
+    expected: dict[str, list[tuple[float, int]]]
+    kind: Kind = ""
+    also: list[dict[str, Any]] = field(default_factory=list)
+    forms: tuple[Form, ...] = FORMS
+
+    def fires(self, alert: str) -> bool:
+        """Say whether the alert fires at some hour; a quiet case is one where it never does."""
+        return any(count for _, count in self.expected[alert])
+
+
+def run_cases(folder: Path, cases: Sequence[Case], form: Form, *, only: Collection[str], step_min: int) -> None:
+    """Try cases at once, so that no service disturbs another is part of what is tested.
+
+    A rule costs promtool .3 ms an evaluation however few its series are, so one run is cheaper than many.
+    """
+    chosen = [it for it in cases if form in it.forms]
+    jobs = [it.job for it in chosen]
+    assert len(set(jobs)) == len(jobs)
+    series = [it for case in chosen for it in case.series]
+    checks = [
+        firing(alert, hour, count, case.job)
+        for case in chosen
+        for alert, hours in case.expected.items()
+        for hour, count in hours
+    ]
+    if form == "prometheus":
+        checks += [it for case in chosen for it in case.also]
+    run(folder, series, checks, only=only, step_min=step_min, form=form)

@@ -1,0 +1,200 @@
+"""What happens to services that drift alerts watch: each arm, each gate, silence, another judge, a long incident."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace_dashboards.drift import DRIFT_ALERTS
+from tests.monitoring.cases import Case
+from tests.monitoring.promtool import FAITHFULNESS, Scores, expecting, frozen, scores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.monitoring.cases import Kind
+
+DAY = 24.0
+T0 = 10 * DAY
+"""Hour at which most things change."""
+END = 16 * DAY
+"""Until which exported baselines are there."""
+FULL = 16 * DAY
+"""The same where the baseline is to be as long as it may get."""
+LONG = 40 * DAY
+QUALITY, SELECTION, HARM = DRIFT_ALERTS
+CHANGED = "RagtraceJudgeChanged"
+METRIC_OF = {QUALITY: "faithfulness", SELECTION: "selection_efficiency_at_k", HARM: "harm_at_k"}
+NEW = {"ragtrace_judge_version": "bbbb2222"}
+BEFORE = Scores(T0, 200)
+
+
+def labels(job: str, metric: str = "faithfulness", **others: str) -> dict[str, str]:
+    return FAITHFULNESS | {"job": job, "gen_ai_evaluation_name": metric} | others
+
+
+def drift_cases() -> list[Case]:
+    return [*_quality(), *_selection(), *_harm(), *_judges()]
+
+
+def long_cases() -> list[Case]:
+    return [*_baseline_rests(), *_new_level()]
+
+
+def _case(
+    job: str,
+    alert: str,
+    hours: list[tuple[float, int]],
+    *phases: Scores,
+    metric: str = "",
+    base: float = 0.92,
+    n: int = 2_000,
+    kind: Kind = "",
+) -> Case:
+    """Return a service with one metric, an exported baseline, and what is expected of one alert."""
+    named = labels(job, metric or METRIC_OF[alert])
+    return Case(job, scores(named, *phases) + frozen(named, (END, base), n=n), {alert: hours}, kind=kind)
+
+
+def _quality() -> Iterator[Case]:
+    fires, quiet = [(24.0, 0), (T0, 0), (T0 + 60, 1), (T0 + 70, 1)], [(T0 + 24, 0), (T0 + 70, 0)]
+    yield _case("a drop of 7 points", QUALITY, fires, BEFORE, Scores(72, 200, 0.85))
+    # 3 standard errors of 600 scores: of a day's 200 it is 2.
+    yield _case(
+        "three days see 5 points", QUALITY, [(T0, 0), (T0 + 30, 0), (T0 + 80, 1)], BEFORE, Scores(84, 200, 0.87)
+    )
+    yield _case(
+        "six hours see four bad ones", QUALITY, [(T0, 0), (T0 + 6, 1), (T0 + 22, 0)],
+        Scores(T0, 5_000), Scores(4, 5_000, 0.76), Scores(24, 5_000),
+    )  # fmt: skip
+    yield _case(
+        "within the tolerance", QUALITY, [(T0 + 48, 0), (T0 + 94, 0)], Scores(T0, 5_000), Scores(96, 5_000, 0.905)
+    )
+    yield _case("a rise", QUALITY, quiet, BEFORE, Scores(72, 200, 1.0))
+    yield _case("8 a day", QUALITY, quiet, Scores(T0, 8), Scores(72, 8, 0.3), kind="low n")
+    yield _case(
+        "few of many carry the weight", QUALITY, quiet,
+        Scores(T0, 200, w2=25.0), Scores(72, 200, 0.6, w2=25.0), kind="low n",
+    )  # fmt: skip
+    yield _case(
+        "a baseline of 150", QUALITY, [(48, 0), (58, 0)], Scores(36, 100), Scores(24, 100, 0.5), n=150, kind="low n"
+    )
+    yield _case(
+        "scores end", QUALITY, [(T0 + 6, 0), (T0 + 22, 0), (T0 + 94, 0)], BEFORE, Scores(96, 0), kind="silence"
+    )
+    # The last bad scores are forgotten with the longest window.
+    yield _case(
+        "scores end in an incident", QUALITY, [(T0 + 46, 1), (T0 + 124, 0)],
+        BEFORE, Scores(48, 200, 0.7), Scores(80, 0), kind="silence",
+    )  # fmt: skip
+    yield _case("not watched", QUALITY, quiet, BEFORE, Scores(72, 200, 0.5), metric="own")
+    yield Case(
+        "nothing is exported yet", scores(labels("nothing is exported yet"), BEFORE, Scores(72, 200, 0.5)),
+        {QUALITY: quiet}, forms=("grafana",),
+    )  # fmt: skip
+    count = 'count by (gen_ai_evaluation_name) (ragtrace:baseline_mean:day{job="a well one beside it"})'
+    other = labels("a well one beside it", "answer_relevancy")
+    sick = _case("a well one beside it", QUALITY, [(T0 + 48, 1)], BEFORE, Scores(72, 200, 0.7))
+    well = scores(other, BEFORE, Scores(72, 200)) + frozen(other, (END, 0.92))
+    only = [{"labels": '{gen_ai_evaluation_name="answer_relevancy"}', "value": 1}]
+    yield Case(sick.job, sick.series + well, sick.expected, also=[expecting(count, T0 + 48, only)])
+
+
+def _selection() -> Iterator[Case]:
+    quiet = [(T0 + 24, 0), (T0 + 70, 0)]
+    yield _case("selection falls", SELECTION, [(T0, 0), (T0 + 70, 1)], BEFORE, Scores(72, 200, 0.8))
+    yield _case("selection holds", SELECTION, quiet, BEFORE, Scores(72, 200))
+    yield _case(
+        "it has an alert of its own", QUALITY, quiet, BEFORE, Scores(72, 200, 0.8), metric=METRIC_OF[SELECTION]
+    )
+    yield _case("selection of 8 a day", SELECTION, quiet, Scores(T0, 8), Scores(72, 8, 0.2), kind="low n")
+    yield _case("selection ends", SELECTION, quiet, BEFORE, Scores(72, 0), kind="silence")
+
+
+def _harm() -> Iterator[Case]:
+    quiet = [(T0 + 24, 0), (T0 + 70, 0)]
+    yield _case("harm rises", HARM, [(T0, 0), (T0 + 70, 1)], Scores(T0, 200, 0.1), Scores(72, 200, 0.2), base=0.1)
+    yield _case("harm falls", HARM, quiet, Scores(T0, 200, 0.2), Scores(72, 200, 0.0), base=0.2)
+    yield _case(
+        "harm falls far: quality is as it was", QUALITY, quiet,
+        Scores(T0, 200, 0.6), Scores(72, 200, 0.0), metric=METRIC_OF[HARM], base=0.6,
+    )  # fmt: skip
+    yield _case("harm of 8 a day", HARM, quiet, Scores(T0, 8, 0.0), Scores(72, 8, 0.9), base=0.0, kind="low n")
+    yield _case("harm ends", HARM, quiet, Scores(T0, 200, 0.1), Scores(72, 0), base=0.1, kind="silence")
+
+
+def _judges() -> Iterator[Case]:
+    """A stricter judge; one that comes in an incident; and the new judge's own drop."""
+    for alert, metric in METRIC_OF.items():
+        job, old, new = f"stricter: {metric}", labels("", metric), labels("", metric, **NEW)
+        before, after = (0.1, 0.5) if alert == HARM else (0.92, 0.6)
+        yield Case(
+            job,
+            scores(old | {"job": job}, Scores(T0, 200, before), Scores(96, 0))
+            + scores(new | {"job": job}, Scores(96, 200, after), begin_h=T0)
+            # Grafana's alert is silent for the three days in which the new normal is to be accepted.
+            + frozen(old | {"job": job}, (T0 + 70, before), (96, after)),
+            {
+                alert: [(T0 + it, 0) for it in (6, 12, 22, 30, 48, 70, 94)],
+                CHANGED: [(T0, 0), (T0 + 6, 1), (T0 + 30, 0)],
+            },
+            kind="judge change",
+        )
+    job = "another judge in an incident"
+    yield Case(
+        job,
+        scores(labels(job), BEFORE, Scores(48, 200, 0.6), Scores(24, 100, 0.6))
+        + scores(labels(job, **NEW), Scores(24, 100, 0.6), begin_h=T0 + 48)
+        + frozen(labels(job), (END, 0.92)),
+        {QUALITY: [(T0 + 46, 1), (T0 + 60, 0)], CHANGED: [(T0 + 46, 0), (T0 + 54, 1)]},
+        kind="judge change",
+    )
+    job, t0 = "the new judge sees a drop", 5 * DAY
+    yield Case(
+        job,
+        scores(labels(job), Scores(t0, 200), Scores(9 * DAY, 0))
+        + scores(labels(job, **NEW), Scores(6 * DAY, 200, 0.85), Scores(72, 200, 0.70), begin_h=t0)
+        + frozen(labels(job), (t0 + 48, 0.92), (LONG, 0.85)),
+        {QUALITY: [(t0 + 5 * DAY, 0), (t0 + 8 * DAY, 1)]},
+        kind="judge change",
+    )
+
+
+def _baseline_rests() -> Iterator[Case]:
+    """Six days into a drop a baseline that rolls on would have taken much of it for normal: z 1.8, no alert."""
+    job, late, end = "six bad days", FULL + 6 * DAY, FULL + 10 * DAY - 2
+    mine = f'{{job="{job}"}}'
+    rolling = (
+        f"sum(increase(ragtrace_score_wx_total{mine}[14d] offset 1d))"
+        f" / sum(increase(ragtrace_score_w_total{mine}[14d] offset 1d)) < bool 0.90"
+    )
+    kept = f"last_over_time(ragtrace:baseline_mean:day{mine}[7d]) > bool 0.91"
+    whose = "{" + ", ".join(f'{k}="{v}"' for k, v in labels(job).items() if k != "ragtrace_stratum") + "}"
+    yield Case(
+        job,
+        scores(labels(job), Scores(FULL, 200), Scores(6 * DAY, 200, 0.85), Scores(4 * DAY, 200))
+        + frozen(labels(job), (LONG, 0.92)),
+        {QUALITY: [*((FULL + 24 * day, 1) for day in (2, 3, 4, 5, 6)), (end, 0)]},
+        also=[
+            *(expecting(f"ragtrace:baseline_{it}{mine}", late, []) for it in ("mean:day", "n_eff:days", "s2:day")),
+            expecting(kept, late, [{"labels": whose, "value": 1}]),
+            expecting(rolling, late, [{"labels": "{}", "value": 1}]),
+            expecting(f"count(ragtrace:baseline_mean:day{mine})", end, [{"labels": "{}", "value": 1}]),
+        ],
+    )
+
+
+def _new_level() -> Iterator[Case]:
+    """The recorded baseline is forgotten after a week; the exported one stays until the new level is accepted."""
+    job, t0 = "forgotten", 6 * DAY
+    yield Case(
+        job, scores(labels(job), Scores(t0, 200), Scores(18 * DAY, 200, 0.80)),
+        {QUALITY: [(t0 + 96, 1), (t0 + 18 * DAY - 2, 0)]}, forms=("prometheus",),
+    )  # fmt: skip
+    for job, accepted, late in (("accepted", t0 + 5 * DAY, 0), ("never accepted", LONG - 1, 1)):
+        yield Case(
+            job,
+            scores(labels(job), Scores(t0, 200), Scores(18 * DAY, 200, 0.80))
+            + frozen(labels(job), (accepted, 0.92), (LONG, 0.80)),
+            {QUALITY: [(t0 + 96, 1), (t0 + 18 * DAY - 2, late)]},
+            forms=("grafana",),
+        )

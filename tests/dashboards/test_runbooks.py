@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -132,7 +133,7 @@ def commands():
 
 @pytest.mark.parametrize("line", commands())
 def test_every_command_exists_with_its_options(line):
-    words = line.split()[1:]
+    words = shlex.split(line)[1:]
     assert words[0] in COMMANDS
     if words[1:]:
         build_parser(words[0]).parse_args(words)  # it would be taken as it stands

@@ -4,7 +4,11 @@ import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
 
 const HERE = import.meta.dirname;
-const TYPES = { '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json', '.svg': 'image/svg+xml' };
+const TYPES = {
+  '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json', '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
+};
+const WEIGHTS = { Regular: 400, Medium: 500 };
 const PAGE = `<!doctype html><meta charset="utf-8"><title>board</title>
 <link rel="stylesheet" href="/bundle/main.css"><body><div id="root"></div>
 <script type="module" src="/bundle/main.js"></script>`;
@@ -14,7 +18,9 @@ function folderOf(path) {
   if (path.startsWith('/boards/')) return [join(HERE, '..', 'dist'), path.slice('/boards'.length)];
   // Icons: Grafana asks for public/build/img/... or public/img/...
   const icon = path.match(/^\/public\/(?:build\/)?(img\/.*)$/);
-  return icon && [join(HERE, 'node_modules/@grafana/ui/dist/public'), icon[1]];
+  if (icon) return [join(HERE, 'node_modules/@grafana/ui/dist/public'), icon[1]];
+  const font = path.match(/^\/public\/fonts\/inter\/Inter-(\w+)\.woff2$/);
+  return font && [join(HERE, 'node_modules/@fontsource/inter/files'), `inter-latin-${WEIGHTS[font[1]]}-normal.woff2`];
 }
 
 function forward(asked, answer, prometheus) {

@@ -1,8 +1,303 @@
-"""The month that the pictures show: the tests' month with a sample every five minutes in its last eight days."""
+"""The month that the pictures show, as OpenMetrics text for promtool's backfill.
+
+Names, labels and boundaries are those of `ragtrace.semconv.METRICS`. Two workflows share one scorer. In the last 40
+hours the search of the workflow "docs" finds less: recall falls, faithfulness follows, runs without any passage
+appear, and the detector alarms. Samples come every hour, in the last eight days every ten minutes.
+"""
 
 from __future__ import annotations
 
-from tests.dashboards.month import Month
+import itertools
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ragtrace import semconv
+from tests.dashboards.month import _ATTRIBUTES, _SUMS, DAY, DAYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 END = 1_780_002_000 // 7_200 * 7_200
-Story = Month
+CHANGE = END - 40 * 3_600
+FINE_S, COARSE_S = 600, 3_600
+WORKFLOWS = {"support": 0.6, "docs": 0.4}
+RUNS_AN_HOUR = 90.0
+SAMPLED = 0.5
+WEIGHT = 1 / SAMPLED
+FAIL_BELOW = 0.8
+DISTRIBUTED = ("faithfulness", "context_recall", "harm_at_k")  # 25 series each: more would be half a gigabyte
+# Share of low scores before and after the change, the second for "docs" alone.
+BAD = {
+    "faithfulness": (0.15, 0.45), "answer_relevancy": (0.12, 0.16), "context_precision": (0.22, 0.30),
+    "context_recall": (0.14, 0.42), "harm_at_k": (0.06, 0.07), "selection_efficiency_at_k": (0.17, 0.18),
+    "ra_nwg_at_k": (0.2, 0.34), "proc_at_k": (0.12, 0.38), "pct_proc_at_k": (0.16, 0.17),
+    "pool_recall4_at_k": (0.1, 0.4), "precision4_at_k": (0.25, 0.3), "mrr": (0.2, 0.27), "ndcg_at_k": (0.18, 0.26),
+}  # fmt: skip
+_LOW, _HIGH = (0.25, 0.5, 0.6, 0.67), (1.0, 1.0, 1.0, 0.8)
+
+Labels = dict[str, str]
+Reading = Callable[[int], float]
+
+
+def busy(at: int) -> float:
+    """Traffic of a time of day beside the day's mean."""
+    return 1 + 0.6 * math.sin(2 * math.pi * (at % DAY / DAY - 0.35))
+
+
+def wave(at: int, low: float, high: float) -> float:
+    """A value between two that follows the traffic, with a little of its own."""
+    return low + (high - low) * (busy(at) - 0.4) / 1.2 * (0.92 + 0.16 * random.Random(at).random())
+
+
+@dataclass(frozen=True)
+class Story:
+    """Times, and the scores by metric and workflow."""
+
+    times: list[int] = field(default_factory=lambda: [*range(END - DAYS * DAY, END - 8 * DAY, COARSE_S),
+                                                     *range(END - 8 * DAY, END + 1, FINE_S)])  # fmt: skip
+    seed: int = 6
+
+    def text(self) -> Iterator[str]:
+        """Yield the lines of all instruments."""
+        scores = {(metric, workflow): self._drawn(metric, workflow) for metric in BAD for workflow in WORKFLOWS}
+        for it in semconv.METRICS:
+            kind = "counter" if it.kind.endswith("counter") else it.kind.removeprefix("observable_")
+            yield f"# TYPE {it.prometheus.removesuffix('_total')} {kind}\n"
+            if semconv.STRATUM in it.attributes:
+                for (metric, workflow), drawn in scores.items():
+                    if it.kind == "histogram" and metric not in DISTRIBUTED:
+                        continue
+                    yield from self._of_scores(it, _whose(metric, workflow), drawn)
+            elif it.kind == "histogram":
+                yield from self._histogram(it)
+            else:
+                yield from self._plain(it)
+        yield "# EOF\n"
+
+    def _drawn(self, metric: str, workflow: str) -> list[list[float]]:
+        rng = random.Random(f"{self.seed} {metric} {workflow}")
+        drawn, before = [], self.times[0]
+        for at in self.times:
+            bad = BAD[metric][at > CHANGE and workflow == "docs"]
+            expected = RUNS_AN_HOUR * SAMPLED * WORKFLOWS[workflow] * busy(at) * (at - before) / 3_600
+            count = int(expected) + (rng.random() < expected % 1)
+            found = [rng.choice(_LOW) if rng.random() < bad else rng.choice(_HIGH) for _ in range(count)]
+            drawn.append([1 - x for x in found] if metric == "harm_at_k" else found)
+            before = at
+        return drawn
+
+    def _of_scores(self, it: semconv.Instrument, own: Labels, drawn: list[list[float]]) -> Iterator[str]:
+        if it.name in _SUMS:
+            if it.name == semconv.SCORE_LOW_W and own[_METRIC] == "harm_at_k":
+                drawn = [[1 - x for x in xs] for xs in drawn]  # more is worse
+            total = itertools.accumulate(sum(_SUMS[it.name](x, WEIGHT) for x in xs) for xs in drawn)
+            yield from self._lines(it.prometheus, it, own, total)
+        elif it.kind == "histogram":
+            for bound in (*it.boundaries, math.inf):
+                below = itertools.accumulate(sum(x <= bound for x in xs) for xs in drawn)
+                yield from self._lines(f"{it.prometheus}_bucket", it, own | {"le": _le(bound)}, below)
+            yield from self._lines(f"{it.prometheus}_sum", it, own, itertools.accumulate(map(sum, drawn)))
+            yield from self._lines(f"{it.prometheus}_count", it, own, itertools.accumulate(map(len, drawn)))
+        else:
+            yield from self._lines(it.prometheus, it, own, self._last_hour(it.name, drawn))
+
+    def _last_hour(self, name: str, drawn: list[list[float]]) -> Iterator[float]:
+        for place, at in enumerate(self.times):
+            first = next(i for i in range(place, -1, -1) if i == 0 or self.times[i - 1] <= at - 3_600)
+            xs = [x for part in drawn[first : place + 1] for x in part] or [1.0]
+            mean = sum(xs) / len(xs)
+            half = 1.96 * math.sqrt(max(sum((x - mean) ** 2 for x in xs), 0.05)) / len(xs)
+            share = sum(x >= FAIL_BELOW for x in xs) / len(xs)
+            yield {
+                semconv.WINDOW_MEAN: mean,
+                semconv.WINDOW_LOW: mean - half,
+                semconv.WINDOW_HIGH: mean + half,
+            }.get(name, share)
+
+    def _histogram(self, it: semconv.Instrument) -> Iterator[str]:
+        for own, middle, an_hour in _MIDDLES[it.name]:
+            steps = [an_hour * busy(at) / 3_600 * (at - before) for before, at in self._pairs()]
+            for bound in (*it.boundaries, math.inf):
+                shares = (_lognormal(bound, middle(at)) for at in self.times)
+                below = itertools.accumulate(n * share for n, share in zip(steps, shares, strict=True))
+                yield from self._lines(f"{it.prometheus}_bucket", it, own | {"le": _le(bound)}, below)
+            total = itertools.accumulate(n * middle(at) for n, at in zip(steps, self.times, strict=True))
+            yield from self._lines(f"{it.prometheus}_sum", it, own, total)
+            yield from self._lines(f"{it.prometheus}_count", it, own, itertools.accumulate(steps))
+
+    def _plain(self, it: semconv.Instrument) -> Iterator[str]:
+        for own, reading in _READINGS[it.name]:
+            values = map(reading, self.times)
+            if it.kind.endswith("counter"):  # the reading is a rate an hour
+                values = itertools.accumulate(reading(at) * (at - before) / 3_600 for before, at in self._pairs())
+            yield from self._lines(it.prometheus, it, own, values)
+
+    def _pairs(self) -> Iterator[tuple[int, int]]:
+        return itertools.pairwise([self.times[0], *self.times])
+
+    def _lines(self, name: str, it: semconv.Instrument, own: Labels, values: Iterator[float]) -> Iterator[str]:
+        named = {semconv.prometheus_name(key, ""): _ATTRIBUTES.get(key, "") for key in it.attributes}
+        pairs = {"job": "rag-app", **named, **own}
+        labels = ",".join(f'{key}="{value}"' for key, value in pairs.items() if value)
+        for at, value in zip(self.times, values, strict=True):
+            yield f"{name}{{{labels}}} {value:.10g} {at}\n"
+
+
+def _label(attribute: str, value: str) -> Labels:
+    return {semconv.prometheus_name(attribute, ""): value}
+
+
+def _whose(metric: str, workflow: str) -> Labels:
+    # As in life a metric without K has no such label.
+    k = "5" if metric.endswith("_at_k") else ""
+    found = {
+        semconv.GEN_AI_EVALUATION_NAME: metric, semconv.GEN_AI_WORKFLOW_NAME: workflow, semconv.K: k,
+    }  # fmt: skip
+    return {semconv.prometheus_name(key, ""): value for key, value in found.items()}
+
+
+def _le(bound: float) -> str:
+    return "+Inf" if bound == math.inf else f"{bound:g}"
+
+
+_METRIC = semconv.prometheus_name(semconv.GEN_AI_EVALUATION_NAME, "")
+
+
+def _lognormal(bound: float, middle: float, spread: float = 0.6) -> float:
+    if bound <= 0:
+        return 0.0
+    return 0.5 * (1 + math.erf(math.log(bound / middle) / (spread * math.sqrt(2)))) if bound < math.inf else 1.0
+
+
+def _workflow(name: str) -> Labels:
+    return _label(semconv.GEN_AI_WORKFLOW_NAME, name)
+
+
+def _alarming(at: int) -> bool:
+    return at > CHANGE + 4 * 3_600
+
+
+def _detectors(calm: Reading, faithfulness: Reading) -> list[tuple[Labels, Reading]]:
+    """One reading for each watched metric of "docs"; only the detector of faithfulness sees the change."""
+    return [
+        (_label(semconv.GEN_AI_EVALUATION_NAME, metric) | _workflow("docs"), reading)
+        for metric, reading in (
+            ("faithfulness", faithfulness), ("answer_relevancy", calm), ("context_precision", calm),
+        )
+    ]  # fmt: skip
+
+
+def _results() -> Iterator[tuple[Labels, Reading]]:
+    """An hour's results of the judged metrics by outcome."""
+    drawn = RUNS_AN_HOUR * SAMPLED
+    for metric in ("faithfulness", "answer_relevancy", "context_precision"):
+        for outcome, reason, share in (
+            ("ok", "", 0.95), ("na", "no_context", 0.03), ("error", "judge_timeout", 0.012),
+            ("error", "judge_invalid", 0.006),
+        ):  # fmt: skip
+            own = {
+                semconv.GEN_AI_EVALUATION_NAME: metric, semconv.OUTCOME: outcome, semconv.REASON: reason,
+                semconv.GEN_AI_WORKFLOW_NAME: "docs",
+            }  # fmt: skip
+            labels = {semconv.prometheus_name(key, ""): value for key, value in own.items()}
+            yield labels, lambda at, share=share: share * drawn * busy(at)
+
+
+def _by(attribute: str, rates: dict[str, float], other: str = "", **fixed: str) -> list[tuple[Labels, Reading]]:
+    """Counters an hour for each value of an attribute; `other` is an attribute that stays empty."""
+    none = _label(other, "") if other else {}
+    return [
+        (_label(attribute, value) | none | fixed, lambda at, rate=rate: rate * busy(at))
+        for value, rate in rates.items()
+    ]
+
+
+def _decision(name: str, reason: str, rate: float) -> tuple[Labels, Reading]:
+    return _label(semconv.DECISION, name) | _label(semconv.REASON, reason), lambda at: rate * busy(at)
+
+
+def _state(name: str, reason: str, reading: Reading) -> tuple[Labels, Reading]:
+    return _label(semconv.STATE, name) | _label(semconv.REASON, reason), reading
+
+
+def _spent(at: int) -> float:
+    return at % DAY / DAY * (0.85 + 0.2 * random.Random(at // DAY).random())
+
+
+def _since_begin(at: int) -> float:
+    return (at - (END - DAYS * DAY)) / 3_600 * RUNS_AN_HOUR
+
+
+_DOCS_EMPTY = 2.5  # runs an hour that find nothing after the change
+_READINGS: dict[str, list[tuple[Labels, Reading]]] = {
+    semconv.DRIFT_STATISTIC: _detectors(
+        lambda at: 1.5 + 1.5 * wave(at, 0, 1),
+        lambda at: 2 * wave(at, 0, 1) + max(0.0, (at - CHANGE) / 3_600) * 1.9,
+    ),
+    semconv.DRIFT_THRESHOLD: _detectors(lambda _: 30.0, lambda _: 30.0),
+    semconv.DRIFT_STATE: _detectors(lambda _: 1.0, lambda at: 3.0 if _alarming(at) else 1.0),
+    semconv.DRIFT_CHANGE_TIME: _detectors(lambda at: float(at - 7_200), lambda at: float(min(at - 7_200, CHANGE))),
+    semconv.DRIFT_ALARMS: _detectors(
+        lambda _: 0.0, lambda at: 12.0 if 0 < at - CHANGE - 4 * 3_600 <= FINE_S else 0.0
+    ),
+    semconv.BASELINE_MEAN: _detectors(lambda _: 0.914, lambda _: 0.919),
+    semconv.BASELINE_SD: _detectors(lambda _: 0.197, lambda _: 0.188),
+    semconv.BASELINE_N: _detectors(lambda _: 5_104.0, lambda _: 5_231.0),
+    semconv.COVERAGE_RATIO: [(_workflow(name), lambda at: 1.01 - wave(at, 0.02, 0.05)) for name in WORKFLOWS],
+    semconv.WEIGHT_CAPPED: [(_workflow("support"), lambda at: 0.3 * busy(at))],
+    semconv.CANARY_GAP: [({}, lambda at: 0.02 + 0.02 * random.Random(at // 21_600).random())],
+    semconv.RETRIEVAL_EMPTY: [
+        (_workflow("support"), lambda at: 0.4 * busy(at)),
+        (_workflow("docs"), lambda at: (_DOCS_EMPTY if at > CHANGE else 0.3) * busy(at)),
+    ],
+    semconv.BUDGET_REMAINING: [
+        (_label(semconv.UNIT, "USD"), lambda at: 20 * (1 - _spent(at))),
+        (_label(semconv.UNIT, "token"), lambda at: 2e7 * (1 - _spent(at))),
+    ],
+    semconv.BREAKER_STATE: [({}, lambda _: 0.0)],
+    semconv.LEDGER: [
+        _state("scored", "", lambda at: 0.485 * _since_begin(at)),
+        _state("skipped", "not_sampled", lambda at: 0.5 * _since_begin(at)),
+        _state("pending", "", lambda at: wave(at, 2, 40)),
+        _state("failed", "judge_timeout", lambda at: 0.015 * _since_begin(at)),
+    ],
+    semconv.EVALUATIONS: list(_results()),
+    semconv.TRACES: [
+        _decision("sampled", "", RUNS_AN_HOUR * SAMPLED),
+        _decision("skipped", "not_sampled", RUNS_AN_HOUR * (1 - SAMPLED)),
+    ],
+    semconv.EVALUATION_COST_METRIC: [
+        (_workflow(name), lambda at, share=share: 0.55 * share * busy(at)) for name, share in WORKFLOWS.items()
+    ],
+    semconv.JUDGE_CALLS: _by(semconv.OUTCOME, {"ok": 260.0, "error": 5.0}),
+    semconv.JUDGE_TOKENS: _by(semconv.GEN_AI_TOKEN_TYPE, {"input": 410_000.0, "output": 36_000.0}),
+    semconv.QUEUE_SIZE: [({}, lambda at: float(round(wave(at, 2, 40))))],
+    semconv.QUEUE_CAPACITY: [({}, lambda _: 1_000.0)],
+    semconv.QUEUE_OLDEST: [({}, lambda at: wave(at, 3, 38))],
+    semconv.EVALUATION_LAST_TIME: [({}, lambda at: at - 23.0)],
+    semconv.INTERNAL_LOSSES: [({}, lambda _: 0.0)],
+}
+_FINE: Labels = _label(semconv.ERROR_TYPE, "")
+_MIDDLES: dict[str, list[tuple[Labels, Reading, float]]] = {
+    semconv.EVALUATION_DURATION: [
+        (_workflow(name), lambda at: wave(at, 3.5, 6.5), RUNS_AN_HOUR * SAMPLED * share)
+        for name, share in WORKFLOWS.items()
+    ],
+    semconv.EVALUATION_LAG: [
+        (_workflow(name), lambda at: wave(at, 6, 24), RUNS_AN_HOUR * SAMPLED * share)
+        for name, share in WORKFLOWS.items()
+    ],
+    semconv.CLIENT_OPERATION_DURATION: [(_FINE, lambda at: wave(at, 1.2, 2.4), 1.4 * RUNS_AN_HOUR)],
+    semconv.CLIENT_TOKEN_USAGE: [
+        (_FINE | _label(semconv.GEN_AI_TOKEN_TYPE, kind), lambda _, tokens=tokens: tokens, 1.4 * RUNS_AN_HOUR)
+        for kind, tokens in (("input", 2_600.0), ("output", 310.0))
+    ],
+    semconv.INVOKE_WORKFLOW_DURATION: [
+        *((_workflow(name) | _FINE, lambda at: wave(at, 2.6, 4.6), RUNS_AN_HOUR * share)
+          for name, share in WORKFLOWS.items()),
+        (_workflow("docs") | _label(semconv.ERROR_TYPE, "Timeout"), lambda _: 31.0, 0.9),
+    ],
+}  # fmt: skip

@@ -2,7 +2,7 @@
 import { FieldType, createDataFrame } from '@grafana/data';
 import { filled } from './variables';
 
-const SCRAPE_S = 300; // the pictures' data have a sample every five minutes
+const SCRAPE_S = 600; // the pictures' data have a sample every ten minutes
 const STEPS_S = [15, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
 export async function ask(path, asked) {

@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "feedback": "ragtrace.cli.feedback",
     "rescore": "ragtrace.cli.rescore",
     "forget": "ragtrace.cli.forget",
+    "baseline": "ragtrace.cli.baseline",
     "dashboards": "ragtrace.cli.dashboards",
     "metrics": "ragtrace.cli.metrics",
     "schema": "ragtrace.cli.schema",

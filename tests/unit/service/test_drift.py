@@ -19,7 +19,7 @@ from ragtrace.stats.baseline import Baseline
 from ragtrace.stores.baselines import FrozenBaseline
 
 UP = Output(name="faithfulness", threshold=0.8)
-DOWN = Output(name="hallucination", threshold=0.2, direction="down")
+DOWN = Output(name="incorrect_rate", threshold=0.2, direction="down")
 OUTPUTS = {
     it.name: it
     for it in (UP, DOWN, Output(name="open", threshold=None), Output(name="cosine", threshold=0.5, low=-1.0))
@@ -106,11 +106,11 @@ def test_a_burst_within_one_hour_is_no_alarm():
 
 def test_lower_is_better_is_turned_round():
     monitor = DriftMonitor(OUTPUTS, baseline=100)
-    end = fed(monitor, [1 - x for x in good(150)], metric="hallucination")
-    assert of(monitor, metric="hallucination").baseline_mean == pytest.approx(0.1, abs=0.02)
-    fed(monitor, [0.7] * 60, metric="hallucination", start=end)
-    assert of(monitor, metric="hallucination").state == 3
-    assert of(monitor, metric="hallucination").baseline_mean == pytest.approx(0.1, abs=0.02)
+    end = fed(monitor, [1 - x for x in good(150)], metric="incorrect_rate")
+    assert of(monitor, metric="incorrect_rate").baseline_mean == pytest.approx(0.1, abs=0.02)
+    fed(monitor, [0.7] * 60, metric="incorrect_rate", start=end)
+    assert of(monitor, metric="incorrect_rate").state == 3
+    assert of(monitor, metric="incorrect_rate").baseline_mean == pytest.approx(0.1, abs=0.02)
 
 
 def test_what_is_not_watched():
@@ -137,11 +137,13 @@ def clock(monkeypatch):
 
 
 def test_a_frozen_baseline_is_exported_before_the_first_score_and_nothing_is_learnt():
-    monitor = DriftMonitor(OUTPUTS, baseline=100, frozen=lambda: [frozen(0.9), frozen(0.1, metric="hallucination")])
+    monitor = DriftMonitor(
+        OUTPUTS, baseline=100, frozen=lambda: [frozen(0.9), frozen(0.1, metric="incorrect_rate")]
+    )
     monitor.refresh()
     for detector in ("cusum", "e_detector"):
         assert (of(monitor, detector).baseline_mean, of(monitor, detector).baseline_n) == (0.9, 500.0)
-        assert of(monitor, detector, "hallucination").baseline_mean == pytest.approx(0.1)
+        assert of(monitor, detector, "incorrect_rate").baseline_mean == pytest.approx(0.1)
         assert of(monitor, detector).state == 1
     fed(monitor, [0.4] * 60)
     assert of(monitor).state == 3

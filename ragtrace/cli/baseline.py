@@ -1,0 +1,166 @@
+"""``ragtrace baseline``: what drift detectors hold new scores against, kept over restarts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.cli.arguments import positive
+from ragtrace.cli.stored import MOMENT, add_store, failures, moment, open_store, store_path
+from ragtrace.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from ragtrace.service.baselines import Series, Weighed
+    from ragtrace.stores.baselines import FrozenBaseline
+    from ragtrace.stores.sqlite import SqliteStore
+
+LEAST = 200  # as for the baseline of the alerts; a normal of 100 scores gives one run in ten four times the alarms
+EPILOG = """\
+Without a frozen baseline a detector learns anew after each restart, from whatever comes first then. A running
+scorer with the same store takes a new baseline within 15 seconds and begins its detectors anew; each judge version
+and K has a baseline of its own.
+Exit status: 0 done (or kept already), 2 usage, a failure, or too few scores; nothing has changed then.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "baseline",
+        help="show, freeze or accept what the drift detectors take for normal",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    show = actions.add_parser("show", help="list the frozen baselines", allow_abbrev=False)
+    add_store(show)
+    show.add_argument("--json", action="store_true", help="as one JSON array")
+    _add_choice(actions, "freeze", "keep the scores of the store as the normal; frozen baselines stay as they are")
+    _add_choice(actions, "accept", "make recent scores the new normal, over frozen ones; an alarm ends with that")
+
+
+def _add_choice(actions: Any, name: str, text: str) -> None:
+    parser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    add_store(parser)
+    last = "all since then" if name == "freeze" else "RAGTRACE_DRIFT_BASELINE (500), all where --since is given"
+    parser.add_argument("--since", metavar="WHEN", help=f"{MOMENT}; default 14d")
+    parser.add_argument("--until", metavar="WHEN", help="the same; default now")
+    parser.add_argument("--scores", metavar="N", type=positive, help=f"the last N of each series; default {last}")
+    parser.add_argument("--least", metavar="N", type=positive, default=LEAST, help=f"needed; default {LEAST}")
+    parser.add_argument("--metric", help="of this metric alone, by its exported name")
+    parser.add_argument("--workflow", help="of this workflow alone")
+    parser.add_argument("--note", default="", help="a release or a reason, shown by show")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List baselines, or write them.
+
+    Raises:
+        ConfigError: an option is wrong, the store cannot be used, or no series has enough scores.
+    """
+    path = store_path(args)
+    store = open_store(path)
+    try:
+        with failures(path):
+            return _show(store, is_json=args.json) if args.action == "show" else _write(store, args)
+    finally:
+        store.close()
+
+
+def _show(store: SqliteStore, *, is_json: bool) -> int:
+    baselines = store.baselines()
+    if is_json:
+        print(json.dumps([_plain(it) for it in baselines], ensure_ascii=False, indent=2))
+    elif baselines:
+        _table(baselines)
+    else:
+        print(f"{store.path}: no baseline is frozen; `ragtrace baseline freeze` does")
+    return 0
+
+
+def _table(baselines: list[FrozenBaseline]) -> None:
+    from rich.table import Table
+
+    from ragtrace.cli.console import Shown
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("metric", "workflow", "version", "K", "mean", "sd", "n", "frozen (UTC)", "note"):
+        table.add_column(name, no_wrap=name != "note", justify="right" if name in {"mean", "sd", "n"} else "left")
+    for it in baselines:
+        figures = (f"{it.baseline.mean:.3f}", f"{it.baseline.sd:.3f}", str(it.baseline.n))
+        k = "" if it.k is None else str(it.k)
+        table.add_row(it.metric, it.workflow, it.version, k, *figures, _date(it.frozen_at)[:16], it.note)
+    Shown().print(table)
+
+
+def _plain(it: FrozenBaseline) -> dict[str, Any]:
+    facts = asdict(it)
+    figures = facts.pop("baseline")
+    return {**facts, **figures, "frozen_at": _date(it.frozen_at)}
+
+
+def _write(store: SqliteStore, args: argparse.Namespace) -> int:
+    from ragtrace.service.baselines import frozen_baseline
+
+    now = time.time()
+    series = _chosen(store, args, now)
+    kept = {it.series: it for it in store.baselines()} if args.action == "freeze" else {}
+    enough = {key: scores for key, scores in series.items() if len(scores) >= args.least}
+    if not enough:
+        raise ConfigError(_too_few(series, args))
+    made = [
+        frozen_baseline(key, scores, at=now, note=args.note) for key, scores in enough.items() if key not in kept
+    ]
+    store.freeze(made)
+    for it in made:
+        verb = "frozen" if args.action == "freeze" else "accepted"
+        print(f"{verb}: {_named(it.series)}: mean {it.baseline.mean:.3f} over {it.baseline.n} scores")
+    for key in enough:
+        if key in kept:
+            print(f"kept: {_named(key)}, frozen {_date(kept[key].frozen_at)}; accept replaces it")
+    for key in series.keys() - enough.keys():
+        print(f"too few: {_named(key)}: {len(series[key])} scores, {args.least} are needed", file=sys.stderr)
+    return 0
+
+
+def _chosen(store: SqliteStore, args: argparse.Namespace, now: float) -> dict[Series, list[Weighed]]:
+    from ragtrace.service.baselines import gathered, watched_outputs
+    from ragtrace.settings import Settings
+
+    names = watched_outputs()
+    if args.metric is not None and args.metric not in names:
+        raise ConfigError(f"--metric {args.metric}: no drift detector watches it{nearest(args.metric, names)}")
+    until = moment(args.until, now) if args.until else None
+    since = moment(args.since or "14d", now)
+    if since >= (until or now):
+        raise ConfigError("--since: it lies after the end; nothing can be between them")
+    found = gathered(store, since=since, until=until, metric=args.metric, workflow=args.workflow)
+    most = args.scores
+    if most is None and args.action == "accept" and not args.since:
+        most = max(Settings.resolve({}).drift_baseline, args.least)
+    return {key: scores[-most:] if most else scores for key, scores in found.items()}
+
+
+def _too_few(series: dict[Series, list[Weighed]], args: argparse.Namespace) -> str:
+    if not series:
+        return f"baseline {args.action}: the store has no such scores; look with `ragtrace export`"
+    best = max(series, key=lambda key: len(series[key]))
+    return (
+        f"baseline {args.action}: no series has {args.least} scores; {_named(best)} has {len(series[best])}:"
+        " wait, or take --since further back or --least lower"
+    )
+
+
+def _named(series: Series) -> str:
+    metric, workflow, version, k = series
+    return f"{metric}{'' if k is None else f' K={k}'} of {workflow} (version {version})"
+
+
+def _date(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

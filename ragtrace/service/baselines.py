@@ -1,0 +1,83 @@
+"""Baselines out of a store's scores, as a detector that had seen them would have learnt them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ragtrace.service.drift import turned, watched
+from ragtrace.stats.drift import Cusum
+from ragtrace.stores.baselines import FrozenBaseline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.metrics.base import Output
+    from ragtrace.stores.sqlite import SqliteStore
+
+Series = tuple[str, str, str, int | None]
+Weighed = tuple[float, float, float]  # when it was scored, score, weight
+
+
+def watched_outputs() -> dict[str, Output]:
+    """Return every output that a drift detector can watch, by name.
+
+    Example:
+        >>> watched_outputs()["faithfulness"].direction
+        'up'
+    """
+    from ragtrace.metrics.registry import all_metrics  # noqa: PLC0415 - brings all metrics in
+
+    return watched({it.name: it for metric in all_metrics().values() for it in metric.declaration.outputs})
+
+
+def gathered(
+    store: SqliteStore, *, since: float, until: float | None, metric: str | None, workflow: str | None
+) -> dict[Series, list[Weighed]]:
+    """Return the scores that a detector would take, by series, each in the order in which they were scored.
+
+    Taken are scores of the random stratum with a value and a weight, of judges and not of people; also those of
+    ``ragtrace rescore``, so that a new judge can have its baseline before it begins.
+
+    Raises:
+        sqlite3.Error: the file cannot be read.
+    """
+    outputs = watched_outputs()
+    found: dict[Series, list[Weighed]] = defaultdict(list)
+    for row in store.rows(since=since, until=until, metric=metric, workflow=workflow):
+        is_taken = row["source"] != "human" and row["stratum"] == "random" and row["name"] in outputs
+        if is_taken and row["value"] is not None and row["weight"] is not None:
+            series = (row["name"], row["workflow"] or "", row["version"], row["k"])
+            found[series].append((row["scored_at"], row["value"], row["weight"]))
+    return {series: sorted(found[series]) for series in sorted(found, key=str)}
+
+
+def frozen_baseline(series: Series, scores: Sequence[Weighed], *, at: float, note: str = "") -> FrozenBaseline:
+    """Return the baseline of a series' scores, at least one.
+
+    Args:
+        series: metric, workflow, judge version and K.
+        scores: (time, score, weight).
+        at: Unix seconds of now.
+        note: what a person wrote.
+
+    Raises:
+        KeyError: no detector watches that metric.
+
+    Example:
+        >>> found = frozen_baseline(("faithfulness", "rag", "v", None), [(0.0, 0.8, 1.0), (1.0, 1.0, 3.0)], at=2.0)
+        >>> round(found.baseline.mean, 3), found.baseline.n, found.baseline.n_eff
+        (0.95, 2, 1.6)
+    """
+    metric, workflow, version, k = series
+    output = watched_outputs()[metric]
+    cusum = Cusum(learn=len(scores))
+    for _, value, weight in scores:
+        cusum.add(turned(output, value), weight)
+    if cusum.baseline is None:
+        raise ValueError("a baseline needs a score")
+    baseline = replace(cusum.baseline, mean=turned(output, cusum.baseline.mean))
+    return FrozenBaseline(
+        metric=metric, workflow=workflow, version=version, k=k, baseline=baseline, frozen_at=at, note=note
+    )

@@ -1,0 +1,233 @@
+"""`ragtrace baseline` as a person runs it, over real stores, and a real scorer that notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from ragtrace.cli.main import main
+from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
+from ragtrace.service.drift import DriftMonitor, watched
+from ragtrace.stores import Label
+from ragtrace.stores.sqlite import SqliteStore
+
+DAY_S = 86_400.0
+
+
+@pytest.fixture(autouse=True)
+def nothing_from_the_environment(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("RAGTRACE_"):
+            monkeypatch.delenv(name)
+
+
+def emit(store, values, *, days_ago=1.0, metric="faithfulness", version="v", k=None, weight=20.0, **more):
+    """Write scores a second apart."""
+    given = {"stratum": "random", "workflow": "support"} | more
+    at = time.time() - days_ago * DAY_S
+    for i, value in enumerate(values):
+        trace = f"{hash((metric, version, k, days_ago, i, given['workflow'])) & (2**127 - 1):032x}"
+        key = ScoreKey(trace_id=trace, span_id=trace[:16], metric=metric, version=version)
+        result = MetricResult(name=metric, state="ok", value=value, version=version, k=k)
+        score = Score(key=key, result=result, weight=weight, stratum=given["stratum"], scored_at=at + i)
+        record = RagRecord(id=trace, trace_id=trace, span_id=trace[:16], workflow=given["workflow"])
+        store.emit(record, [score])
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A week at .9, and a day at .6 after it."""
+    path = tmp_path / "store"
+    store = SqliteStore(path)
+    emit(store, [0.8, 1.0] * 150, days_ago=7.0)
+    emit(store, [0.5, 0.7] * 110, days_ago=0.5)
+    emit(store, [0.1, 0.3] * 110, days_ago=1.0, metric="incorrect_rate", k=None)
+    emit(store, [0.5] * 12, days_ago=1.0, version="other")
+    store.close()
+    return path
+
+
+def shown(path, capsys):
+    capsys.readouterr()
+    assert main(["baseline", "show", "--store", str(path), "--json"]) == 0
+    return {(it["metric"], it["version"]): it for it in json.loads(capsys.readouterr().out)}
+
+
+def run(path, *args):
+    return main(["baseline", *args, "--store", str(path)])
+
+
+def test_show_before_any(path, capsys):
+    assert run(path, "show") == 0
+    assert "no baseline is frozen" in capsys.readouterr().out
+    assert shown(path, capsys) == {}
+
+
+def test_freeze_keeps_all_there_is_and_leaves_frozen_ones_alone(path, capsys):
+    assert run(path, "freeze", "--until", "2d", "--note", "release 1.4") == 0
+    printed = capsys.readouterr()
+    assert printed.out == "frozen: faithfulness of support (version v): mean 0.900 over 300 scores\n"
+    assert run(path, "freeze") == 0
+    printed = capsys.readouterr()
+    assert "frozen: incorrect_rate of support (version v): mean 0.200 over 220 scores" in printed.out
+    assert "kept: faithfulness of support (version v), frozen 20" in printed.out
+    assert printed.err == "too few: faithfulness of support (version other): 12 scores, 200 are needed\n"
+    found = shown(path, capsys)
+    assert set(found) == {("faithfulness", "v"), ("incorrect_rate", "v")}
+    first = found["faithfulness", "v"]
+    assert (first["mean"], first["sd"], first["n"]) == (pytest.approx(0.9), pytest.approx(0.1), 300)
+    assert (first["n_eff"], first["mean_weight"], first["max_weight"]) == (pytest.approx(300), 20.0, 20.0)
+    assert (first["workflow"], first["k"], first["note"]) == ("support", None, "release 1.4")
+    assert first["frozen_at"].startswith("20")
+    assert first["frozen_at"].endswith("Z")
+
+
+def test_accept_takes_the_last_scores_over_what_was_frozen(path, capsys):
+    run(path, "freeze", "--until", "2d")
+    assert run(path, "accept", "--scores", "200", "--metric", "faithfulness") == 0
+    assert "accepted: faithfulness of support (version v): mean 0.600 over 200" in capsys.readouterr().out
+    assert set(shown(path, capsys)) == {("faithfulness", "v")}
+    assert run(path, "accept", "--since", "1d", "--metric", "faithfulness") == 0
+    assert shown(path, capsys)["faithfulness", "v"]["n"] == 220, "all since then, where that is said"
+    assert run(path, "accept") == 0
+    assert shown(path, capsys)["faithfulness", "v"]["n"] == 500, "else what a detector would learn from"
+
+
+def test_the_table_for_people(path, capsys):
+    run(path, "freeze", "--until", "2d", "--note", "release 1.4")
+    capsys.readouterr()
+    assert run(path, "show") == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split() == ["metric", "workflow", "version", "K", "mean", "sd", "n", "frozen", "(UTC)", "note"]
+    assert row.split()[:6] == ["faithfulness", "support", "v", "0.900", "0.100", "300"]
+    assert row.endswith("release 1.4")
+
+
+def test_what_no_detector_takes_is_not_in_a_baseline(path, tmp_path, capsys):
+    store = SqliteStore(path)
+    emit(store, [0.0] * 300, days_ago=3.0, stratum="forced")
+    emit(store, [0.0] * 300, days_ago=3.1, weight=None)
+    emit(store, [0.0] * 300, days_ago=3.2, metric="answer_similarity")
+    for n in range(3):
+        store.rate([Label(trace_id=f"{n:032x}", value=0.0, metric="faithfulness")])
+    store.close()
+    run(path, "freeze", "--until", "2d")
+    found = shown(path, capsys)
+    assert set(found) == {("faithfulness", "v")}
+    assert found["faithfulness", "v"]["mean"] == pytest.approx(0.9)
+
+
+def test_every_k_and_workflow_has_its_own(tmp_path, capsys):
+    store = SqliteStore(tmp_path / "s")
+    emit(store, [0.4, 0.6] * 100, metric="p_at_k", k=3, days_ago=1.0)
+    emit(store, [0.2, 0.4] * 100, metric="p_at_k", k=5, days_ago=1.1, workflow="sales")
+    store.close()
+    assert run(tmp_path / "s", "freeze") == 0
+    out = capsys.readouterr().out
+    assert "p_at_k K=3 of support (version v): mean 0.500" in out
+    assert "p_at_k K=5 of sales (version v): mean 0.300" in out
+    assert run(tmp_path / "s", "accept", "--workflow", "sales", "--note", "x") == 0
+    assert main(["baseline", "show", "--store", str(tmp_path / "s"), "--json"]) == 0
+    assert [
+        (it["k"], it["note"]) for it in json.loads(capsys.readouterr().out[len("accepted") :].partition("\n")[2])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["freeze", "--metric", "faithfullness"], "did you mean 'faithfulness'"),
+        (["freeze", "--metric", "answer_similarity"], "no drift detector watches it"),
+        (["freeze", "--since", "soon"], "'soon' is no moment"),
+        (["freeze", "--since", "1d", "--until", "2d"], "--since"),
+        (["freeze", "--workflow", "sales"], "the store has no such scores"),
+        (["accept", "--least", "2000"], "no series has 2000 scores; faithfulness of support (version v) has 5"),
+        (["accept", "--scores", "0"], "not a positive whole number"),
+        (["accept", "--least", "many"], "not a positive whole number"),
+        (["forget"], "forget"),
+        ([], "ACTION"),
+    ],
+)
+def test_bad_input_is_one_line_status_2_and_loses_nothing(path, capsys, args, said):
+    run(path, "freeze", "--until", "2d")
+    before = shown(path, capsys)
+    try:
+        status = main(["baseline", *args, *(["--store", str(path)] if args else [])])
+    except SystemExit as end:
+        status = end.code
+    printed = capsys.readouterr()
+    assert status == 2
+    assert said in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
+    assert printed.out == ""
+    assert shown(path, capsys) == before
+
+
+def test_no_store_a_wrong_path_and_a_file_that_is_none(tmp_path, capsys):
+    assert main(["baseline", "show"]) == 2
+    assert "there is no store: give --store PATH" in capsys.readouterr().err
+    assert run(tmp_path / "none", "show") == 2
+    assert "there is no file" in capsys.readouterr().err
+    (tmp_path / "text").write_text("not a store, but long enough to look at")
+    assert run(tmp_path / "text", "freeze") == 2
+    assert "is no SQLite file" in capsys.readouterr().err
+    assert (tmp_path / "text").read_text().startswith("not a store")
+
+
+def test_a_running_scorer_drops_its_alarm_when_the_new_normal_is_accepted(path, monkeypatch, capsys):
+    """What the command writes is what the detectors hold scores against, in the metric's own direction."""
+    import ragtrace
+    from ragtrace.service import current
+    from ragtrace.service import drift as module
+
+    monkeypatch.setattr(module, "REFRESH_S", 0.05)
+    assert run(path, "freeze", "--until", "2d") == 0
+    ragtrace.configure(store=str(path), sample_rate=1.0, metrics=("faithfulness",))
+    try:
+        monitor = current().drift
+        assert alarmed(monitor)
+        current().begin()
+        assert run(path, "accept", "--since", "1d", "--metric", "faithfulness") == 0
+        end = time.monotonic() + 20.0
+        while state(monitor).state == 3 and time.monotonic() < end:
+            time.sleep(0.02)
+        assert (state(monitor).state, state(monitor).baseline_mean) == (1, pytest.approx(0.6))
+        assert not alarmed(monitor), "scores as they are now are normal"
+    finally:
+        ragtrace.shutdown(5.0)
+
+
+def state(monitor):
+    [found] = [it for it in monitor.readings() if it.detector == "e_detector"]
+    return found
+
+
+def alarmed(monitor):
+    key = ScoreKey(trace_id="t", span_id="s", metric="faithfulness", version="v")
+    for i in range(200):
+        result = MetricResult(name="faithfulness", state="ok", value=0.7 if i % 2 else 0.5, version="v")
+        monitor.observe([Score(key=key, result=result, weight=20.0, scored_at=i * 600.0)], "support")
+    return state(monitor).state == 3
+
+
+def test_a_frozen_metric_of_which_less_is_better_is_not_an_alarm_at_its_own_mean(path):
+    from ragtrace.service.baselines import watched_outputs
+
+    assert run(path, "freeze", "--metric", "incorrect_rate") == 0
+    store = SqliteStore(path)
+    monitor = DriftMonitor(watched(watched_outputs()), baseline=500, frozen=store.baselines)
+    monitor.refresh()
+    store.close()
+    key = ScoreKey(trace_id="t", span_id="s", metric="incorrect_rate", version="v")
+
+    def fed(values):
+        for i, value in enumerate(values):
+            result = MetricResult(name="incorrect_rate", state="ok", value=value, version="v")
+            monitor.observe([Score(key=key, result=result, weight=20.0, scored_at=i * 600.0)], "support")
+        return state(monitor)
+
+    assert (fed([0.1, 0.3] * 200).state, state(monitor).baseline_mean) == (1, pytest.approx(0.2))
+    assert fed([0.5, 0.7] * 50).state == 3

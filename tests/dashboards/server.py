@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
-
-    from tests.dashboards.month import Month
 
 needs_prometheus = pytest.mark.skipif(
     shutil.which("prometheus") is None or shutil.which("promtool") is None,
@@ -57,10 +55,10 @@ class Server:
             raise AssertionError(f"{error.read().decode()} for {asked['query']}") from error
 
 
-def backfill(folder: Path, month: Month) -> None:
-    """Make blocks of a month in the folder's data."""
+def backfill(folder: Path, lines: Iterable[str]) -> None:
+    """Make blocks of OpenMetrics text in the folder's data; a server sees them when it starts."""
     with (folder / "month.txt").open("w") as out:
-        out.writelines(month.text())
+        out.writelines(lines)
     blocks = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=720h", "--quiet"]
     subprocess.run([*blocks, folder / "month.txt", folder / "data"], check=True, capture_output=True, timeout=240)
 

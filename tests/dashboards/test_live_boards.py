@@ -26,7 +26,7 @@ def month():
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, month):
     folder = tmp_path_factory.mktemp("prometheus")
-    backfill(folder, month)
+    backfill(folder, month.text())
     with serving(folder) as found:
         yield found
 

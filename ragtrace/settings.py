@@ -166,7 +166,10 @@ class Settings:
     canary_tokens_per_day: int = _setting(500_000, "Tokens a day for canaries; 0 = off.", least=0)
     phoenix_endpoint: str | None = _setting(None, "Address of an Arize Phoenix server to send scores to.")
     phoenix_api_key: str | None = _setting(None, "Its key; default PHOENIX_API_KEY.", secret=True)
-    drift_baseline: int = _setting(500, "Scores the drift detector learns its baseline from.", above=1)
+    drift_baseline: int = _setting(500, "Scores the drift detectors learn their baseline from.", above=1)
+    drift_tolerance: float = _setting(
+        0.02, "A drop that is not worth an alarm of the e-detector, in score units.", above=0.0
+    )
     service_name: str | None = _setting(None, "service.name; default OTEL_SERVICE_NAME.")
     redact: Callable[[str], str] | None = _setting(None, "Applied to every text before it is kept.", code=True)
 

@@ -101,6 +101,7 @@ def _assembled(
     drift = DriftMonitor(
         publisher.outputs,
         baseline=settings.drift_baseline,
+        tolerance=settings.drift_tolerance,
         alarmed=publisher.instruments.drift_alarm,
         frozen=store.baselines if store is not None else None,
     )

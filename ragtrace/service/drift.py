@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from ragtrace.stats.drift import STATE_NUMBERS, Cusum
@@ -77,7 +78,14 @@ class _Watch:
     """Both detectors of one series; they learn the same baseline, or are given the frozen one."""
 
     def __init__(
-        self, output: Output, workflow: str, learn: int, frozen: FrozenBaseline | None = None, *, begun: int
+        self,
+        output: Output,
+        workflow: str,
+        *,
+        learn: int,
+        tolerance: float,
+        begun: int,
+        frozen: FrozenBaseline | None = None,
     ) -> None:
         self.output = output
         self.workflow = workflow
@@ -85,7 +93,7 @@ class _Watch:
         self.begun = begun
         baseline = None if frozen is None else _turned_baseline(output, frozen.baseline)
         self._cusum = Cusum(learn=learn, baseline=baseline)
-        self._e_detector = EDetector(learn=learn, baseline=baseline)
+        self._e_detector = EDetector(learn=learn, tolerance=tolerance, baseline=baseline)
         self._quiet_at: float | None = None
 
     def add(self, value: float, weight: float, at: float) -> list[Detector]:
@@ -129,6 +137,7 @@ class DriftMonitor:
     Args:
         outputs: the outputs of the chosen metrics by name.
         baseline: scores that each series learns its baseline from, where it has no frozen one.
+        tolerance: the drop that is not worth an alarm, in score units.
         alarmed: called once for each new alarm, of either detector.
         frozen: reads the frozen baselines; None = there are none.
     """
@@ -138,11 +147,12 @@ class DriftMonitor:
         outputs: Mapping[str, Output],
         *,
         baseline: int,
+        tolerance: float = 0.02,
         alarmed: Callable[[DriftReading], None] | None = None,
         frozen: Callable[[], Sequence[FrozenBaseline]] | None = None,
     ) -> None:
         self._outputs = watched(outputs)
-        self._baseline = baseline
+        self._made = partial(_Watch, learn=baseline, tolerance=tolerance)
         self._alarmed = alarmed
         self._frozen = frozen
         self._read_at = float("-inf")
@@ -208,14 +218,14 @@ class DriftMonitor:
                 return
             # Without a score it counts as begun before all others: a version of long ago must not hide today's.
             begun = watch.begun if watch is not None else 0
-            self._watches[frozen.series] = _Watch(output, frozen.workflow, self._baseline, frozen, begun=begun)
+            self._watches[frozen.series] = self._made(output, frozen.workflow, begun=begun, frozen=frozen)
 
     def _watch(self, series: tuple[str, str, str, int | None], output: Output) -> _Watch | None:
         with self._lock:
             watch = self._watches.get(series)
             if watch is None and len(self._watches) < MAX_SERIES:
                 begun = next(self._numbers)
-                watch = self._watches[series] = _Watch(output, series[1], self._baseline, begun=begun)
+                watch = self._watches[series] = self._made(output, series[1], begun=begun)
             elif watch is not None and watch.begun == 0:
                 watch.begun = next(self._numbers)
             return watch

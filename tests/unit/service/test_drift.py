@@ -113,6 +113,14 @@ def test_lower_is_better_is_turned_round():
     assert of(monitor, metric="incorrect_rate").baseline_mean == pytest.approx(0.1, abs=0.02)
 
 
+def test_a_drop_within_the_tolerance_is_none():
+    near, wide = DriftMonitor(OUTPUTS, baseline=300), DriftMonitor(OUTPUTS, baseline=300, tolerance=0.15)
+    for monitor in (near, wide):
+        end = fed(monitor, good(300))
+        fed(monitor, [x - 0.1 for x in good(300)], start=end)
+    assert (of(near).state, of(wide).state) == (3, 1)
+
+
 def test_what_is_not_watched():
     monitor = DriftMonitor(OUTPUTS, baseline=2)
     monitor.observe([score(0.5, metric="open"), score(0.5, metric="cosine"), score(0.5, metric="other")], "rag")

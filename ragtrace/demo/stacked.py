@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ragtrace.demo.inbox import Delivered
     from ragtrace.demo.options import DemoOptions
     from ragtrace.demo.programs import Programs
-    from ragtrace.demo.stack import LocalStack
     from ragtrace.demo.verdict import Verdict
 
 _QUIET = "dim"
@@ -70,7 +70,7 @@ def run_beside(programs: Programs, session: Session, console: Console) -> int:
         verdict = verdict_of(stack)
         for line in (Text(), *told(verdict)):
             _say(console, line)
-        _stay(console, stack)
+        _stay(console)
     return 0 if verdict.is_settled and not verdict.missing else 1
 
 
@@ -107,12 +107,16 @@ def _why_quiet(verdict: Verdict) -> str:
     )
 
 
-def _stay(console: Console, stack: LocalStack) -> None:
+def _stay(console: Console) -> None:
     """Keep the addresses alive while a person follows them; without a person there is nothing to wait for."""
     if not (console.is_terminal and sys.stdin.isatty()):
         return
-    _say(console, Text(f"\nThese addresses answer until you press Enter; see also {stack.prometheus}/alerts"))
-    sys.stdin.readline()
+    _say(
+        console,
+        Text("\nThe addresses answer until you press Enter; without a Grafana the dashboard's is Prometheus."),
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.stdin.readline()
 
 
 def _say(console: Console, line: Text) -> None:

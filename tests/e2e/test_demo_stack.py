@@ -112,6 +112,8 @@ class TestWithTheStack:
         page = read(link)
         assert urldefrag(link).fragment == "meaning"
         assert re.search(r"^##+ Meaning$", page, re.MULTILINE), page
+        board = re.search(r'"dashboard_url":"([^"]+)"', read(pages)).group(1).replace("\\u0026", "&")
+        assert "Prometheus" in read(board)  # no Grafana runs here
         assert demo.end() == 0, demo.said
 
         told = demo.said[demo.said.index("Alertmanager delivered this alert:") :]

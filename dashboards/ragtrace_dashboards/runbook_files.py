@@ -1,8 +1,8 @@
 """The runbook page of each alert, with its numbers filled in from the configuration it is exported for.
 
-A template in ``runbooks/`` holds what a person wrote; ``{{tolerance}}`` stands for a field of `Config` (times as
-PromQL writes them), ``{{panel.z}}`` for a panel of `PANELS`. So no page states a window or a gate of another
-configuration than the rules beside it.
+A template in ``runbooks/`` holds what a person wrote; ``{{tolerance}}`` stands for a field of `Config` (times in
+words, in code as PromQL writes them), ``{{panel.z}}`` for a panel of `PANELS`. So no page states a window or a gate
+of another configuration than the rules beside it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FOLDER: Final = "runbooks"
 INDEX: Final = f"{FOLDER}/README.md"
 _PLACE = re.compile(r"\{\{([\w.]+)\}\}")
+_CODE = re.compile(r"(```.*?```)", re.DOTALL)
 RULE_FIELDS: Final = (
     "day_window_s", "days_window_s", "fast_window_s", "baseline_s", "tolerance", "fast_tolerance", "z", "fast_z",
     "min_n_eff", "min_baseline_n_eff",
@@ -65,20 +66,39 @@ def template(name: str) -> str:
 
 
 def filled(text: str, values: dict[str, str]) -> str:
-    """Return a template with its placeholders filled.
+    """Return a template with its placeholders filled; a time in a block of code has its short form.
 
     Example:
-        >>> filled("beyond {{tolerance}}", {"tolerance": "0.02"})
-        'beyond 0.02'
+        >>> values = {"hour": "1 hour", "hour.short": "1h"}
+        >>> filled("within {{hour}}: ```x[{{hour}}]```", values)
+        'within 1 hour: ```x[1h]```'
     """
-    return _PLACE.sub(lambda found: values[found[1]], text)
+
+    def fill(part: str) -> str:
+        is_code = part.startswith("```")
+        return _PLACE.sub(lambda found: values.get(f"{found[1]}.short" if is_code else "", values[found[1]]), part)
+
+    return "".join(fill(part) for part in _CODE.split(text))
+
+
+def in_words(seconds: int) -> str:
+    """Return whole seconds in words, in the largest unit that divides them.
+
+    Example:
+        >>> in_words(86_400), in_words(21_600)
+        ('1 day', '6 hours')
+    """
+    number, unit = duration(seconds)[:-1], {"d": "day", "h": "hour", "m": "minute", "s": "second"}
+    return f"{number} {unit[duration(seconds)[-1]]}{'' if number == '1' else 's'}"
 
 
 def _values(config: Config) -> Iterator[tuple[str, str]]:
     for field in fields(config):
         value: Any = getattr(config, field.name)
         if field.name.endswith("_s"):
-            yield field.name.removesuffix("_s"), duration(value)
+            name = field.name.removesuffix("_s")
+            yield name, in_words(value)
+            yield f"{name}.short", duration(value)
         elif isinstance(value, int | float):
             yield field.name, f"{value:g}"
         elif isinstance(value, str):
@@ -109,7 +129,7 @@ def _walk(panels: list[Any]) -> Iterator[Any]:
 
 
 def _page(alert: Alert, values: dict[str, str]) -> str:
-    waits = f"after {duration(alert.for_s)}" if alert.for_s else "at once"
+    waits = f"after {in_words(alert.for_s)}" if alert.for_s else "at once"
     panel = f"Panel: {values[f'panel.{alert.topic}']}"
     return "\n".join(
         (

@@ -18,7 +18,7 @@ from ragtrace_dashboards.alerts import ANCHOR, alerts
 from ragtrace_dashboards.config import Config, duration
 from ragtrace_dashboards.drift import baseline_rules, window_rules
 from ragtrace_dashboards.export import files
-from ragtrace_dashboards.runbook_files import INDEX, RULE_FIELDS, filled, runbook_files, template
+from ragtrace_dashboards.runbook_files import INDEX, RULE_FIELDS, filled, in_words, runbook_files, template
 from tests.dashboards.promql import asked
 
 DIST = Path(__file__).resolve().parents[2] / "dashboards" / "dist"
@@ -149,6 +149,8 @@ def test_numbers_are_those_of_the_configuration(name):
     numbers = {f"{getattr(Config(), it):g}" for it in vars_of("") if it not in {"z", "fast_z", "min_n_eff"}}
     written = set(re.findall(r"(?<![\w.`-])\d+(?:\.\d+)?[smhd]?(?![\w%])", page))
     assert written & (times | numbers) == set()
+    words = {in_words(getattr(Config(), it)) for it in vars_of("_s")}
+    assert [it for it in words if re.search(rf"(?<![\w.]){it}\b", page)] == []
 
 
 def vars_of(end):
@@ -164,13 +166,12 @@ def vars_of(end):
 @pytest.mark.parametrize("name", ["RagtraceQualityDrift", "RagtraceSelectionEfficiencyDrift", "RagtraceHarmDrift"])
 def test_the_drift_pages_state_rule_f_as_configured(name):
     page = runbook_files(OTHER)[f"runbooks/{name}.md"]
-    rows = re.findall(
-        r"^\| (\w+) \| ([\d.]+) \| z > ([\d.]+) \| the (\w+) that end (\w+) ago \|$", page, re.MULTILINE
-    )
+    row = r"^\| (\w+ \w+) \| ([\d.]+) \| z > ([\d.]+) \| the (\w+ \w+) that end (\w+ \w+) ago \|$"
+    rows = re.findall(row, page, re.MULTILINE)
     assert rows == [
-        ("25h", "0.031", "3.3", "337h", "25h"),
-        ("73h", "0.031", "3.3", "337h", "73h"),
-        ("7h", "0.061", "4.4", "337h", "25h"),
+        ("25 hours", "0.031", "3.3", "337 hours", "25 hours"),
+        ("73 hours", "0.031", "3.3", "337 hours", "73 hours"),
+        ("7 hours", "0.061", "4.4", "337 hours", "25 hours"),
     ]
     assert "37 effective scores" in " ".join(page.split()) or "under 37 in the window" in " ".join(page.split())
 

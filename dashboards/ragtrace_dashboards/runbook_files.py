@@ -106,7 +106,8 @@ def _values(config: Config) -> Iterator[tuple[str, str]]:
     yield "metrics", ", ".join(f"`{it.name}`" for it in config.metrics)
     special = {"selection_efficiency_at_k", "harm_at_k"}
     yield "quality", ", ".join(f"`{it.name}`" for it in config.metrics if it.name not in special)
-    yield "low_share", f"{1 - config.good_share:.0%}"
+    yield "good_percent", f"{100 * config.good_share:g} %"
+    yield "low_percent", f"{100 * (1 - config.good_share):g} %"
     yield "detectable_z", f"{config.z + POWER_Z:g}"
     is_measured = all(getattr(config, name) == getattr(Config(), name) for name in RULE_FIELDS)
     yield "measured", _MEASURED if is_measured else _UNMEASURED

@@ -19,7 +19,7 @@ def rows(config: Config) -> list[Row]:
     return [
         Row(number=10, title="1. What happened, and since when", panels=_what(config)),
         Row(number=20, title="2. Is it real?", panels=_real(config)),
-        Row(number=30, title="3. Did the measuring change?", panels=_measuring()),
+        Row(number=30, title="3. Did the measuring change?", panels=_measuring(config)),
         Row(number=40, title="4. Where? By $slice", panels=_where(config)),
         Row(number=50, title="5. Which answers?", panels=_answers()),
         Row(number=60, title="6. Did the application change?", panels=_application()),
@@ -52,6 +52,7 @@ def _change_time() -> Panel:
         "for a release, an index build or a judge change shortly before.",
         kind="stat",
         unit="dateTimeAsIso",
+        options={"textMode": "value_and_name"},
         queries=[
             Query(
                 expr=f"max by ({METRIC}, {scores.DETECTOR}) ({name}{{{CHOSEN}}}) * 1000",
@@ -140,7 +141,7 @@ def _baseline(by: str) -> Panel:
     )
 
 
-def _measuring() -> list[Panel]:
+def _measuring(config: Config) -> list[Panel]:
     model, version = label(semconv.JUDGE_MODEL), label(semconv.JUDGE_VERSION)
     return [
         Panel(
@@ -161,16 +162,7 @@ def _measuring() -> list[Panel]:
             width=8,
         ),
         operations.judge_errors(number=32, width=8),
-        operations.gauge(
-            semconv.CANARY_GAP,
-            number=33,
-            title="Canary gap",
-            description="Score of the clean canaries less that of the poisoned ones, as the scorer tests its "
-            "judge. If it shrinks, the judge no longer sees invented claims: distrust the trend above.",
-            unit="none",
-            by=(model,),
-            width=8,
-        ),
+        operations.canary_gap(config, number=33, width=8),
         operations.sampled_share(number=34, width=12),
         coverage(number=35, width=12),
     ]

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
 from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, label, summed
-from ragtrace_dashboards.panels import Panel, Query
+from ragtrace_dashboards.panels import Panel, Query, by_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ragtrace_dashboards.config import Config
 
 MODEL = label(semconv.JUDGE_MODEL)
 OUTCOME = label(semconv.OUTCOME)
@@ -212,10 +214,27 @@ def budget(*, number: int, **look: Any) -> Panel:
         semconv.BUDGET_REMAINING,
         number=number,
         title="Budget left today",
-        description="Dollars the judge may still spend today. At 0 judged metrics stop until midnight UTC and the "
-        "trends above go blind: raise the budget or lower the sampling rate.",
+        description="Dollars and tokens the judge may still spend today. At 0 judged metrics stop until midnight "
+        "UTC and the trends go blind: raise the budget or lower the sampling rate.",
         unit="currencyUSD",
-        by=(MODEL,),
+        by=(MODEL, label(semconv.UNIT)),
         by_kind="min",
+        overrides=[by_pattern(" token$", unit="short")],
+        **look,
+    )
+
+
+def canary_gap(config: Config, *, number: int, **look: Any) -> Panel:
+    """Return what instructions inside an answer gain with the judge, and the alert's limit."""
+    return gauge(
+        semconv.CANARY_GAP,
+        number=number,
+        title="Canary gap",
+        description="What the judge gives answers with instructions to it beyond the same answers without. Above "
+        "the line it obeys what it reads: distrust judged metrics, look at its model and prompt version.",
+        unit="none",
+        by=(MODEL,),
+        steps=[(0.0, "green"), (config.canary_gap, "red")],
+        custom={"axisSoftMax": 1.5 * config.canary_gap, "thresholdsStyle": {"mode": "line"}},
         **look,
     )

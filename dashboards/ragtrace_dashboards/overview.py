@@ -8,7 +8,7 @@ from ragtrace import semconv
 from ragtrace_dashboards import operations, scores
 from ragtrace_dashboards.config import PANELS
 from ragtrace_dashboards.expressions import CHOSEN, CUTOFF, JOB, METRIC, SERIES, WORKFLOW, label
-from ragtrace_dashboards.panels import Panel, Query, Row, Search
+from ragtrace_dashboards.panels import NO_LEGEND, Panel, Query, Row, Search, by_pattern
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
@@ -77,6 +77,7 @@ def _windows() -> Panel:
             )
             for shown, name in gauges.items()
         ],
+        overrides=[by_pattern("^(low|high) ", custom_lineWidth=0.5, custom_hideFrom=NO_LEGEND)],
     )
 
 
@@ -135,7 +136,6 @@ def pool_size(*, number: int, width: int = 24) -> Panel:
         low=0,
         queries=[Search(traceql=f"{{ {count} >= 0 }} | quantile_over_time({count}, .1, .5)")],
         width=width,
-        height=7,
     )
 
 

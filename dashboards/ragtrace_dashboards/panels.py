@@ -12,6 +12,7 @@ PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
 TEMPO = {"type": "tempo", "uid": "${tempo_datasource}"}
 COLUMNS = 24
 NO_VALUE = "no data"
+NO_LEGEND = {"legend": True, "tooltip": False, "viz": False}
 
 Kind = Literal["stat", "timeseries", "table", "heatmap", "bargauge"]
 
@@ -138,8 +139,10 @@ class Panel:
 
     def _defaults(self) -> dict[str, Any]:
         steps = [{"color": color, "value": value if at else None} for at, (value, color) in enumerate(self.steps)]
+        # Lines that share a colour cannot be told apart: they take the palette, the limits are lines of their own.
+        is_judged = (self.steps or self.states) and self.kind != "timeseries"
         shown: dict[str, Any] = {
-            "color": {"mode": "thresholds" if self.steps or self.states else "palette-classic"},
+            "color": {"mode": "thresholds" if is_judged else "palette-classic"},
             "custom": _CUSTOM.get(self.kind, {}) | dict(self.custom),
             "mappings": _mappings(self.states),
             "noValue": NO_VALUE,
@@ -162,6 +165,8 @@ class Row:
 def grid(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Return the rows' panels with places: left to right, a new line where the 24 columns are full.
 
+    A panel that fits below lower ones at the end of a line, beside a higher one, goes there.
+
     Example:
         >>> asked = [Query(expr="x")]
         >>> panel = Panel(number=2, title="Asked", description="", kind="stat", queries=asked, unit="none")
@@ -174,14 +179,21 @@ def grid(rows: Iterable[Row]) -> list[dict[str, Any]]:
         place = {"h": 1, "w": COLUMNS, "x": 0, "y": y}
         heading = {"collapsed": False, "gridPos": place, "id": row.number, "panels": [], "title": row.title}
         placed.append({**heading, "type": "row"})
-        x, y, line = 0, y + 1, 0
+        y += 1
+        tops = [y] * COLUMNS  # first free grid row of each column
         for panel in row.panels:
-            if x + panel.width > COLUMNS:
-                x, y, line = 0, y + line, 0
-            placed.append(panel.json(x, y))
-            x, line = x + panel.width, max(line, panel.height)
-        y += line
+            x, top = _place(panel, tops)
+            placed.append(panel.json(x, top))
+            tops[x : x + panel.width] = [top + panel.height] * panel.width
+        y = max(tops)
     return placed
+
+
+def _place(panel: Panel, tops: Sequence[int]) -> tuple[int, int]:
+    """Return the highest place where a panel fits, of these the leftmost."""
+    places = [(max(tops[x : x + panel.width]), x) for x in range(COLUMNS - panel.width + 1)]
+    top, x = min(places)
+    return x, top
 
 
 def by_query(ref: str, **properties: Any) -> dict[str, Any]:
@@ -199,10 +211,14 @@ def by_name(name: str, **properties: Any) -> dict[str, Any]:
     return _override({"id": "byName", "options": name}, properties)
 
 
+def by_pattern(pattern: str, **properties: Any) -> dict[str, Any]:
+    """Return an override of the fields whose name has a regular expression; ``custom_x`` means ``custom.x``."""
+    return _override({"id": "byRegexp", "options": f"/{pattern}/"}, properties)
+
+
 def band(low: str, high: str) -> list[dict[str, Any]]:
     """Return the overrides that fill between two series of these legends, without their lines."""
-    quiet = {"legend": True, "tooltip": False, "viz": False}
-    plain = {"custom_lineWidth": 0, "custom_hideFrom": quiet, "color": {"fixedColor": "blue", "mode": "fixed"}}
+    plain = {"custom_lineWidth": 0, "custom_hideFrom": NO_LEGEND, "color": {"fixedColor": "blue", "mode": "fixed"}}
     return [by_name(low, **plain), by_name(high, **plain, custom_fillOpacity=15, custom_fillBelowTo=low)]
 
 
@@ -218,7 +234,7 @@ def _mappings(states: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     return [{"options": options, "type": "value"}]
 
 
-_LEGEND = {"calcs": ["lastNotNull"], "displayMode": "table", "placement": "bottom", "showLegend": True}
+_LEGEND = {"calcs": ["lastNotNull"], "displayMode": "list", "placement": "bottom", "showLegend": True}
 _REDUCE = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 _OPTIONS: dict[str, dict[str, Any]] = {
     "stat": {

@@ -10,15 +10,16 @@ from ragtrace_dashboards.config import PANELS
 from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, label, summed
 from ragtrace_dashboards.investigate import coverage
 from ragtrace_dashboards.operations import MODEL, OUTCOME, REASON
-from ragtrace_dashboards.panels import Panel, Query, Row
+from ragtrace_dashboards.panels import Panel, Query, Row, by_name
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
 
+OUTCOMES = (("ok", "green"), ("na", "blue"), ("error", "red"), ("skipped", "text"))
 STATE = label(semconv.STATE)
 
 
-def rows(config: Config) -> list[Row]:  # noqa: ARG001 - all boards are made alike
+def rows(config: Config) -> list[Row]:
     """Return the rows from alive to expensive."""
     return [
         Row(number=10, title="Alive?", panels=_alive()),
@@ -26,7 +27,7 @@ def rows(config: Config) -> list[Row]:  # noqa: ARG001 - all boards are made ali
         Row(number=30, title="What was lost?", panels=_losses()),
         Row(number=40, title="The judge", panels=_judge()),
         Row(number=50, title="Cost", panels=_cost()),
-        Row(number=60, title="Can the judge be believed?", panels=_canaries()),
+        Row(number=60, title="Can the judge be believed?", panels=_canaries(config)),
     ]
 
 
@@ -81,6 +82,7 @@ def _alive() -> list[Panel]:
                     shape="now",
                 )
             ],
+            overrides=[by_name(shown, color={"fixedColor": color, "mode": "fixed"}) for shown, color in OUTCOMES],
             width=6,
             height=5,
         ),
@@ -205,17 +207,5 @@ def _cost() -> list[Panel]:
     ]
 
 
-def _canaries() -> list[Panel]:
-    return [
-        operations.gauge(
-            semconv.CANARY_GAP,
-            number=PANELS["canary_gap"][1],
-            title="Canary gap",
-            description="What the judge gives clean canaries beyond poisoned ones. Near 0 it no longer tells "
-            "invented from supported: stop trusting judged metrics, look at its model and prompt version.",
-            unit="none",
-            by=(MODEL,),
-            by_kind="min",
-            width=24,
-        )
-    ]
+def _canaries(config: Config) -> list[Panel]:
+    return [operations.canary_gap(config, number=PANELS["canary_gap"][1], width=24)]

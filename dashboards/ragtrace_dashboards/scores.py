@@ -59,9 +59,7 @@ def trend(
         description=description,
         kind="timeseries",
         unit="none",
-        low=0,
-        high=1,
-        decimals=3,
+        decimals=3,  # no ends: between 0 and 1 a band of a few hundredths is flat
         queries=[
             Query(name="mean", expr=sample.mean, legend=f"{{{{{METRIC}}}}}"),
             Query(name="lower", expr=bound(sample, base, "-"), legend=LOWER),
@@ -280,6 +278,7 @@ def drift_state(*, number: int, where: str = CHOSEN, **look: Any) -> Panel:
         kind="stat",
         unit="none",
         states=DRIFT_STATES,
+        options={"textMode": "value_and_name"},
         queries=[Query(expr=expr, legend=f"{{{{{METRIC}}}}} {{{{{DETECTOR}}}}}", shape="now")],
         **look,
     )
@@ -323,7 +322,7 @@ def several(
         low=0,
         high=1,
         decimals=3,
-        queries=[Query(expr=sample.mean, legend=f"{{{{{METRIC}}}}} K={{{{{CUTOFF}}}}}")],
+        queries=[Query(expr=sample.mean, legend=f"{{{{{METRIC}}}}} {{{{{CUTOFF}}}}}")],
         **look,
     )
 

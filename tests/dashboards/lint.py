@@ -233,7 +233,14 @@ def no_value_text(board):
             yield f"panel {panel['id']} has no text for no value"
 
 
-NO_RATIO = {("ragtrace-investigate", 21): "z has no ends"}
+_BAND = "a band of a few hundredths is flat between 0 and 1"
+NO_RATIO = {
+    ("ragtrace-investigate", 21): "z has no ends",
+    ("ragtrace-overview", 21): _BAND,
+    ("ragtrace-investigate", 11): _BAND,
+    ("ragtrace-retrieval", 21): _BAND,
+    ("ragtrace-retrieval", 31): _BAND,
+}
 
 
 def ratios_from_0_to_1(board):

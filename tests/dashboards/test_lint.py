@@ -34,6 +34,10 @@ def first(board, kind="timeseries"):
     return next(it for it in board["panels"] if it["type"] == kind)
 
 
+def numbered(board, number):
+    return next(it for it in board["panels"] if it["id"] == number)
+
+
 def ask(board, expr):
     first(board)["targets"][0]["expr"] = expr
 
@@ -63,7 +67,7 @@ BREAKS = {
     lint.repeats_alone_in_their_line: lambda it: first(it).update(repeat="metric", gridPos={"w": 12}),
     lint.telling_description: lambda it: first(it).update(description="Look."),
     lint.no_value_text: lambda it: first(it)["fieldConfig"]["defaults"].pop("noValue"),
-    lint.ratios_from_0_to_1: lambda it: first(it)["fieldConfig"]["defaults"].pop("max"),
+    lint.ratios_from_0_to_1: lambda it: numbered(it, 24)["fieldConfig"]["defaults"].pop("max"),
     lint.templated_datasources: lambda it: it["annotations"]["list"][0]["datasource"].update(uid="prometheus"),
     lint.known_metrics: lambda it: ask(it, f"ragtrace_score_mean{{{JOB}}}"),
     lint.known_labels: lambda it: ask(it, f"sum by (colour) (ragtrace_queue_size{{{JOB}}})"),

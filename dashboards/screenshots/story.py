@@ -102,15 +102,17 @@ class Story:
             yield from self._lines(f"{it.prometheus}_sum", it, own, itertools.accumulate(map(sum, drawn)))
             yield from self._lines(f"{it.prometheus}_count", it, own, itertools.accumulate(map(len, drawn)))
         else:
-            yield from self._lines(it.prometheus, it, own, self._last_hour(it.name, drawn))
+            yield from self._lines(
+                it.prometheus, it, own, self._last_hour(it.name, drawn, is_up=own[_METRIC] != "harm_at_k")
+            )
 
-    def _last_hour(self, name: str, drawn: list[list[float]]) -> Iterator[float]:
+    def _last_hour(self, name: str, drawn: list[list[float]], *, is_up: bool) -> Iterator[float]:
         for place, at in enumerate(self.times):
             first = next(i for i in range(place, -1, -1) if i == 0 or self.times[i - 1] <= at - 3_600)
             xs = [x for part in drawn[first : place + 1] for x in part] or [1.0]
             mean = sum(xs) / len(xs)
             half = 1.96 * math.sqrt(max(sum((x - mean) ** 2 for x in xs), 0.05)) / len(xs)
-            share = sum(x >= FAIL_BELOW for x in xs) / len(xs)
+            share = sum(x >= FAIL_BELOW for x in (xs if is_up else (1 - x for x in xs))) / len(xs)
             yield {
                 semconv.WINDOW_MEAN: mean,
                 semconv.WINDOW_LOW: mean - half,
@@ -224,7 +226,7 @@ def _state(name: str, reason: str, reading: Reading) -> tuple[Labels, Reading]:
 
 
 def _spent(at: int) -> float:
-    return at % DAY / DAY * (0.85 + 0.2 * random.Random(at // DAY).random())
+    return at % DAY / DAY * (0.6 + 0.3 * random.Random(at // DAY).random())
 
 
 def _since_begin(at: int) -> float:
@@ -241,7 +243,7 @@ _READINGS: dict[str, list[tuple[Labels, Reading]]] = {
     semconv.DRIFT_STATE: _detectors(lambda _: 1.0, lambda at: 3.0 if _alarming(at) else 1.0),
     semconv.DRIFT_CHANGE_TIME: _detectors(lambda at: float(at - 7_200), lambda at: float(min(at - 7_200, CHANGE))),
     semconv.DRIFT_ALARMS: _detectors(
-        lambda _: 0.0, lambda at: 12.0 if 0 < at - CHANGE - 4 * 3_600 <= FINE_S else 0.0
+        lambda _: 0.0, lambda at: 6.0 if 0 < at - CHANGE - 4 * 3_600 <= FINE_S else 0.0
     ),
     semconv.BASELINE_MEAN: _detectors(lambda _: 0.914, lambda _: 0.919),
     semconv.BASELINE_SD: _detectors(lambda _: 0.197, lambda _: 0.188),

@@ -15,7 +15,7 @@ standardTransformersRegistry.setInit(() =>
   [standardTransformers.mergeTransformer, standardTransformers.organizeFieldsTransformer].map((it) => ({
     id: it.id,
     name: it.name,
-    transformation: it,
+    transformation: () => it,
   }))
 );
 

@@ -9,8 +9,9 @@ const LIGHT = [222, 235, 247];
 
 function cellsOf(frames) {
   const rows = frames
-    .map(({ fields: [time, value] }) => ({ le: Number(value.labels.le), at: new Map(time.values.map((t, i) => [t, value.values[i]])) }))
+    .map(({ fields: [time, value] }) => ({ le: Number(value.labels.le.replace('+Inf', 'Infinity')), at: new Map(time.values.map((t, i) => [t, value.values[i]])) }))
     .sort((a, b) => a.le - b.le);
+  if (rows.length === 0) return { rows, times: [], counts: [] };
   const times = [...new Set(rows.flatMap((row) => [...row.at.keys()]))].sort((a, b) => a - b);
   // Prometheus counts up to a bound; a cell shows what lies between two.
   const counts = rows.map((row, y) => times.map((t) => (row.at.get(t) ?? 0) - (y ? (rows[y - 1].at.get(t) ?? 0) : 0)));

@@ -68,6 +68,7 @@ function Bars(props) {
           displayMode={options.displayMode}
           showUnfilled={options.showUnfilled}
           valueDisplayMode={options.valueMode}
+          namePlacement="auto"
           itemSpacing={8}
         />
       )}

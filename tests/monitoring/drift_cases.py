@@ -72,6 +72,9 @@ def _quality() -> Iterator[Case]:
     yield _case("a rise", QUALITY, quiet, BEFORE, Scores(72, 200, 1.0))
     yield _case("8 a day", QUALITY, quiet, Scores(T0, 8), Scores(72, 8, 0.3), kind="low n")
     yield _case(
+        "4 a day after 200", QUALITY, [(T0 + 30, 0), (T0 + 94, 0)], BEFORE, Scores(96, 4, 0.3), kind="low n"
+    )
+    yield _case(
         "few of many carry the weight", QUALITY, quiet,
         Scores(T0, 200, w2=25.0), Scores(72, 200, 0.6, w2=25.0), kind="low n",
     )  # fmt: skip

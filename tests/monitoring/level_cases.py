@@ -26,6 +26,8 @@ def _low() -> Iterator[Case]:
 
     yield case("three of ten low for days", 1, Scores(120, 200, low=0.3))
     yield case("nearly all low today", 1, Scores(96, 200), Scores(24, 200, low=0.9))
+    # Of three days' scores these are one in fifty: only the quick arm sees them.
+    yield case("nearly all low on a slow day", 1, Scores(96, 2_000, low=0.0), Scores(30, 100, low=0.9), hour=124)
     yield case("one of ten low", 0, Scores(120, 200, low=0.1))
     yield case("six a day, all low", 0, Scores(120, 6, low=1.0), kind="low n")
     yield case("well again", 0, Scores(96, 200, low=0.3), Scores(24, 200, low=0.0))

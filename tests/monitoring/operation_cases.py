@@ -43,6 +43,8 @@ def _silence() -> Iterator[Case]:
     )  # fmt: skip
     yield Case("well", [drawn("well", (12, 10)), _results("well", "ok", (12, 10))], {SILENT: [(LAST, 0)]})
     yield Case("idle", [drawn("idle", (12, 0)), _results("idle", "ok", (12, 0))], {SILENT: [(LAST, 0)]})
+    idle = [drawn("idle since", (4, 10), (8, 0)), _results("idle since", "ok", (4, 10), (8, 0))]
+    yield Case("idle since", idle, {SILENT: [(LAST, 0)]})
     yield Case(
         "only errors",
         [drawn("only errors", (12, 10)), _results("only errors", "error", (12, 10))],

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FOLDER: Final = "runbooks"
 INDEX: Final = f"{FOLDER}/README.md"
 _PLACE = re.compile(r"\{\{([\w.]+)\}\}")
+_LINK = re.compile(r"\[([^\]]+)\]\((Ragtrace\w+)\.md[^)]*\)")
 _CODE = re.compile(r"(```.*?```)", re.DOTALL)
 RULE_FIELDS: Final = (
     "day_window_s", "days_window_s", "fast_window_s", "baseline_s", "tolerance", "fast_tolerance", "z", "fast_z",
@@ -55,9 +56,10 @@ def runbook_files(config: Config) -> dict[str, str]:
         >>> page.splitlines()[0]
         '# RagtraceQualityDrift'
     """
-    values = dict(_values(config))
-    pages = {f"{FOLDER}/{alert.name}.md": _page(alert, values) for alert in alerts(config)}
-    return {INDEX: _index(alerts(config), values)} | pages
+    values, every = dict(_values(config)), alerts(config)
+    names = {alert.name for alert in every}
+    pages = {f"{FOLDER}/{alert.name}.md": _linked(_page(alert, values), names) for alert in every}
+    return {INDEX: _index(every, values)} | pages
 
 
 def template(name: str) -> str:
@@ -141,6 +143,11 @@ def _page(alert: Alert, values: dict[str, str]) -> str:
             f"As it stands in the Prometheus form.\n\n```promql\n{alert.expr}\n```\n",
         )
     )
+
+
+def _linked(text: str, names: set[str]) -> str:
+    """Take the links to pages away that this configuration has no alert for; their words stay."""
+    return _LINK.sub(lambda found: found[0] if found[2] in names else found[1], text)
 
 
 def _index(every: list[Alert], values: dict[str, str]) -> str:

@@ -15,7 +15,7 @@ from ragtrace.cli.main import COMMANDS, build_parser
 from ragtrace.semconv import METRICS
 from ragtrace.settings import variables
 from ragtrace_dashboards.alerts import ANCHOR, alerts
-from ragtrace_dashboards.config import Config, duration
+from ragtrace_dashboards.config import Config, Watched, duration
 from ragtrace_dashboards.drift import baseline_rules, window_rules
 from ragtrace_dashboards.export import files
 from ragtrace_dashboards.runbook_files import INDEX, RULE_FIELDS, filled, in_words, runbook_files, template
@@ -83,28 +83,42 @@ def test_the_alerts_link_leads_to_a_heading(name):
     assert PAGES[page].startswith(f"# {name}\n")
 
 
-@pytest.mark.parametrize("name", ["README", *ALERTS])
-def test_links_between_pages_resolve(name):
-    for target in re.findall(r"\]\(([^)\s]+)\)", PAGES[name]):
-        if target.startswith(Config().grafana_url):
-            continue
-        page, _, anchor = target.partition(".md")
-        assert page in PAGES, target
-        assert not anchor or anchor.removeprefix("#") in anchors(PAGES[page]), target
+FEW = replace(Config(), metrics=(Watched(name="faithfulness"),))
+"""A configuration with fewer alerts, and so with fewer pages."""
 
 
-@pytest.mark.parametrize("name", ALERTS)
-@pytest.mark.parametrize("config", [Config(), Config.demo()], ids=["default", "demo"])
-def test_every_expression_parses_and_asks_for_what_exists(name, config):
-    found = blocks(runbook_files(config)[f"runbooks/{name}.md"])
-    assert len(found) >= 2
-    for expr in found:
-        ask = asked(expr)
-        assert ask.selectors, expr
-        for series, matchers, _around in ask.selectors:
-            assert series in SERIES | {"ALERTS"}, expr
-            assert set(matchers) <= LABELS | {"__name__", "alertname", "alertstate"}, expr
-        assert {label for labels, _below in ask.grouped for label in labels} <= LABELS, expr
+@pytest.mark.parametrize("config", [Config(), FEW], ids=["default", "few"])
+def test_links_between_pages_resolve(config):
+    pages = {path.removeprefix("runbooks/"): text for path, text in runbook_files(config).items()}
+    assert set(pages) == {"README.md", *(f"{it.name}.md" for it in alerts(config))}
+    for name, text in pages.items():
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if target.startswith(config.grafana_url):
+                continue
+            page, _, anchor = target.partition("#")
+            assert page in pages, (name, target)
+            assert not anchor or anchor in anchors(pages[page]), (name, target)
+
+
+def test_a_link_to_a_page_that_is_not_there_leaves_its_words():
+    few = runbook_files(FEW)["runbooks/RagtraceQualityDrift.md"]
+    assert "(RagtraceHarmDrift.md" in PAGES["RagtraceQualityDrift"]
+    assert "HarmDrift" not in few
+    assert "\nselection efficiency and harm have alerts\n" in few
+
+
+@pytest.mark.parametrize("config", [Config(), Config.demo(), FEW], ids=["default", "demo", "few"])
+def test_every_expression_parses_and_asks_for_what_exists(config):
+    for alert in alerts(config):
+        found = blocks(runbook_files(config)[f"runbooks/{alert.name}.md"])
+        assert len(found) >= 2
+        for expr in found:
+            ask = asked(expr)
+            assert ask.selectors, expr
+            for series, matchers, _around in ask.selectors:
+                assert series in SERIES | {"ALERTS"}, expr
+                assert set(matchers) <= LABELS | {"__name__", "alertname", "alertstate"}, expr
+            assert {label for labels, _below in ask.grouped for label in labels} <= LABELS, expr
 
 
 @pytest.mark.parametrize("name", ALERTS)

@@ -12,7 +12,7 @@ try {
     page.on('console', (said) => said.type() === 'error' && console.error('console', said.text().slice(0, 300)));
     page.on('response', (reply) => reply.status() >= 400 && console.error(reply.status(), reply.url().slice(0, 200)));
     await page.goto(`http://127.0.0.1:${server.address().port}/?${query}`);
-    await page.waitForFunction(() => window.boardIsDrawn === true, null, { timeout: 180_000 });
+    await page.waitForFunction(() => window.boardIsDrawn === true, null, { timeout: 60_000 });
     if (!height) {
       const full = await page.evaluate(() => document.getElementById('root').getBoundingClientRect().height);
       await page.setViewportSize({ width, height: Math.ceil(full) });

@@ -1,6 +1,7 @@
 // One panel's data as Grafana draws it; the heatmap, which is no part of @grafana/ui, is drawn by ours.
 import { VizOrientation, getFieldDisplayValues } from '@grafana/data';
-import { BarGauge, BigValue, Table, TimeSeries, VizRepeater } from '@grafana/ui';
+import { BarGauge, BigValue, TimeSeries, VizRepeater } from '@grafana/ui';
+import { TableNG } from '@grafana/ui/unstable';
 import { Heatmap } from './heatmap';
 
 function valuesOf({ panel, frames, theme }) {
@@ -91,8 +92,8 @@ function Series({ panel, frames, timeRange, width, height }) {
   );
 }
 
-function Rows({ frames, width, height }) {
-  return <Table data={frames[0]} width={width} height={height} ariaLabel="table" cellHeight="sm" />;
+function Rows({ panel, frames, timeRange, width, height }) {
+  return <TableNG data={frames[0]} width={width} height={height} cellHeight={panel.options.cellHeight} timeRange={timeRange} fieldConfig={panel.fieldConfig} structureRev={1} noHeader={false} getActions={() => []} transparent />;
 }
 
 export const KINDS = { stat: Stat, bargauge: Bars, timeseries: Series, table: Rows, heatmap: Heatmap };

@@ -119,10 +119,12 @@ class Config:
             min_n_eff=30,
             min_baseline_n_eff=100,
             scrape_s=1,
+            metrics=(Watched(name="faithfulness"),),  # of 56 questions the other metrics say little
+            detectable_drop=0.2,  # 100 scores can show no less
             baseline_memory_s=3_600,
             baseline_interval_s=1,
             gate_s=5,
-            for_s=0,
+            for_s=2,  # "nothing is scraped" is true until the first scrape
             keep_firing_s=0,
             hour_s=10,
             day_step_s=5,

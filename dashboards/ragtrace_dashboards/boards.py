@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from ragtrace import semconv
-from ragtrace_dashboards import investigate, overview, retrieval, scorer
+from ragtrace_dashboards import investigate, overview, retrieval, scorer, scores
 from ragtrace_dashboards.config import INVESTIGATE, OVERVIEW, RETRIEVAL, SCORER, duration
-from ragtrace_dashboards.expressions import CUTOFF, JOB, METRIC, SERIES, label
+from ragtrace_dashboards.expressions import CUTOFF, JOB, METRIC, SERIES
 from ragtrace_dashboards.panels import PROMETHEUS, grid
 
 if TYPE_CHECKING:
@@ -185,17 +185,7 @@ def _cutoff() -> dict[str, Any]:
 
 
 def _slice() -> dict[str, Any]:
-    labels = {
-        "workflow": semconv.GEN_AI_WORKFLOW_NAME,
-        "model": semconv.GEN_AI_REQUEST_MODEL,
-        "judge version": semconv.JUDGE_VERSION,
-        "judge model": semconv.JUDGE_MODEL,
-        "universe": semconv.UNIVERSE,
-        "K": semconv.K,
-    }
-    return _custom(
-        "slice", "Slice by", {shown: label(attribute) for shown, attribute in labels.items()}, "workflow"
-    )
+    return _custom("slice", "Slice by", scores.SLICES, "workflow")
 
 
 def _slice_value() -> dict[str, Any]:

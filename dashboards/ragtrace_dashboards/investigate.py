@@ -52,7 +52,7 @@ def _change_time() -> Panel:
         "for a release, an index build or a judge change shortly before.",
         kind="stat",
         unit="dateTimeAsIso",
-        options={"textMode": "value_and_name"},
+        options={"textMode": "value_and_name", "wideLayout": False},
         queries=[
             Query(
                 expr=f"max by ({METRIC}, {scores.DETECTOR}) ({name}{{{CHOSEN}}}) * 1000",

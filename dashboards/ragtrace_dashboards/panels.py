@@ -259,6 +259,6 @@ _CUSTOM: dict[str, dict[str, Any]] = {
         "axisPlacement": "auto", "drawStyle": "line", "fillOpacity": 0, "lineInterpolation": "linear",
         "lineWidth": 2, "pointSize": 4, "showPoints": "never", "spanNulls": False,
     },
-    "table": {"align": "auto", "cellOptions": {"type": "auto"}},
+    "table": {"align": "auto", "cellOptions": {"type": "auto"}, "minWidth": 60},
     "heatmap": {"scaleDistribution": {"type": "linear"}},
 }  # fmt: skip

@@ -32,6 +32,15 @@ if TYPE_CHECKING:
 LOWER, UPPER = "lower 95 %", "upper 95 %"
 DETECTOR = label(semconv.DETECTOR)
 DRIFT_STATES = (("learning", "blue"), ("ok", "green"), ("warning", "orange"), ("alarm", "red"))
+SLICES = {
+    "workflow": label(semconv.GEN_AI_WORKFLOW_NAME),
+    "model": label(semconv.GEN_AI_REQUEST_MODEL),
+    "judge version": label(semconv.JUDGE_VERSION),
+    "judge model": label(semconv.JUDGE_MODEL),
+    "universe": label(semconv.UNIVERSE),
+    "K": CUTOFF,
+}
+"""Labels by which a board can be sliced, by the names that its reader chooses from."""
 Z_STEPS = ((0.0, "green"), (2.0, "yellow"), (3.0, "red"))
 _DASHED = {"dash": [8, 6], "fill": "dash"}
 
@@ -108,7 +117,8 @@ def means(
         "z": ("z", z_both(sample, config, config.tolerance)),
     }
     names = {f"Value #{ref}": shown for ref, (shown, _) in columns.items()}
-    order = {key: at for at, key in enumerate((*by, *names))}
+    # Grafana fills variables in values of a transformation and not in keys: "$slice" would order nothing.
+    order = {key: at for at, key in enumerate((METRIC, *SLICES.values(), *names))}
     steps = [{"color": color, "value": value if at else None} for at, (value, color) in enumerate(Z_STEPS)]
     default: dict[str, Any] = {"width": 24, "height": 9, "title": "Mean, interval and distance from the baseline"}
     return Panel(
@@ -127,13 +137,14 @@ def means(
                 "options": {
                     "excludeByName": {"Time": True},
                     "indexByName": order,
-                    "renameByName": names | {METRIC: "metric", CUTOFF: "K"},
+                    "renameByName": names | {METRIC: "metric"} | {key: shown for shown, key in SLICES.items()},
                 },
             },
         ],
         overrides=[
             by_name("effective n", decimals=0),
-            by_name("z", decimals=1, custom_cellOptions={"type": "color-text"},
+            by_name("K", unit="string", noValue="-"),  # a label, or 5 is shown as 5.000
+            by_name("z", decimals=1, color={"mode": "thresholds"}, custom_cellOptions={"type": "color-text"},
                     thresholds={"mode": "absolute", "steps": steps}),
         ],
         **(default | look),

@@ -2,6 +2,7 @@
 import {
   FieldConfigOptionsRegistry,
   applyFieldOverrides,
+  cacheFieldDisplayNames,
   identityOverrideProcessor,
   standardTransformers,
   standardTransformersRegistry,
@@ -34,8 +35,8 @@ function registryOf(fieldConfig) {
 }
 
 export async function looked(panel, frames, theme) {
-  const shown = await firstValueFrom(transformDataFrame(panel.transformations ?? [], frames));
-  return applyFieldOverrides({
+  const shown = await firstValueFrom(transformDataFrame(panel.transformations ?? [], frames, { interpolate: (text) => text }));
+  const found = applyFieldOverrides({
     data: shown,
     fieldConfig: panel.fieldConfig,
     fieldConfigRegistry: registryOf(panel.fieldConfig),
@@ -43,4 +44,6 @@ export async function looked(panel, frames, theme) {
     theme,
     timeZone: 'utc',
   });
+  cacheFieldDisplayNames(found);
+  return found;
 }

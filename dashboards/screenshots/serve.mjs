@@ -9,7 +9,7 @@ const TYPES = {
   '.woff2': 'font/woff2',
 };
 const WEIGHTS = { Regular: 400, Medium: 500 };
-const PAGE = `<!doctype html><meta charset="utf-8"><title>board</title>
+const PAGE = `<!doctype html><meta charset="utf-8"><title>board</title><link rel="icon" href="data:,">
 <link rel="stylesheet" href="/bundle/main.css"><body><div id="root"></div>
 <script type="module" src="/bundle/main.js"></script>`;
 

@@ -8,9 +8,14 @@ const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? 
 try {
   for (const { query, png, width, height } of JSON.parse(jobs)) {
     const page = await browser.newPage({ viewport: { width, height: height ?? 1000 }, timezoneId: 'UTC', locale: 'en-GB' });
-    page.on('pageerror', (error) => console.error('page error', error.stack ?? error.message));
-    page.on('console', (said) => said.type() === 'error' && console.error('console', said.text().slice(0, 300)));
-    page.on('response', (reply) => reply.status() >= 400 && console.error(reply.status(), reply.url().slice(0, 200)));
+    // A panel that fails leaves a picture with a hole: the run fails.
+    const failed = (text) => {
+      console.error(text.slice(0, 600));
+      process.exitCode = 1;
+    };
+    page.on('pageerror', (error) => failed(error.stack ?? error.message));
+    page.on('console', (said) => said.type() === 'error' && failed(said.text()));
+    page.on('response', (reply) => reply.status() >= 400 && failed(`${reply.status()} ${reply.url()}`));
     await page.goto(`http://127.0.0.1:${server.address().port}/?${query}`);
     await page.waitForFunction(() => window.boardIsDrawn === true, null, { timeout: 60_000 });
     if (!height) {

@@ -22,7 +22,7 @@ STACK := docker compose -f dashboards/stack/compose.yaml
 # Of `make soak`; CI takes five.
 MINUTES ?= 60
 
-.PHONY: demo dashboards stack stack-traffic stack-down test test-lowest test-newest test-phoenix test-peers check format wheel bench bench-cost bench-overhead soak docs lock clean help
+.PHONY: demo dashboards screenshots stack stack-traffic stack-down test test-lowest test-newest test-phoenix test-peers check format wheel bench bench-cost bench-overhead soak docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 

@@ -199,6 +199,9 @@ class Worker:
         for task in [task for task in tasks if task.done()]:
             tasks.discard(task)
             self._held.pop(task, None)
+            error = None if task.cancelled() else task.exception()
+            if error is not None:  # `_one` lets none out; a defect of its own must not pass unseen
+                lost("ragtrace.scoring.worker.one", error)
         room = self._concurrency - len(tasks)
         if room <= 0 or self._has_to_stop():
             return

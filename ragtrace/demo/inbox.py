@@ -8,7 +8,6 @@ import re
 import threading
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 HOOK = "/alerts"
 RUNBOOKS = "/runbooks"
-_PAGE = re.compile(rf"{RUNBOOKS}/([A-Za-z]+)\.md\Z")
 _BOARD = re.compile(r"/d/[a-z-]+\Z")
 
 
@@ -40,10 +38,12 @@ class Inbox:
 
     Attributes:
         prometheus: address that links to boards lead to, since no Grafana runs here; empty until it is known.
+        pages: runbook pages by their paths, as `ragtrace_dashboards` exports them.
     """
 
     def __init__(self) -> None:
         self.prometheus = ""
+        self.pages: Mapping[str, str] = {}
         self._changed = threading.Condition()
         self._alerts: list[Delivered] = []
 
@@ -83,12 +83,6 @@ def serving(inbox: Inbox) -> Iterator[str]:
         thread.join()
 
 
-def runbook(name: str) -> str | None:
-    """Return the runbook page of an alert, None when there is none of that name."""
-    page = resources.files("ragtrace_dashboards") / "runbooks" / f"{name}.md"
-    return page.read_text(encoding="utf-8") if page.is_file() else None
-
-
 class _Handler(BaseHTTPRequestHandler):
     """``POST /alerts``, ``GET /runbooks/NAME.md``, and ``GET /d/UID``: the series behind a board in Prometheus."""
 
@@ -110,8 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Serve a runbook page, or lead from a board to Prometheus."""
         asked = urlsplit(self.path)
-        named = _PAGE.match(asked.path)
-        page = runbook(named.group(1)) if named else None
+        page = self.inbox.pages.get(asked.path.removeprefix("/"))
         if page is not None:
             self._say(200, page)
         elif _BOARD.match(asked.path) and self.inbox.prometheus:

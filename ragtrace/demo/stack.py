@@ -16,6 +16,7 @@ from ragtrace.demo.inbox import HOOK, RUNBOOKS, Inbox, serving
 from ragtrace.errors import ConfigError
 from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.prometheus_files import prometheus_files
+from ragtrace_dashboards.runbook_files import runbook_files
 from ragtrace_dashboards.yaml_text import yaml_text
 
 if TYPE_CHECKING:
@@ -80,24 +81,35 @@ def local_stack(programs: Programs, endpoint: str) -> Iterator[LocalStack]:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="ragtrace-demo-")))
         pages = opened.enter_context(serving(inbox))
         alertmanager = opened.enter_context(_alertmanager(programs.alertmanager, folder, pages))
-        files = stack_files(endpoint, pages, alertmanager)
+        config = stack_config(pages)
+        inbox.pages = runbook_files(config)
+        files = stack_files(config, endpoint, alertmanager)
         inbox.prometheus = opened.enter_context(_prometheus(programs.prometheus, folder, files))
         yield LocalStack(prometheus=inbox.prometheus, alertmanager=alertmanager, inbox=inbox)
 
 
-def stack_files(endpoint: str, pages: str, alertmanager: str) -> dict[str, str]:
+def stack_config(pages: str) -> Config:
+    """Return the demo profile with links to the inbox, which serves runbooks and stands in for Grafana.
+
+    Example:
+        >>> stack_config("http://127.0.0.1:2").runbook_url
+        'http://127.0.0.1:2/runbooks'
+    """
+    return replace(Config.demo(), runbook_url=pages + RUNBOOKS, grafana_url=pages)
+
+
+def stack_files(config: Config, endpoint: str, alertmanager: str) -> dict[str, str]:
     """Return Prometheus's files by their paths: its configuration and the rules of the demo profile.
 
     Args:
+        config: what the rules are generated from.
         endpoint: URL that is scraped.
-        pages: address of the inbox, which serves runbooks and stands in for Grafana.
         alertmanager: its address.
 
     Example:
-        >>> list(stack_files("http://127.0.0.1:1/metrics", "http://127.0.0.1:2", "http://127.0.0.1:3"))
+        >>> list(stack_files(Config.demo(), "http://127.0.0.1:1/metrics", "http://127.0.0.1:3"))
         ['prometheus.yml', 'rules/ragtrace-recording.yaml', 'rules/ragtrace-alerts.yaml']
     """
-    config = replace(Config.demo(), runbook_url=pages + RUNBOOKS, grafana_url=pages)
     rules = prometheus_files(config)
     scraped = urlsplit(endpoint)
     every = f"{config.scrape_s}s"

@@ -13,6 +13,7 @@ import pytest
 from ragtrace.demo.inbox import HOOK, Inbox, serving
 from ragtrace_dashboards.alerts import ANCHOR, alerts
 from ragtrace_dashboards.config import Config
+from ragtrace_dashboards.runbook_files import runbook_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,7 @@ def inbox() -> Inbox:
 
 @pytest.fixture
 def address(inbox: Inbox) -> Iterator[str]:
+    inbox.pages = runbook_files(Config.demo())
     with serving(inbox) as url:
         yield url
 
@@ -70,12 +72,12 @@ def test_what_is_no_message_is_refused(inbox: Inbox, address: str, body: Any) ->
 
 
 def test_every_runbook_is_served_and_has_the_heading_that_alerts_point_to(address: str) -> None:
-    for alert in alerts(Config()):
+    for alert in alerts(Config.demo()):
         reply = ask(address, "GET", f"/runbooks/{alert.name}.md")
         assert reply.status == 200, alert.name
-        headings = [
-            line.lstrip("# ").lower() for line in reply.read().decode().splitlines() if line.startswith("#")
-        ]
+        page = reply.read().decode()
+        assert "{{" not in page, "a template, not a page"
+        headings = [line.lstrip("# ").lower() for line in page.splitlines() if line.startswith("#")]
         assert ANCHOR in headings, alert.name
 
 

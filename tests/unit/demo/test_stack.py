@@ -12,7 +12,7 @@ import pytest
 from ragtrace.demo.inbox import Delivered
 from ragtrace.demo.options import STACK_QUESTIONS, STACK_RATE, DemoOptions
 from ragtrace.demo.programs import find_programs
-from ragtrace.demo.stack import check_pace, stack_files
+from ragtrace.demo.stack import check_pace, stack_config, stack_files
 from ragtrace.demo.stacked import told
 from ragtrace.demo.verdict import Verdict
 from ragtrace.errors import ConfigError
@@ -67,7 +67,7 @@ def test_a_pace_at_which_no_alert_could_come_is_refused(wrong: DemoOptions, choo
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not on this machine")
 def test_promtool_takes_the_files(tmp_path: Path) -> None:
-    files = stack_files("http://127.0.0.1:9464/metrics", "http://127.0.0.1:1", "http://127.0.0.1:2")
+    files = stack_files(stack_config("http://127.0.0.1:1"), "http://127.0.0.1:9464/metrics", "http://127.0.0.1:2")
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")

@@ -85,6 +85,7 @@ def _next_steps(progress: Progress, out: str, lines: int) -> Iterator[Text]:
     yield Text("Next", style=_QUIET)
     steps = (
         ("ragtrace demo --no-incident", "the same without the incident: the detector stays quiet"),
+        ("ragtrace demo --stack local", "a real Prometheus and Alertmanager, and the alert as it is delivered"),
         ("ragtrace demo --model NAME", "a real model answers; needs OPENAI_API_KEY or --base-url URL"),
         (f"ragtrace score {out} --out again.jsonl", "scores these records again, from the file"),
         ('config={"callbacks": [RagtraceHandler()]}', "captures a chain of your own; see README.md"),

@@ -51,6 +51,20 @@ class Baseline:
         return self.mean - _Z * max(self.sd, SD_FLOOR) / math.sqrt(self.n_eff or self.n)
 
 
+def state_of(statistic: float, threshold: float | None, *, has_alarmed: bool) -> State:
+    """Return a detector's state; without a threshold it learns.
+
+    Example:
+        >>> state_of(3.0, 5.0, has_alarmed=False), state_of(0.0, None, has_alarmed=False)
+        ('warning', 'learning')
+    """
+    if threshold is None:
+        return "learning"
+    if has_alarmed:
+        return "alarm"
+    return "warning" if statistic >= WARNING_SHARE * threshold else "ok"
+
+
 class Learner:
     """Gathers scores until there are enough for a baseline. Not thread-safe.
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ragtrace.stats.baseline import SD_FLOOR, STATE_NUMBERS, WARNING_SHARE, Baseline, Learner, State
+from ragtrace.stats.baseline import SD_FLOOR, STATE_NUMBERS, Baseline, Learner, State, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,11 +139,7 @@ class Cusum:
     @property
     def state(self) -> State:
         """Learning, ok, warning (half-way to the threshold) or alarm."""
-        if self.threshold is None:
-            return "learning"
-        if self._has_alarmed:
-            return "alarm"
-        return "warning" if self.statistic >= WARNING_SHARE * self.threshold else "ok"
+        return state_of(self.statistic, self.threshold, has_alarmed=self._has_alarmed)
 
     def add(self, x: float, weight: float = 1.0) -> State:
         """Take one score with its weight (above 0) and return the state after it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ragtrace.stats.baseline import WARNING_SHARE, Baseline, Learner, State
+from ragtrace.stats.baseline import Baseline, Learner, State, state_of
 
 GRID = (0.05, 0.1, 0.2, 0.35, 0.55, 0.8)
 """Shares of what may be bet at most; small ones find small drops late, large ones large drops soon."""
@@ -95,11 +95,7 @@ class EDetector:
     @property
     def state(self) -> State:
         """Learning, ok, warning (half-way to the threshold, or beyond it in too short a time) or alarm."""
-        if self.threshold is None:
-            return "learning"
-        if self._has_alarmed:
-            return "alarm"
-        return "warning" if self.statistic >= WARNING_SHARE * self.threshold else "ok"
+        return state_of(self.statistic, self.threshold, has_alarmed=self._has_alarmed)
 
     def add(self, x: float, weight: float = 1.0, at: float | None = None) -> State:
         """Take one score in [0, 1] with its weight (above 0) and time, and return the state after it.

@@ -171,6 +171,9 @@ DRIFT_ALARMS: Final = "ragtrace.drift.alarms"
 BASELINE_MEAN: Final = "ragtrace.baseline.mean"
 BASELINE_SD: Final = "ragtrace.baseline.sd"
 BASELINE_N: Final = "ragtrace.baseline.n"
+BASELINE_FROZEN_TIME: Final = (
+    "ragtrace.baseline.frozen.time"  # addition: alerts prefer what a person declared normal
+)
 COVERAGE_RATIO: Final = "ragtrace.evaluation.coverage.ratio"
 WEIGHT_CAPPED: Final = "ragtrace.weight.capped"
 CANARY_GAP: Final = "ragtrace.canary.gap"
@@ -265,7 +268,7 @@ _SERIES = (
     GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, GEN_AI_REQUEST_MODEL, EVALUATOR, JUDGE_MODEL, JUDGE_VERSION, K,
     LABEL_SCALE, UNIVERSE, STRATUM,
 )  # fmt: skip
-_DRIFT = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, DETECTOR)
+_DRIFT = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, JUDGE_VERSION, K, DETECTOR)
 _CLIENT = (GEN_AI_OPERATION_NAME, GEN_AI_PROVIDER_NAME, GEN_AI_REQUEST_MODEL, GEN_AI_RESPONSE_MODEL, ERROR_TYPE)
 
 
@@ -313,6 +316,12 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _gauge(BASELINE_MEAN, "{score}", "Mean of the drift baseline.", _DRIFT),
     _gauge(BASELINE_SD, "{score}", "Standard deviation of the drift baseline.", _DRIFT),
     _gauge(BASELINE_N, "{score}", "Scores in the drift baseline.", _DRIFT),
+    _gauge(
+        BASELINE_FROZEN_TIME,
+        "s",
+        "Unix time at which the baseline was frozen; absent for one that was learnt.",
+        _DRIFT,
+    ),
     _gauge(
         COVERAGE_RATIO, "1", "Share of drawn traces that got a score, over the window.", (GEN_AI_WORKFLOW_NAME,)
     ),

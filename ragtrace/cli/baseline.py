@@ -15,7 +15,8 @@ from ragtrace.cli.stored import MOMENT, add_store, failures, moment, open_store,
 from ragtrace.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from ragtrace.service.baselines import Series, Weighed
+    from ragtrace.service.baselines import Weighed
+    from ragtrace.service.drift import Series
     from ragtrace.stores.baselines import FrozenBaseline
     from ragtrace.stores.sqlite import SqliteStore
 

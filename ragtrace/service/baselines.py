@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.metrics.base import Output
+    from ragtrace.service.drift import Series
     from ragtrace.stores.sqlite import SqliteStore
 
-Series = tuple[str, str, str, int | None]
 Weighed = tuple[float, float, float]  # when it was scored, score, weight
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from ragtrace.stats.drift import STATE_NUMBERS, Cusum
 from ragtrace.stats.e_detector import EDetector
 from ragtrace.telemetry.readings import DriftReading
+from ragtrace.telemetry.series import judge_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ragtrace")
 Detector = Literal["cusum", "e_detector"]
+Series = tuple[str, str, str, int | None]
+"""Metric, workflow, version and K."""
 DETECTORS: tuple[Detector, ...] = ("cusum", "e_detector")
 MAX_SERIES = 500
 REFRESH_S = 10.0
@@ -48,6 +51,8 @@ class DriftState:
     Attributes:
         metric: the metric watched.
         workflow: the workflow watched.
+        judge_version: whose scores; None where nothing is judged.
+        k: the cut-off of an @K metric.
         detector: ``cusum`` or ``e_detector``.
         state: learning, ok, warning or alarm.
         seen: scores taken, those of the baseline among them.
@@ -56,12 +61,15 @@ class DriftState:
         baseline_mean: mean of the baseline in score units; None while it learns.
         baseline_sd: its standard deviation.
         baseline_n: its number of scores.
+        frozen_at: Unix seconds at which it was frozen; None for one that was learnt.
         changed_at: after an alarm, the number of the last score before the estimated change.
         changed_time: the Unix time of that score.
     """
 
     metric: str
     workflow: str
+    judge_version: str | None
+    k: int | None
     detector: Detector
     state: State
     seen: int
@@ -70,6 +78,7 @@ class DriftState:
     baseline_mean: float | None
     baseline_sd: float | None
     baseline_n: int
+    frozen_at: float | None
     changed_at: int | None
     changed_time: float | None
 
@@ -80,7 +89,7 @@ class _Watch:
     def __init__(
         self,
         output: Output,
-        workflow: str,
+        series: Series,
         *,
         learn: int,
         tolerance: float,
@@ -88,7 +97,9 @@ class _Watch:
         frozen: FrozenBaseline | None = None,
     ) -> None:
         self.output = output
-        self.workflow = workflow
+        # Of a baseline alone nothing tells whether a judge gave its scores; the first score does.
+        self.workflow, self.k = series[1], series[3]
+        self.judge_version: str | None = series[2]
         self.frozen = frozen
         self.begun = begun
         baseline = None if frozen is None else _turned_baseline(output, frozen.baseline)
@@ -114,6 +125,8 @@ class _Watch:
         return DriftState(
             metric=self.output.name,
             workflow=self.workflow,
+            judge_version=self.judge_version,
+            k=self.k,
             detector=detector,
             state=found.state,
             seen=found.n,
@@ -122,6 +135,7 @@ class _Watch:
             baseline_mean=turned(self.output, baseline.mean) if baseline else None,
             baseline_sd=baseline.sd if baseline else None,
             baseline_n=baseline.n if baseline else 0,
+            frozen_at=self.frozen.frozen_at if self.frozen else None,
             changed_at=found.changed_at,
             changed_time=changed_time if found.changed_at is not None else None,
         )
@@ -158,7 +172,7 @@ class DriftMonitor:
         self._read_at = float("-inf")
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
-        self._watches: dict[tuple[str, str, str, int | None], _Watch] = {}
+        self._watches: dict[Series, _Watch] = {}
 
     def observe(self, scores: Sequence[Score], workflow: str) -> None:
         """Take the scores of one trace."""
@@ -169,6 +183,7 @@ class DriftMonitor:
                 continue
             watch = self._watch((result.name, workflow, result.version, result.k), output)
             if watch is not None:
+                watch.judge_version = judge_version(result)
                 self._add(watch, result.value, score.weight, score.scored_at)
 
     def refresh(self) -> None:
@@ -193,10 +208,10 @@ class DriftMonitor:
         return max(states, key=lambda state: (STATE_NUMBERS[state.state], state.seen), default=None)
 
     def readings(self) -> Iterable[DriftReading]:
-        """Return every detector for the gauges; of several versions of one metric the last begun."""
+        """Return every detector for the gauges; of several versions of one metric and K the last begun."""
         with self._lock:
             latest = {
-                (watch.output.name, watch.workflow): watch
+                (watch.output.name, watch.workflow, watch.k): watch
                 for watch in sorted(self._watches.values(), key=lambda watch: watch.begun)
             }
             states = [watch.state(detector) for watch in latest.values() for detector in DETECTORS]
@@ -218,14 +233,14 @@ class DriftMonitor:
                 return
             # Without a score it counts as begun before all others: a version of long ago must not hide today's.
             begun = watch.begun if watch is not None else 0
-            self._watches[frozen.series] = self._made(output, frozen.workflow, begun=begun, frozen=frozen)
+            self._watches[frozen.series] = self._made(output, frozen.series, begun=begun, frozen=frozen)
 
-    def _watch(self, series: tuple[str, str, str, int | None], output: Output) -> _Watch | None:
+    def _watch(self, series: Series, output: Output) -> _Watch | None:
         with self._lock:
             watch = self._watches.get(series)
             if watch is None and len(self._watches) < MAX_SERIES:
                 begun = next(self._numbers)
-                watch = self._watches[series] = self._made(output, series[1], begun=begun)
+                watch = self._watches[series] = self._made(output, series, begun=begun)
             elif watch is not None and watch.begun == 0:
                 watch.begun = next(self._numbers)
             return watch
@@ -257,6 +272,8 @@ def _reading(state: DriftState) -> DriftReading:
     return DriftReading(
         metric=state.metric,
         workflow=state.workflow,
+        judge_version=state.judge_version,
+        k=state.k,
         detector=state.detector,
         state=min(STATE_NUMBERS[state.state], _MOST[state.detector]),
         statistic=state.statistic if state.threshold is not None else None,
@@ -265,4 +282,5 @@ def _reading(state: DriftState) -> DriftReading:
         baseline_mean=state.baseline_mean,
         baseline_sd=state.baseline_sd,
         baseline_n=float(state.baseline_n) if state.baseline_mean is not None else None,
+        frozen_time=state.frozen_at,
     )

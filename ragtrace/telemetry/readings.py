@@ -29,6 +29,8 @@ class DriftReading:
     Attributes:
         metric: the metric watched.
         workflow: the workflow watched, None = all.
+        judge_version: whose scores; None where nothing is judged.
+        k: the cut-off of an @K metric.
         detector: ``cusum`` or ``e_detector``.
         state: 0 learning, 1 ok, 2 warning, 3 alarm.
         statistic: the detector's value.
@@ -37,29 +39,34 @@ class DriftReading:
         baseline_mean: mean of the baseline.
         baseline_sd: its standard deviation.
         baseline_n: its number of scores.
+        frozen_time: Unix seconds at which it was frozen or accepted; None for one that was learnt.
     """
 
     metric: str
     detector: str
     state: int
     workflow: str | None = None
+    judge_version: str | None = None
+    k: int | None = None
     statistic: float | None = None
     threshold: float | None = None
     change_time: float | None = None
     baseline_mean: float | None = None
     baseline_sd: float | None = None
     baseline_n: float | None = None
+    frozen_time: float | None = None
 
     @property
     def attributes(self) -> dict[str, Any]:
         """The point attributes of this detector."""
-        attributes: dict[str, Any] = {
+        attributes = {
             semconv.GEN_AI_EVALUATION_NAME: self.metric,
+            semconv.GEN_AI_WORKFLOW_NAME: self.workflow,
+            semconv.JUDGE_VERSION: self.judge_version,
+            semconv.K: self.k,
             semconv.DETECTOR: self.detector,
         }
-        if self.workflow is not None:
-            attributes[semconv.GEN_AI_WORKFLOW_NAME] = self.workflow
-        return attributes
+        return {key: value for key, value in attributes.items() if value is not None}
 
     def value(self, name: str) -> float | None:
         """Return what a drift or baseline gauge shows."""
@@ -76,6 +83,7 @@ _DRIFT_FIELDS = {
     semconv.BASELINE_MEAN: "baseline_mean",
     semconv.BASELINE_SD: "baseline_sd",
     semconv.BASELINE_N: "baseline_n",
+    semconv.BASELINE_FROZEN_TIME: "frozen_time",
 }
 DRIFT_GAUGES = tuple(_DRIFT_FIELDS)
 """Names of the gauges that a `DriftReading` fills."""

@@ -74,7 +74,7 @@ class Measure:
         return cls(
             name=result.name,
             judge_model=judge.model if judge else None,
-            judge_version=(result.version or judge.prompt_hash or None) if judge else None,
+            judge_version=judge_version(result),
             label_scale=judge.label_scale if judge else None,
             universe=result.universe,
             k=result.k,
@@ -125,6 +125,11 @@ class Measure:
                 semconv.STRATUM: stratum,
             }
         )
+
+
+def judge_version(result: MetricResult) -> str | None:
+    """Return the version under which a result's scores are exported; None where nothing was judged."""
+    return (result.version or result.judge.prompt_hash or None) if result.judge else None
 
 
 def bounded_text(text: str, limit: int = 128) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from ragtrace.capture import losses
 from ragtrace.metrics.base import Output
-from ragtrace.model import MetricResult, Score, ScoreKey
+from ragtrace.model import JudgeInfo, MetricResult, Score, ScoreKey
 from ragtrace.service import drift as module
 from ragtrace.service.drift import DriftMonitor
 from ragtrace.stats.baseline import Baseline
@@ -27,15 +27,18 @@ OUTPUTS = {
 HOUR = 3_600.0
 
 
-def score(value, *, metric="faithfulness", version="v", k=None, weight=1.0, stratum="random", at=0.0):
+JUDGE = JudgeInfo(model="small")
+
+
+def score(value, *, metric="faithfulness", version="v", k=None, weight=1.0, stratum="random", at=0.0, judge=JUDGE):
     key = ScoreKey(trace_id="t", span_id="s", metric=metric, version=version)
-    result = MetricResult(name=metric, state="ok", value=value, version=version, k=k)
+    result = MetricResult(name=metric, state="ok", value=value, version=version, k=k, judge=judge)
     return Score(key=key, result=result, stratum=stratum, weight=weight, scored_at=at)
 
 
-def frozen(mean=0.9, *, metric="faithfulness", version="v", at=1.0, n=500, **more):
+def frozen(mean=0.9, *, metric="faithfulness", version="v", k=None, at=1.0, n=500, **more):
     return FrozenBaseline(
-        metric=metric, workflow="rag", version=version, k=None, frozen_at=at,
+        metric=metric, workflow="rag", version=version, k=k, frozen_at=at,
         baseline=Baseline(mean=mean, sd=0.15, n=n), **more,
     )  # fmt: skip
 
@@ -196,6 +199,46 @@ def test_a_frozen_version_of_long_ago_does_not_hide_the_one_that_scores():
     assert of(monitor).baseline_mean == pytest.approx(0.9, abs=0.05)
     fed(monitor, [0.6], version="old")
     assert of(monitor).baseline_mean == 0.6, "now it is the last begun"
+
+
+def test_each_k_is_told_and_of_its_versions_the_one_begun_last():
+    monitor = DriftMonitor(OUTPUTS, baseline=10, frozen=lambda: [frozen(0.6, k=5, version="old", at=9.0)])
+    monitor.refresh()
+    fed(monitor, good(20), k=3)
+    fed(monitor, [x - 0.3 for x in good(20)], k=5)
+    told = {it.k: (it.judge_version, round(it.baseline_mean, 1)) for it in monitor.readings()}
+    assert told == {3: ("v", 0.9), 5: ("v", 0.6)}
+    fed(monitor, [0.5], k=5, version="new")
+    assert {it.k: (it.judge_version, it.baseline_mean is None) for it in monitor.readings()} == {
+        3: ("v", False), 5: ("new", True),
+    }  # fmt: skip
+    [one] = [it for it in monitor.readings() if (it.k, it.detector) == (3, "cusum")]
+    assert one.attributes == {
+        "gen_ai.evaluation.name": "faithfulness", "gen_ai.workflow.name": "rag", "ragtrace.judge.version": "v",
+        "ragtrace.k": 3, "ragtrace.detector": "cusum",
+    }  # fmt: skip
+
+
+def test_readings_are_labelled_as_the_scores_are(clock):
+    """Alerts join the two: scores that no judge gave have no version, and frozen baselines of them neither."""
+    monitor = DriftMonitor(OUTPUTS, baseline=10, frozen=lambda: [frozen(0.9)])
+    monitor.refresh()
+    assert of(monitor).judge_version == "v"
+    fed(monitor, [0.9], judge=None)
+    assert of(monitor).judge_version is None
+    assert "ragtrace.judge.version" not in of(monitor).attributes
+    fed(monitor, [0.9], version="", judge=JudgeInfo(model="small", prompt_hash="cafe"))
+    assert of(monitor).judge_version == "cafe"
+
+
+def test_only_a_frozen_baseline_tells_when_it_was_frozen(clock):
+    kept = []
+    monitor = DriftMonitor(OUTPUTS, baseline=10, frozen=lambda: list(kept))
+    fed(monitor, good(20))
+    assert (of(monitor).baseline_n, of(monitor).frozen_time) == (10.0, None)
+    kept.append(frozen(0.9, at=1_700_000_000.0))
+    monitor.refresh()
+    assert {it.value("ragtrace.baseline.frozen.time") for it in monitor.readings()} == {1_700_000_000.0}
 
 
 def test_a_store_that_cannot_be_read_leaves_what_is_there(clock):

@@ -332,6 +332,7 @@ def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
     about = {"gen_ai.evaluation.name": "faithfulness", "ragtrace.detector": "cusum"}
     assert metered.values("ragtrace.drift.state") == [(about, 0)]
     assert metered.values("ragtrace.baseline.n") == [(about, 12)]
+    assert not metered.points("ragtrace.baseline.frozen.time")
     assert not metered.points("ragtrace.drift.statistic")
     assert metered.values("ragtrace.drift.alarms") == [(about, 1)]
 

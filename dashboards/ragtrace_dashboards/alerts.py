@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ragtrace import semconv
 from ragtrace_dashboards.config import PANELS, duration
-from ragtrace_dashboards.drift import CHANGED, MEASURED, WHOSE, frozen_drift, judge_change, recorded_drift, watching
+from ragtrace_dashboards.drift import (
+    CHANGED,
+    HELD,
+    MEASURED,
+    NORMAL,
+    WHOSE,
+    frozen_drift,
+    judge_change,
+    recorded_drift,
+    watching,
+)
 from ragtrace_dashboards.expressions import METRIC, SERIES, WORKFLOW, Sample, label, summed
 
 if TYPE_CHECKING:
@@ -100,14 +110,12 @@ _OF = f"{{{{ $labels.{METRIC} }}}} of {{{{ $labels.{WORKFLOW} }}}}"
 def _drifts(config: Config) -> list[Alert]:
     special = ("selection_efficiency_at_k", "harm_at_k")
     names = [it.name for it in config.metrics]
-    down = [it.name for it in config.metrics if it.direction == "down"]
-    quality = [name for name in names if name not in special]
     kinds: list[tuple[str, str, Severity, Sequence[str], str]] = [
-        ("RagtraceQualityDrift", "z", "critical", [it for it in quality if it not in down],
+        ("RagtraceQualityDrift", "z", "critical", [it for it in names if it not in special],
          "Answers are worse than they were"),
         ("RagtraceSelectionEfficiencyDrift", "selection_efficiency", "warning",
          [it for it in names if it == special[0]], "The selection makes less of the retrieved pool than it did"),
-        ("RagtraceHarmDrift", "harm", "warning", [it for it in down if it == special[1]],
+        ("RagtraceHarmDrift", "harm", "warning", [it for it in names if it == special[1]],
          "More weak passages reach the prompt than did"),
     ]  # fmt: skip
     return [
@@ -118,17 +126,16 @@ def _drifts(config: Config) -> list[Alert]:
 
 
 def _drift(config: Config, *, name: str, topic: str, severity: Severity, names: Sequence[str], means: str) -> Alert:
-    is_down = any(it.name in names and it.direction == "down" for it in config.metrics)
     return Alert(
         name=name,
         topic=topic,
         severity=severity,
-        summary=f"{_OF} is {'higher' if is_down else 'lower'} than its baseline",
+        summary=f"{_OF} is worse than its baseline",
         description=f"{means}: the mean lies {VALUE} standard errors beyond the tolerance of {config.tolerance:g} "
-        f"({config.fast_tolerance:g} within {duration(config.fast_window_s)}) from its baseline of "
-        f"{duration(config.baseline_s)}. Open the board, find the hour it began, and compare it with releases.",
+        f"({config.fast_tolerance:g} within {duration(config.fast_window_s)}) from its baseline. "
+        "Open the board, find the hour it began, and compare it with releases.",
         expr=recorded_drift(config, names),
-        raw=frozen_drift(config, names, is_down=is_down),
+        raw=frozen_drift(config, names),
         printf="%.1f",
         for_s=config.for_s,
         keep_firing_s=config.keep_firing_s,
@@ -138,11 +145,10 @@ def _drift(config: Config, *, name: str, topic: str, severity: Severity, names: 
 
 def _means_now(config: Config) -> str:
     """Return template lines that name the mean and the baseline; an empty answer leaves them out."""
-    names = (*MEASURED, label(semconv.JUDGE_VERSION))
-    chosen = ",".join(f"{name}=%q" for name in names)
-    values = " ".join(f"$labels.{name}" for name in names)
+    chosen = ",".join(f"{name}=%q" for name in HELD)
+    values = " ".join(f"$labels.{name}" for name in HELD)
     mean = f"ragtrace:score_mean:day{{{chosen}}}"
-    base = f"last_over_time(ragtrace:baseline_mean:day{{{chosen}}}[{duration(config.baseline_memory_s)}])"
+    base = f"{NORMAL}_mean:day{{{chosen}}}"
     shown = '{{ . | value | printf "%.3f" }}'
     return (
         f" {{{{ range query (printf `{mean}` {values}) }}}}Mean of {duration(config.day_window_s)}: {shown}."

@@ -1,8 +1,9 @@
 """Rule F as PromQL: three windows against a baseline that does not learn while its alert fires.
 
 Two forms. Over recorded series, for Prometheus: the baseline is a recording rule, gated by ``ALERTS`` and read
-with ``last_over_time``, since a gated rule vanishes while its alert fires. Over raw counters and the frozen
-baseline that the scorer exports, for alerts that Grafana manages: those write no ``ALERTS``.
+with ``last_over_time``, since a gated rule vanishes while its alert fires; a baseline that a person froze or
+accepted goes before it. Over raw counters and the baseline that the scorer exports, frozen or learnt, for alerts
+that Grafana manages: those write no ``ALERTS``.
 """
 
 from __future__ import annotations
@@ -28,9 +29,16 @@ IDENTITY: Final = (
 )  # fmt: skip
 """All that forbids averaging two scores together: a new judge or prompt is another series with its own baseline."""
 
+HELD: Final = (*MEASURED, JUDGE_VERSION)
+"""What the scorer has one baseline for."""
+
 DRIFT_ALERTS: Final = ("RagtraceQualityDrift", "RagtraceSelectionEfficiencyDrift", "RagtraceHarmDrift")
 CHANGED: Final = "ragtrace:judge_changed:day"
 KNOWN: Final = "ragtrace:judge_known:base"
+FROZEN: Final = "ragtrace:baseline_frozen"
+NORMAL: Final = "ragtrace:normal"
+"""Beginnings of the names of recorded baselines: the frozen ones, and those that scores are held against."""
+
 _WINDOW_SUMS = {"w": semconv.SCORE_W, "wx": semconv.SCORE_WX, "w2": semconv.SCORE_W2}
 _BASE_SUMS = {**_WINDOW_SUMS, "w2x": semconv.SCORE_W2X, "w2x2": semconv.SCORE_W2X2}
 
@@ -81,9 +89,9 @@ def watching(names: Iterable[str]) -> str:
 
 
 def window_rules(config: Config) -> list[dict[str, str]]:
-    """Return the recording rules of mean, effective number and z of each window."""
+    """Return the recording rules of mean, effective number and z of each window, and of what it is held against."""
     where = watching(it.name for it in config.metrics)
-    rules = []
+    rules = _frozen_rules(config)
     for arm in arms(config):
         sums = {key: f"ragtrace:score_{key}:{arm.name}" for key in _WINDOW_SUMS}
         rules += [
@@ -93,6 +101,7 @@ def window_rules(config: Config) -> list[dict[str, str]]:
         rules += [
             _rule(f"ragtrace:score_mean:{arm.name}", f"{sums['wx']} / ({sums['w']} > 0)"),
             _rule(f"ragtrace:score_n_eff:{arm.name}", f"{sums['w']} ^ 2 / ({sums['w2']} > 0)"),
+            *(_normal_rules(config, arm) if arm.name == arm.base else ()),
             _rule(f"ragtrace:drift_z:{arm.name}", _recorded_z(config, arm)),
         ]
     return [*rules, _rule(CHANGED, _recorded_change(config))]
@@ -123,10 +132,15 @@ def recorded_drift(config: Config, names: Sequence[str]) -> str:
     return f"(\n  {fired}\n)\nunless on ({', '.join(WHOSE)}) {CHANGED}"
 
 
-def frozen_drift(config: Config, names: Sequence[str], *, is_down: bool = False) -> str:
-    """Return the drift alert over raw counters and the exported baseline; it adds up all K of a metric."""
+def frozen_drift(config: Config, names: Sequence[str]) -> str:
+    """Return the drift alert over raw counters and the exported baseline of the same K and judge version."""
+    down = [it.name for it in config.metrics if it.direction == "down"]
+    sides = [(is_down, [name for name in names if (name in down) == is_down]) for is_down in (False, True)]
     fired = "\n  or ".join(
-        f"({_frozen_z(config, arm, names, is_down=is_down)}) > {arm.z:g}" for arm in arms(config)
+        f"({_frozen_z(config, arm, chosen, is_down=is_down)}) > {arm.z:g}"
+        for arm in arms(config)
+        for is_down, chosen in sides
+        if chosen
     )
     changed = judge_change(config, config.days_window_s)
     return f"(\n  {fired}\n)\nunless on ({', '.join(WHOSE)}) (\n  {changed}\n)"
@@ -166,24 +180,58 @@ def _gate(config: Config) -> str:
     return f"unless on ({', '.join(IDENTITY)}) last_over_time({alerts}[{duration(config.gate_s)}])"
 
 
-def _recorded_z(config: Config, arm: Arm) -> str:
+def _frozen_rules(config: Config) -> list[dict[str, str]]:
+    """Return the recording rules of the baselines that were frozen or accepted; of several the newest.
+
+    They are looked for as far back as the longest window: while it holds a score, a scorer that is away for a night
+    must not make an accepted level an alarm again.
+    """
+    back, by = duration(config.days_window_s), ", ".join(HELD)
+    where = watching(it.name for it in config.metrics)
+
+    def last(name: str) -> str:
+        return f"last_over_time({SERIES[name]}{{{where}}}[{back}])"
+
+    def of_newest(name: str) -> str:  # all labels alike: the same process told both
+        return f"avg by ({by}) ({last(name)} and {FROZEN}_time)"
+
+    time = last(semconv.BASELINE_FROZEN_TIME)
+    return [
+        _rule(f"{FROZEN}_time", f"{time}\n== on ({by}) group_left () max by ({by}) ({time})"),
+        _rule(f"{FROZEN}_mean", of_newest(semconv.BASELINE_MEAN)),
+        _rule(f"{FROZEN}_n_eff", of_newest(semconv.BASELINE_N)),
+        _rule(f"{FROZEN}_s2", f"clamp_min({of_newest(semconv.BASELINE_SD)} ^ 2, {S2_FLOOR})"),
+    ]
+
+
+def _normal_rules(config: Config, arm: Arm) -> list[dict[str, str]]:
+    """Return the recording rules of what a window is held against: the frozen baseline, else the rolling one."""
     memory = duration(config.baseline_memory_s)
-    known = {key: f"last_over_time(ragtrace:baseline_{key}:{arm.base}[{memory}])" for key in ("n_eff", "s2")}
+    return [
+        _rule(
+            f"{NORMAL}_{key}:{arm.base}",
+            # 0 times the mean: the scores' labels around the baseline of their K and judge version.
+            f"0 * ragtrace:score_mean:{arm.base} + on ({', '.join(HELD)}) group_left () {FROZEN}_{key}\n"
+            f"or last_over_time(ragtrace:baseline_{key}:{arm.base}[{memory}])",
+        )
+        for key in ("mean", "n_eff", "s2")
+    ]
+
+
+def _recorded_z(config: Config, arm: Arm) -> str:
+    normal = {key: f"{NORMAL}_{key}:{arm.base}" for key in ("mean", "n_eff", "s2")}
     error = (
-        f"sqrt({known['s2']} * (1 / (ragtrace:score_n_eff:{arm.name} >= {config.min_n_eff})"
-        f" + 1 / ({known['n_eff']} >= {config.min_baseline_n_eff})))"
+        f"sqrt({normal['s2']} * (1 / (ragtrace:score_n_eff:{arm.name} >= {config.min_n_eff})"
+        f" + 1 / ({normal['n_eff']} >= {config.min_baseline_n_eff})))"
     )
     down = [it.name for it in config.metrics if it.direction == "down"]
     mean = f"ragtrace:score_mean:{arm.name}"
-    base = f"ragtrace:baseline_mean:{arm.base}"
     rest = f'{{{METRIC}!~"{"|".join(down)}"}}' if down else ""
-    shown = f"(last_over_time({base}{rest}[{memory}]) - {mean} - {arm.tolerance:g})\n  / {error}"
+    shown = f"({normal['mean']}{rest} - {mean} - {arm.tolerance:g})\n  / {error}"
     if not down:
         return shown
     lower = f"{{{watching(down)}}}"
-    return (
-        f"{shown}\nor\n({mean}{lower} - last_over_time({base}{lower}[{memory}]) - {arm.tolerance:g})\n  / {error}"
-    )
+    return f"{shown}\nor\n({mean}{lower} - {normal['mean']}{lower} - {arm.tolerance:g})\n  / {error}"
 
 
 def _recorded_change(config: Config) -> str:
@@ -205,8 +253,8 @@ def _known(config: Config, by: Sequence[str]) -> str:
 
 
 def _frozen_z(config: Config, arm: Arm, names: Sequence[str], *, is_down: bool) -> str:
-    where, by = watching(names), ", ".join(WHOSE)
-    sample = Sample(window=duration(arm.window_s), by=WHOSE, where=where)
+    where, by = watching(names), ", ".join(HELD)
+    sample = Sample(window=duration(arm.window_s), by=HELD, where=where)
     mean, sd, n = (
         f"avg by ({by}) ({SERIES[name]}{{{where}}})"
         for name in (semconv.BASELINE_MEAN, semconv.BASELINE_SD, semconv.BASELINE_N)

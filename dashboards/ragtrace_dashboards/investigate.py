@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ragtrace import semconv
 from ragtrace_dashboards import operations, scores
 from ragtrace_dashboards.config import PANELS
-from ragtrace_dashboards.expressions import CHOSEN, JOB, METRIC, SERIES, label, summed
+from ragtrace_dashboards.expressions import CHOSEN, CUTOFF, JOB, METRIC, SERIES, label, summed
 from ragtrace_dashboards.panels import Panel, Query, Row, by_name
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ def _what(config: Config) -> list[Panel]:
             title="$metric with its 95 % band",
             description="Mean over the window and the baseline at the picture's right edge. A vertical mark is a "
             "release or an alarm: a drop that begins at one has its cause there. Lengthen the window if the band "
-            "is wider than the drop.",
+            "is wider than the drop. Where a baseline is frozen or accepted it has a line too: alerts take that.",
+            has_frozen=True,
             width=16,
             height=10,
         ),
@@ -66,7 +67,8 @@ def _change_time() -> Panel:
 
 
 def _real(config: Config) -> list[Panel]:
-    by, legend = f"{METRIC}, {scores.DETECTOR}", f"{{{{{METRIC}}}}} {{{{{scores.DETECTOR}}}}}"
+    by = f"{METRIC}, {CUTOFF}, {scores.DETECTOR}"
+    legend = f"{{{{{METRIC}}}}} {{{{{CUTOFF}}}}} {{{{{scores.DETECTOR}}}}}"
     return [
         scores.z_trend(config, number=PANELS["z"][1], width=12),
         Panel(
@@ -87,7 +89,7 @@ def _real(config: Config) -> list[Panel]:
                 ),
             ],
         ),
-        scores.drift_state(number=23, width=8, height=6),
+        scores.drift_state(number=23, width=6, height=6),
         Panel(
             number=24,
             title="Alarms of the detectors",
@@ -98,29 +100,41 @@ def _real(config: Config) -> list[Panel]:
             low=0,
             queries=[
                 Query(
-                    expr=summed(SERIES[semconv.DRIFT_ALARMS], "$window", (METRIC, scores.DETECTOR), CHOSEN),
+                    expr=summed(SERIES[semconv.DRIFT_ALARMS], "$window", (METRIC, CUTOFF, scores.DETECTOR), CHOSEN),
                     legend=legend,
                 )
             ],
-            width=8,
+            width=6,
             height=6,
         ),
-        _baseline(by),
+        _baseline(),
     ]
 
 
-def _baseline(by: str) -> Panel:
-    columns = {"mean": semconv.BASELINE_MEAN, "sd": semconv.BASELINE_SD, "n": semconv.BASELINE_N}
+def _baseline() -> Panel:
+    names = {METRIC: "metric", CUTOFF: "K", label(semconv.JUDGE_VERSION): "judge version"}
+    by = ", ".join(names)
+    columns = {
+        "mean": semconv.BASELINE_MEAN,
+        "sd": semconv.BASELINE_SD,
+        "n": semconv.BASELINE_N,
+        "frozen": semconv.BASELINE_FROZEN_TIME,
+    }
     return Panel(
         number=25,
         title="Baseline in the process",
-        description="Mean, standard deviation and number of scores that the detectors compare with. An old or "
-        "small baseline makes every verdict doubtful: renew it with ragtrace baseline freeze.",
+        description="Mean, standard deviation and number of scores that the detectors compare with, and when they "
+        "were frozen; alerts prefer a frozen one. An old or small baseline makes every verdict doubtful: renew it "
+        "with ragtrace baseline accept.",
         kind="table",
         unit="none",
         decimals=3,
         queries=[
-            Query(name=ref, expr=f"max by ({by}) ({SERIES[name]}{{{CHOSEN}}})", shape="table")
+            Query(
+                name=ref,
+                expr=f"max by ({by}) ({SERIES[name]}{{{CHOSEN}}})" + (" * 1000" if ref == "frozen" else ""),
+                shape="table",
+            )
             for ref, name in columns.items()
         ],
         transformations=[
@@ -130,13 +144,12 @@ def _baseline(by: str) -> Panel:
                 "options": {
                     "excludeByName": {"Time": True},
                     "indexByName": {},
-                    "renameByName": {f"Value #{ref}": ref for ref in columns}
-                    | {METRIC: "metric", scores.DETECTOR: "detector"},
+                    "renameByName": {f"Value #{ref}": ref for ref in columns} | names,
                 },
             },
         ],
-        overrides=[by_name("n", decimals=0)],
-        width=8,
+        overrides=[by_name("n", decimals=0), by_name("frozen", unit="dateTimeAsIso")],
+        width=12,
         height=6,
     )
 

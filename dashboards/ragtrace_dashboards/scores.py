@@ -57,11 +57,14 @@ def trend(
     title: str,
     description: str,
     where: str = CHOSEN_K,
+    has_frozen: bool = False,
     **look: Any,
 ) -> Panel:
-    """Return mean, 95 % band and baseline over time; all that `where` selects is one series."""
+    """Return mean, 95 % band and baseline over time, with the frozen one as well; `where` selects one series."""
     sample = Sample(window="$window", by=(METRIC,), where=where)
     base = baseline_of(sample, config, is_fixed=True)
+    mean, time = (f"{SERIES[it]}{{{where}}}" for it in (semconv.BASELINE_MEAN, semconv.BASELINE_FROZEN_TIME))
+    frozen = Query(name="frozen", expr=f"avg by ({METRIC}) ({mean} and {time})", legend="frozen baseline")
     return Panel(
         number=number,
         title=title,
@@ -74,8 +77,13 @@ def trend(
             Query(name="lower", expr=bound(sample, base, "-"), legend=LOWER),
             Query(name="upper", expr=bound(sample, base, "+"), legend=UPPER),
             Query(name="baseline", expr=base.mean, legend="baseline"),
+            *([frozen] if has_frozen else []),
         ],
-        overrides=[*band(LOWER, UPPER), by_name("baseline", custom_lineStyle=_DASHED, custom_lineWidth=1)],
+        overrides=[
+            *band(LOWER, UPPER),
+            by_name("baseline", custom_lineStyle=_DASHED, custom_lineWidth=1),
+            *([by_name("frozen baseline", custom_lineWidth=1)] if has_frozen else []),
+        ],
         **look,
     )
 
@@ -182,7 +190,8 @@ def z_trend(config: Config, *, number: int, **look: Any) -> Panel:
         title="z: how far below the baseline",
         description=f"Standard errors beyond the tolerance, each point against the {duration(config.baseline_s)} "
         f"before it. The alert fires above {config.z:g}, in the {duration(config.fast_window_s)} window above "
-        f"{config.fast_z:g}. A short peak in one window alone is noise; all three rising is a drop.",
+        f"{config.fast_z:g}. A short peak in one window alone is noise; all three rising is a drop. "
+        "Where a baseline is frozen, alerts compare with that one instead.",
         kind="timeseries",
         unit="none",
         decimals=1,

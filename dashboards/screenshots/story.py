@@ -185,7 +185,7 @@ def _alarming(at: int) -> bool:
 def _detectors(calm: Reading, faithfulness: Reading) -> list[tuple[Labels, Reading]]:
     """One reading for each watched metric of "docs"; only the detector of faithfulness sees the change."""
     return [
-        (_label(semconv.GEN_AI_EVALUATION_NAME, metric) | _workflow("docs"), reading)
+        (_whose(metric, "docs"), reading)
         for metric, reading in (
             ("faithfulness", faithfulness), ("answer_relevancy", calm), ("context_precision", calm),
         )
@@ -248,6 +248,7 @@ _READINGS: dict[str, list[tuple[Labels, Reading]]] = {
     semconv.BASELINE_MEAN: _detectors(lambda _: 0.914, lambda _: 0.919),
     semconv.BASELINE_SD: _detectors(lambda _: 0.197, lambda _: 0.188),
     semconv.BASELINE_N: _detectors(lambda _: 5_104.0, lambda _: 5_231.0),
+    semconv.BASELINE_FROZEN_TIME: _detectors(lambda _: float(END - 21 * DAY), lambda _: float(END - 21 * DAY)),
     semconv.COVERAGE_RATIO: [(_workflow(name), lambda at: 1.01 - wave(at, 0.02, 0.05)) for name in WORKFLOWS],
     semconv.WEIGHT_CAPPED: [(_workflow("support"), lambda at: 0.3 * busy(at))],
     semconv.CANARY_GAP: [({}, lambda at: 0.02 + 0.02 * random.Random(at // 21_600).random())],

@@ -119,7 +119,7 @@ class TestWithTheStack:
 
         told = demo.said[demo.said.index("Alertmanager delivered this alert:") :]
         assert "RagtraceQualityDrift (critical)" in told
-        assert "faithfulness of handbook is lower than its baseline" in told
+        assert "faithfulness of handbook is worse than its baseline" in told
         assert link in told
         z = re.search(r"lies (\d+\.\d) standard errors", told)
         assert float(z.group(1)) >= 3.0

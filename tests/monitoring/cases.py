@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
+    from ragtrace_dashboards.config import Config
+
 Kind = Literal["", "low n", "silence", "judge change"]
 
 
@@ -39,7 +41,15 @@ class Case:
         return any(count for _, count in self.expected[alert])
 
 
-def run_cases(folder: Path, cases: Sequence[Case], form: Form, *, only: Collection[str], step_min: int) -> None:
+def run_cases(
+    folder: Path,
+    cases: Sequence[Case],
+    form: Form,
+    *,
+    only: Collection[str],
+    step_min: int,
+    config: Config | None = None,
+) -> None:
     """Try cases at once, so that no service disturbs another is part of what is tested.
 
     A rule costs promtool .3 ms an evaluation however few its series are, so one run is cheaper than many.
@@ -56,4 +66,4 @@ def run_cases(folder: Path, cases: Sequence[Case], form: Form, *, only: Collecti
     ]
     if form == "prometheus":
         checks += [it for case in chosen for it in case.also]
-    run(folder, series, checks, only=only, step_min=step_min, form=form)
+    run(folder, series, checks, only=only, step_min=step_min, form=form, config=config)

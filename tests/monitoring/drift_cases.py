@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace_dashboards.drift import DRIFT_ALERTS
 from tests.monitoring.cases import Case
-from tests.monitoring.promtool import FAITHFULNESS, Scores, expecting, frozen, scores
+from tests.monitoring.promtool import FAITHFULNESS, Scores, baseline, expecting, scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ def _case(
 ) -> Case:
     """Return a service with one metric, an exported baseline, and what is expected of one alert."""
     named = labels(job, metric or METRIC_OF[alert])
-    return Case(job, scores(named, *phases) + frozen(named, (END, base), n=n), {alert: hours}, kind=kind)
+    return Case(job, scores(named, *phases) + baseline(named, (END, base), n=n), {alert: hours}, kind=kind)
 
 
 def _quality() -> Iterator[Case]:
@@ -97,7 +97,7 @@ def _quality() -> Iterator[Case]:
     count = 'count by (gen_ai_evaluation_name) (ragtrace:baseline_mean:day{job="a well one beside it"})'
     other = labels("a well one beside it", "answer_relevancy")
     sick = _case("a well one beside it", QUALITY, [(T0 + 48, 1)], BEFORE, Scores(72, 200, 0.7))
-    well = scores(other, BEFORE, Scores(72, 200)) + frozen(other, (END, 0.92))
+    well = scores(other, BEFORE, Scores(72, 200)) + baseline(other, (END, 0.92))
     only = [{"labels": '{gen_ai_evaluation_name="answer_relevancy"}', "value": 1}]
     yield Case(sick.job, sick.series + well, sick.expected, also=[expecting(count, T0 + 48, only)])
 
@@ -135,7 +135,7 @@ def _judges() -> Iterator[Case]:
             scores(old | {"job": job}, Scores(T0, 200, before), Scores(96, 0))
             + scores(new | {"job": job}, Scores(96, 200, after), begin_h=T0)
             # Grafana's alert is silent for the three days in which the new normal is to be accepted.
-            + frozen(old | {"job": job}, (T0 + 70, before), (96, after)),
+            + baseline(old | {"job": job}, (T0 + 70, before), (96, after)),
             {
                 alert: [(T0 + it, 0) for it in (6, 12, 22, 30, 48, 70, 94)],
                 CHANGED: [(T0, 0), (T0 + 6, 1), (T0 + 30, 0)],
@@ -147,7 +147,7 @@ def _judges() -> Iterator[Case]:
         job,
         scores(labels(job), BEFORE, Scores(48, 200, 0.6), Scores(24, 100, 0.6))
         + scores(labels(job, **NEW), Scores(24, 100, 0.6), begin_h=T0 + 48)
-        + frozen(labels(job), (END, 0.92)),
+        + baseline(labels(job), (END, 0.92)),
         {QUALITY: [(T0 + 46, 1), (T0 + 60, 0)], CHANGED: [(T0 + 46, 0), (T0 + 54, 1)]},
         kind="judge change",
     )
@@ -156,7 +156,8 @@ def _judges() -> Iterator[Case]:
         job,
         scores(labels(job), Scores(t0, 200), Scores(9 * DAY, 0))
         + scores(labels(job, **NEW), Scores(6 * DAY, 200, 0.85), Scores(72, 200, 0.70), begin_h=t0)
-        + frozen(labels(job), (t0 + 48, 0.92), (LONG, 0.85)),
+        + baseline(labels(job), (t0, 0.92))
+        + baseline(labels(job, **NEW), (LONG, 0.85), begin_h=t0 + 60),
         {QUALITY: [(t0 + 5 * DAY, 0), (t0 + 8 * DAY, 1)]},
         kind="judge change",
     )
@@ -175,7 +176,7 @@ def _baseline_rests() -> Iterator[Case]:
     yield Case(
         job,
         scores(labels(job), Scores(FULL, 200), Scores(6 * DAY, 200, 0.85), Scores(4 * DAY, 200))
-        + frozen(labels(job), (LONG, 0.92)),
+        + baseline(labels(job), (LONG, 0.92)),
         {QUALITY: [*((FULL + 24 * day, 1) for day in (2, 3, 4, 5, 6)), (end, 0)]},
         also=[
             *(expecting(f"ragtrace:baseline_{it}{mine}", late, []) for it in ("mean:day", "n_eff:days", "s2:day")),
@@ -197,7 +198,7 @@ def _new_level() -> Iterator[Case]:
         yield Case(
             job,
             scores(labels(job), Scores(t0, 200), Scores(18 * DAY, 200, 0.80))
-            + frozen(labels(job), (accepted, 0.92), (LONG, 0.80)),
+            + baseline(labels(job), (accepted, 0.92), (LONG, 0.80)),
             {QUALITY: [(t0 + 96, 1), (t0 + 18 * DAY - 2, late)]},
             forms=("grafana",),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -13,12 +14,13 @@ import yaml
 
 from ragtrace import semconv
 from ragtrace_dashboards.config import Config
+from ragtrace_dashboards.drift import HELD
 from ragtrace_dashboards.expressions import SERIES, label
 from ragtrace_dashboards.grafana_files import ALERTING, grafana_files
 from ragtrace_dashboards.prometheus_files import ALERT_GROUP, ALERTS, GROUPS, RECORDING, prometheus_files
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
 Form = Literal["prometheus", "grafana"]
@@ -78,12 +80,19 @@ def counter(
 
 
 def gauge(
-    name: str, labels: dict[str, str], *phases: tuple[float, float], step_min: int = QUARTER
+    name: str,
+    labels: dict[str, str],
+    *phases: tuple[float, float | None],
+    begin_h: float = 0.0,
+    step_min: int = QUARTER,
 ) -> dict[str, str]:
-    """Return a gauge: (hours, value)."""
-    return samples(
-        name, labels, " ".join(f"{value!r}+0x{round(hours * 60 / step_min) - 1}" for hours, value in phases)
-    )
+    """Return a gauge: (hours, value), None = absent."""
+    spans = ((begin_h, None), *phases) if begin_h else phases
+    parts = []
+    for hours, value in spans:
+        steps = round(hours * 60 / step_min)
+        parts.append(f"_x{steps}" if value is None else f"{value!r}+0x{steps - 1}")
+    return samples(name, labels, " ".join(parts))
 
 
 def scores(
@@ -109,17 +118,34 @@ def scores(
     ]
 
 
-def frozen(
-    labels: dict[str, str], *phases: tuple[float, float], n: int = 2_000, sd: float = 0.2
+def baseline(
+    labels: dict[str, str],
+    *phases: tuple[float, float | None],
+    n: int = 2_000,
+    sd: float = 0.2,
+    begin_h: float = 0.0,
+    frozen_h: float = math.inf,
 ) -> list[dict[str, str]]:
-    """Return the baseline that the scorer exports: (hours, mean)."""
-    names = ("job", "gen_ai_workflow_name", "gen_ai_evaluation_name")
+    """Return the baseline that the scorer exports: (hours, mean), None = it is away.
+
+    What begins at `frozen_h` or later was frozen then, what begins before was learnt.
+    """
+    names = [name for name in (*HELD, "instance") if name in labels]
     whose = {name: labels[name] for name in names} | {label(semconv.DETECTOR): "e_detector"}
-    hours = sum(it for it, _ in phases)
+    begins = [begin_h + sum(hours for hours, _ in phases[:i]) for i in range(len(phases))]
+
+    def of(name: str, each: Callable[[float, float], float | None]) -> dict[str, str]:
+        told = [
+            (hours, None if mean is None else each(begin, mean))
+            for begin, (hours, mean) in zip(begins, phases, strict=True)
+        ]
+        return gauge(SERIES[name], whose, *told, begin_h=begin_h, step_min=COARSE)
+
     return [
-        gauge(SERIES[semconv.BASELINE_MEAN], whose, *phases, step_min=COARSE),
-        gauge(SERIES[semconv.BASELINE_SD], whose, (hours, sd), step_min=COARSE),
-        gauge(SERIES[semconv.BASELINE_N], whose, (hours, n), step_min=COARSE),
+        of(semconv.BASELINE_MEAN, lambda _, mean: mean),
+        of(semconv.BASELINE_SD, lambda *_: sd),
+        of(semconv.BASELINE_N, lambda *_: n),
+        of(semconv.BASELINE_FROZEN_TIME, lambda begin, _: begin * 3_600 if begin >= frozen_h else None),
     ]
 
 
@@ -181,6 +207,7 @@ def run(
     only: Collection[str],
     step_min: int = QUARTER,
     form: Form = "prometheus",
+    config: Config | None = None,
 ) -> None:
     """Write one test file beside the shipped rules, run promtool on it and show what it says when it fails.
 
@@ -192,9 +219,11 @@ def run(
         only: alerts that are loaded; recording rules come along when one of them reads a recorded series.
         step_min: minutes between samples and between evaluations.
         form: whose alerts.
+        config: what they are generated from, None = the default.
     """
     # The firing alert of the last evaluation must still be seen by the gate.
-    config = replace(Config(), gate_s=max(Config().gate_s, step_min * 60 + 300))
+    config = config or Config()
+    config = replace(config, gate_s=max(config.gate_s, step_min * 60 + 300))
     rules = rule_files(form, config)
     group = rules[ALERTS]["groups"][0]
     group["rules"] = [rule for rule in group["rules"] if rule["alert"] in only]

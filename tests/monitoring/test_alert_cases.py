@@ -9,6 +9,7 @@ import pytest
 from ragtrace_dashboards.alerts import alerts
 from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.drift import DRIFT_ALERTS
+from tests.monitoring.baseline_cases import DOWN, baseline_cases, down_cases
 from tests.monitoring.cases import run_cases
 from tests.monitoring.drift_cases import CHANGED, QUALITY, drift_cases, labels, long_cases
 from tests.monitoring.level_cases import BLIND, LOW, level_cases
@@ -18,6 +19,7 @@ from tests.monitoring.promtool import COARSE, FORMS, QUARTER, Scores, firing, ru
 SETS = {
     "drift": (drift_cases, COARSE),
     "long": (long_cases, COARSE),
+    "baseline": (baseline_cases, COARSE),
     "level": (level_cases, COARSE),
     "operation": (operation_cases, QUARTER),
 }
@@ -40,6 +42,11 @@ def test_cases(tmp_path, name, form):
     made, step_min = SETS[name]
     cases = made()
     run_cases(tmp_path, cases, form, only=alerts_of(cases), step_min=step_min)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_watched_metric_of_which_less_is_better(tmp_path, form):
+    run_cases(tmp_path, down_cases(), form, only=DRIFT_ALERTS, step_min=COARSE, config=DOWN)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -66,7 +73,7 @@ def test_the_message_names_mean_and_baseline(tmp_path):
         run(tmp_path, series, [], [alert], only={QUALITY}, step_min=COARSE)
     got = str(told.value)
     for text in (
-        "faithfulness of support is lower than its baseline",
+        "faithfulness of support is worse than its baseline",
         "http://localhost:8000/runbooks/RagtraceQualityDrift.md#meaning",
         "http://localhost:3000/d/ragtrace-investigate?viewPanel=21&var-job=shop&var-metric=faithfulness",
     ):

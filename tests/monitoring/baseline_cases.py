@@ -74,6 +74,14 @@ def _judges() -> Iterator[Case]:
         + baseline(old, (LONG, 0.92), frozen_h=0),
         {QUALITY: [(T0 + it, 0) for it in (30, 78, 140, 190)]},
     )  # fmt: skip
+    job = "stricter, and its own is frozen"
+    old, new = labels(job), labels(job, **NEW)
+    yield Case(
+        job,
+        scores(old, Scores(T0, 200), Scores(5 * DAY, 0)) + scores(new, Scores(5 * DAY, 200, 0.6), begin_h=T0)
+        + baseline(new, (LONG, 0.85), begin_h=T0 + 2, frozen_h=0),
+        {QUALITY: [(T0 + 6, 0), (T0 + 22, 0), (T0 + 100, 1)]},
+    )  # fmt: skip
 
 
 def _accepted() -> Iterator[Case]:

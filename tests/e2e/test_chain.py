@@ -91,6 +91,23 @@ def test_in_memory_the_span_tree_the_scores_and_the_metrics(chain: Any, service:
     check_metrics(memory, root)
 
 
+def test_detectors_are_labelled_as_the_scores_that_alerts_hold_against_them(chain: Any, service: Any) -> None:
+    memory = Memory()
+    service.configure(sample_rate=1.0, metrics=METRICS, judge="overlap", **memory.given())
+    assert ask(chain) == ANSWER
+    assert current().ledger.wait_settled(30)
+    points = memory.points()
+    held = (semconv.GEN_AI_EVALUATION_NAME, semconv.GEN_AI_WORKFLOW_NAME, semconv.K, semconv.JUDGE_VERSION)
+
+    def told(name: str) -> set[tuple[Any, ...]]:
+        return {tuple(point.attributes.get(it) for it in held) for point in points[name]}
+
+    watched = told(semconv.DRIFT_STATE)
+    assert watched <= told(semconv.SCORE_W)
+    assert {k is None for _, _, k, _ in watched} == {True, False}, "with K and without"
+    assert all(version for *_, version in watched)
+
+
 def check_root(got: dict[str, Any]) -> None:
     assert json.loads(got[semconv.POOL_IDS]) == POOL
     assert json.loads(got[semconv.POOL_SCORES]) == [(100 - i) / 100 for i in range(50)]

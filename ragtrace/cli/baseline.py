@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 LEAST = 200  # as for the baseline of the alerts; a normal of 100 scores gives one run in ten four times the alarms
 EPILOG = """\
 Without a frozen baseline a detector learns anew after each restart, from whatever comes first then. A running
-scorer with the same store takes a new baseline within 15 seconds and begins its detectors anew; each judge version
-and K has a baseline of its own.
+scorer with the same store takes a new baseline within 15 seconds and begins its detectors anew; the alerts of
+`ragtrace dashboards` take it too, instead of their own. Each judge version and K has a baseline of its own.
 Exit status: 0 done (or kept already), 2 usage, a failure, or too few scores; nothing has changed then.
 """
 

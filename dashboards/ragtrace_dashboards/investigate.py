@@ -148,7 +148,7 @@ def _baseline() -> Panel:
                 },
             },
         ],
-        overrides=[by_name("n", decimals=0), by_name("frozen", unit="dateTimeAsIso")],
+        overrides=[by_name("n", decimals=0), by_name("frozen", unit="dateTimeFromNow")],
         width=12,
         height=6,
     )

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from ragtrace.stats.drift import STATE_NUMBERS, Cusum
+from ragtrace.stats.baseline import STATE_NUMBERS
+from ragtrace.stats.drift import Cusum
 from ragtrace.stats.e_detector import EDetector
 from ragtrace.telemetry.readings import DriftReading
 from ragtrace.telemetry.series import judge_version

@@ -6,12 +6,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ragtrace.stats.baseline import SD_FLOOR, STATE_NUMBERS, Baseline, Learner, State, state_of
+from ragtrace.stats.baseline import SD_FLOOR, Baseline, Learner, State, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-__all__ = ["SD_FLOOR", "STATE_NUMBERS", "Baseline", "Cusum", "State", "arl", "tail_exponent", "threshold_for"]
 
 _OVERSHOOT = 1.166  # Siegmund's correction for looking at whole scores only
 

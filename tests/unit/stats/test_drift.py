@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.stats.drift import SD_FLOOR, Baseline, Cusum, arl, tail_exponent, threshold_for
+from ragtrace.stats.baseline import SD_FLOOR, Baseline
+from ragtrace.stats.drift import Cusum, arl, tail_exponent, threshold_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

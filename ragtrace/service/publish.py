@@ -95,13 +95,11 @@ class Publisher:
 
     def captured(self, captured: Captured, draw: Draw | None) -> None:
         """Count a finished run, and pre-create the label sets of its scores."""
-        decision = draw.decision if draw else "none"
         if draw is None:
             self.instruments.traces("dropped", "internal_error")
-        elif decision == "none":
-            self.instruments.traces("skipped", draw.reason)
         else:
-            self.instruments.traces("sampled", draw.reason)
+            counted = {"none": "skipped", "dropped": "dropped"}.get(draw.decision, "sampled")
+            self.instruments.traces(counted, draw.reason)
         self.instruments.operations(captured)  # also pre-creates the label sets of its scores
 
     def scored(self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int) -> None:

@@ -81,7 +81,7 @@ class SpanWriter:
         Args:
             root: from `open_root`.
             captured: the finished run.
-            decision: ``random``, ``forced`` or ``none``: whether it is scored.
+            decision: ``random``, ``forced``, ``none`` or ``dropped``: whether it is scored.
             reason: why it was forced or not drawn.
             probability: with which it had to be drawn.
         """

@@ -1,0 +1,71 @@
+"""`ragtrace.traces` and the ledger say the same of every trace: sampled, skipped, or dropped under pressure."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+
+import ragtrace
+from ragtrace import semconv
+from ragtrace.sampling.pressure import Load, Pressure
+from ragtrace.service import current
+
+
+def ask(question):
+    with ragtrace.query(question) as run:
+        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
+        run.answered("The lab is in Oslo.")
+
+
+@pytest.fixture
+def reader():
+    found = InMemoryMetricReader()
+    yield found
+    ragtrace.shutdown(5)
+
+
+def configure(reader, rate):
+    ragtrace.configure(
+        sample_rate=rate, tracer_provider=TracerProvider(), meter_provider=MeterProvider([reader]),
+        logger_provider=LoggerProvider(),
+    )  # fmt: skip
+    return current()
+
+
+def traces(reader):
+    data = reader.get_metrics_data()
+    points = [
+        point
+        for resource in data.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        if metric.name == semconv.TRACES
+        for point in metric.data.data_points
+    ]
+    return {(p.attributes[semconv.DECISION], p.attributes.get(semconv.REASON)): p.value for p in points}
+
+
+def test_what_pressure_left_no_chance_counts_as_dropped_everywhere(reader):
+    service = configure(reader, 0.5)
+    now = [0.0]
+    pressure = Pressure(lambda: Load(size=0, capacity=10, served=0), window_s=60, clock=lambda: now[0])
+    pressure.factor(1e9)  # a window with so many traces leaves the next one a factor next to 0
+    now[0] = 61.0
+    service.sampler._pressure = pressure
+    for number in range(20):
+        ask(f"{number}?")
+    dropped = traces(reader).get(("dropped", "pressure"), 0)
+    assert dropped == 20
+    assert service.ledger._ends["dropped", "pressure"] == dropped
+    assert traces(reader).get(("sampled", "pressure")) is None
+
+
+def test_drawn_and_not_drawn(reader):
+    service = configure(reader, 1.0)
+    ask("1?")
+    service.sampler.rates = service.sampler.rates.__class__(rate=0.0)
+    ask("2?")
+    assert traces(reader) == {("sampled", None): 1, ("skipped", "not_sampled"): 1}

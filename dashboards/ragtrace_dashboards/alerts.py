@@ -36,6 +36,7 @@ _WILSON_Z = 3.0
 _FEW_RUNS = 30
 _FEW_EVALUATIONS = 10
 _FEW_SCORED = 10
+_MANY_DRAWN = 10  # so many drawn traces without a score are no chance: fewer may all be cancelled runs
 _QUICK_ERROR_SHARE = 0.5
 _TICKET_FACTOR = 3.0  # 14.4 and 6 cannot fire where a fifth may be low: 14.4 x 20 % is more than all
 
@@ -187,28 +188,39 @@ def _low_scores(config: Config) -> Alert:
 
 def _scorer_silent(config: Config) -> Alert:
     window = duration(config.fast_window_s)
-    decision, outcome = label(semconv.DECISION), label(semconv.OUTCOME)
-    results = SERIES[semconv.EVALUATIONS]
-    drawn = summed(SERIES[semconv.TRACES], window, ("job",), f'{decision}="sampled"')
-    scored = summed(results, window, ("job",), f'{outcome}="ok"')
-    once = f"max by (job) (max_over_time({results}[{duration(config.day_window_s)}])) > 0"
+    none_scored = _drawn_without(config, "ok", _MANY_DRAWN)
+    none_evaluated = _drawn_without(config, "ok|na|error", 1)
     return Alert(
         name="RagtraceScorerSilent",
         topic="last_score",
         severity="critical",
         summary="No scores for {{ $labels.job }}",
-        description=f"Traces were drawn for scoring within {window} and none got a score, or nothing of ragtrace "
-        "is scraped at all. Until it is mended no other alert can see anything. Is the worker up, does it "
-        "reach the judge, does Prometheus reach the worker?",
-        expr=f"({drawn} > 0)\n"
-        f"  unless on (job) ({scored} > 0)\n"
-        # A job that only captures is well when any worker scores.
-        f"  unless on (job) (({drawn} unless on (job) ({once})) and on () (sum({scored}) > 0))\n"
-        f"or absent(last_over_time({SERIES[semconv.TRACES]}[{window}]))",
+        description=f"Traces were drawn for scoring within {window} and none was evaluated, or at least "
+        f"{_MANY_DRAWN} were drawn and none got a score, or nothing of ragtrace is scraped at all. Until it is "
+        "mended no other alert can see anything. Is the worker up, does it reach the judge, does Prometheus reach "
+        "the worker?",
+        expr=f"{none_evaluated}\nor {none_scored}\n"
+        # Every process exports it from its start on; counters are there after their first trace.
+        f"or absent(last_over_time({SERIES[semconv.QUEUE_CAPACITY]}[{window}]))",
         printf="%.0f",
         labels=("job",),
         for_s=config.for_s,
     )
+
+
+def _drawn_without(config: Config, outcomes: str, few: int) -> str:
+    """Return the jobs with so many drawn traces and no evaluation of these outcomes."""
+    window, by = duration(config.fast_window_s), ("job",)
+    results = SERIES[semconv.EVALUATIONS]
+    where = f'{label(semconv.OUTCOME)}=~"{outcomes}"'
+    drawn = summed(SERIES[semconv.TRACES], window, by, f'{label(semconv.DECISION)}="sampled"')
+    # A counter that a first evaluation begins has no increase: it was not there a window ago.
+    begun = f"last_over_time({results}{{{where}}}[{window}]) > 0 unless {results}{{{where}}} offset {window}"
+    done = f"({summed(results, window, by, where)} > 0 or count by (job) ({begun}))"
+    once = f"max by (job) (max_over_time({results}[{duration(config.day_window_s)}])) > 0"
+    # A job that only captures is well when any worker scores.
+    elsewhere = f"({drawn} unless on (job) ({once})) and on () sum({done})"
+    return f"(({drawn} >= {few})\n  unless on (job) {done}\n  unless on (job) ({elsewhere}))"
 
 
 def _drift_blind(config: Config) -> Alert:

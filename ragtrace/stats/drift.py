@@ -85,8 +85,10 @@ class Cusum:
 
     S <- max(0, S + w' (m0 - delta/2 - x) / sd), alarm at S >= h; w' are weights against the baseline's mean weight,
     sd is at least `SD_FLOOR`, h gives the wanted run length under the baseline's own skew (`arl`,
-    `tail_exponent`). Once raised, an alarm stays until `reset`. Not thread-safe; asks no clock: whoever wants the
-    time of the change notes the time at which `statistic` was last 0.
+    `tail_exponent`). An alarm stays until S is back at 0, or until `reset`; the detector then begins anew, and the
+    run length is promised anew from there. While the alarm lasts S stays at h or below, so that after a long drop
+    good scores end it as soon as after a short one. Not thread-safe; asks no clock: whoever wants the time of the
+    change notes the time at which `statistic` was last 0.
 
     Args:
         learn: scores of the baseline, at least 1. An error of its mean counts: in simulation a target of 1,000
@@ -101,7 +103,7 @@ class Cusum:
         threshold: h; None while learning.
         n: scores taken, those of the baseline among them.
         alarms: how often it has alarmed.
-        changed_at: after an alarm, the number of the last score before the estimated change.
+        changed_at: while it alarms, the number of the last score before the estimated change.
 
     Example:
         >>> cusum = Cusum(learn=50)
@@ -152,10 +154,10 @@ class Cusum:
             self._learn_from(x, weight)
             return self.state
         self.statistic = max(0.0, self.statistic + self._step(self.baseline, x, weight))
-        if self._has_alarmed:
-            return self.state
         if self.statistic == 0.0:
-            self._zero_at = self.n
+            self.reset()
+        elif self._has_alarmed:
+            self.statistic = min(self.statistic, self.threshold)
         elif self.statistic >= self.threshold:
             self._has_alarmed = True
             self.alarms += 1

@@ -23,7 +23,11 @@ class EDetector:
 
     m0 is the baseline's lower confidence bound less the tolerance: benign wander is no drop. The promise is about a
     mean that stays; a burst of one bad topic breaks it, so an alarm also waits until its evidence spans
-    ``span_s``, and is a warning so long. Once raised, it stays until `reset`. Not thread-safe; asks no clock.
+    ``span_s``, and is a warning so long.
+
+    An alarm stays until the statistic is back at 0 or below, or until `reset`; the detector then begins anew, and
+    the promise holds anew from there. While the alarm lasts no path goes above the height at which it would alarm
+    alone, so that after a long drop good scores end it as soon as after a short one. Not thread-safe; asks no clock.
 
     A weight above W counts as W in its own score, is counted in `capped`, and raises W for the scores after it:
     refusing the score would bias the mean toward frequent strata, and the bound is chosen before each score again.
@@ -43,7 +47,7 @@ class EDetector:
         n: scores taken, those of the baseline among them.
         alarms: how often it has alarmed.
         capped: scores whose weight was above W.
-        changed_at: after an alarm, the number of the last score before the estimated change.
+        changed_at: while it alarms, the number of the last score before the estimated change.
         changed_time: when that score was taken; None where no time was given.
 
     Example:
@@ -136,10 +140,16 @@ class EDetector:
         self._max_weight = max(self._max_weight, weight)
         for path in self._paths:
             path.bet(gain, at, since=(self.n, self._last_at))
+            if self._has_alarmed and self.threshold is not None:
+                path.log = min(path.log, self.threshold + _LOG_PATHS)
         top = max(path.log for path in self._paths)
         self.statistic = top + math.log(math.fsum(math.exp(p.log - top) for p in self._paths)) - _LOG_PATHS
+        if self._has_alarmed:
+            if self.statistic <= 0.0:
+                self.reset()
+            return
         best = max(self._paths, key=lambda path: path.log)
-        if not self._has_alarmed and self._is_beyond() and best.span_s >= self.span_s:
+        if self._is_beyond() and best.span_s >= self.span_s:
             self._has_alarmed = True
             self.alarms += 1
             self.changed_at, self.changed_time = best.since

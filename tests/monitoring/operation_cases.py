@@ -31,9 +31,17 @@ def drawn(job: str, *phases: Phase) -> Series:
     return counter(SERIES[semconv.TRACES], {"job": job, label(semconv.DECISION): "sampled"}, *phases)
 
 
-def _results(job: str, outcome: str, *phases: Phase) -> Series:
-    labels = {"job": job, "gen_ai_evaluation_name": "faithfulness", label(semconv.OUTCOME): outcome}
-    return counter(SERIES[semconv.EVALUATIONS], labels, *phases)
+def _labels(job: str, outcome: str) -> dict[str, str]:
+    return {"job": job, "gen_ai_evaluation_name": "faithfulness", label(semconv.OUTCOME): outcome}
+
+
+def _results(job: str, outcome: str, *phases: Phase, begin_h: float = 0.0) -> Series:
+    return counter(SERIES[semconv.EVALUATIONS], _labels(job, outcome), *phases, begin_h=begin_h)
+
+
+def _begun(job: str, hour: float, outcome: str = "na") -> Series:
+    """Return a counter that begins with a first evaluation and stays so."""
+    return gauge(SERIES[semconv.EVALUATIONS], _labels(job, outcome), (LAST + 0.25 - hour, 1.0), begin_h=hour)
 
 
 def _silence() -> Iterator[Case]:
@@ -50,6 +58,20 @@ def _silence() -> Iterator[Case]:
         [drawn("only errors", (12, 10)), _results("only errors", "error", (12, 10))],
         {SILENT: [(LAST, 1)]},
     )
+    # One run at night that failed or was cancelled: its outputs are na, at times in a counter that it begins.
+    night = (9, 0), (0.25, 4), (2.75, 0)
+    for job, result in (
+        ("a failed run", _results("a failed run", "na", *night)),
+        ("an error", _results("an error", "error", *night)),
+        ("the first failed run", _begun("the first failed run", 9.25)),
+    ):
+        evening = _results(job, "ok", (2, 4), (10, 0))
+        yield Case(job, [drawn(job, *night), result, evening], {SILENT: [(9.75, 0), (LAST, 0)]})
+    lost = _results("one run is lost", "ok", (2, 4), (10, 0))
+    yield Case("one run is lost", [drawn("one run is lost", *night), lost], {SILENT: [(9, 0), (LAST, 1)]})
+    # A counter of scores that begins with 0 is none.
+    nas = [_results("all is na", "na", (12, 2)), _results("all is na", "ok", (4, 0), begin_h=8)]
+    yield Case("all is na", [drawn("all is na", (12, 2)), *nas], {SILENT: [(4, 0), (LAST, 1)]})
     # One that only captures is well while a worker under another name scores.
     yield Case("captures", [drawn("captures", (12, 10))], {SILENT: [(LAST, 0)]})
 

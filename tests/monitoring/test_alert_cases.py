@@ -6,15 +6,17 @@ import re
 
 import pytest
 
+from ragtrace import semconv
 from ragtrace_dashboards.alerts import alerts
 from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.drift import DRIFT_ALERTS
+from ragtrace_dashboards.expressions import SERIES
 from tests.monitoring.baseline_cases import DOWN, baseline_cases, down_cases
 from tests.monitoring.cases import run_cases
 from tests.monitoring.drift_cases import CHANGED, QUALITY, drift_cases, labels, long_cases
 from tests.monitoring.level_cases import BLIND, LOW, level_cases
 from tests.monitoring.operation_cases import BUDGET, CANARY, EMPTY, ERRORS, LAG, SILENT, drawn, operation_cases
-from tests.monitoring.promtool import COARSE, FORMS, QUARTER, Scores, firing, run, scores
+from tests.monitoring.promtool import COARSE, FORMS, QUARTER, Scores, firing, gauge, run, scores
 
 SETS = {
     "drift": (drift_cases, COARSE),
@@ -51,8 +53,15 @@ def test_a_watched_metric_of_which_less_is_better(tmp_path, form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_nothing_is_scraped_at_all(tmp_path, form):
-    checks = [firing(SILENT, 0.75, 0, ""), firing(SILENT, 8, 1, "")]
-    run(tmp_path, [drawn("", (1, 0))], checks, only=[SILENT], form=form)
+    capacity = gauge(SERIES[semconv.QUEUE_CAPACITY], {"job": ""}, (1, 2_048.0))
+    run(tmp_path, [capacity], [firing(SILENT, 0.75, 0, ""), firing(SILENT, 8, 1, "")], only=[SILENT], form=form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_service_without_a_trace_is_scraped(tmp_path, form):
+    """No traces counter before the first run, after a quiet restart, and never from `ragtrace worker`."""
+    series = [drawn("shop", (2, 0)), gauge(SERIES[semconv.QUEUE_CAPACITY], {"job": "shop"}, (12, 2_048.0))]
+    run(tmp_path, series, [firing(SILENT, hour, 0, "") for hour in (1, 6, 11.75)], only=[SILENT], form=form)
 
 
 @pytest.mark.parametrize("form", FORMS)

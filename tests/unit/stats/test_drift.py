@@ -113,11 +113,26 @@ def test_states_follow_the_statistic() -> None:
     assert list(dict.fromkeys(seen)) == ["ok", "warning", "alarm"]
     assert (cusum.alarms, cusum.changed_at) == (1, 3)
     assert cusum.add(1.0) == "alarm"
-    for _ in range(500):
-        cusum.add(1.0)
-    assert (cusum.state, cusum.statistic, cusum.alarms) == ("alarm", 0.0, 1)
     cusum.reset()
     assert (cusum.state, cusum.changed_at, cusum.baseline.n) == ("ok", None, 3)
+
+
+@pytest.mark.parametrize("bad", [40, 20_000])
+def test_an_alarm_ends_when_its_evidence_is_gone_and_the_next_one_is_counted(bad: int) -> None:
+    cusum = Cusum(baseline=Baseline(0.9, 0.2, 500))
+    for _ in range(bad):
+        cusum.add(0.3)
+    assert (cusum.state, cusum.alarms, cusum.changed_at) == ("alarm", 1, 0)
+    lasted = 0
+    while cusum.add(0.95) == "alarm":
+        assert cusum.changed_at == 0, "the estimate stands while the alarm does"
+        lasted += 1
+    assert 10 < lasted < 120, "as soon after a long drop as after a short one"
+    assert (cusum.state, cusum.statistic, cusum.changed_at, cusum.alarms) == ("ok", 0.0, None, 1)
+    again = cusum.n
+    while cusum.add(0.3) != "alarm":
+        pass
+    assert (cusum.alarms, cusum.changed_at) == (2, again)
 
 
 def test_the_change_is_dated_at_the_last_zero_of_the_path() -> None:

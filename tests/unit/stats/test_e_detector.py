@@ -250,16 +250,43 @@ def test_evidence_of_hours_ago_does_not_count_once_it_was_outweighed() -> None:
     assert (detector.state, detector.changed_at, detector.changed_time) == ("alarm", 301, 10.0)
 
 
-def test_an_alarm_stays_until_reset() -> None:
+def test_reset_ends_an_alarm() -> None:
     detector = exactly(0.9)
     while detector.add(0.0) != "alarm":
         pass
-    for _ in range(500):
-        assert detector.add(1.0) == "alarm"
-    assert detector.alarms == 1
+    assert detector.add(1.0) == "alarm"
     detector.reset()
     assert (detector.state, detector.statistic, detector.changed_at) == ("ok", 0.0, None)
     assert detector.baseline is not None
+
+
+@pytest.mark.parametrize("bad", [40, 20_000])
+def test_an_alarm_ends_when_its_evidence_is_gone_and_the_next_one_is_counted(bad: int) -> None:
+    detector = exactly(0.9, target_arl=73_000.0)
+    for _ in range(bad):
+        detector.add(0.3)
+    assert (detector.state, detector.alarms, detector.changed_at) == ("alarm", 1, 0)
+    lasted = 0
+    while detector.add(0.95) == "alarm":
+        assert detector.changed_at == 0
+        lasted += 1
+    assert 50 < lasted < 600, "as soon after a long drop as after a short one"
+    assert (detector.state, detector.statistic, detector.changed_at, detector.alarms) == ("ok", 0.0, None, 1)
+    again = detector.n
+    while detector.add(0.3) != "alarm":
+        assert detector.n < again + 50
+    assert detector.alarms == 2
+    assert detector.changed_at == pytest.approx(again, abs=1)
+
+
+def test_the_promise_holds_anew_from_each_restart() -> None:
+    """At E[x] = m0 the alarms of all cycles together are at most one per target on average."""
+    rng = np.random.default_rng(12)
+    target, scores = 100.0, 60_000
+    detector = exactly(0.9, target_arl=target)
+    for x in (rng.random(scores) < 0.9).astype(float).tolist():
+        detector.add(x)
+    assert 5 < detector.alarms <= scores / target
 
 
 def test_a_weight_above_the_bound_counts_as_the_bound_once_and_raises_it() -> None:

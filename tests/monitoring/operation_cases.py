@@ -39,9 +39,9 @@ def _results(job: str, outcome: str, *phases: Phase, begin_h: float = 0.0) -> Se
     return counter(SERIES[semconv.EVALUATIONS], _labels(job, outcome), *phases, begin_h=begin_h)
 
 
-def _begun(job: str, hour: float, outcome: str = "na") -> Series:
+def _begun(job: str, hour: float) -> Series:
     """Return a counter that begins with a first evaluation and stays so."""
-    return gauge(SERIES[semconv.EVALUATIONS], _labels(job, outcome), (LAST + 0.25 - hour, 1.0), begin_h=hour)
+    return gauge(SERIES[semconv.EVALUATIONS], _labels(job, "na"), (LAST + 0.25 - hour, 1.0), begin_h=hour)
 
 
 def _silence() -> Iterator[Case]:

@@ -56,7 +56,7 @@ def verdict_of(stack: LocalStack, *, limit_s: float = LIMIT_S) -> Verdict:
         stack: running; everything asked is scored.
         limit_s: seconds to wait for Prometheus, and again for Alertmanager.
     """
-    is_settled = _has_seen_all(stack.prometheus, time.time(), limit_s)
+    is_settled = _has_seen_all(stack.prometheus, time.time(), limit_s) and _none_pends(stack.prometheus, limit_s)
     raised = _raised(stack.prometheus)
     stack.inbox.wait_for(raised, limit_s)
     came = stack.inbox.alerts
@@ -94,10 +94,23 @@ def _evaluated(prometheus: str, group: str) -> float:
     return max((_moment(it["lastEvaluation"]) for it in groups if it["name"] == group), default=0.0)
 
 
+def _none_pends(prometheus: str, limit_s: float) -> bool:
+    """Wait until each drift alert that has begun to be true fires or is over."""
+    deadline = time.monotonic() + limit_s
+    while _query(prometheus, _drifts("pending")):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_PAUSE_S)
+    return True
+
+
 def _raised(prometheus: str) -> set[str]:
-    which = f'alertname=~"{"|".join(DRIFT_ALERTS)}",alertstate="firing"'
-    expr = f"count by (alertname) (max_over_time(ALERTS{{{which}}}{_RUN}))"
+    expr = f"count by (alertname) (max_over_time({_drifts('firing')}{_RUN}))"
     return {it["metric"]["alertname"] for it in _query(prometheus, expr)}
+
+
+def _drifts(state: str) -> str:
+    return f'ALERTS{{alertname=~"{"|".join(DRIFT_ALERTS)}",alertstate="{state}"}}'
 
 
 def _largest_z(prometheus: str) -> float | None:

@@ -23,7 +23,7 @@ METRIC = OverRuns(
         needs=("answer", "runs"),
         outputs=(Output(name=NAME, low=-1.0, threshold=None),),
         calls="1 call of your scorer a query",
-        source="METRICS.md 5; Zhang et al. 2020; Open RAG Eval",
+        source="Zhang et al. 2020; Open RAG Eval",
     )
 )
 

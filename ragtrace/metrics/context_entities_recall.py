@@ -49,7 +49,7 @@ class ContextEntitiesRecall:
         gates=("reference",),
         outputs=(Output(name=NAME),),
         calls="1 judge call; a short one with entities_in_text",
-        source="ragas context entity recall; METRICS.md 2.3",
+        source="ragas context entity recall",
         prompts=(*OF_BOTH.prompts, *OF_REFERENCE.prompts),
         options=("entities_in_text",),
     )

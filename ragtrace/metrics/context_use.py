@@ -47,7 +47,7 @@ class ContextUse:
         gates=("answer", "contexts", "judge"),
         outputs=(Output(name=NAME, threshold=None),),
         calls="1 judge call, shared with faithfulness",
-        source="METRICS.md 2.6",
+        source="ragtrace",
         task="audit",
     )
 

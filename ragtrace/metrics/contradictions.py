@@ -44,7 +44,7 @@ class Contradictions:
         gates=("answer", "contexts", "judge"),
         outputs=(Output(name=NAME, direction="down", threshold=0.2),),
         calls="1 judge call, shared with faithfulness",
-        source="METRICS.md 1.1",
+        source="ragtrace",
         task="audit",
     )
 

@@ -75,7 +75,7 @@ class FactualCorrectness:
         gates=("answer", "reference", "judge"),
         outputs=(Output(name=_PRECISION), Output(name=_RECALL), Output(name=_F)),
         calls="2 judge calls, shared with noise_sensitivity",
-        source="claim precision and recall as in open-rag-eval; METRICS.md 1.8",
+        source="claim precision and recall as in open-rag-eval",
         prompts=CORRECTNESS.prompts,
         options=("factual_beta",),
     )

@@ -40,7 +40,7 @@ class Faithfulness:
         gates=("answer", "judge"),
         outputs=(Output(name=NAME),),
         calls="1 judge call, shared with citations and no_answer",
-        source="METRICS.md 1.1; RAGAS, Es et al. 2023",
+        source="RAGAS, Es et al. 2023",
         task="audit",
         options=("zero_on_empty_context",),
     )

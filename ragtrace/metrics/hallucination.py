@@ -44,7 +44,7 @@ class Hallucination:
         needs=("answer", "contexts", "pairs"),
         outputs=tuple(Output(name=name, threshold=0.5) for name in NAMES),
         calls="none; one pair a sentence and premise for the local model",
-        source="METRICS.md 1.6; HHEM, NLI",
+        source="HHEM, NLI",
         options=("hallucination_threshold",),
     )
 

@@ -38,7 +38,7 @@ class NoAnswer:
         gates=(),
         outputs=(Output(name=NAME, threshold=None),),
         calls="0 for a blank answer or a known phrase, else the shared audit call",
-        source="METRICS.md 1.9",
+        source="ragtrace",
         task="audit",
     )
 

@@ -102,7 +102,7 @@ class NoiseSensitivity:
         gates=("answer", "contexts", "reference", "judge"),
         outputs=tuple(Output(name=name, direction="down", threshold=0.2) for name in _OUTPUTS),
         calls="3 judge calls, 2 of them shared with factual_correctness",
-        source="ragas noise sensitivity; METRICS.md 2.4",
+        source="ragas noise sensitivity",
         prompts=(*CORRECTNESS.prompts, *PROMPTS),
     )
 

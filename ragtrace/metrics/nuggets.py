@@ -99,7 +99,7 @@ class Nuggets:
         needs=("query", "answer", "contexts", "judge"),
         outputs=tuple(Output(name=name) for name in (*_NAMES, *_STRICT_NAMES)),
         calls="3 judge calls for up to 10 nuggets, 5 for 20; 1 or 2 for another answer from the same contexts",
-        source="AutoNuggetizer, TREC 2024; METRICS.md 1.4",
+        source="AutoNuggetizer, TREC 2024",
         prompts=PROMPTS,
         options=("max_nuggets", "nuggets_from_graded"),
     )

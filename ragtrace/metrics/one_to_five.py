@@ -46,7 +46,7 @@ def declared(name: str, summary: str, needs: tuple[Need, ...], gates: tuple[Need
             Output(name=f"{name}_normalised", threshold=normalised(THRESHOLD)),
         ),
         calls="1 judge call",
-        source="oh-my-knowledge, single-call judge; METRICS.md 1.2",
+        source="oh-my-knowledge, single-call judge",
         prompts=(name,),
         options=("length_debias",),
     )

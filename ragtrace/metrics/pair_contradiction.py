@@ -51,7 +51,7 @@ class PairContradiction:
         needs=("answer", "contexts", "pairs"),
         outputs=(Output(name=NAME, direction="down", threshold=0.5),),
         calls="none; shares the pairs of hallucination",
-        source="METRICS.md 1.6; NLI",
+        source="NLI",
     )
 
     async def compute(self, case: Case) -> list[MetricResult]:

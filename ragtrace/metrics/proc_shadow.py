@@ -62,7 +62,7 @@ class ProcShadow(AtCutoffs):
             Output(name="ra_nwg_upper_shadow_at_k", threshold=None),
         ),
         calls="the retriever once; then 1 judge call per 10 passages of pool and shadow not graded before",
-        source="RA-nWG, arXiv 2511.09545; METRICS.md 4.3",
+        source="RA-nWG, arXiv 2511.09545",
         has_shadow=True,
     )
 

@@ -26,7 +26,7 @@ METRIC = OverRuns(
         needs=("answer", "runs"),
         outputs=tuple(Output(name=name, threshold=None) for name in _LEAST_TOKENS),
         calls="none",
-        source="METRICS.md 5; Lin 2004; Open RAG Eval",
+        source="Lin 2004; Open RAG Eval",
     )
 )
 

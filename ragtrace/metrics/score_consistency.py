@@ -26,7 +26,7 @@ METRIC = OverRuns(
             Output(name=INDEX, low=-math.inf, high=math.inf, threshold=None),
         ),
         calls="none",
-        source="METRICS.md 5; Open RAG Eval",
+        source="Open RAG Eval",
     )
 )
 

@@ -59,7 +59,7 @@ class SelectionEfficiency(AtCutoffs):
             Output(name="ra_nwg_upper_at_k", threshold=None),
         ),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
-        source="RA-nWG, arXiv 2511.09545; METRICS.md 4.3",
+        source="RA-nWG, arXiv 2511.09545",
     )
 
     def at(self, source: Graded, k: int, options: Options) -> Found:  # noqa: ARG002 -- harm has a metric of its own

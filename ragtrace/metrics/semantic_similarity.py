@@ -41,7 +41,7 @@ class SemanticSimilarity:
         needs=("answer", "reference", "embedder"),
         outputs=(Output(name="semantic_similarity", low=-1.0, threshold=None),),
         calls="1 embedding batch of 2 texts",
-        source="cosine of embeddings; METRICS.md 1.7",
+        source="cosine of embeddings",
     )
 
     async def compute(self, case: Case) -> list[MetricResult]:

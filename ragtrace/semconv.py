@@ -268,7 +268,7 @@ _SERIES = (
     GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, GEN_AI_REQUEST_MODEL, EVALUATOR, JUDGE_MODEL, JUDGE_VERSION, K,
     LABEL_SCALE, UNIVERSE, STRATUM,
 )  # fmt: skip
-_DRIFT = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, JUDGE_VERSION, K, DETECTOR)
+_DRIFT = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, JUDGE_VERSION, K, LABEL_SCALE, UNIVERSE, DETECTOR)
 _CLIENT = (GEN_AI_OPERATION_NAME, GEN_AI_PROVIDER_NAME, GEN_AI_REQUEST_MODEL, GEN_AI_RESPONSE_MODEL, ERROR_TYPE)
 
 
@@ -315,7 +315,7 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _counter(DRIFT_ALARMS, "{alarm}", "Alarms of the drift detector.", _DRIFT),
     _gauge(BASELINE_MEAN, "{score}", "Mean of the drift baseline.", _DRIFT),
     _gauge(BASELINE_SD, "{score}", "Standard deviation of the drift baseline.", _DRIFT),
-    _gauge(BASELINE_N, "{score}", "Scores in the drift baseline.", _DRIFT),
+    _gauge(BASELINE_N, "{score}", "Effective number of scores in the drift baseline.", _DRIFT),
     _gauge(
         BASELINE_FROZEN_TIME,
         "s",

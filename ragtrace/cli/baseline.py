@@ -16,7 +16,7 @@ from ragtrace.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from ragtrace.service.baselines import Weighed
-    from ragtrace.service.drift import Series
+    from ragtrace.stats.baseline import Series
     from ragtrace.stores.baselines import FrozenBaseline
     from ragtrace.stores.sqlite import SqliteStore
 
@@ -24,7 +24,8 @@ LEAST = 200  # as for the baseline of the alerts; a normal of 100 scores gives o
 EPILOG = """\
 Without a frozen baseline a detector learns anew after each restart, from whatever comes first then. A running
 scorer with the same store takes a new baseline within 15 seconds and begins its detectors anew; the alerts of
-`ragtrace dashboards` take it too, instead of their own. Each judge version and K has a baseline of its own.
+`ragtrace dashboards` take it too, instead of their own. Each judge version, K, label scale and labelled universe
+has a baseline of its own.
 Exit status: 0 done (or kept already), 2 usage, a failure, or too few scores; nothing has changed then.
 """
 
@@ -43,7 +44,7 @@ def add_parser(commands: Any) -> None:
     add_store(show)
     show.add_argument("--json", action="store_true", help="as one JSON array")
     _add_choice(actions, "freeze", "keep the scores of the store as the normal; frozen baselines stay as they are")
-    _add_choice(actions, "accept", "make recent scores the new normal, over frozen ones; an alarm ends with that")
+    _add_choice(actions, "accept", "make recent scores the new normal, over frozen ones; give --since the change")
 
 
 def _add_choice(actions: Any, name: str, text: str) -> None:
@@ -91,12 +92,15 @@ def _table(baselines: list[FrozenBaseline]) -> None:
     from ragtrace.cli.console import Shown
 
     table = Table(box=None, pad_edge=False)
-    for name in ("metric", "workflow", "version", "K", "mean", "sd", "n", "frozen (UTC)", "note"):
+    about = [name for name in ("label_scale", "universe") if any(getattr(it, name) for it in baselines)]
+    named = [name.replace("_", " ") for name in about]
+    for name in ("metric", "workflow", "version", "K", *named, "mean", "sd", "n", "frozen (UTC)", "note"):
         table.add_column(name, no_wrap=name != "note", justify="right" if name in {"mean", "sd", "n"} else "left")
     for it in baselines:
         figures = (f"{it.baseline.mean:.3f}", f"{it.baseline.sd:.3f}", str(it.baseline.n))
         k = "" if it.k is None else str(it.k)
-        table.add_row(it.metric, it.workflow, it.version, k, *figures, _date(it.frozen_at)[:16], it.note)
+        more = [getattr(it, name) or "" for name in about]
+        table.add_row(it.metric, it.workflow, it.version, k, *more, *figures, _date(it.frozen_at)[:16], it.note)
     Shown().print(table)
 
 
@@ -120,14 +124,19 @@ def _write(store: SqliteStore, args: argparse.Namespace) -> int:
     ]
     store.freeze(made)
     for it in made:
-        verb = "frozen" if args.action == "freeze" else "accepted"
-        print(f"{verb}: {_named(it.series)}: mean {it.baseline.mean:.3f} over {it.baseline.n} scores")
+        print(f"{_done(args)}: {_named(it.series)}: mean {it.baseline.mean:.3f} over {it.baseline.n} scores")
+    if args.action == "accept" and not args.since:
+        print("Taken are the last scores, also from before a change: give --since the change to leave those out.")
     for key in enough:
         if key in kept:
             print(f"kept: {_named(key)}, frozen {_date(kept[key].frozen_at)}; accept replaces it")
     for key in series.keys() - enough.keys():
         print(f"too few: {_named(key)}: {len(series[key])} scores, {args.least} are needed", file=sys.stderr)
     return 0
+
+
+def _done(args: argparse.Namespace) -> str:
+    return "frozen" if args.action == "freeze" else "accepted"
 
 
 def _chosen(store: SqliteStore, args: argparse.Namespace, now: float) -> dict[Series, list[Weighed]]:
@@ -159,8 +168,10 @@ def _too_few(series: dict[Series, list[Weighed]], args: argparse.Namespace) -> s
 
 
 def _named(series: Series) -> str:
-    metric, workflow, version, k = series
-    return f"{metric}{'' if k is None else f' K={k}'} of {workflow} (version {version})"
+    k = "" if series.k is None else f" K={series.k}"
+    labels = ", ".join(filter(None, (series.label_scale, series.universe)))
+    shown = f", labels {labels}" if labels else ""
+    return f"{series.metric}{k} of {series.workflow} (version {series.version}{shown})"
 
 
 def _date(at: float) -> str:

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.service.drift import turned, watched
+from ragtrace.stats.baseline import Series
 from ragtrace.stats.drift import Cusum
 from ragtrace.stores.baselines import FrozenBaseline
+from ragtrace.telemetry.series import bounded_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.metrics.base import Output
-    from ragtrace.service.drift import Series
     from ragtrace.stores.sqlite import SqliteStore
 
 Weighed = tuple[float, float, float]  # when it was scored, score, weight
@@ -48,7 +49,10 @@ def gathered(
     for row in store.rows(since=since, until=until, metric=metric, workflow=workflow):
         is_taken = row["source"] != "human" and row["stratum"] == "random" and row["name"] in outputs
         if is_taken and row["value"] is not None and row["weight"] is not None:
-            series = (row["name"], row["workflow"] or "", row["version"], row["k"])
+            workflow = bounded_text(row["workflow"] or "")  # as detectors have it
+            series = Series(
+                row["name"], workflow, row["version"], row["k"], row["label_scale"] or None, row["universe"] or None
+            )
             found[series].append((row["scored_at"], row["value"], row["weight"]))
     return {series: sorted(found[series]) for series in sorted(found, key=str)}
 
@@ -57,7 +61,7 @@ def frozen_baseline(series: Series, scores: Sequence[Weighed], *, at: float, not
     """Return the baseline of a series' scores, at least one.
 
     Args:
-        series: metric, workflow, judge version and K.
+        series: what it is to be the normal of.
         scores: (time, score, weight).
         at: Unix seconds of now.
         note: what a person wrote.
@@ -66,18 +70,15 @@ def frozen_baseline(series: Series, scores: Sequence[Weighed], *, at: float, not
         KeyError: no detector watches that metric.
 
     Example:
-        >>> found = frozen_baseline(("faithfulness", "rag", "v", None), [(0.0, 0.8, 1.0), (1.0, 1.0, 3.0)], at=2.0)
+        >>> found = frozen_baseline(Series("faithfulness", "rag", "v"), [(0.0, 0.8, 1.0), (1.0, 1.0, 3.0)], at=2.0)
         >>> round(found.baseline.mean, 3), found.baseline.n, found.baseline.n_eff
         (0.95, 2, 1.6)
     """
-    metric, workflow, version, k = series
-    output = watched_outputs()[metric]
+    output = watched_outputs()[series.metric]
     cusum = Cusum(learn=len(scores))
     for _, value, weight in scores:
         cusum.add(turned(output, value), weight)
     if cusum.baseline is None:
         raise ValueError("a baseline needs a score")
     baseline = replace(cusum.baseline, mean=turned(output, cusum.baseline.mean))
-    return FrozenBaseline(
-        metric=metric, workflow=workflow, version=version, k=k, baseline=baseline, frozen_at=at, note=note
-    )
+    return FrozenBaseline(**series._asdict(), baseline=baseline, frozen_at=at, note=note)

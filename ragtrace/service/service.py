@@ -196,7 +196,7 @@ class Service:
 
     @guarded
     def _observe(self, scores: list[Score], unit: Unit) -> None:
-        self.drift.observe(scores, unit.record.workflow)
+        self.drift.observe(scores, self.publisher.instruments.workflow(unit.record))
 
     @guarded
     def _to_telemetry(self, unit: Unit, scores: list[Score], started_ns: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +17,30 @@ STATE_NUMBERS: dict[State, int] = {"learning": 0, "ok": 1, "warning": 2, "alarm"
 SD_FLOOR = math.sqrt(0.02)
 WARNING_SHARE = 0.5  # of the threshold
 _Z = 1.645  # one-sided 95 %
+
+
+class Series(NamedTuple):
+    """Which scores have one normal: all that forbids averaging two of them together, and whose they are.
+
+    Attributes:
+        metric: the exported name.
+        workflow: whose scores.
+        version: of the judge and its prompt; "" where nothing tells.
+        k: the cut-off of an @K metric.
+        label_scale: the scale of the labels behind it; the version does not tell it.
+        universe: which passages were labelled; the version does not tell it.
+
+    Example:
+        >>> Series("mrr", "rag", "v") == Series("mrr", "rag", "v", universe="pool")
+        False
+    """
+
+    metric: str
+    workflow: str
+    version: str
+    k: int | None = None
+    label_scale: str | None = None
+    universe: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +72,12 @@ class Baseline:
     @property
     def low(self) -> float:
         """The one-sided 95 % lower confidence bound of the mean, with the floored standard deviation."""
-        return self.mean - _Z * max(self.sd, SD_FLOOR) / math.sqrt(self.n_eff or self.n)
+        return self.mean - _Z * max(self.sd, SD_FLOOR) / math.sqrt(self.effective)
+
+    @property
+    def effective(self) -> float:
+        """The effective number of scores, Kish's (sum of w)^2 / sum of w^2."""
+        return self.n_eff or float(self.n)
 
 
 def state_of(statistic: float, threshold: float | None, *, has_alarmed: bool) -> State:

@@ -89,6 +89,11 @@ class Instruments:
         self._readers[semconv.EVALUATION_LAST_TIME] = self._last_time
         self._read_bound = self._read
         self._fan.own(self._read_bound)
+        self._fan.add(semconv.TRACES, 0, {semconv.DECISION: "sampled"})  # so that the first increase is seen
+
+    def workflow(self, record: RagRecord) -> str:
+        """Return a record's workflow as points have it: bounded in length and number."""
+        return self._workflows.bounded(bounded_text(record.workflow))
 
     # -- captured runs: called in the application's thread --
 
@@ -96,7 +101,7 @@ class Instruments:
         """Count a finished run: pre-create its scores' label sets, and record the conventions' metrics."""
         record = captured.record
         self.eligible(record)
-        workflow = self._workflow(record)
+        workflow = self.workflow(record)
         searches = [step for step in captured.steps if isinstance(step, Retrieval) and step.failure is None]
         if searches:
             is_empty = not any(step.passages for step in searches)
@@ -111,7 +116,7 @@ class Instruments:
 
         ``increase()`` loses the first increment of a series that was never seen at 0.
         """
-        like = (self._workflow(record), self._model(record.model) if record.model else None)
+        like = (self.workflow(record), self._model(record.model) if record.model else None)
         if like in self._seen:
             return
         with self._lock:
@@ -196,7 +201,7 @@ class Instruments:
         cost_usd: float | None = None,
     ) -> None:
         """Enter what scoring one trace took: time, lag behind the run's end, judge calls, tokens and dollars."""
-        about = {semconv.GEN_AI_WORKFLOW_NAME: self._workflow(record), semconv.EVALUATOR: self._evaluator}
+        about = {semconv.GEN_AI_WORKFLOW_NAME: self.workflow(record), semconv.EVALUATOR: self._evaluator}
         self._fan.record(semconv.EVALUATION_DURATION, max(duration_s, 0.0), about)
         self._fan.record(semconv.EVALUATION_LAG, max(lag_s, 0.0), about)
         if cost_usd is not None:
@@ -206,7 +211,7 @@ class Instruments:
 
     def weight_capped(self, record: RagRecord) -> None:
         """Count one score whose weight hit the cap."""
-        self._fan.add(semconv.WEIGHT_CAPPED, 1, {semconv.GEN_AI_WORKFLOW_NAME: self._workflow(record)})
+        self._fan.add(semconv.WEIGHT_CAPPED, 1, {semconv.GEN_AI_WORKFLOW_NAME: self.workflow(record)})
 
     def drift_alarm(self, reading: DriftReading) -> None:
         """Count one alarm of a drift detector."""
@@ -258,15 +263,12 @@ class Instruments:
 
     # -- inside --
 
-    def _workflow(self, record: RagRecord) -> str:
-        return self._workflows.bounded(bounded_text(record.workflow))
-
     def _model(self, name: str) -> str:
         return self._models.bounded(bounded_text(name))
 
     def _about(self, record: RagRecord) -> dict[str, Any]:
         return {
-            semconv.GEN_AI_WORKFLOW_NAME: self._workflow(record),
+            semconv.GEN_AI_WORKFLOW_NAME: self.workflow(record),
             semconv.GEN_AI_REQUEST_MODEL: self._model(record.model) if record.model else None,
             semconv.EVALUATOR: self._evaluator,
         }
@@ -304,7 +306,7 @@ class Instruments:
     def _outcome(self, record: RagRecord, result: MetricResult) -> dict[str, Any]:
         attributes: dict[str, Any] = {
             semconv.GEN_AI_EVALUATION_NAME: result.name,
-            semconv.GEN_AI_WORKFLOW_NAME: self._workflow(record),
+            semconv.GEN_AI_WORKFLOW_NAME: self.workflow(record),
             semconv.OUTCOME: result.state,
         }
         if result.reason:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
+from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +32,8 @@ class DriftReading:
         workflow: the workflow watched, None = all.
         judge_version: whose scores; None where nothing is judged.
         k: the cut-off of an @K metric.
+        label_scale: the scale of the labels behind it; None where there are none.
+        universe: which passages were labelled; None where there are none.
         detector: ``cusum`` or ``e_detector``.
         state: 0 learning, 1 ok, 2 warning, 3 alarm.
         statistic: the detector's value.
@@ -38,7 +41,7 @@ class DriftReading:
         change_time: Unix seconds at which the change is estimated to have begun.
         baseline_mean: mean of the baseline.
         baseline_sd: its standard deviation.
-        baseline_n: its number of scores.
+        baseline_n: its effective number of scores, Kish's (sum of w)^2 / sum of w^2.
         frozen_time: Unix seconds at which it was frozen or accepted; None for one that was learnt.
     """
 
@@ -48,6 +51,8 @@ class DriftReading:
     workflow: str | None = None
     judge_version: str | None = None
     k: int | None = None
+    label_scale: str | None = None
+    universe: str | None = None
     statistic: float | None = None
     threshold: float | None = None
     change_time: float | None = None
@@ -59,14 +64,17 @@ class DriftReading:
     @property
     def attributes(self) -> dict[str, Any]:
         """The point attributes of this detector."""
-        attributes = {
-            semconv.GEN_AI_EVALUATION_NAME: self.metric,
-            semconv.GEN_AI_WORKFLOW_NAME: self.workflow,
-            semconv.JUDGE_VERSION: self.judge_version,
-            semconv.K: self.k,
-            semconv.DETECTOR: self.detector,
-        }
-        return {key: value for key, value in attributes.items() if value is not None}
+        return clean_attributes(
+            {
+                semconv.GEN_AI_EVALUATION_NAME: self.metric,
+                semconv.GEN_AI_WORKFLOW_NAME: self.workflow,
+                semconv.JUDGE_VERSION: self.judge_version,
+                semconv.K: self.k,
+                semconv.LABEL_SCALE: self.label_scale,
+                semconv.UNIVERSE: self.universe,
+                semconv.DETECTOR: self.detector,
+            }
+        )
 
     def value(self, name: str) -> float | None:
         """Return what a drift or baseline gauge shows."""

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from ragtrace.cli.main import main
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
+from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.service.drift import DriftMonitor, watched
 from ragtrace.stores import Label
 from ragtrace.stores.sqlite import SqliteStore
@@ -27,11 +27,12 @@ def nothing_from_the_environment(monkeypatch):
 def emit(store, values, *, days_ago=1.0, metric="faithfulness", version="v", k=None, weight=20.0, **more):
     """Write scores a second apart."""
     given = {"stratum": "random", "workflow": "support"} | more
+    labelled = {name: given[name] for name in ("judge", "universe") if name in given}
     at = time.time() - days_ago * DAY_S
     for i, value in enumerate(values):
         trace = f"{hash((metric, version, k, days_ago, i, given['workflow'])) & (2**127 - 1):032x}"
         key = ScoreKey(trace_id=trace, span_id=trace[:16], metric=metric, version=version)
-        result = MetricResult(name=metric, state="ok", value=value, version=version, k=k)
+        result = MetricResult(name=metric, state="ok", value=value, version=version, k=k, **labelled)
         score = Score(key=key, result=result, weight=weight, stratum=given["stratum"], scored_at=at + i)
         record = RagRecord(id=trace, trace_id=trace, span_id=trace[:16], workflow=given["workflow"])
         store.emit(record, [score])
@@ -130,10 +131,34 @@ def test_every_k_and_workflow_has_its_own(tmp_path, capsys):
     assert "p_at_k K=3 of support (version v): mean 0.500" in out
     assert "p_at_k K=5 of sales (version v): mean 0.300" in out
     assert run(tmp_path / "s", "accept", "--workflow", "sales", "--note", "x") == 0
+    assert capsys.readouterr().out.startswith("accepted: p_at_k K=5 of sales")
     assert main(["baseline", "show", "--store", str(tmp_path / "s"), "--json"]) == 0
-    assert [
-        (it["k"], it["note"]) for it in json.loads(capsys.readouterr().out[len("accepted") :].partition("\n")[2])
-    ]
+    found = json.loads(capsys.readouterr().out)
+    assert [(it["k"], it["note"]) for it in found] == [(3, ""), (5, "x")]
+    assert {(it["label_scale"], it["universe"]) for it in found} == {(None, None)}
+
+
+def test_labels_of_another_scale_or_universe_are_not_averaged(tmp_path, capsys):
+    store = SqliteStore(tmp_path / "s")
+    five, four = (JudgeInfo(model="panel", label_scale=scale) for scale in ("1-5", "0-3"))
+    emit(store, [0.2, 0.4] * 100, metric="harm_at_k", k=5, days_ago=1.0, judge=five, universe="pool")
+    emit(store, [0.0, 0.1] * 100, metric="harm_at_k", k=5, days_ago=1.1, judge=four, universe="gold")
+    store.close()
+    assert run(tmp_path / "s", "freeze") == 0
+    out = capsys.readouterr().out
+    assert "harm_at_k K=5 of support (version v, labels 1-5, pool): mean 0.300" in out
+    assert "harm_at_k K=5 of support (version v, labels 0-3, gold): mean 0.050" in out
+    assert run(tmp_path / "s", "show") == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[:7] == ["metric", "workflow", "version", "K", "label", "scale", "universe"]
+    assert sorted(row.split()[4:7] for row in rows) == [["0-3", "gold", "0.050"], ["1-5", "pool", "0.300"]]
+
+
+def test_accept_without_since_says_that_older_scores_count_too(path, capsys):
+    assert run(path, "accept") == 0
+    assert "give --since the change" in capsys.readouterr().out
+    assert run(path, "accept", "--since", "1d", "--metric", "faithfulness") == 0
+    assert "--since" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -30,16 +30,29 @@ HOUR = 3_600.0
 JUDGE = JudgeInfo(model="small")
 
 
-def score(value, *, metric="faithfulness", version="v", k=None, weight=1.0, stratum="random", at=0.0, judge=JUDGE):
+def score(
+    value,
+    *,
+    metric="faithfulness",
+    version="v",
+    k=None,
+    weight=1.0,
+    stratum="random",
+    at=0.0,
+    judge=JUDGE,
+    universe=None,
+):
     key = ScoreKey(trace_id="t", span_id="s", metric=metric, version=version)
-    result = MetricResult(name=metric, state="ok", value=value, version=version, k=k, judge=judge)
+    result = MetricResult(
+        name=metric, state="ok", value=value, version=version, k=k, judge=judge, universe=universe
+    )
     return Score(key=key, result=result, stratum=stratum, weight=weight, scored_at=at)
 
 
-def frozen(mean=0.9, *, metric="faithfulness", version="v", k=None, at=1.0, n=500, **more):
+def frozen(mean=0.9, *, metric="faithfulness", version="v", k=None, at=1.0, n=500, n_eff=None, **more):
     return FrozenBaseline(
         metric=metric, workflow="rag", version=version, k=k, frozen_at=at,
-        baseline=Baseline(mean=mean, sd=0.15, n=n), **more,
+        baseline=Baseline(mean=mean, sd=0.15, n=n, n_eff=n_eff), **more,
     )  # fmt: skip
 
 
@@ -97,6 +110,40 @@ def test_the_cusum_warns_first_and_only_the_e_detector_alarms(caplog):
     assert of(monitor, "cusum").change_time == pytest.approx(began, abs=10 * 600.0)
 
 
+def test_an_alarm_ends_when_its_evidence_is_gone_and_a_second_incident_is_counted(caplog):
+    alarms = []
+    monitor = DriftMonitor(OUTPUTS, baseline=200, alarmed=alarms.append)
+    end = fed(monitor, good(300))
+    for incident in (1, 2):
+        with caplog.at_level(logging.WARNING, "ragtrace"):
+            end = fed(monitor, [0.3] * 2_000, start=end)
+            assert (of(monitor, "cusum").state, of(monitor).state) == (2, 3)
+            end = fed(monitor, good(1_200), start=end)
+        assert [(it.state, it.change_time) for it in monitor.readings()] == [(1, None)] * 2
+        assert [(it.detector, it.state) for it in alarms] == [("cusum", 2), ("e_detector", 3)] * incident
+    said = [record.getMessage() for record in caplog.records]
+    assert [it.split(":")[0] for it in said] == ["drift warning", "drift alarm", "drift over", "drift over"] * 2
+    assert sorted(said[2:4]) == [
+        "drift over: faithfulness of rag, cusum; its evidence is gone",
+        "drift over: faithfulness of rag, e_detector; its evidence is gone",
+    ]
+
+
+def test_the_estimated_time_of_the_change_stands_while_the_alarm_does():
+    """Also after good scores have brought the evidence down: it once crept on with them."""
+    monitor = DriftMonitor(OUTPUTS, baseline=200)
+    end = fed(monitor, good(300))
+    end = fed(monitor, [0.3] * 60, start=end)
+    first = of(monitor, "cusum").change_time
+    assert first == pytest.approx(300 * 600.0, abs=10 * 600.0)
+    told = {first}
+    for value in good(2_000):
+        end = fed(monitor, [value], start=end)
+        told.add(of(monitor, "cusum").change_time)
+    assert told == {first, None}
+    assert of(monitor, "cusum").change_time is None, "the alarm is over"
+
+
 def test_a_burst_within_one_hour_is_no_alarm():
     monitor = DriftMonitor(OUTPUTS, baseline=200)
     end = fed(monitor, good(300))
@@ -131,6 +178,45 @@ def test_what_is_not_watched():
     assert monitor.readings() == []
 
 
+def test_the_number_of_a_baseline_is_its_effective_one():
+    monitor = DriftMonitor(OUTPUTS, baseline=500)
+    fed(monitor, good(450), weight=1.0)
+    fed(monitor, good(50), weight=20.0)
+    assert of(monitor).baseline_n == of(monitor, "cusum").baseline_n == pytest.approx(1_450**2 / 20_450)
+    assert monitor.state("faithfulness").baseline_n == 500
+
+
+def test_scores_by_other_labels_are_series_of_their_own():
+    """Of one version, since it does not tell what was labelled, and on which scale."""
+    monitor = DriftMonitor(OUTPUTS, baseline=10)
+    five, four = JudgeInfo(model="human", label_scale="1-5"), JudgeInfo(model="human", label_scale="0-3")
+    for mean, judge, universe in ((0.3, five, "pool"), (0.7, four, "gold"), (0.5, five, "gold")):
+        fed(monitor, [mean] * 20, judge=judge, universe=universe)
+    told = {
+        (it.attributes["ragtrace.label_scale"], it.attributes["ragtrace.universe"]): round(it.baseline_mean, 6)
+        for it in monitor.readings()
+    }
+    assert told == {("1-5", "pool"): 0.3, ("0-3", "gold"): 0.7, ("1-5", "gold"): 0.5}
+    assert len(monitor.readings()) == 6
+    fed(monitor, [0.5], judge=JUDGE)
+    [bare] = [it for it in monitor.readings() if it.detector == "cusum" and it.label_scale is None]
+    assert not {"ragtrace.label_scale", "ragtrace.universe"} & set(bare.attributes)
+
+
+def test_a_series_too_many_is_counted_once_and_the_others_go_on(monkeypatch):
+    monkeypatch.setattr(module, "MAX_SERIES", 2)
+    before = losses().get("ragtrace.service.drift.series", 0)
+    kept = [frozen(version="f1"), frozen(version="f2"), frozen(version="f3")]
+    monitor = DriftMonitor(OUTPUTS, baseline=10, frozen=lambda: kept)
+    monitor.refresh()
+    for version in ("f1", "a", "b", "a"):
+        fed(monitor, good(20), version=version)
+    monkeypatch.setattr(module, "REFRESH_S", 0.0)
+    monitor.refresh()
+    assert losses()["ragtrace.service.drift.series"] - before == 3, "f3, a and b"
+    assert monitor.state("faithfulness").seen == 20
+
+
 # -- frozen baselines --
 
 
@@ -161,7 +247,18 @@ def test_a_frozen_baseline_is_exported_before_the_first_score_and_nothing_is_lea
     assert of(monitor).baseline_n == 500.0
 
 
-def test_accepting_a_new_normal_ends_the_alarm_of_a_running_monitor(clock):
+def test_a_frozen_baseline_is_of_one_label_scale_and_universe():
+    judge = JudgeInfo(model="human", label_scale="1-5")
+    kept = [frozen(0.4, label_scale="1-5", universe="pool", n_eff=103.0), frozen(0.9)]
+    monitor = DriftMonitor(OUTPUTS, baseline=100, frozen=lambda: kept)
+    monitor.refresh()
+    fed(monitor, [0.4] * 60, judge=judge, universe="pool")
+    fed(monitor, [0.4] * 60, judge=judge, universe="gold")
+    told = {(it.universe, it.baseline_n, it.state) for it in monitor.readings() if it.detector == "e_detector"}
+    assert told == {("pool", 103.0, 1), ("gold", None, 0), (None, 500.0, 1)}
+
+
+def test_accepting_a_new_normal_ends_the_alarm_of_a_running_monitor(clock, caplog):
     kept = [frozen(0.9)]
     reads = []
     monitor = DriftMonitor(OUTPUTS, baseline=100, frozen=lambda: reads.append(1) or list(kept))
@@ -174,6 +271,7 @@ def test_accepting_a_new_normal_ends_the_alarm_of_a_running_monitor(clock):
     clock.now += 10.0
     monitor.refresh()
     assert len(reads) == 2
+    assert "drift over: faithfulness of rag, e_detector; there is a new baseline" in caplog.messages
     assert (of(monitor).state, of(monitor).baseline_mean, of(monitor).change_time) == (1, 0.5, None)
     fed(monitor, [0.5] * 80, start=end)
     assert (of(monitor).state, of(monitor, "cusum").state) == (1, 1)
@@ -284,6 +382,25 @@ def test_a_service_reads_its_store_s_baselines_at_its_start_and_again_while_it_r
     finally:
         ragtrace.shutdown(5.0)
         store.close()
+
+
+def test_detectors_name_a_workflow_as_the_scores_do():
+    import ragtrace
+    from ragtrace.model import RagRecord
+    from ragtrace.queues import Unit
+    from ragtrace.service import current
+
+    ragtrace.configure(sample_rate=1.0, metrics=("faithfulness",))
+    try:
+        service = current()
+        for name in ["w" * 300, *(f"workflow {i}" for i in range(120))]:
+            record = RagRecord(id="1", trace_id="t", workflow=name)
+            service._publish(Unit(record=record, decision="random", probability=1.0), [score(0.9)], time.time_ns())
+        named = {it.workflow for it in service.drift.readings()}
+        assert len(named) == 101
+        assert {"w" * 128, "workflow 98", "other"} < named
+    finally:
+        ragtrace.shutdown(5.0)
 
 
 def test_an_application_that_hands_its_units_on_watches_nothing(tmp_path):

@@ -337,6 +337,29 @@ def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
     assert metered.values("ragtrace.drift.alarms") == [(about, 1)]
 
 
+def test_a_detector_is_labelled_as_the_scores_are_and_in_valid_unicode(metered):
+    instruments = Instruments([metered.meter])
+    reading = DriftReading(
+        metric="harm_at_k",
+        detector="cusum",
+        state=1,
+        k=5,
+        judge_version="v\udc80",
+        label_scale="1-5",
+        universe="pool",
+    )
+    instruments.observe_drift(lambda: [reading])
+    [(found, _)] = metered.values("ragtrace.drift.state")
+    assert (found["ragtrace.label_scale"], found["ragtrace.universe"], found["ragtrace.k"]) == ("1-5", "pool", 5)
+    assert found["ragtrace.judge.version"].encode()
+    assert {*found} <= {*next(it for it in semconv.METRICS if it.name == "ragtrace.drift.state").attributes}
+
+
+def test_the_counter_of_traces_is_there_before_the_first_run(metered):
+    Instruments([metered.meter])
+    assert metered.values("ragtrace.traces") == [({"ragtrace.decision": "sampled"}, 0)]
+
+
 def test_losses_are_exported_by_place(metered):
     Instruments([metered.meter])
     lost("tests.somewhere")

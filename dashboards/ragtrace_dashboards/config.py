@@ -42,9 +42,9 @@ class Config:
         min_baseline_n_eff: effective scores a baseline needs.
         scrape_s: scrape interval; also the rules' evaluation interval from 60 s down.
         metrics: what drift alerts watch.
-        baseline_memory_s: how long a baseline is kept while its alert fires; after it the new level is normal.
+        baseline_memory_s: how long a resting baseline is kept; after it the new level is normal.
         baseline_interval_s: seconds between two readings of the baseline.
-        gate_s: how far back a firing alert is looked for before the baseline learns.
+        gate_s: how far back the judges that are known are looked for.
         for_s: seconds that most alerts wait.
         keep_firing_s: seconds that a drift alert goes on after its last true evaluation.
         hour_s: window of the quick arms of operational alerts.
@@ -87,7 +87,7 @@ class Config:
         Watched(name="selection_efficiency_at_k"),
         Watched(name="harm_at_k", direction="down", threshold=0.2),
     )
-    baseline_memory_s: int = 604_800
+    baseline_memory_s: int = 2_592_000
     baseline_interval_s: int = 900
     gate_s: int = 2_100
     for_s: int = 300
@@ -107,6 +107,11 @@ class Config:
     runbook_url: str = "http://localhost:8000/runbooks"
     folder: str = "ragtrace"
     folder_uid: str = "ragtrace"
+
+    @property
+    def baseline_rest_s(self) -> int:
+        """How long a baseline rests after its alert: until no baseline holds a score of the incident."""
+        return self.baseline_s + self.days_window_s
 
     @classmethod
     def demo(cls) -> Config:

@@ -1,9 +1,9 @@
-"""Rule F as PromQL: three windows against a baseline that does not learn while its alert fires.
+"""Rule F as PromQL: three windows against a baseline that learns nothing of an incident.
 
 Two forms. Over recorded series, for Prometheus: the baseline is a recording rule, gated by ``ALERTS`` and read
-with ``last_over_time``, since a gated rule vanishes while its alert fires; a baseline that a person froze or
-accepted goes before it. Over raw counters and the baseline that the scorer exports, frozen or learnt, for alerts
-that Grafana manages: those write no ``ALERTS``.
+with ``last_over_time``, since a gated rule vanishes until the incident has left its window; a baseline that a
+person froze or accepted goes before it. Over raw counters and the baseline that the scorer exports, frozen or
+learnt, for alerts that Grafana manages: those write no ``ALERTS``.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def window_rules(config: Config) -> list[dict[str, str]]:
 
 
 def baseline_rules(config: Config) -> list[dict[str, str]]:
-    """Return the recording rules of the baselines; mean, effective number and variance rest while it fires."""
+    """Return the recording rules of the baselines; mean, effective number and variance rest after an incident."""
     rules = []
     for base, offset_s in (("day", config.day_window_s), ("days", config.days_window_s)):
         sums = {key: f"ragtrace:baseline_{key}:{base}" for key in _BASE_SUMS}
@@ -118,9 +118,9 @@ def baseline_rules(config: Config) -> list[dict[str, str]]:
         w2 = f"({sums['w2']} > 0)"
         s2 = f"clamp_min({sums['w2x2']} / {w2} - 2 * ({mean}) * {sums['w2x']} / {w2} + ({mean}) ^ 2, {S2_FLOOR})"
         rules += [
-            _rule(f"ragtrace:baseline_mean:{base}", f"({mean})\n{_gate(config)}"),
-            _rule(f"ragtrace:baseline_n_eff:{base}", f"({sums['w']} ^ 2 / {w2})\n{_gate(config)}"),
-            _rule(f"ragtrace:baseline_s2:{base}", f"({s2})\n{_gate(config)}"),
+            _resting(config, f"ragtrace:baseline_mean:{base}", mean),
+            _resting(config, f"ragtrace:baseline_n_eff:{base}", f"{sums['w']} ^ 2 / {w2}"),
+            _resting(config, f"ragtrace:baseline_s2:{base}", s2),
         ]
     return [*rules, _rule(KNOWN, _known(config, (*WHOSE, JUDGE_MODEL, JUDGE_VERSION)))]
 
@@ -171,13 +171,17 @@ def _baseline(config: Config, offset_s: int) -> Sample:
     )
 
 
-def _gate(config: Config) -> str:
-    """Return what takes a series away while a drift alert fires for it.
+def _resting(config: Config, name: str, expr: str) -> dict[str, str]:
+    """Return the recording rule of a baseline; it rests from a drift alert on until the incident left its window.
 
-    ALERTS is looked for a while back, as this group is evaluated less often and a restart leaves a gap.
+    The last one is held for `baseline_memory_s`. With nothing left of it, it is read once, whatever fires: a series
+    of which the baseline is forgotten would not be watched at all.
     """
+    by = ", ".join(IDENTITY)
     alerts = f'ALERTS{{alertname=~"{"|".join(DRIFT_ALERTS)}",alertstate="firing"}}'
-    return f"unless on ({', '.join(IDENTITY)}) last_over_time({alerts}[{duration(config.gate_s)}])"
+    fired = f"last_over_time({alerts}[{duration(config.baseline_rest_s)}])"
+    held = f"last_over_time({name}[{duration(config.baseline_memory_s)}])"
+    return _rule(name, f"({expr})\nunless on ({by}) ({fired}\n  and on ({by}) {held})")
 
 
 def _frozen_rules(config: Config) -> list[dict[str, str]]:

@@ -105,6 +105,7 @@ def _values(config: Config) -> Iterator[tuple[str, str]]:
             yield field.name, f"{value:g}"
         elif isinstance(value, str):
             yield field.name, value
+    yield "baseline_rest", in_words(config.baseline_rest_s)
     yield "metrics", ", ".join(f"`{it.name}`" for it in config.metrics)
     special = {"selection_efficiency_at_k", "harm_at_k"}
     yield "quality", ", ".join(f"`{it.name}`" for it in config.metrics if it.name not in special)

@@ -119,8 +119,8 @@ def _accepted() -> Iterator[Case]:
 
 
 def _frozen() -> Iterator[Case]:
-    fallen = Scores(T0, 200), Scores(18 * DAY, 200, 0.80)
-    job, end = "frozen: never forgotten", T0 + 18 * DAY - 2
+    fallen = Scores(T0, 200), Scores(32 * DAY, 200, 0.80)
+    job, end = "frozen: never forgotten", T0 + 32 * DAY - 2
     yield Case(
         job, scores(labels(job), *fallen) + baseline(labels(job), (LONG, 0.92), frozen_h=0),
         {QUALITY: [(T0, 0), (T0 + 96, 1), (end, 1)]},

@@ -37,7 +37,7 @@ def drift_cases() -> list[Case]:
 
 
 def long_cases() -> list[Case]:
-    return [*_baseline_rests(), *_new_level()]
+    return [*_baseline_rests(), *_second_drops(), *_new_level()]
 
 
 def _case(
@@ -165,7 +165,8 @@ def _judges() -> Iterator[Case]:
 
 def _baseline_rests() -> Iterator[Case]:
     """Six days into a drop a baseline that rolls on would have taken much of it for normal: z 1.8, no alert."""
-    job, late, end = "six bad days", FULL + 6 * DAY, FULL + 10 * DAY - 2
+    job, late, end = "six bad days", FULL + 6 * DAY, FULL + 10 * DAY
+    again = FULL + 29 * DAY - 2  # 17 days after the last bad score has left the longest window
     mine = f'{{job="{job}"}}'
     rolling = (
         f"sum(increase(ragtrace_score_wx_total{mine}[14d] offset 1d))"
@@ -175,24 +176,66 @@ def _baseline_rests() -> Iterator[Case]:
     whose = "{" + ", ".join(f'{k}="{v}"' for k, v in labels(job).items() if k != "ragtrace_stratum") + "}"
     yield Case(
         job,
-        scores(labels(job), Scores(FULL, 200), Scores(6 * DAY, 200, 0.85), Scores(4 * DAY, 200))
+        scores(labels(job), Scores(FULL, 200), Scores(6 * DAY, 200, 0.85), Scores(23 * DAY, 200))
         + baseline(labels(job), (LONG, 0.92)),
-        {QUALITY: [*((FULL + 24 * day, 1) for day in (2, 3, 4, 5, 6)), (end, 0)]},
+        {QUALITY: [*((FULL + 24 * day, 1) for day in (2, 3, 4, 5, 6)), (end, 0), (again, 0)]},
         also=[
-            *(expecting(f"ragtrace:baseline_{it}{mine}", late, []) for it in ("mean:day", "n_eff:days", "s2:day")),
+            *(
+                expecting(f"ragtrace:baseline_{it}{mine}", at, [])
+                for it in ("mean:day", "n_eff:days", "s2:day")
+                for at in (late, end)
+            ),
             expecting(kept, late, [{"labels": whose, "value": 1}]),
             expecting(rolling, late, [{"labels": "{}", "value": 1}]),
-            expecting(f"count(ragtrace:baseline_mean:day{mine})", end, [{"labels": "{}", "value": 1}]),
+            *(
+                expecting(f"count(ragtrace:baseline_{it}{mine})", again, [{"labels": "{}", "value": 1}])
+                for it in ("mean:day", "n_eff:days", "s2:day")
+            ),
         ],
     )
 
 
+def _second_drops() -> Iterator[Case]:
+    """A baseline that learns the incident once it is over is .877 here: the second drop is none, z 0.5."""
+    first, mended = 12 * DAY, 17 * DAY
+    second = mended + 6 * DAY
+    for per_day in (200, 1_000):
+        job = f"a second drop, {per_day} a day"
+        yield Case(
+            job,
+            scores(
+                labels(job),
+                Scores(first, per_day),
+                Scores(mended - first, per_day, 0.80),
+                Scores(second - mended, per_day),
+                Scores(6 * DAY, per_day, 0.85),
+            ),
+            {
+                QUALITY: [
+                    (first, 0), (first + 100, 1), (mended + 24, 1), (mended + 100, 0), (second - 4, 0),
+                    *((second + it, 1) for it in (26, 48, 96, 120)),
+                ],
+            },
+            forms=("prometheus",),
+        )  # fmt: skip
+
+
 def _new_level() -> Iterator[Case]:
-    """The recorded baseline is forgotten after a week; the exported one stays until the new level is accepted."""
-    job, t0 = "forgotten", 6 * DAY
+    """The recorded baseline is forgotten after 30 days; the exported one stays until the new level is accepted.
+
+    What is normal then is read once, and a further drop is seen, though the first fired within the 17 days of rest.
+    """
+    job, t0 = "a new level is normal once the old baseline is forgotten", 6 * DAY
+    forgotten = t0 + 31 * DAY
+    one = [{"labels": "{}", "value": 1}]
     yield Case(
-        job, scores(labels(job), Scores(t0, 200), Scores(18 * DAY, 200, 0.80)),
-        {QUALITY: [(t0 + 96, 1), (t0 + 18 * DAY - 2, 0)]}, forms=("prometheus",),
+        job, scores(labels(job), Scores(t0, 200), Scores(32 * DAY, 200, 0.80), Scores(72, 200, 0.70)),
+        {QUALITY: [(t0 + 96, 1), (t0 + 29 * DAY, 1), (forgotten, 0), (t0 + 32 * DAY - 2, 0), (t0 + 34 * DAY, 1)]},
+        also=[
+            expecting(f'count(ragtrace:normal_{it}{{job="{job}"}} > bool 0)', forgotten, one)
+            for it in ("mean:day", "n_eff:day", "s2:day", "mean:days", "n_eff:days", "s2:days")
+        ],
+        forms=("prometheus",),
     )  # fmt: skip
     for job, accepted, late in (("accepted", t0 + 5 * DAY, 0), ("never accepted", LONG - 1, 1)):
         yield Case(

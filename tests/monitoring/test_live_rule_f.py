@@ -104,7 +104,12 @@ def levels():
     known, rest = set(), [*baseline_rules(CONFIG), *window_rules(CONFIG)]
     names = {rule["record"] for rule in rest}
     while rest:
-        ready = [it for it in rest if {name for name, *_ in asked(it["expr"]).selectors} & names <= known]
+        ready = [
+            it
+            for it in rest
+            if {name for name, *_ in asked(it["expr"]).selectors} & names
+            <= known | {it["record"]}  # one reads itself
+        ]
         yield ready
         known |= {it["record"] for it in ready}
         rest = [it for it in rest if it not in ready]

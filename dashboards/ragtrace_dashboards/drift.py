@@ -24,13 +24,11 @@ JUDGE_MODEL: Final = label(semconv.JUDGE_MODEL)
 JUDGE_VERSION: Final = label(semconv.JUDGE_VERSION)
 WHOSE: Final = ("job", WORKFLOW, METRIC)
 MEASURED: Final = (*WHOSE, CUTOFF)
-IDENTITY: Final = (
-    *MEASURED, label(semconv.LABEL_SCALE), label(semconv.UNIVERSE), JUDGE_MODEL, JUDGE_VERSION,
-)  # fmt: skip
-"""All that forbids averaging two scores together: a new judge or prompt is another series with its own baseline."""
-
-HELD: Final = (*MEASURED, JUDGE_VERSION)
+HELD: Final = (*MEASURED, label(semconv.LABEL_SCALE), label(semconv.UNIVERSE), JUDGE_VERSION)
 """What the scorer has one baseline for."""
+
+IDENTITY: Final = (*HELD, JUDGE_MODEL)
+"""All that forbids averaging two scores together: a new judge or prompt is another series with its own baseline."""
 
 DRIFT_ALERTS: Final = ("RagtraceQualityDrift", "RagtraceSelectionEfficiencyDrift", "RagtraceHarmDrift")
 CHANGED: Final = "ragtrace:judge_changed:day"
@@ -133,7 +131,7 @@ def recorded_drift(config: Config, names: Sequence[str]) -> str:
 
 
 def frozen_drift(config: Config, names: Sequence[str]) -> str:
-    """Return the drift alert over raw counters and the exported baseline of the same K and judge version."""
+    """Return the drift alert over raw counters and the exported baseline of the same K, scale and judge version."""
     down = [it.name for it in config.metrics if it.direction == "down"]
     sides = [(is_down, [name for name in names if (name in down) == is_down]) for is_down in (False, True)]
     fired = "\n  or ".join(
@@ -214,7 +212,7 @@ def _normal_rules(config: Config, arm: Arm) -> list[dict[str, str]]:
     return [
         _rule(
             f"{NORMAL}_{key}:{arm.base}",
-            # 0 times the mean: the scores' labels around the baseline of their K and judge version.
+            # 0 times the mean: the scores' labels around the baseline of their K, scale and judge version.
             f"0 * ragtrace:score_mean:{arm.base} + on ({', '.join(HELD)}) group_left () {FROZEN}_{key}\n"
             f"or last_over_time(ragtrace:baseline_{key}:{arm.base}[{memory}])",
         )

@@ -20,7 +20,7 @@ DOWN = replace(Config(), metrics=(*Config().metrics, Watched(name="contradicted_
 
 
 def baseline_cases() -> list[Case]:
-    return [*_cut_offs(), *_judges(), *_accepted(), *_frozen(), *_processes()]
+    return [*_cut_offs(), *_scales(), *_judges(), *_accepted(), *_frozen(), *_processes()]
 
 
 def down_cases() -> list[Case]:
@@ -52,6 +52,29 @@ def _cut_offs() -> Iterator[Case]:
             scores(few, Scores(T0, 200), Scores(72, 200, after)) + baseline(few, (LONG, 0.92), frozen_h=0)
             + scores(many, Scores(T0 + 72, 800, 0.6)) + baseline(many, (LONG, 0.6), frozen_h=0),
             {SELECTION: [(T0, 0), (T0 + 70, count)]},
+        )  # fmt: skip
+
+
+def _scales() -> Iterator[Case]:
+    """Grades of two scales, and sets of labels as two universes: the baseline of one is none of the other."""
+    for job, name, values in (
+        ("two label scales", "ragtrace_label_scale", ("1-5", "0-3")),
+        ("two universes", "ragtrace_universe", ("pool", "corpus")),
+    ):
+        few, many = (labels(job, METRIC_OF[HARM], ragtrace_k="5", **{name: it}) for it in values)
+        yield Case(
+            job,
+            scores(few, Scores(T0 + 72, 200, 0.05)) + baseline(few, (LONG, 0.05), frozen_h=0)
+            + scores(many, Scores(T0 + 72, 200, 0.30)),
+            {HARM: [(it, 0) for it in (T0, T0 + 30, T0 + 70)]},
+        )  # fmt: skip
+        rises = f"{job}, one rises"
+        few, many = (it | {"job": rises} for it in (few, many))
+        yield Case(
+            rises,
+            scores(few, Scores(T0, 200, 0.05), Scores(72, 200, 0.15)) + baseline(few, (LONG, 0.05), frozen_h=0)
+            + scores(many, Scores(T0 + 72, 200, 0.30)) + baseline(many, (LONG, 0.30), frozen_h=0),
+            {HARM: [(T0, 0), (T0 + 70, 1)]},
         )  # fmt: skip
 
 

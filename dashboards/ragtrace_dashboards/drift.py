@@ -37,6 +37,9 @@ FROZEN: Final = "ragtrace:baseline_frozen"
 NORMAL: Final = "ragtrace:normal"
 """Beginnings of the names of recorded baselines: the frozen ones, and those that scores are held against."""
 
+EASIER: Final = "ragtrace:baseline_easier"
+"""Rolling means that are easier to meet than a frozen one of which the window still holds scores from before."""
+
 _WINDOW_SUMS = {"w": semconv.SCORE_W, "wx": semconv.SCORE_WX, "w2": semconv.SCORE_W2}
 _BASE_SUMS = {**_WINDOW_SUMS, "w2x": semconv.SCORE_W2X, "w2x2": semconv.SCORE_W2X2}
 
@@ -135,7 +138,7 @@ def frozen_drift(config: Config, names: Sequence[str]) -> str:
     down = [it.name for it in config.metrics if it.direction == "down"]
     sides = [(is_down, [name for name in names if (name in down) == is_down]) for is_down in (False, True)]
     fired = "\n  or ".join(
-        f"({_frozen_z(config, arm, chosen, is_down=is_down)}) > {arm.z:g}"
+        f"({_frozen_z(config, arm, chosen, is_down=is_down)}) > {arm.z:g}\n    unless {_just_frozen(arm, chosen)}"
         for arm in arms(config)
         for is_down, chosen in sides
         if chosen
@@ -210,14 +213,35 @@ def _normal_rules(config: Config, arm: Arm) -> list[dict[str, str]]:
     """Return the recording rules of what a window is held against: the frozen baseline, else the rolling one."""
     memory = duration(config.baseline_memory_s)
     return [
-        _rule(
-            f"{NORMAL}_{key}:{arm.base}",
-            # 0 times the mean: the scores' labels around the baseline of their K, scale and judge version.
-            f"0 * ragtrace:score_mean:{arm.base} + on ({', '.join(HELD)}) group_left () {FROZEN}_{key}\n"
-            f"or last_over_time(ragtrace:baseline_{key}:{arm.base}[{memory}])",
-        )
-        for key in ("mean", "n_eff", "s2")
+        _rule(f"{EASIER}:{arm.base}", _easier(config, arm)),
+        *(
+            _rule(
+                f"{NORMAL}_{key}:{arm.base}",
+                # 0 times the mean: the scores' labels around the baseline of their K, scale and judge version.
+                f"0 * ragtrace:score_mean:{arm.base} + on ({', '.join(HELD)}) group_left () {FROZEN}_{key}\n"
+                f"unless on ({', '.join(IDENTITY)}) {EASIER}:{arm.base}\n"
+                f"or last_over_time(ragtrace:baseline_{key}:{arm.base}[{memory}])",
+            )
+            for key in ("mean", "n_eff", "s2")
+        ),
     ]
+
+
+def _easier(config: Config, arm: Arm) -> str:
+    """Return the rolling means that are easier than the frozen one, while that is younger than the window.
+
+    When a better level is accepted, the window still holds scores from before, and they are no drop.
+    """
+    held = f"on ({', '.join(HELD)})"
+    down = [it.name for it in config.metrics if it.direction == "down"]
+    rest = f'{{{METRIC}!~"{"|".join(down)}"}}' if down else ""
+
+    def rolling(where: str) -> str:
+        return f"last_over_time(ragtrace:baseline_mean:{arm.base}{where}[{duration(config.baseline_memory_s)}])"
+
+    lower = f"{rolling(rest)} < {held} group_left () {FROZEN}_mean"
+    higher = f"\n  or {rolling(f'{{{watching(down)}}}')} > {held} group_left () {FROZEN}_mean" if down else ""
+    return f"({lower}{higher})\nand {held} ({FROZEN}_time > time() - {arm.window_s})"
 
 
 def _recorded_z(config: Config, arm: Arm) -> str:
@@ -252,6 +276,12 @@ def _scored_now(window_s: int) -> str:
 def _known(config: Config, by: Sequence[str]) -> str:
     shift = f"offset {duration(config.day_window_s)}"
     return summed(SERIES[semconv.SCORE_N], duration(config.baseline_s), by, f'{JUDGE_VERSION}!=""', shift)
+
+
+def _just_frozen(arm: Arm, names: Sequence[str]) -> str:
+    """Return what was frozen within the window: it holds scores from before, of another level maybe."""
+    time = f"{SERIES[semconv.BASELINE_FROZEN_TIME]}{{{watching(names)}}}"
+    return f"on ({', '.join(HELD)}) ({time} > time() - {arm.window_s})"
 
 
 def _frozen_z(config: Config, arm: Arm, names: Sequence[str], *, is_down: bool) -> str:

@@ -20,7 +20,7 @@ DOWN = replace(Config(), metrics=(*Config().metrics, Watched(name="contradicted_
 
 
 def baseline_cases() -> list[Case]:
-    return [*_cut_offs(), *_scales(), *_judges(), *_accepted(), *_frozen(), *_processes()]
+    return [*_cut_offs(), *_scales(), *_judges(), *_accepted(), *_accepted_better(), *_frozen(), *_processes()]
 
 
 def down_cases() -> list[Case]:
@@ -139,6 +139,37 @@ def _accepted() -> Iterator[Case]:
                 expecting(base, ACCEPTED + 2, [{"labels": held, "value": means[1]}]),
             ],
         )  # fmt: skip
+
+
+def _accepted_better() -> Iterator[Case]:
+    """A better level is accepted after a day: the scores from before, still in the window, are no drop from it."""
+    for per_day, alert, before, after in (
+        (200, QUALITY, 0.85, 0.95),
+        (1_000, QUALITY, 0.85, 0.95),
+        (200, HARM, 0.25, 0.1),
+    ):
+        job, late = f"a better level is accepted, {alert}, {per_day} a day", T0 + 8 * DAY
+        named = labels(job, METRIC_OF[alert])
+        yield Case(
+            job,
+            scores(named, Scores(T0, per_day, before), Scores(8 * DAY, per_day, after), Scores(72, per_day, before))
+            + baseline(named, (T0 + 24, before), (LONG, after), frozen_h=T0 + 24),
+            {
+                alert: [
+                    *((T0 + it, 0) for it in (20, 26, 30, 36, 48, 60, 70, 80, 96, 100)),
+                    (late, 0),
+                    (late + 30, 1),
+                ]
+            },
+        )
+    for job, then in (("a better level is accepted and lost", 0.70), ("back to the level of before", 0.85)):
+        late = T0 + 40
+        yield Case(
+            job,
+            scores(labels(job), Scores(T0, 200, 0.85), Scores(40, 200, 0.95), Scores(72, 200, then))
+            + baseline(labels(job), (T0 + 24, 0.85), (LONG, 0.95), frozen_h=T0 + 24),
+            {QUALITY: [(late, 0), (late + 24, 1), (late + 60, 1)]},
+        )
 
 
 def _frozen() -> Iterator[Case]:

@@ -27,7 +27,9 @@ class EDetector:
 
     An alarm stays until the statistic is back at 0 or below, or until `reset`; the detector then begins anew, and
     the promise holds anew from there. While the alarm lasts no path goes above the height at which it would alarm
-    alone, so that after a long drop good scores end it as soon as after a short one. Not thread-safe; asks no clock.
+    alone, so that after a long drop good scores end it as soon as after a short one.
+
+    Not thread-safe; asks no clock.
 
     A weight above W counts as W in its own score, is counted in `capped`, and raises W for the scores after it:
     refusing the score would bias the mean toward frequent strata, and the bound is chosen before each score again.

@@ -19,6 +19,8 @@ INTEGRATION_TESTS := integrations tests/regressions tests/e2e/test_chain.py $(wi
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
 STACK := docker compose -f dashboards/stack/compose.yaml
+# More for the pytest of `make test`.
+ARGS ?=
 # Of `make soak`; CI takes five.
 MINUTES ?= 60
 
@@ -57,7 +59,7 @@ demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-w
 	$(BIN)/ragtrace demo
 
 test: $(READY) ## all tests and every executed docstring
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 	$(BIN)/python -m pytest --doctest-modules --no-header -q -p no:cacheprovider ragtrace integrations/langchain/ragtrace_langchain integrations/llamaindex/ragtrace_llamaindex dashboards/ragtrace_dashboards
 
 test-phoenix: $(READY) $(PHOENIX_READY) ## what a real Phoenix shows of our spans and scores; offline

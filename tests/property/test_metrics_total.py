@@ -186,11 +186,17 @@ def test_every_metric_is_total(name: str) -> None:
         assert sum(result.llm_calls for result in results) == len(chat.users)
         assert chat.repairs() <= len(evaluations(chat))
 
-    total()
+    needs = {*metric.declaration.needs}
     # What needs several runs is computed over files alone, and is na of any one record.
-    assert ("ok" in seen) == ("runs" not in metric.declaration.needs)
-    if {"judge", "embedder", "pairs"} & {*metric.declaration.needs}:
-        assert "error" in seen
+    wanted = set() if "runs" in needs else {"ok"}
+    if {"judge", "embedder", "pairs"} & needs:
+        wanted.add("error")
+    for _ in range(8):  # sixty draws missed `ok` of faithfulness once in some dozens of runs
+        total()
+        if wanted <= seen:
+            break
+    assert wanted <= seen
+    assert ("ok" in seen) == ("runs" not in needs)
 
 
 def sound_text(schema: Mapping[str, Any], shown: Mapping[str, Any]) -> st.SearchStrategy[str]:

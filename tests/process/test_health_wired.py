@@ -7,48 +7,11 @@ import time
 import urllib.error
 import urllib.request
 
-import pytest
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
-
 import ragtrace
 from ragtrace.scoring import canaries
 from ragtrace.service import current
 from tests.process.test_limits_wired import GOOD, ask, points, until
-from tests.unit.judges.judge_server import Answer, JudgeServer, completion, refusal
-
-
-@pytest.fixture
-def server():
-    made = JudgeServer()
-    made.start()
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def start(server):
-    reader = InMemoryMetricReader()
-
-    def configure(**settings):
-        ragtrace.configure(
-            judge="openai:m",
-            judge_base_url=server.url,
-            judge_api_key="k",
-            metrics=["faithfulness"],
-            sample_rate=1.0,
-            health_port=0,
-            tracer_provider=TracerProvider(),
-            meter_provider=MeterProvider([reader]),
-            logger_provider=LoggerProvider(),
-            **settings,
-        )
-        return reader
-
-    yield configure
-    ragtrace.shutdown(1)
+from tests.unit.judges.judge_server import Answer, completion, refusal
 
 
 def asked(path):
@@ -61,7 +24,7 @@ def asked(path):
 
 def test_a_service_that_scores_is_well_and_ready(server, start):
     server.always = lambda _: Answer(200, completion(GOOD))
-    start()
+    start(health_port=0)
     ask()
     assert ragtrace.flush(20)
     assert asked("/healthz")[0] == asked("/readyz")[0] == 200
@@ -69,7 +32,7 @@ def test_a_service_that_scores_is_well_and_ready(server, start):
 
 def test_a_judge_that_refuses_the_key_is_a_reason_not_to_be_ready(server, start):
     server.always = lambda _: refusal(401, "wrong key")
-    start()
+    start(health_port=0)
     ask()
     until(lambda: asked("/readyz")[0] == 503)
     assert "held" in json.dumps(asked("/readyz")[1]["reasons"])
@@ -79,7 +42,7 @@ def test_a_judge_that_refuses_the_key_is_a_reason_not_to_be_ready(server, start)
 def test_canaries_are_asked_on_schedule_and_counted_apart(server, start, monkeypatch):
     monkeypatch.setattr(canaries, "FIRST_AFTER_S", 0.0)
     server.always = lambda _: Answer(200, completion(GOOD))
-    reader = start(canary_every_s=3600.0)
+    reader = start(health_port=0, canary_every_s=3600.0)
     current().begin()
     until(lambda: current()._canaries.last is not None)
     time.sleep(0.1)

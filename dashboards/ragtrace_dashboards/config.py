@@ -109,6 +109,11 @@ class Config:
     folder_uid: str = "ragtrace"
 
     @property
+    def down_metrics(self) -> tuple[str, ...]:
+        """The watched metrics of which less is better."""
+        return tuple(it.name for it in self.metrics if it.direction == "down")
+
+    @property
     def baseline_rest_s(self) -> int:
         """How long a baseline rests after its alert: until no baseline holds a score of the incident."""
         return self.baseline_s + self.days_window_s

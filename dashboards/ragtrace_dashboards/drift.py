@@ -135,7 +135,7 @@ def recorded_drift(config: Config, names: Sequence[str]) -> str:
 
 def frozen_drift(config: Config, names: Sequence[str]) -> str:
     """Return the drift alert over raw counters and the exported baseline of the same K, scale and judge version."""
-    down = [it.name for it in config.metrics if it.direction == "down"]
+    down = config.down_metrics
     sides = [(is_down, [name for name in names if (name in down) == is_down]) for is_down in (False, True)]
     fired = "\n  or ".join(
         f"({_frozen_z(config, arm, chosen, is_down=is_down)}) > {arm.z:g}\n    unless {_just_frozen(arm, chosen)}"
@@ -233,7 +233,7 @@ def _easier(config: Config, arm: Arm) -> str:
     When a better level is accepted, the window still holds scores from before, and they are no drop.
     """
     held = f"on ({', '.join(HELD)})"
-    down = [it.name for it in config.metrics if it.direction == "down"]
+    down = config.down_metrics
     rest = f'{{{METRIC}!~"{"|".join(down)}"}}' if down else ""
 
     def rolling(where: str) -> str:
@@ -250,7 +250,7 @@ def _recorded_z(config: Config, arm: Arm) -> str:
         f"sqrt({normal['s2']} * (1 / (ragtrace:score_n_eff:{arm.name} >= {config.min_n_eff})"
         f" + 1 / ({normal['n_eff']} >= {config.min_baseline_n_eff})))"
     )
-    down = [it.name for it in config.metrics if it.direction == "down"]
+    down = config.down_metrics
     mean = f"ragtrace:score_mean:{arm.name}"
     rest = f'{{{METRIC}!~"{"|".join(down)}"}}' if down else ""
     shown = f"({normal['mean']}{rest} - {mean} - {arm.tolerance:g})\n  / {error}"

@@ -45,11 +45,6 @@ Z_STEPS = ((0.0, "green"), (2.0, "yellow"), (3.0, "red"))
 _DASHED = {"dash": [8, 6], "fill": "dash"}
 
 
-def down_metrics(config: Config) -> tuple[str, ...]:
-    """Return the watched metrics of which less is better."""
-    return tuple(it.name for it in config.metrics if it.direction == "down")
-
-
 def trend(
     config: Config,
     *,
@@ -161,7 +156,7 @@ def means(
 
 def z_both(sample: Sample, config: Config, tolerance: float, *, is_fixed: bool = False) -> str:
     """Return z on the bad side of the baseline, whichever side that is for a metric."""
-    down = "|".join(down_metrics(config))
+    down = "|".join(config.down_metrics)
     if not down:
         return z_score(sample, baseline_of(sample, config, is_fixed=is_fixed), tolerance)
     ups = replace(sample, where=f'{sample.where},{METRIC}!~"{down}"')

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -65,8 +66,14 @@ def test_every_request_to_every_process_is_scored_once(name, tmp_path):
     )
     try:
         until(lambda: is_up(port) or server.poll() is not None)
+        answers = []
         with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda n: get(port, f"/{n}"), range(REQUESTS)))
+            # On a busy machine the first worker is up seconds before the others and answers a round alone.
+            deadline = time.monotonic() + 60
+            while len({pid for _, pid in answers}) < 2 and time.monotonic() < deadline:
+                asked = range(len(answers), len(answers) + REQUESTS)
+                answers += pool.map(lambda n: get(port, f"/{n}"), asked)
+                time.sleep(0.2)
     finally:
         server.send_signal(signal.SIGTERM)
         _, said = server.communicate(timeout=60)
@@ -77,4 +84,4 @@ def test_every_request_to_every_process_is_scored_once(name, tmp_path):
     assert done.returncode == 0, said
     ends = accounts(path).ends
     asked_to_see_whether_it_is_up = 1
-    assert ends == {("scored", ""): REQUESTS + asked_to_see_whether_it_is_up}
+    assert ends == {("scored", ""): len(answers) + asked_to_see_whether_it_is_up}

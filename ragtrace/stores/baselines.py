@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping
 
-_log = logging.getLogger("ragtrace")
 TABLE = "baselines"
 _SERIES = Series._fields
 _FIGURES = ("mean", "sd", "n", "mean_weight", "exponent", "n_eff", "max_weight")
@@ -23,8 +21,8 @@ _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS {TABLE} (
   metric TEXT NOT NULL, workflow TEXT NOT NULL, version TEXT NOT NULL, k INTEGER NOT NULL, mean REAL NOT NULL,
   sd REAL NOT NULL, n INTEGER NOT NULL, mean_weight REAL NOT NULL, exponent REAL, n_eff REAL, max_weight REAL,
-  frozen_at REAL NOT NULL, note TEXT NOT NULL, label_scale TEXT NOT NULL DEFAULT '',
-  universe TEXT NOT NULL DEFAULT '', PRIMARY KEY (metric, workflow, version, k, label_scale, universe)
+  frozen_at REAL NOT NULL, note TEXT NOT NULL, label_scale TEXT NOT NULL, universe TEXT NOT NULL,
+  PRIMARY KEY (metric, workflow, version, k, label_scale, universe)
 ) WITHOUT ROWID
 """
 
@@ -76,30 +74,7 @@ def write_baselines(connection: sqlite3.Connection, baselines: Iterable[FrozenBa
         >>> [(it.metric, it.k, it.baseline == normal) for it in read_baselines(connection)]
         [('mrr', None, True)]
     """
-    kept = _taken_from_old_table(connection)
     connection.execute(_SCHEMA)
-    _insert(connection, kept)
-    return _insert(connection, baselines)
-
-
-def _taken_from_old_table(connection: sqlite3.Connection) -> list[FrozenBaseline]:
-    """Empty and remove a table that does not tell label scale and universe; return what it held."""
-    columns = _columns(connection)
-    if not columns or set(columns) == set(_COLUMNS):
-        return []
-    kept = read_baselines(connection)
-    connection.execute(f"DROP TABLE {TABLE}")
-    _log.warning(
-        "store: the table of frozen baselines is made anew with label scale and universe; %d kept", len(kept)
-    )
-    return kept
-
-
-def _columns(connection: sqlite3.Connection) -> list[str]:
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({TABLE})") if row[1] in _COLUMNS]
-
-
-def _insert(connection: sqlite3.Connection, baselines: Iterable[FrozenBaseline]) -> int:
     rows = [_row(it) for it in baselines]
     names = f"({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
     connection.executemany(f"INSERT OR REPLACE INTO {TABLE} {names}", rows)
@@ -110,10 +85,9 @@ def read_baselines(connection: sqlite3.Connection) -> list[FrozenBaseline]:
     """Return all baselines, the oldest first; none where none was ever written."""
     if not has_tables(connection, TABLE):
         return []
-    columns = _columns(connection)
-    chosen = f"SELECT {', '.join(columns)} FROM {TABLE}"  # noqa: S608 - our own names
+    chosen = f"SELECT {', '.join(_COLUMNS)} FROM {TABLE}"  # noqa: S608 - our own names
     cursor = connection.execute(f"{chosen} ORDER BY frozen_at, metric, workflow, k")
-    return [_frozen(dict(zip(columns, row, strict=True))) for row in cursor]
+    return [_frozen(dict(zip(_COLUMNS, row, strict=True))) for row in cursor]
 
 
 def _row(frozen: FrozenBaseline) -> tuple[Any, ...]:
@@ -132,6 +106,6 @@ def _frozen(row: Mapping[str, Any]) -> FrozenBaseline:
         baseline=Baseline(**{name: row[name] for name in _FIGURES}),
         frozen_at=row["frozen_at"],
         note=row["note"],
-        label_scale=row.get("label_scale") or None,
-        universe=row.get("universe") or None,
+        label_scale=row["label_scale"] or None,
+        universe=row["universe"] or None,
     )

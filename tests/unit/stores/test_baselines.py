@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 
 import pytest
 
@@ -13,13 +12,6 @@ from ragtrace.stores import Policy
 from ragtrace.stores.baselines import FrozenBaseline
 from ragtrace.stores.sqlite import SqliteStore
 
-_OLD_TABLE = """
-CREATE TABLE baselines (
-  metric TEXT NOT NULL, workflow TEXT NOT NULL, version TEXT NOT NULL, k INTEGER NOT NULL, mean REAL NOT NULL,
-  sd REAL NOT NULL, n INTEGER NOT NULL, mean_weight REAL NOT NULL, exponent REAL, n_eff REAL, max_weight REAL,
-  frozen_at REAL NOT NULL, note TEXT NOT NULL, PRIMARY KEY (metric, workflow, version, k)
-) WITHOUT ROWID
-"""
 WHOLE = Baseline(mean=0.91, sd=0.2, n=512, mean_weight=12.5, exponent=0.17, n_eff=430.5, max_weight=20.0)
 
 
@@ -65,25 +57,6 @@ def test_a_series_has_one_and_series_differ_in_every_part(store):
     assert found[Series("p_at_k", "rag", "v", 5)].frozen_at == 5.0
     assert found[Series("p_at_k", "rag", "v", 3, "1-5")] == frozen(label_scale="1-5")
     assert found[Series("p_at_k", "rag", "v", 3, None, "pool")] == frozen(universe="pool")
-
-
-def test_a_table_that_does_not_tell_label_scale_and_universe_is_read_and_made_anew_when_written(store, caplog):
-    store.freeze([frozen(note="old")])
-    with closing(sqlite3.connect(store.path)) as file:
-        file.execute("CREATE TABLE found AS SELECT * FROM baselines")
-        file.execute("DROP TABLE baselines")
-        file.execute(_OLD_TABLE)
-        names = ", ".join(row[1] for row in file.execute("PRAGMA table_info(baselines)"))
-        file.execute(f"INSERT INTO baselines ({names}) SELECT {names} FROM found")  # noqa: S608 - our own names
-        file.commit()
-    assert store.baselines() == [frozen(note="old")]
-    store.freeze([frozen(label_scale="1-5", universe="gold", frozen_at=9.0)])
-    assert store.baselines() == [frozen(note="old"), frozen(label_scale="1-5", universe="gold", frozen_at=9.0)]
-    store.freeze([frozen(note="new")])
-    assert [it.note for it in store.baselines()] == ["new", ""]
-    assert [it.getMessage() for it in caplog.records] == [
-        "store: the table of frozen baselines is made anew with label scale and universe; 1 kept"
-    ]
 
 
 def test_one_that_cannot_be_written_takes_the_others_with_it(store):

@@ -24,6 +24,16 @@ ARGS ?=
 # Of `make soak`; CI takes five.
 MINUTES ?= 60
 
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# What goes into which environment: uv takes seconds, pip two minutes, but pip alone reads pip.conf.
+install = $(BIN)/uv pip install --quiet --python $(1)/bin/python $(2) \
+  || $(PIP) --python $(1)/bin/python install $(2)
+# An environment beside ours, made anew.
+define environment
+rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
+$(call install,$(1),$(2))
+endef
+
 .PHONY: demo dashboards screenshots stack stack-traffic stack-down test test-lowest test-newest test-phoenix test-peers check format wheel bench bench-cost bench-overhead soak docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,28 +41,26 @@ help: ## show this list
 $(READY): requirements/dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "ragtrace needs Python 3.11 or later; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) install --constraint requirements/dev.lock uv
+	$(call install,$(VENV),--requirement requirements/dev.lock)
+	$(call install,$(VENV),--no-deps --no-build-isolation --editable .)
 	@touch $@
 
 $(DOCS_READY): $(READY) requirements/docs.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.lock
+	$(call install,$(VENV),--requirement requirements/docs.lock)
 	@touch $@
 
-$(PHOENIX_READY): requirements/phoenix.lock
-	$(PYTHON) -m venv $(PHOENIX)
-	$(PHOENIX)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/phoenix.lock
+$(PHOENIX_READY): requirements/phoenix.lock | $(READY)
+	$(call environment,$(PHOENIX),--requirement requirements/phoenix.lock)
 	@touch $@
 
-$(PEERS_READY): requirements/peers.lock
-	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/peers.lock
+$(PEERS_READY): requirements/peers.lock | $(READY)
+	$(call environment,$(PEERS),--requirement requirements/peers.lock)
 	@touch $@
 
-$(LOWEST_READY): requirements/lowest.lock pyproject.toml
-	$(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/lowest.lock
-	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+$(LOWEST_READY): requirements/lowest.lock pyproject.toml | $(READY)
+	$(call environment,$(LOWEST),--requirement requirements/lowest.lock)
+	$(call install,$(LOWEST),--no-deps --no-build-isolation --editable .)
 	@touch $@
 
 demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-way
@@ -72,11 +80,8 @@ test-lowest: $(LOWEST_READY) ## the integrations on the lowest versions that pyp
 	$(LOWEST)/bin/python -m ragtrace.testing.versions
 	$(LOWEST)/bin/python -m pytest -n $(WORKERS) $(INTEGRATION_TESTS)
 
-# uv resolves in seconds what takes pip ten minutes of going back and forth.
-test-newest: ## the integrations on the newest versions that resolve today
-	rm -rf $(NEWEST) && $(PYTHON) -m venv $(NEWEST)
-	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(NEWEST)/bin/uv pip install --quiet --python $(NEWEST)/bin/python --requirement requirements/newest.in
+test-newest: $(READY) ## the integrations on the newest versions that resolve today
+	$(call environment,$(NEWEST),--requirement requirements/newest.in)
 	$(NEWEST)/bin/python -m ragtrace.testing.versions
 	$(NEWEST)/bin/python -m pytest -n $(WORKERS) $(INTEGRATION_TESTS)
 
@@ -128,7 +133,7 @@ screenshots: $(READY) ## draw the boards into docs/images; needs node, npm, chro
 	cd dashboards/screenshots && npm ci
 	$(BIN)/python -m dashboards.screenshots.render
 
-lock: ## resolve requirements/*.in anew
+lock: $(READY) ## resolve requirements/*.in anew
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet -r requirements/dev.in
 	build/lock/bin/python -m pip freeze --exclude-editable --exclude ragtrace-otel | grep -v ' @ ' > requirements/dev.lock
@@ -137,10 +142,9 @@ lock: ## resolve requirements/*.in anew
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet -r requirements/phoenix.in
 	build/lock/bin/python -m pip freeze | grep -v ' @ ' > requirements/phoenix.lock
-	build/lock/bin/python -m pip install --quiet uv
-	build/lock/bin/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/lowest.in | grep -v ragtrace \
+	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/lowest.in | grep -v ragtrace \
 	  | grep -v '^[-.]' > requirements/lowest.lock
-	build/lock/bin/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/peers.in > requirements/peers.lock
+	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/peers.in > requirements/peers.lock
 	rm -rf build/lock
 
 clean: ## remove everything that the other targets made

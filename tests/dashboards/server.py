@@ -33,7 +33,7 @@ class Server:
 
     def is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=5):  # noqa: S310 - http on loopback
+            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=30):  # noqa: S310 - http on loopback
                 return True
         except OSError:
             return False

@@ -384,7 +384,7 @@ def ask(url: str, query: dict[str, Any], is_alive: Any) -> Any:
     while time.monotonic() < deadline:
         assert is_alive(), "Prometheus refuses the stack's flags or file"
         try:
-            with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(query)}", timeout=5) as reply:  # noqa: S310 - http on loopback
+            with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(query)}", timeout=30) as reply:  # noqa: S310 - http on loopback
                 data = json.load(reply)["data"]
         except OSError:
             data = None

@@ -232,7 +232,7 @@ def test_the_scorers_thread_runs_them_between_its_jobs_and_closes_them():
     worker = Worker(MemoryQueue(8, 10_000), None, sweep=watch.tick, close=watch.aclose)
     worker.start()
     assert done.wait(10)
-    assert worker.stop(5)
+    assert worker.stop(30)
     assert (watch.last.gap, closed) == (0.0, [1])
 
 

@@ -22,7 +22,7 @@ from ragtrace.service.health import HealthEndpoint, health_facts, judged, ready_
 
 
 def get(endpoint, path, method="GET"):
-    connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=30)
     connection.request(method, path)
     reply = connection.getresponse()
     body = reply.read()
@@ -97,7 +97,7 @@ def test_a_real_scorer_is_well_before_and_while_it_runs_and_not_when_its_thread_
             "loop: the scorer's loop has not turned for 10 s"
         ]
     finally:
-        assert worker.stop(5)
+        assert worker.stop(30)
     assert judged(facts_of(worker)).to_json()["reasons"] == ["thread: the scorer's thread has ended"]
 
 
@@ -190,7 +190,7 @@ def test_a_forked_child_does_not_keep_the_port(serve):
         assert os.read(told, 1) == b"x"
         endpoint.close()
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", endpoint.port), timeout=5)
+            socket.create_connection(("127.0.0.1", endpoint.port), timeout=30)
     finally:
         os.close(writes)
         os.waitpid(child, 0)

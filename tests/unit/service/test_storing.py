@@ -90,7 +90,7 @@ def test_feedback_reaches_the_store_that_is_set(tmp_path):
         assert not ragtrace.feedback("", 1.0)
         assert not ragtrace.feedback(TRACE, "good")  # type: ignore[arg-type]
         storing = Storing.of(Settings.resolve({"store": str(path)}, {}))
-        assert storing.flush(5.0)
+        assert storing.flush(30)
         storing.close(5.0)
     finally:
         ragtrace.shutdown(5.0)

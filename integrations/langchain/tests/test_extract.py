@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
@@ -143,19 +143,14 @@ def read(*documents):
 def test_what_cannot_be_compared_is_not_the_same():
     assert is_same({"page": 1}, {"page": 1})
     assert not is_same({"page": 1}, {"page": 2})
-    assert not is_same({"vector": numpy.arange(2.0)}, {"vector": numpy.arange(2.0)})
+    assert not is_same({"vector": np.arange(2.0)}, {"vector": np.arange(2.0)})
 
 
 def test_a_rerankers_score_is_found_beside_metadata_that_cannot_be_compared():
-    assert (
-        rerank_score_of({"vector": numpy.arange(2.0), "score": 0.5}, {"vector": numpy.arange(2.0), "score": 0.5})
-        is None
-    )
-    assert (
-        rerank_score_of({"vector": numpy.arange(2.0), "score": 0.9}, {"vector": numpy.arange(2.0), "score": 0.5})
-        == 0.9
-    )
-    assert rerank_score_of({"score": 0.9}, {"score": numpy.arange(2.0)}) == 0.9
+    before = {"vector": np.arange(2.0), "score": 0.5}
+    assert rerank_score_of({"vector": np.arange(2.0), "score": 0.5}, before) is None
+    assert rerank_score_of({"vector": np.arange(2.0), "score": 0.9}, before) == 0.9
+    assert rerank_score_of({"score": 0.9}, {"score": np.arange(2.0)}) == 0.9
 
 
 @pytest.mark.parametrize("key", ["id", "doc_id", "_id", "chunk_id"])

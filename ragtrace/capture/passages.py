@@ -6,7 +6,7 @@ from collections import deque
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture.clamp import clean_metadata, clean_score, clean_text
+from ragtrace.capture.clamp import clean_metadata, clean_score, clean_text, shown
 from ragtrace.model import Passage, content_id
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class PassageReader:
         metadata: Mapping[Any, Any] | None = None,
     ) -> Passage:
         """Return one passage; `given_id` None or "" gives it the hash of its original text as id."""
-        raw = text if type(text) is str else clean_text(text, self._limit)[0]
+        raw = text if type(text) is str else shown(text)
         cleaned = self._cleaned.get(raw)
         if cleaned is None:
             cleaned = self._cleaned[raw] = self._clean(raw)
@@ -195,10 +195,7 @@ class PassageReader:
         return clean_text(self._redact(raw), self._limit)
 
     def _metadata(self, metadata: Mapping[Any, Any]) -> dict[str, Any]:
-        kept = clean_metadata(metadata)
-        if self._redact is None:
-            return kept
-        return {key: self._redact(value) if isinstance(value, str) else value for key, value in kept.items()}
+        return clean_metadata(metadata, self._redact)
 
 
 _TEXTS = {str}

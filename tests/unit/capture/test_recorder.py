@@ -147,6 +147,33 @@ def test_redaction_runs_before_anything_is_kept() -> None:
     assert keeper.runs[0].record.contexts[0].text == "[name] lives here"
 
 
+def test_redaction_sees_metadata_whole_and_their_names_too() -> None:
+    keeper = Keeper()
+    recorder = Recorder(keeper, redact=lambda text: text.replace("ada@acme.com", "[mail]"))
+    facts = {"note": "y" * 508 + "ada@acme.com", "ada@acme.com": 1, 7: "seven"}
+    with recorder.start(query="q") as run:
+        run.retrieved([{"id": "a", "text": "Oslo.", "metadata": facts}])
+    assert keeper.runs[0].record.pool("retrieved")[0].metadata == {
+        "note": "y" * 508 + "[mai",
+        "[mail]": 1,
+        "7": "seven",
+    }
+
+
+def test_redaction_sees_a_text_that_is_an_object_whole() -> None:
+    class Text:
+        def __str__(self) -> str:
+            return "y" * 96 + "ada@acme.com"
+
+    keeper = Keeper()
+    recorder = Recorder(
+        keeper, redact=lambda text: text.replace("ada@acme.com", ""), limits=Limits(passage_chars=100)
+    )
+    with recorder.start(query="q") as run:
+        run.retrieved([{"id": "a", "text": Text()}])
+    assert keeper.runs[0].record.pool("retrieved")[0].text == "y" * 96
+
+
 def test_a_redaction_that_raises_drops_the_text_and_is_counted() -> None:
     keeper = Keeper()
     before = losses().get("ragtrace.capture.redact", 0)

@@ -1,4 +1,4 @@
-"""LangGraph's control flow, which travels as exceptions and is no error."""
+"""LangGraph's control flow: commands, and what travels as exceptions and is no error."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 _ERRORS = "langgraph.errors"
+_TYPES = "langgraph.types"
 
 
 def is_control_flow(error: BaseException) -> bool:
@@ -19,7 +20,7 @@ def is_control_flow(error: BaseException) -> bool:
         >>> is_control_flow(ValueError())
         False
     """
-    return _is_a(error, "GraphBubbleUp")
+    return _is_a(error, _ERRORS, "GraphBubbleUp")
 
 
 def is_interrupt(error: BaseException) -> bool:
@@ -29,13 +30,23 @@ def is_interrupt(error: BaseException) -> bool:
         >>> is_interrupt(KeyboardInterrupt())
         False
     """
-    return _is_a(error, "GraphInterrupt")
+    return _is_a(error, _ERRORS, "GraphInterrupt")
 
 
-def _is_a(error: BaseException, name: str) -> bool:
-    module = sys.modules.get(_ERRORS)
+def is_command(value: object) -> bool:
+    """Tell whether a value is LangGraph's ``Command``: where to go, and an update of the state.
+
+    Example:
+        >>> is_command({"update": {}})
+        False
+    """
+    return _is_a(value, _TYPES, "Command")
+
+
+def _is_a(value: object, where: str, name: str) -> bool:
+    module = sys.modules.get(where)
     kind = getattr(module, name, None) if module is not None else None
-    return isinstance(kind, type) and isinstance(error, kind)
+    return isinstance(kind, type) and isinstance(value, kind)
 
 
 def payload_of(error: BaseException) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
+from dataclasses import fields
+from itertools import pairwise
+from operator import attrgetter, is_
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
 
 from ragtrace.capture import shown
+from ragtrace_langchain.control import is_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +38,8 @@ Hit = tuple["Passage", "Mapping[str, Any]"]
 
 
 _LISTS = (list, tuple)  # a union is made anew for each question
+_HOLDERS = (list, tuple, dict)
+_DEPTH = 3  # of lists in lists, for cyclic ones
 
 
 class Hits(NamedTuple):
@@ -54,24 +60,82 @@ class Hits(NamedTuple):
         return found
 
 
-def documents_in(value: Any) -> list[Any] | None:
-    """Return the documents in a chain's value: a list of them, or a dict that holds such lists.
+class AsGiven(list[Any]):
+    """A list as a step was given it, and the list itself, which the step may change in place."""
 
-    None when there are none; a value that is an empty list says nothing about documents.
+    __slots__ = ("itself",)
+
+    def __init__(self, itself: list[Any]) -> None:
+        super().__init__(itself)
+        self.itself = itself
+
+    def is_handed_on(self, part: Any) -> bool:
+        """Tell whether a step gave out the list that it was given, and left it as it was."""
+        return part is self.itself and len(part) == len(self) and all(map(is_, part, self))
+
+
+def as_given(inputs: Any) -> Any:
+    """Return a step's input as it is now: a list or the fields of a state, with copies of their lists.
+
+    Example:
+        >>> state = {"docs": [1]}
+        >>> given = as_given(state)
+        >>> state["docs"].append(2)
+        >>> given
+        {'docs': [1]}
+    """
+    if isinstance(inputs, list):
+        return AsGiven(inputs)
+    state = fields_of(inputs)
+    if state is None:
+        return inputs
+    return {key: AsGiven(part) if isinstance(part, list) else part for key, part in state.items()}
+
+
+def fields_of(value: Any) -> dict[Any, Any] | None:
+    """Return the fields of a chain's state: of a dict, a dataclass, a Pydantic model, a Command's update.
+
+    None for what has none, and for LangChain's own messages and prompts. No property of the application is called.
+
+    Example:
+        >>> fields_of({"docs": []}), fields_of("text")
+        ({'docs': []}, None)
+    """
+    if isinstance(value, dict):
+        return value
+    kind = type(value)
+    if hasattr(kind, "__pydantic_validator__"):
+        return None if hasattr(kind, "lc_id") else getattr(value, "__dict__", None)
+    if not hasattr(kind, "__dataclass_fields__"):
+        return None
+    if is_command(value):
+        return fields_of(value.update)
+    return {field.name: getattr(value, field.name) for field in fields(value) if _is_stored(value, field.name)}
+
+
+def _is_stored(value: Any, name: str) -> bool:
+    in_slot = isinstance(getattr(type(value), name, None), MemberDescriptorType)
+    return in_slot or name in getattr(value, "__dict__", ())
+
+
+def documents_in(value: Any) -> list[Any] | None:
+    """Return the documents in a chain's value: a list of them, or a state that holds such lists.
+
+    The list may hold lists, one for each query, or pairs of a document and its score. None when there are no
+    documents; a value that is an empty list says nothing about documents.
 
     Example:
         >>> documents_in({"question": "?", "docs": [Document(page_content="a")]})
+        [Document(metadata={}, page_content='a')]
+        >>> documents_in([[Document(page_content="a")], []])
         [Document(metadata={}, page_content='a')]
         >>> documents_in("text") is None
         True
     """
     if isinstance(value, _LISTS):
-        return list(value) if _is_documents(value) else None
-    if isinstance(value, dict):
-        lists = [part for part in value.values() if isinstance(part, _LISTS) and _is_documents(part)]
-        if lists:
-            return [document for part in lists for document in part]
-    return None
+        return _listed(value) or None
+    state = fields_of(value)
+    return (_held(state) or None) if state else None
 
 
 def new_documents(outputs: Any, inputs: Any) -> list[Any] | None:
@@ -86,24 +150,24 @@ def new_documents(outputs: Any, inputs: Any) -> list[Any] | None:
         >>> new_documents([], docs)
         []
     """
-    if isinstance(outputs, dict):
-        if isinstance(inputs, dict):
-            return _new_in(outputs, inputs)
-        return documents_in(outputs)
-    if isinstance(outputs, list) and not outputs and isinstance(inputs, list) and _is_documents(inputs):
-        return []
-    return documents_in(outputs)
+    if isinstance(outputs, _LISTS):
+        is_empty_choice = not outputs and isinstance(inputs, _LISTS) and _listed(inputs)
+        return [] if is_empty_choice else documents_in(outputs)
+    made, given = fields_of(outputs), fields_of(inputs)
+    if made is None:
+        return None
+    return documents_in(made) if given is None else _new_in(made, given)
 
 
 def _new_in(outputs: dict[Any, Any], inputs: dict[Any, Any]) -> list[Any] | None:
     found: list[Any] | None = None
     for key, part in outputs.items():
         given = inputs.get(key)
-        if part is given or not isinstance(part, _LISTS):
+        if part is given or (type(given) is AsGiven and given.is_handed_on(part)):
             continue
-        was_documents = isinstance(given, _LISTS) and _is_documents(given)
-        if _is_documents(part) or (not part and was_documents):
-            found = [*(found or ()), *part]
+        documents = _held(part)
+        if documents or (isinstance(part, _HOLDERS) and not part and _held(given)):
+            found = [*(found or ()), *documents]
     return found
 
 
@@ -114,12 +178,51 @@ def is_documents_only(value: Any) -> bool:
         >>> is_documents_only({"docs": [Document(page_content="a")], "answer": "b"})
         False
     """
-    parts = value.values() if isinstance(value, dict) else (value,)
-    return all(isinstance(part, _LISTS) and (not part or _is_documents(part)) for part in parts)
+    state = fields_of(value)
+    parts = (value,) if state is None else state.values()
+    return all(isinstance(part, _LISTS) and (not part or bool(_listed(part))) for part in parts)
 
 
-def _is_documents(parts: Sequence[Any]) -> bool:
-    return bool(parts) and isinstance(parts[0], Document)
+def _held(part: Any, depth: int = 0) -> list[Any]:
+    """Return the documents in a list, or in the lists that a dict holds."""
+    if isinstance(part, _LISTS):
+        return _listed(part)
+    if not isinstance(part, dict) or depth > _DEPTH:
+        return []
+    inner = [_held(value, depth + 1) for value in part.values() if isinstance(value, _HOLDERS)]
+    return inner[0] if len(inner) == 1 else [document for documents in inner for document in documents]
+
+
+def _listed(parts: Sequence[Any], depth: int = 0) -> list[Any]:
+    """Return the documents that a list consists of, as its first part tells."""
+    first = parts[0] if parts else None
+    if isinstance(first, Document):
+        return [] if _is_pair(parts) else list(parts)
+    if not isinstance(first, _LISTS) or depth > _DEPTH:
+        return []
+    if _is_pair(first):
+        return _scored([pair for pair in parts if _is_pair(pair)])
+    return [document for part in parts if isinstance(part, _LISTS) for document in _listed(part, depth + 1)]
+
+
+def _is_pair(parts: Any) -> bool:
+    """Tell whether a value is a document and its score, as ``similarity_search_with_score`` returns them."""
+    if not isinstance(parts, _LISTS) or len(parts) != 2:
+        return False
+    document, score = parts
+    return isinstance(document, Document) and not isinstance(score, Document) and _number(score) is not None
+
+
+def _scored(pairs: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the documents of pairs, scored where their numbers fall: those that rise are distances."""
+    numbers = [_number(score) or 0.0 for _, score in pairs]
+    documents = [document for document, _ in pairs]
+    if not (numbers[0] > numbers[-1] and all(one >= other for one, other in pairwise(numbers))):
+        return documents
+    return [
+        document.model_copy(update={"metadata": {**document.metadata, "score": number}})
+        for document, number in zip(documents, numbers, strict=True)
+    ]
 
 
 class KnownDocuments:

@@ -12,7 +12,7 @@ import ragtrace
 from ragtrace.capture import guarded, guarded_constructor, outcome_of
 from ragtrace.model import added_usage
 from ragtrace_langchain.control import is_control_flow, is_interrupt, payload_of
-from ragtrace_langchain.documents import documents_in
+from ragtrace_langchain.documents import as_given, documents_in
 from ragtrace_langchain.extract import answer_in, history_in, prompt_text, question_in, turns_in
 from ragtrace_langchain.models import model_facts, reply_of
 from ragtrace_langchain.request import PREFIX, Defaults, describe, workflow_of
@@ -395,8 +395,8 @@ def _name(serialized: Mapping[str, Any] | None, kwargs: Mapping[str, Any]) -> st
 
 @guarded
 def _take_inputs(node: Node, inputs: Any) -> None:
-    node.inputs = inputs
-    node.given = documents_in(inputs)
+    node.inputs = as_given(inputs)
+    node.given = documents_in(node.inputs)
     if node.given and node.tree.given is None and not node.tree.pool:
         node.tree.given = node.given
     if not node.tree.has_query and node.within is None:

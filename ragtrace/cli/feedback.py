@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 A line is {"trace_id": ..., "value": 0 to 1, true or false} and, where there is one, "comment", "metric" (default
-feedback: the answer as a whole), "rater" and "at" (Unix seconds). A line of the same trace, metric and rater as
-an earlier one replaces it. Traces need not be scored yet. Comments are kept with content=full alone.
+feedback: the answer as a whole), "rater", "at" (Unix seconds), and the trace's "session" and "user", by which
+`ragtrace forget` finds it. A line of the same trace, metric and rater as an earlier one replaces it. Traces need
+not be scored yet. Comments are kept with content=full alone.
 Exit status: 0 fine, 1 broken lines (the rest is kept), 2 usage or a failure.
 """
 _BATCH = 500
-_TEXTS = ("comment", "metric", "rater")
+_TEXTS = ("comment", "metric", "rater", "session", "user")
 
 
 def add_parser(commands: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+from typing import Any
 
 from ragtrace.capture import guarded, lost
 from ragtrace.service.runtime import current, recorder
@@ -14,12 +15,22 @@ _seen: set[int] = set()
 
 
 def feedback(
-    trace_id: str, value: float, comment: str | None = None, *, metric: str = "feedback", rater: str = ""
+    trace_id: str,
+    value: float,
+    comment: str | None = None,
+    *,
+    metric: str = "feedback",
+    rater: str = "",
+    session: str | None = None,
+    user: str | None = None,
 ) -> bool:
     """Keep what a person said of a trace, in the store that the setting ``store`` names. Never raises, never waits.
 
     It may come before or after the trace is scored, for 30 days. A second call for the same trace, metric and rater
-    replaces the first. The comment is redacted as every text is, and kept with ``content="full"`` alone.
+    replaces the first. Texts are redacted as all are; the comment is kept with ``content="full"`` alone.
+
+    The trace's session and user are kept beside it, so that `ragtrace forget` finds it: those of the last 10,000
+    runs of this process are known; where another captured it, give them.
 
     Args:
         trace_id: 32 hex digits, as in the trace.
@@ -27,6 +38,8 @@ def feedback(
         comment: in words.
         metric: what was judged; default the answer as a whole.
         rater: who, where several may.
+        session: the trace's conversation, default as it was captured.
+        user: the trace's end user, likewise.
 
     Returns:
         Whether it was taken; False (and counted) without a store, for a value outside 0 to 1, or after a defect.
@@ -36,15 +49,16 @@ def feedback(
         >>> ragtrace.feedback("4bf92f3577b34da6a3ce929d0e0e4736", 5.0)
         False
     """
-    return bool(_taken(trace_id, value, comment, metric, rater))
+    texts = {"comment": comment, "rater": rater, "session": session, "user": user}
+    return bool(_taken(trace_id, value, metric, texts))
 
 
 @guarded
-def _taken(trace_id: str, value: float, comment: str | None, metric: str, rater: str) -> bool:
+def _taken(trace_id: str, value: float, metric: str, texts: dict[str, Any]) -> bool:
     redact = recorder().redact
-    if comment is not None and redact is not None:
-        comment = redact(comment)
-    label = Label(trace_id=trace_id, value=float(value), comment=comment, metric=metric, rater=rater)
+    if redact is not None:
+        texts = {name: None if text is None else redact(text) for name, text in texts.items()}
+    label = Label(trace_id=trace_id, value=float(value), metric=metric, **texts)
     service = current()
     storing = Storing.of(service.settings) if service is not None else None
     if storing is None:

@@ -107,6 +107,7 @@ class Service:
         decision = self._drawn(captured)
         self._write(ref, captured, decision)
         self._measure(captured, decision)
+        self._remember(captured)
         if decision is not None and decision.decision in {"random", "forced"}:
             self._queue_unit(ref, captured, decision)
         elif decision is not None and decision.decision == "dropped":
@@ -140,6 +141,11 @@ class Service:
     @guarded
     def _measure(self, captured: Captured, decision: Draw | None) -> None:
         self.publisher.captured(captured, decision)
+
+    @guarded
+    def _remember(self, captured: Captured) -> None:
+        if self._storing is not None:
+            self._storing.remember(captured.record)
 
     def _queue_unit(self, root: Root, captured: Captured, decision: Draw) -> None:
         evicted = self._put(root, captured, decision)

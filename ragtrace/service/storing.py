@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ragtrace.stores import Pending
 
 _AGE_EVERY_S = 60.0
+_REMEMBERED = 10_000  # runs with a session or user: 1.5 MB, half an hour of 5 a second
 _open: dict[str, Storing] = {}
 
 
@@ -41,6 +44,7 @@ class Storing:
         self.is_joined = is_joined
         self._labels: Outbox[Label] = Outbox(self._deliver, site="ragtrace.feedback")
         self._aged_at = time.monotonic()
+        self._people: deque[tuple[str, tuple[str | None, str | None]]] = deque(maxlen=_REMEMBERED)
 
     @classmethod
     def of(cls, settings: Settings) -> Storing | None:
@@ -75,6 +79,11 @@ class Storing:
         """Return what a process that was killed had written and not published; mark it with `store.exported`."""
         return self.store.pending(limit)
 
+    def remember(self, record: RagRecord) -> None:
+        """Note whose run this was: of one that is never scored its feedback alone is kept, and must be found."""
+        if record.session is not None or record.user is not None:
+            self._people.append((record.trace_id, (record.session, record.user)))
+
     def rate(self, label: Label) -> None:
         """Take a label; a thread writes it. Beyond 4,096 waiting ones it is lost and counted."""
         self._labels.offer([label])
@@ -99,11 +108,19 @@ class Storing:
 
     def _deliver(self, labels: Sequence[Label]) -> Attempt:
         try:
-            self.store.rate(labels)
+            self.store.rate(self._with_people(labels))
         except Exception as error:
             lost("ragtrace.feedback.write", error)
             return Attempt(may_repeat=True, complaint=f"feedback cannot be written: {type(error).__name__}")
         return Attempt(is_delivered=True)
+
+    def _with_people(self, labels: Sequence[Label]) -> list[Label]:
+        people = dict(self._people.copy())
+        known = [people.get(label.trace_id, (None, None)) for label in labels]
+        return [
+            replace(label, session=label.session or session, user=label.user or user)
+            for label, (session, user) in zip(labels, known, strict=True)
+        ]
 
 
 def policy_of(settings: Settings) -> Policy:

@@ -47,6 +47,8 @@ class Label:
         metric: what was judged; ``feedback`` is the answer as a whole.
         rater: who, "" when it does not matter.
         at: Unix seconds; 0 = now.
+        session: the trace's, where it is known: of a trace that is never scored nothing else tells it.
+        user: the trace's, likewise.
 
     Raises:
         ValueError: no trace, or a value outside 0 to 1.
@@ -66,6 +68,8 @@ class Label:
     metric: str = "feedback"
     rater: str = ""
     at: float = 0.0
+    session: str | None = None
+    user: str | None = None
 
     def __post_init__(self) -> None:
         if not self.trace_id:

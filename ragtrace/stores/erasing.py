@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ragtrace.stores.ageing import drop_runs
 from ragtrace.stores.base import Erased
 from ragtrace.stores.tables import has_tables
+from ragtrace.stores.writing import HUMAN, version_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,6 +19,10 @@ _SCORES = (
     "SELECT series.source = 'human', count(*) FROM scores JOIN series ON series.id = scores.series"
     " WHERE run IN (SELECT id FROM doomed) GROUP BY 1"
 )
+# No index leads from a series to its scores: a forgotten person is worth one look at all of them.
+_RATED = "SELECT run, series FROM scores WHERE series IN (SELECT id FROM series WHERE source = ? AND version = ?)"
+_NO_LABEL_LEFT = "DELETE FROM runs WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM scores WHERE run = ?1)"
+_UNUSED_SERIES = "DELETE FROM series WHERE id NOT IN (SELECT series FROM scores)"
 
 
 def erase(connection: sqlite3.Connection, subject: Subject, identity: str) -> Erased:
@@ -52,7 +57,19 @@ def _from_store(connection: sqlite3.Connection, subject: Subject, identity: str)
         0
     ]
     drop_runs(connection, runs)
-    return Erased(runs=len(runs), scores=counts.get(0, 0), labels=counts.get(1, 0), payloads=payloads)
+    erased = Erased(runs=len(runs), scores=counts.get(0, 0), labels=counts.get(1, 0), payloads=payloads)
+    if subject == "user" and identity:
+        erased += _as_rater(connection, identity)
+    connection.execute(_UNUSED_SERIES)  # a rater's name stands there
+    return erased
+
+
+def _as_rater(connection: sqlite3.Connection, identity: str) -> Erased:
+    """Delete what somebody said of other people's traces."""
+    rated = connection.execute(_RATED, (HUMAN, version_of(identity))).fetchall()
+    connection.executemany("DELETE FROM scores WHERE run = ? AND series = ?", rated)
+    emptied = connection.executemany(_NO_LABEL_LEFT, [(run,) for run in {run for run, _ in rated}]).rowcount
+    return Erased(runs=max(emptied, 0), labels=len(rated))
 
 
 def _from_spool(connection: sqlite3.Connection, subject: Subject, identity: str) -> Erased:

@@ -76,10 +76,12 @@ def write_label(connection: sqlite3.Connection, label: Label, policy: Policy, no
     at = plausible(label.at, now)
     run = {"trace_id": clean(label.trace_id), "span_id": "", "revision": 0}
     run_id = _run(connection, {**dict.fromkeys(_RUN), **run}, at, is_label=True)
-    connection.execute("UPDATE runs SET at = max(at, ?) WHERE id = ?", (at, run_id))
+    connection.execute(
+        "UPDATE runs SET at = max(at, ?), session = coalesce(?, session), user = coalesce(?, user) WHERE id = ?",
+        (at, clean(label.session), clean(label.user), run_id),
+    )
     metric = clean(label.metric) or "feedback"
-    version = f"{HUMAN}:{clean(label.rater)}" if label.rater else HUMAN
-    series = _series(connection, (metric, version, metric, "", HUMAN, "", "", "", ""))
+    series = _series(connection, (metric, version_of(label.rater), metric, "", HUMAN, "", "", "", ""))
     comment = _comment(label) if policy.has_content else None
     connection.execute(
         "INSERT INTO scores (run, series, state, value, stratum, llm_calls, embed_calls, prompt_tokens,"
@@ -89,6 +91,16 @@ def write_label(connection: sqlite3.Connection, label: Label, policy: Policy, no
         " WHERE excluded.scored_at >= scored_at",
         (run_id, series, label.value, at, comment),
     )
+
+
+def version_of(rater: str) -> str:
+    """Return the version under which somebody's labels stand.
+
+    Example:
+        >>> version_of("ada"), version_of("")
+        ('human:ada', 'human')
+    """
+    return f"{HUMAN}:{clean(rater)}" if rater else HUMAN
 
 
 def plausible(at: float, now: float) -> float:

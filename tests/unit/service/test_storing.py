@@ -125,3 +125,30 @@ def test_feedback_waits_in_memory_while_another_holds_the_file(made, tmp_path, m
     other.execute("ROLLBACK")
     assert storing.flush(10.0)
     assert [row["value"] for row in storing.store.rows()] == [1.0]
+
+
+def test_feedback_on_a_run_that_was_not_drawn_is_found_by_its_user_and_session(tmp_path):
+    path = tmp_path / "s"
+    ragtrace.configure(store=str(path), sample_rate=0.0, redact=lambda text: text.replace("Ada", "[name]"))
+    try:
+        traces = []
+        for user, session in (("Ada", "first"), ("Bob", "second")):
+            with ragtrace.query("Where?", user=user, session=session) as run:
+                traces.append(run.trace_id)
+        for trace in traces:
+            assert ragtrace.feedback(trace, 0.0, rater="Ada")
+        assert ragtrace.feedback(TRACE, 1.0, user="Ada", session="of another process")
+        storing = Storing.of(Settings.resolve({"store": str(path)}, {}))
+        assert storing.flush(30)
+        storing.close(5.0)
+    finally:
+        ragtrace.shutdown(5.0)
+    store = SqliteStore(path)
+    found = [(row["trace_id"], row["user"], row["session"], row["version"]) for row in store.rows()]
+    assert found == [
+        (traces[0], "[name]", "first", "human:[name]"),
+        (traces[1], "Bob", "second", "human:[name]"),
+        (TRACE, "[name]", "of another process", "human"),
+    ]
+    assert store.forget("user", "[name]").labels == 3
+    store.close()

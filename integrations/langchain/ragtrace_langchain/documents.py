@@ -38,6 +38,7 @@ Hit = tuple["Passage", "Mapping[str, Any]"]
 
 
 _LISTS = (list, tuple)  # a union is made anew for each question
+_PLAIN = frozenset((str, type(None)))  # what most steps pass on: 0.1 us, where a class is looked at in 0.4 us
 _HOLDERS = (list, tuple, dict)
 _DEPTH = 3  # of lists in lists, for cyclic ones
 
@@ -74,22 +75,28 @@ class AsGiven(list[Any]):
         return part is self.itself and len(part) == len(self) and all(map(is_, part, self))
 
 
-def as_given(inputs: Any) -> Any:
-    """Return a step's input as it is now: a list or the fields of a state, with copies of their lists.
+def as_given(inputs: Any) -> tuple[Any, list[Any] | None]:
+    """Return a step's input as it is now, a state's lists copied, and the documents in it (see `documents_in`).
 
     Example:
-        >>> state = {"docs": [1]}
-        >>> given = as_given(state)
-        >>> state["docs"].append(2)
-        >>> given
-        {'docs': [1]}
+        >>> state = {"docs": [Document(page_content="a")]}
+        >>> given, documents = as_given(state)
+        >>> state["docs"].clear()
+        >>> given, documents
+        ({'docs': [Document(metadata={}, page_content='a')]}, [Document(metadata={}, page_content='a')])
     """
-    if isinstance(inputs, list):
-        return AsGiven(inputs)
+    if isinstance(inputs, _LISTS):
+        listed = _listed(inputs) or None
+        return listed or inputs, listed
     state = fields_of(inputs)
     if state is None:
-        return inputs
-    return {key: AsGiven(part) if isinstance(part, list) else part for key, part in state.items()}
+        return inputs, None
+    given, documents = {}, []
+    for key, value in state.items():
+        part = given[key] = AsGiven(value) if isinstance(value, list) else value
+        if isinstance(part, _HOLDERS):
+            documents += _held(part)
+    return given, documents or None
 
 
 def fields_of(value: Any) -> dict[Any, Any] | None:
@@ -104,6 +111,8 @@ def fields_of(value: Any) -> dict[Any, Any] | None:
     if isinstance(value, dict):
         return value
     kind = type(value)
+    if kind in _PLAIN:
+        return None
     if hasattr(kind, "__pydantic_validator__"):
         return None if hasattr(kind, "lc_id") else getattr(value, "__dict__", None)
     if not hasattr(kind, "__dataclass_fields__"):
@@ -153,9 +162,10 @@ def new_documents(outputs: Any, inputs: Any) -> list[Any] | None:
     if isinstance(outputs, _LISTS):
         is_empty_choice = not outputs and isinstance(inputs, _LISTS) and _listed(inputs)
         return [] if is_empty_choice else documents_in(outputs)
-    made, given = fields_of(outputs), fields_of(inputs)
+    made = fields_of(outputs)
     if made is None:
         return None
+    given = fields_of(inputs)
     return documents_in(made) if given is None else _new_in(made, given)
 
 
@@ -197,7 +207,7 @@ def _listed(parts: Sequence[Any], depth: int = 0) -> list[Any]:
     """Return the documents that a list consists of, as its first part tells."""
     first = parts[0] if parts else None
     if isinstance(first, Document):
-        return [] if _is_pair(parts) else list(parts)
+        return [] if len(parts) == 2 and _is_pair(parts) else list(parts)
     if not isinstance(first, _LISTS) or depth > _DEPTH:
         return []
     if _is_pair(first):

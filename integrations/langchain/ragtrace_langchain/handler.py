@@ -12,12 +12,12 @@ import ragtrace
 from ragtrace.capture import guarded, guarded_constructor, outcome_of
 from ragtrace.model import added_usage
 from ragtrace_langchain.control import is_control_flow, is_interrupt, payload_of
-from ragtrace_langchain.documents import as_given, documents_in
+from ragtrace_langchain.documents import as_given
 from ragtrace_langchain.extract import answer_in, history_in, prompt_text, question_in, turns_in
 from ragtrace_langchain.models import model_facts, reply_of
 from ragtrace_langchain.request import PREFIX, Defaults, describe, workflow_of
 from ragtrace_langchain.runs import ambient_run_id, runs_of
-from ragtrace_langchain.selection import settle, take_chain, take_retrieved
+from ragtrace_langchain.selection import settle, take_chain, take_failed, take_prompt, take_retrieved
 from ragtrace_langchain.tree import ModelCall, Node, Tree
 
 if TYPE_CHECKING:
@@ -335,6 +335,7 @@ class RagtraceHandler(BaseCallbackHandler):
     def _failed(self, node: Node, error: BaseException, kwargs: dict[str, Any], run_id: UUID) -> None:
         if is_interrupt(error):
             _take_interrupt(node.tree, error)
+        take_failed(node, error)
         if node.parent is not None:
             return
         if "inputs" in kwargs:
@@ -395,8 +396,7 @@ def _name(serialized: Mapping[str, Any] | None, kwargs: Mapping[str, Any]) -> st
 
 @guarded
 def _take_inputs(node: Node, inputs: Any) -> None:
-    node.inputs = as_given(inputs)
-    node.given = documents_in(node.inputs)
+    node.inputs, node.given = as_given(inputs)
     if node.given and node.tree.given is None and not node.tree.pool:
         node.tree.given = node.given
     if not node.tree.has_query and node.within is None:
@@ -449,6 +449,7 @@ def _take_prompt(
     if node.parent is None:
         _ask(node.tree, prompt)
     if node.within is None:  # a prompt inside a retriever asks for other queries, not for the answer
+        take_prompt(node.tree)
         node.tree.run.prompted(prompt_text(node.messages))
 
 

@@ -215,7 +215,7 @@ class TestFields:
 
     def test_a_copy_of_a_handed_on_list_is_told_from_a_changed_one(self):
         state = {"docs": list(DOCS), "top": list(DOCS[:1])}
-        given = as_given(state)
+        given, _ = as_given(state)
         assert new_documents(state, given) is None
         state["top"].append(DOCS[2])
         assert new_documents(state, given) == [DOCS[0], DOCS[2]]

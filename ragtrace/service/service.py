@@ -183,9 +183,10 @@ class Service:
         if waits is not None:
             return waits
         scores = await self._scorer.score(job.unit)
-        waits = spared(self._gate.now.closed(), scores) if self._gate is not None else None
+        deciding = self._scorer.deciding(scores)
+        waits = spared(self._gate.now.closed(), deciding) if self._gate is not None else None
         return waits or verdict_of(
-            scores,
+            deciding,
             job.attempt,
             also=self._storing.also(scores, job.unit.record) if self._storing is not None else None,
             then=lambda: self._publish(job.unit, scores, started_ns),
@@ -281,16 +282,13 @@ class Service:
         if not storing.is_joined or self.settings.scorer == "worker" or now < self._republish_at:
             return
         self._republish_at = now + REPUBLISH_AFTER_S
-        for pending in storing.unpublished():
-            if now - max(score.scored_at for score in pending.scores) < REPUBLISH_AFTER_S:
-                continue  # another scorer has just written them, and is about to publish
-            first = pending.scores[0]
-            unit = Unit(
-                record=pending.record,
-                decision=first.stratum,
-                probability=1.0 / first.weight if first.weight else 1.0,
-            )
-            self._publish(unit, list(pending.scores), time.time_ns())
+        # What is younger, another scorer has just written and is about to publish.
+        for pending in storing.unpublished(before=now - REPUBLISH_AFTER_S):
+            if pending.scores:  # of a newer ragtrace none may be readable
+                first = pending.scores[0]
+                probability = 1.0 / first.weight if first.weight else 1.0
+                unit = Unit(record=pending.record, decision=first.stratum, probability=probability)
+                self._publish(unit, list(pending.scores), time.time_ns())
             storing.store.exported(pending.marks)
 
     # -- the operator's side --

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ragtrace.stores import Pending
 
 _AGE_EVERY_S = 60.0
+_CLAIM_S = 300.0  # publishing 100 traces takes no second; who is killed meanwhile leaves them to the next
 _REMEMBERED = 10_000  # runs with a session or user: 1.5 MB, half an hour of 5 a second
 _open: dict[str, Storing] = {}
 
@@ -75,9 +76,12 @@ class Storing:
             self.store.emit(record, scores)
         self.store.published(scores)
 
-    def unpublished(self, limit: int = 100) -> list[Pending]:
-        """Return what a process that was killed had written and not published; mark it with `store.exported`."""
-        return self.store.pending(limit)
+    def unpublished(self, *, before: float, limit: int = 100) -> list[Pending]:
+        """Take what a process that was killed had written before, and not published; mark it with `store.exported`.
+
+        Nobody else is given it for 5 minutes.
+        """
+        return self.store.claim(limit, before=before, for_s=_CLAIM_S)
 
     def remember(self, record: RagRecord) -> None:
         """Note whose run this was: of one that is never scored its feedback alone is kept, and must be found."""

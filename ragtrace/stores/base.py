@@ -128,6 +128,10 @@ class Store(Protocol):
         """Return traces with scores not yet published, the oldest first."""
         ...
 
+    def claim(self, limit: int, *, before: float, for_s: float) -> list[Pending]:
+        """Return what `pending` does of traces not scored after, and keep it from other claims for some seconds."""
+        ...
+
     def exported(self, marks: Iterable[tuple[int, int, int]]) -> None:
         """Note that these were published."""
         ...

@@ -16,6 +16,7 @@ from ragtrace.errors import StoreError
 from ragtrace.stores.ageing import age
 from ragtrace.stores.base import Erased, Pending, Policy
 from ragtrace.stores.baselines import read_baselines, write_baselines
+from ragtrace.stores.claiming import claim
 from ragtrace.stores.erasing import erase
 from ragtrace.stores.keeping import from_payload
 from ragtrace.stores.rows import record_from, score_from
@@ -164,14 +165,28 @@ class SqliteStore:
 
     def pending(self, limit: int = 100) -> list[Pending]:
         """Return at most `limit` traces with scores that nobody said were published, the oldest first."""
-        sql = (
-            "SELECT * FROM scored WHERE exported = 0 AND run IN"
-            " (SELECT DISTINCT run FROM scores WHERE exported = 0 ORDER BY run LIMIT ?) ORDER BY run, series"
-        )
-        runs: dict[int, list[dict[str, Any]]] = {}
-        for row in self._read(sql, (limit,)):
-            runs.setdefault(row["run"], []).append(row)
-        return [_pending(rows) for rows in runs.values()]
+        sql = "SELECT DISTINCT run FROM scores WHERE exported = 0 ORDER BY run LIMIT ?"
+        return self._pending([row["run"] for row in self._read(sql, (limit,))])
+
+    def claim(self, limit: int = 100, *, before: float, for_s: float) -> list[Pending]:
+        """Return what `pending` does, and keep it from other claims for some time: one of several publishes it.
+
+        Args:
+            limit: most traces.
+            before: Unix seconds; a trace with a younger unpublished score is left to who has just written it.
+            for_s: seconds; what is not said to be published by then is anybody's again.
+
+        Raises:
+            sqlite3.Error: as in `emit`.
+        """
+        with self._transaction() as connection:
+            runs = claim(connection, limit, before=before, now=self._wall(), for_s=for_s)
+        return self._pending(runs)
+
+    def _pending(self, runs: Iterable[int]) -> list[Pending]:
+        sql = "SELECT * FROM scored WHERE exported = 0 AND run = ? ORDER BY series"
+        found = (self._read(sql, (run,)) for run in runs)
+        return [_pending(rows) for rows in found if rows]
 
     def exported(self, marks: Iterable[tuple[int, int, int]]) -> None:
         """Note that scores were published; one that was replaced since `pending` stays to be published again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_a_file_of_its_own_is_written_by_emit(made, tmp_path):
     assert storing.also([score()], record()) is None
     storing.emit(record(), [score()])
     assert [row["exported"] for row in storing.store.rows()] == [1]
-    assert storing.unpublished() == []
+    assert storing.unpublished(before=time.time()) == []
 
 
 def test_in_the_spool_s_file_scores_are_written_with_the_job_s_end_and_noted_once_published(made, tmp_path):
@@ -61,10 +62,12 @@ def test_in_the_spool_s_file_scores_are_written_with_the_job_s_end_and_noted_onc
     spool.put([Entry(key="a", payload=b"{}")])
     spool.lease("w", 1)
     assert spool.end("w", "a", "scored", also=storing.also([score()], record()))
-    (pending,) = storing.unpublished()  # what a process that is killed here leaves to the next one
+    (pending,) = storing.unpublished(
+        before=time.time()
+    )  # what a process that is killed here leaves to the next one
     assert (pending.scores, pending.record.trace_id) == ((score(),), TRACE)
     storing.emit(record(), [score()])
-    assert storing.unpublished() == []
+    assert storing.unpublished(before=time.time()) == []
     assert len(list(storing.store.rows())) == 1
 
 

@@ -21,7 +21,8 @@ values of each file. Intervals are 95 % bootstrap intervals; sessions, else user
 the runs of a query are resampled whole. A difference is shown as better or worse where
 0 is outside its interval.
 Refused: scores of a metric by another judge, version, K, label scale or universe are
-neither averaged nor compared with one another.
+neither averaged nor compared with one another; pairs over other labels are left out
+and counted, and the metric is refused where that is most of them.
 Repeated runs: a query that stands in a file at least three times has ROUGE of its
 answers and the spread of its scores.
 Exit status: 0 fine, 1 broken lines (the rest is compared), 2 usage or a file without a

@@ -113,6 +113,7 @@ def _notes(found: Comparison, letters: list[str]) -> Iterator[str]:
                 if counts and not line.is_over_runs:
                     reasons.setdefault(_listed(counts), []).append(line.label)
             yield from (f"{letter} {kind}: {reason}: {', '.join(names)}" for reason, names in reasons.items())
+    yield from _left_out(found, letters)
     has_runs = any(side.values for line in found.lines if line.is_over_runs for side in line.sides)
     if not has_runs and any(arm["repeated"] for arm in found.arms):
         yield f"no query was asked {LEAST_RUNS} times: not enough for consistency over runs"
@@ -121,6 +122,18 @@ def _notes(found: Comparison, letters: list[str]) -> Iterator[str]:
         yield f"resampled whole: {', '.join(sorted(resampled))}, as their rows go together"
     if any(contrast.difference for line in found.lines for contrast in line.contrasts):
         yield "of 20 metrics without any difference about one is shown as better or worse by chance"
+
+
+def _left_out(found: Comparison, letters: list[str]) -> Iterator[str]:
+    """Yield how many pairs of which metrics are not compared, as their two values are over other labels."""
+    for i, letter in enumerate(letters[1:]):
+        names: dict[int, list[str]] = {}
+        for line in found.lines:
+            contrast = line.contrasts[i]
+            if contrast.difference and contrast.other_labels:
+                names.setdefault(contrast.other_labels, []).append(line.label)
+        for count, labels in names.items():
+            yield f"{letter}: {count} pairs left out, as the labels changed between them: {', '.join(labels)}"
 
 
 def _listed(counts: Mapping[str, int]) -> str:

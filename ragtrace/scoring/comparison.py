@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.registry import output, select
 from ragtrace.scoring.repeated import over_runs, repeated_queries
-from ragtrace.scoring.scored_row import Maker
+from ragtrace.scoring.scored_row import Maker, home, label_of, shown
 from ragtrace.stats.differences import Difference, clustered_mean_ci, paired_difference, unpaired_difference
 from ragtrace.stats.intervals import Interval, wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from ragtrace.scoring.scored_row import ScoredRow
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PAIRED_SHARE = 0.5  # of the smaller side's values must have a partner, else all values count, unpaired
 ANSWERED = "answered"
+_OTHER_MAKER = "refused: another judge, version, K or scale"
+_OTHER_LABELS = "refused: other labels"
 
 
 class Arm(NamedTuple):
@@ -33,11 +35,12 @@ class Arm(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """One value, with what it is resampled with and the query it belongs to."""
+    """One value, with what it is resampled with, the query it belongs to and the version of its labels."""
 
     value: float
     unit: Hashable
     query: str
+    labels: str | None
 
 
 @dataclass(slots=True)
@@ -76,14 +79,22 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """Another file beside the first one: the difference, or why there is none, as half a sentence."""
+    """Another file beside the first one: the difference, or why there is none, as half a sentence.
+
+    Attributes:
+        difference: of the pairs, or of all values.
+        reason: why there is none.
+        other_labels: pairs left out, as their two values are over other versions of the labels.
+    """
 
     difference: Difference | None = None
     reason: str | None = None
+    other_labels: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-ready values."""
-        return self.difference.to_json() if self.difference else {"value": None, "reason": self.reason}
+        found = self.difference.to_json() if self.difference else {"value": None, "reason": self.reason}
+        return {**found, "other_labels": self.other_labels}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +138,8 @@ class Comparison:
     Attributes:
         arms: name, good lines, broken lines and repeated queries of each file.
         lines: one a metric and maker.
-        refused: a sentence for each metric that two files give by different judges, versions, K or scales.
+        refused: a sentence for each metric that two files give by different judges, versions, K or scales, or over
+            different labels.
         answered: share of questions answered in each file, with its interval.
     """
 
@@ -151,7 +163,8 @@ def compare(arms: Sequence[Arm], *, metrics: Sequence[str] = (), seed: int = 0) 
 
     Scores are averaged and compared where judge, version, K, label scale and universe agree. Two files are compared
     over pairs where at least half of the smaller one's values have a partner: the same id (of lines of one id, the
-    same place among them) and no other query. Sessions, else users, else the runs of a query are resampled whole.
+    same place among them) and no other query. Pairs over other labels are left out; where fewer than that half are
+    left, nothing is compared. Sessions, else users, else the runs of a query are resampled whole.
 
     Args:
         arms: at least one.
@@ -214,20 +227,17 @@ def _lines(
         refused += list(filter(None, differing))
         for maker in makers:
             sides = [by_maker.get(maker, Column()) for by_maker in columns]
-            lines.append(
-                Compared(
-                    metric=name,
-                    label=_label(name, maker, makers),
-                    maker=maker,
-                    direction=_direction(name),
-                    is_over_runs=is_over_runs,
-                    sides=tuple(_side(column, seed) for column in sides),
-                    contrasts=tuple(
-                        _contrast(sides[0], column, refusal, seed)
-                        for column, refusal in zip(sides[1:], differing, strict=True)
-                    ),
-                )
+            line = Compared(
+                metric=name,
+                label=label_of(name, maker, makers),
+                maker=maker,
+                direction=_direction(name),
+                is_over_runs=is_over_runs,
+                sides=tuple(_side(column, seed) for column in sides),
+                contrasts=tuple(_contrasts(sides, differing, seed)),
             )
+            lines.append(line)
+            refused += _over_other_labels(line, arms)
     return lines, refused
 
 
@@ -274,17 +284,11 @@ def _columns(
         if score.value is not None:
             query = row.key.query if row.key else ""
             found = columns.setdefault(score.maker, Column()).found
-            found[row.id, place] = Observation(score.value, unit, query)
+            found[row.id, place] = Observation(score.value, unit, query, score.labels)
             continue
-        column = columns.setdefault(_home(score.maker, own or makers), Column())
+        column = columns.setdefault(home(score.maker, own or makers), Column())
         (column.errors if score.state == "error" else column.na)[str(score.reason)] += 1
     return columns
-
-
-def _home(maker: Maker, makers: Sequence[Maker]) -> Maker:
-    """Return whose line a score without a value stands in: its K and scale may be unknown."""
-    fitting = [m for m in makers if all(own in {None, other} for own, other in zip(maker, m, strict=True))]
-    return (fitting or list(makers))[0]
 
 
 def _refusals(name: str, columns: Sequence[Mapping[Maker, Column]], arms: Sequence[Arm]) -> list[str | None]:
@@ -297,7 +301,7 @@ def _refusals(name: str, columns: Sequence[Mapping[Maker, Column]], arms: Sequen
             continue
         one, other = min(givers[0], key=str), min(makers, key=str)
         parts = [
-            f"{field_name.replace('_', ' ')} {_shown(a)} and {_shown(b)}"
+            f"{field_name.replace('_', ' ')} {shown(a)} and {shown(b)}"
             for field_name, a, b in zip(Maker._fields, one, other, strict=True)
             if a != b
         ]
@@ -305,15 +309,13 @@ def _refusals(name: str, columns: Sequence[Mapping[Maker, Column]], arms: Sequen
     return lines
 
 
-def _shown(value: object) -> str:
-    return "none" if value is None else str(value)
-
-
-def _label(name: str, maker: Maker, makers: Sequence[Maker]) -> str:
-    """Return the metric's name with what differs among its makers."""
-    differing = [i for i in range(len(maker)) if len({other[i] for other in makers}) > 1]
-    parts = [f"K {maker[i]}" if Maker._fields[i] == "k" else _shown(maker[i]) for i in differing]
-    return f"{name} ({', '.join(parts)})" if parts else name
+def _over_other_labels(line: Compared, arms: Sequence[Arm]) -> Iterator[str]:
+    for arm, contrast in zip(arms[1:], line.contrasts, strict=True):
+        if contrast.reason == _OTHER_LABELS:
+            yield (
+                f"{line.label}: {arms[0].name} and {arm.name} are not compared: the labels changed between them; "
+                "score both again over the same labels"
+            )
 
 
 def _direction(name: str) -> str | None:
@@ -347,18 +349,32 @@ def _resampled(clusters: Sequence[Hashable] | None) -> str:
     return ", ".join(shown for kind, shown in names.items() if kind in kinds) or "rows"
 
 
-def _contrast(first: Column, other: Column, refusal: str | None, seed: int) -> Contrast:
-    if refusal is not None:
-        return Contrast(reason="refused: another judge, version, K or scale")
+def _contrasts(sides: Sequence[Column], refusals: Sequence[str | None], seed: int) -> Iterator[Contrast]:
+    for column, refusal in zip(sides[1:], refusals, strict=True):
+        yield _contrast(sides[0], column, seed) if refusal is None else Contrast(reason=_OTHER_MAKER)
+
+
+def _contrast(first: Column, other: Column, seed: int) -> Contrast:
     if not first.found or not other.found:
         return Contrast(reason="no value in the first file" if not first.found else "no value in this file")
-    pairs = _pairs(first.found, other.found)
-    if len(pairs) >= PAIRED_SHARE * min(len(first.found), len(other.found)):
-        before, after = ([one.value for one in side] for side in zip(*pairs, strict=True))
-        units = [[one.unit for one in side] for side in zip(*pairs, strict=True)]
-        clusters = _clusters(min(units, key=lambda side: len(set(side))))
-        return Contrast(difference=paired_difference(before, after, clusters, seed=seed))
+    partners = _partners(first.found, other.found)
+    least = PAIRED_SHARE * min(len(first.found), len(other.found))
+    if len(partners) < least:
+        return _unpaired(first, other, seed)
+    pairs = [(a, b) for a, b in partners if a.labels == b.labels]
+    left_out = len(partners) - len(pairs)
+    if len(pairs) < least:
+        return Contrast(reason=_OTHER_LABELS, other_labels=left_out)
+    before, after = ([one.value for one in side] for side in zip(*pairs, strict=True))
+    units = [[one.unit for one in side] for side in zip(*pairs, strict=True)]
+    clusters = _clusters(min(units, key=lambda side: len(set(side))))
+    return Contrast(difference=paired_difference(before, after, clusters, seed=seed), other_labels=left_out)
+
+
+def _unpaired(first: Column, other: Column, seed: int) -> Contrast:
     sides = [list(column.found.values()) for column in (first, other)]
+    if len({frozenset(one.labels for one in side) for side in sides}) > 1:
+        return Contrast(reason=_OTHER_LABELS)
     return Contrast(
         difference=unpaired_difference(
             *([one.value for one in side] for side in sides),
@@ -368,7 +384,7 @@ def _contrast(first: Column, other: Column, refusal: str | None, seed: int) -> C
     )
 
 
-def _pairs(
+def _partners(
     first: Mapping[RowKey, Observation], other: Mapping[RowKey, Observation]
 ) -> list[tuple[Observation, Observation]]:
     """Return values of the same id; ids that are line numbers may meet by chance, so the queries must agree."""

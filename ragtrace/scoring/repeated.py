@@ -28,7 +28,7 @@ def over_runs(rows: Iterable[ScoredRow]) -> list[ScoredRow]:
     """Return a row for each repeated query, with its ROUGE consistency and the spread of each of its scores.
 
     A score's spread is named after it, as in ``score_cv(faithfulness)``. Fewer than 3 answers, or values of one
-    judge, version and K: ``na insufficient_runs``.
+    judge, version, K and labels: ``na insufficient_runs``.
 
     Example:
         >>> from ragtrace.scoring.scored_row import scored_row
@@ -59,15 +59,15 @@ def _row(runs: Sequence[ScoredRow]) -> ScoredRow:
 
 
 def _spread(name: str, given: Sequence[Scored]) -> Iterator[tuple[str, Scored]]:
-    """Yield the spread of the values that one maker gave; of several makers the one with the most."""
-    by_maker: dict[Maker, list[float]] = {}
+    """Yield the spread of the values that one maker gave over the same labels, of those with the most."""
+    alike: dict[tuple[Maker, str | None], list[float]] = {}
     for score in given:
         if score.value is not None:
-            by_maker.setdefault(score.maker, []).append(score.value)
-    maker = max(by_maker, key=lambda one: len(by_maker[one]), default=Maker())
-    for result in score_consistency(by_maker.get(maker, [])):
-        yield f"{result.name}({name})", _scored(result, maker)
+            alike.setdefault((score.maker, score.labels), []).append(score.value)
+    most = max(alike, key=lambda one: len(alike[one]), default=(Maker(), None))
+    for result in score_consistency(alike.get(most, [])):
+        yield f"{result.name}({name})", _scored(result, *most)
 
 
-def _scored(result: MetricResult, maker: Maker) -> Scored:
-    return Scored(result.state, result.value, result.reason, maker)
+def _scored(result: MetricResult, maker: Maker, labels: str | None = None) -> Scored:
+    return Scored(result.state, result.value, result.reason, maker, labels)

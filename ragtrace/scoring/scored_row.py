@@ -13,7 +13,7 @@ from ragtrace.model.codec import record_from_json
 from ragtrace.model.score import State
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Collection, Hashable, Mapping, Sequence
 
     from ragtrace.metrics.runs import QueryKey
     from ragtrace.model import RagRecord
@@ -30,17 +30,21 @@ class Maker(NamedTuple):
     k: int | None = None
     label_scale: str | None = None
     universe: str | None = None
-    labels_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One score of a line: a value, or the reason why there is none."""
+    """One score of a line: a value, or the reason why there is none.
+
+    `labels` is the version of the labels it was computed over. It is of the query, not of the maker: a label cache
+    has another for each query, and grows query by query. So a mean may hold several; a pair has one.
+    """
 
     state: str
     value: float | None
     reason: str | None
     maker: Maker
+    labels: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,19 +107,25 @@ def _scored(name: str, score: Any) -> Scored:
         raise InputError(f"field 'scores.{name}' is not a score with a state")
     value = score.get("value")
     if score["state"] != "ok":
-        return Scored(score["state"], None, str(score.get("reason")), _maker(score))
+        return Scored(score["state"], None, str(score.get("reason")), maker_of(score))
     try:
         number = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
         raise InputError(f"field 'scores.{name}.value' must be a finite number")
-    return Scored("ok", number, None, _maker(score))
-
-
-def _maker(score: Mapping[str, Any]) -> Maker:
     details = score.get("details")
-    version = details.get("labels_version") if isinstance(details, dict) else None
+    labels = details.get("labels_version") if isinstance(details, dict) else None
+    return Scored("ok", number, None, maker_of(score), _text(labels))
+
+
+def maker_of(score: Mapping[str, Any]) -> Maker:
+    """Return who made a score, as it stands in a scored line.
+
+    Example:
+        >>> maker_of({"state": "ok", "value": 0.5, "judge": "labels", "version": "a1", "k": 3}).k
+        3
+    """
     k = score.get("k")
     return Maker(
         judge=_text(score.get("judge")),
@@ -123,8 +133,40 @@ def _maker(score: Mapping[str, Any]) -> Maker:
         k=k if is_whole(k) else None,
         label_scale=_text(score.get("label_scale")),
         universe=_text(score.get("universe")),
-        labels_version=_text(version),
     )
+
+
+def home(maker: Maker, makers: Sequence[Maker]) -> Maker:
+    """Return with whose values a score without one is counted: its K and scale may be unknown.
+
+    Example:
+        >>> home(Maker("j"), [Maker("i", k=2), Maker("j", k=2), Maker("j", k=3)])
+        Maker(judge='j', version=None, k=2, label_scale=None, universe=None)
+    """
+    fitting = [m for m in makers if all(own in {None, other} for own, other in zip(maker, m, strict=True))]
+    return (fitting or list(makers))[0]
+
+
+def label_of(name: str, maker: Maker, makers: Collection[Maker]) -> str:
+    """Return a metric's name with what sets a maker apart from the others.
+
+    Example:
+        >>> label_of("p_at_k", Maker("j", k=2), [Maker("j", k=2), Maker("j", k=3)])
+        'p_at_k (K 2)'
+    """
+    differing = [i for i in range(len(maker)) if len({other[i] for other in makers}) > 1]
+    parts = [f"K {maker[i]}" if Maker._fields[i] == "k" else shown(maker[i]) for i in differing]
+    return f"{name} ({', '.join(parts)})" if parts else name
+
+
+def shown(part: object) -> str:
+    """Return one part of a maker in words.
+
+    Example:
+        >>> shown(None), shown(3)
+        ('none', '3')
+    """
+    return "none" if part is None else str(part)
 
 
 def _text(value: Any) -> str | None:

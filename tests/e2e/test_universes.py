@@ -73,6 +73,37 @@ def test_a_second_run_over_a_file_of_grades_asks_nothing(tmp_path: Path, server:
     assert len(server.requests) > asked + 1
 
 
+def test_two_versions_over_one_cache_are_compared_query_by_query(
+    tmp_path: Path, server: JudgeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cache numbers its labels as they come, so that every query has a version of its own."""
+
+    def score(name: str, context: str) -> str:
+        path, out = tmp_path / "in.jsonl", tmp_path / f"{name}.jsonl"
+        records = [
+            {"id": n, "query": f"Where is lab {n}?", "answer": "Oslo.", "contexts": [f"Of lab {n}. {context}"]}
+            for n in range(12)
+        ]
+        path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
+        judge = ["--judge", "openai:m", "--base-url", server.url, "--metrics", "ra_nwg"]
+        cache = ["--grade-cache", str(tmp_path / "grades.sqlite")]
+        assert main(["score", str(path), "--out", str(out), *judge, *cache]) == 0
+        return str(out)
+
+    score("fills", "It is far. 4")
+    score("fills too", "It is near. 5")
+    before, after = score("before", "It is far. 4"), score("after", "It is near. 5")
+    assert main(["compare", before, after, "--json", str(tmp_path / "found.json")]) == 0
+    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["metrics"]
+    line = next(one for one in found if one["metric"] == "ra_nwg_at_k")
+    assert [one["metric"] for one in found].count("ra_nwg_at_k") == 1
+    assert (line["differences"][0]["n"], line["differences"][0]["value"]) == ([12], 0.5)
+    grown = score("grown", "It is nowhere. 5")
+    capsys.readouterr()
+    assert main(["compare", before, grown]) == 3
+    assert "the labels changed between them" in " ".join(capsys.readouterr().out.split())
+
+
 def test_labels_are_frozen_from_the_environment(
     tmp_path: Path, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,7 +85,6 @@ def test_failures_are_counted_and_never_averaged() -> None:
         {"k": 5},
         {"label_scale": "umbrela_mapped"},
         {"universe": "gold"},
-        {"details": {"labels_version": "2"}},
     ],
 )
 def test_scores_of_another_kind_are_refused_in_one_line(other) -> None:
@@ -95,6 +94,54 @@ def test_scores_of_another_kind_are_refused_in_one_line(other) -> None:
     assert "\n" not in found.refused[0]
     assert [len(one.sides[0].values) + len(one.sides[1].values) for one in found.lines] == [9, 9]
     assert all(one.contrasts[0].difference is None for one in found.lines)
+
+
+def over(versions: list[str | None], shift: float = 0.0) -> list[dict[str, Any]]:
+    scores = [ok(0.01 * n + shift, details={"labels_version": version}) for n, version in enumerate(versions)]
+    return [line(n, score) for n, score in enumerate(scores)]
+
+
+def test_labels_with_a_version_a_query_are_one_line_and_paired() -> None:
+    versions = [str(n) for n in range(30)]
+    found = pair(over(versions), over(versions, 0.25))
+    assert (found.refused, len(found.lines)) == ((), 1)
+    contrast = found.lines[0].contrasts[0]
+    assert (contrast.difference.n, contrast.other_labels) == ((30,), 0)
+    assert contrast.difference.value == pytest.approx(0.25)
+    assert found.lines[0].sides[0].mean == bootstrap_mean_ci([0.01 * n for n in range(30)])
+
+
+def test_pairs_whose_labels_changed_are_left_out_and_counted() -> None:
+    before = [str(n) for n in range(30)]
+    after = [*before[:25], *("later" for _ in range(5))]
+    found = pair(over(before), over(after, 0.25))
+    contrast = found.lines[0].contrasts[0]
+    assert (contrast.difference.n, contrast.other_labels) == ((25,), 5)
+    assert contrast.to_json()["other_labels"] == 5
+    assert found.refused == ()
+
+
+@pytest.mark.parametrize("changed", [16, 30])
+def test_labels_that_changed_in_most_pairs_are_refused_in_one_line(changed) -> None:
+    before = [None] * 30
+    found = pair(over(before), over(["2"] * changed + before[changed:], 0.25))
+    assert [one.contrasts[0].difference for one in found.lines] == [None]
+    assert found.lines[0].contrasts[0].other_labels == changed
+    assert found.refused == (
+        "faithfulness: a and b are not compared: the labels changed between them; score both again over the same labels",
+    )
+
+
+@pytest.mark.parametrize(("version", "is_refused"), [("v1", False), ("v2", True)])
+def test_files_of_other_queries_need_the_same_labels(version, is_refused) -> None:
+    found = pair(over(["v1"] * 30), [{**one, "id": f"x{one['id']}"} for one in over([version] * 30)])
+    assert (found.lines[0].contrasts[0].difference is None, len(found.refused)) == (is_refused, is_refused)
+
+
+def test_runs_over_several_labels_are_not_mixed() -> None:
+    runs = [line(0, ok(0.5, details={"labels_version": version})) for version in ("1", "1", "2")]
+    lines = {one.metric: one for one in compare([arm("a", runs)]).lines}
+    assert lines["score_std(faithfulness)"].sides[0].na == {"insufficient_runs": 1}
 
 
 def test_one_file_of_several_k_is_compared_k_by_k() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.metrics.evaluate import expected
 from ragtrace.model import Score, ScoreKey
-from ragtrace.scoring.retry import TRANSIENT
+from ragtrace.scoring.retry import PASSING
 from ragtrace.scoring.scorer import MAX_WEIGHT
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ragtrace.model import MetricResult, RagRecord, Stratum
     from ragtrace.scoring.scorer import Scorer
     from ragtrace.stores.sqlite import SqliteStore
-
-_PASSING = TRANSIENT | {"budget_exceeded"}
 
 
 @dataclass(slots=True)
@@ -87,7 +85,7 @@ class Rescoring:
     def _wanted(self, records: Iterable[tuple[RagRecord, float]]) -> Iterator[tuple[RagRecord, float]]:
         for record, probability in records:
             found = (score.result for score in self._scores(record))
-            stands = {(result.name, result.version) for result in found if result.reason not in _PASSING}
+            stands = {(result.name, result.version) for result in found if result.reason not in PASSING}
             if self._versions and self._versions <= stands:
                 self.total.done_before += 1
             else:

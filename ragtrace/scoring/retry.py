@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # What passes by itself. A refusal or a reply of a wrong form would be the same again.
 TRANSIENT = frozenset({"judge_timeout", "judge_unavailable", "judge_error"})
+PASSING = TRANSIENT | {"budget_exceeded"}
 _WAITS_S = (2.0, 60.0, 300.0, 1_200.0)  # attempts of one call repeat within seconds; these outlast an outage
 
 
@@ -29,11 +30,11 @@ def verdict_of(
 ) -> Outcome:
     """Return what becomes of a unit with these scores.
 
-    One value, or nothing but ``na``, is a scored unit. Errors alone are tried again while all of them may pass and
+    One value, or nothing but ``na``, is a scored unit. Errors alone are tried again while one of them may pass and
     attempts are left; otherwise the unit is ``invalid``, and its errors are published as such.
 
     Args:
-        scores: of one unit.
+        scores: of one unit, those that decide (`ragtrace.scoring.Scorer.deciding`).
         attempt: which try this was, from 1.
         also: for the transaction of the end.
         then: publishes.
@@ -54,7 +55,7 @@ def verdict_of(
     if not errors or any(score.result.state == "ok" for score in scores):
         return Outcome(state="scored", also=also, then=then)
     reason = min(str(error) for error in errors)
-    if errors <= TRANSIENT and attempt < MAX_ATTEMPTS:
+    if errors & PASSING and attempt < MAX_ATTEMPTS:
         most_s = _WAITS_S[min(attempt - 1, len(_WAITS_S) - 1)]
         return Outcome(reason=reason, retry_in_s=random_of(0.0, most_s))
     return Outcome(state="invalid", reason=reason, also=also, then=then)

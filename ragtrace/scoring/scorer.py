@@ -63,6 +63,22 @@ class Scorer:
         """Return with which probability a metric is computed for a trace that was drawn for it."""
         return self.shadow.rate if metric.declaration.has_shadow and self.shadow is not None else 1.0
 
+    def deciding(self, scores: Sequence[Score]) -> list[Score]:
+        """Return the scores of a unit that say whether it has its end: the judge's values and errors.
+
+        Where it gave none, all of them: a unit is drawn for its verdicts, and a cosine that needs no judge must not
+        end it while the judge is away.
+        """
+        name = self.judge.name if self.judge is not None else None
+        judged = [
+            score
+            for score in scores
+            if score.result.judge is not None
+            and score.result.judge.model == name
+            and score.result.state in {"ok", "error"}
+        ]
+        return judged or list(scores)
+
     async def results(self, record: RagRecord) -> list[MetricResult]:
         """Return every result of a record, before sampling has a say."""
         return await self._evaluated(record, self.metrics)

@@ -25,16 +25,16 @@ def start(server):
     reader = InMemoryMetricReader()
 
     def configure(**settings):
+        given = {"metrics": ["faithfulness"], **settings}
         ragtrace.configure(
             judge="openai:m",
             judge_base_url=server.url,
             judge_api_key="k",
-            metrics=["faithfulness"],
             sample_rate=1.0,
             tracer_provider=TracerProvider(),
             meter_provider=MeterProvider([reader]),
             logger_provider=LoggerProvider(),
-            **settings,
+            **given,
         )
         return reader
 

@@ -59,6 +59,14 @@ def test_without_a_budget_units_wait_and_no_call_is_made(server, start):
     assert current().ledger.pending == 1
 
 
+@pytest.mark.parametrize("tokens", [10, 20_000_000], ids=["no budget", "no judge"])
+def test_a_number_that_needs_no_judge_does_not_end_a_unit_whose_verdicts_all_failed(server, start, tokens):
+    start(metrics=["faithfulness", "answer_similarity"], budget_tokens_per_day=tokens)  # the server answers 500
+    ask()
+    until(lambda: (current().queue.next_due_s() or 0.0) > 0.0, 30)  # back in the queue, due later
+    assert current().ledger.pending == 1
+
+
 def test_a_judge_that_refuses_the_key_is_asked_once_and_then_held(server, start):
     server.always = lambda _: refusal(401, "wrong key")
     reader = start()

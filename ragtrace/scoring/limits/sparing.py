@@ -26,7 +26,7 @@ def spared(closed: Closed | None, scores: Sequence[Score] = ()) -> Outcome | Non
 
     Args:
         closed: what `JudgeGate.closed` says now.
-        scores: of the unit, when it has been scored.
+        scores: of the unit, when it has been scored: those that decide (`ragtrace.scoring.Scorer.deciding`).
 
     Example:
         >>> from ragtrace.scoring.limits import Closed

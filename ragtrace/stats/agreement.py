@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 GRADES = (1, 2, 3, 4, 5)
+_ROUNDING = 1e-12  # of the numbers that went in: what is left of a difference is noise
 
 
 def krippendorff_alpha(
@@ -39,7 +40,8 @@ def krippendorff_alpha(
         seed: of the resamples.
 
     Returns:
-        A figure over the units with at least two ratings; no value without such a unit or without variance.
+        A figure over the units with at least two ratings; no value without such a unit, or where the ratings differ
+        by rounding alone.
 
     Raises:
         ValueError: rows of different length, an infinite rating, or ratio ratings below 0.
@@ -59,7 +61,7 @@ def krippendorff_alpha(
     values = np.unique(table[np.isfinite(table)])
     if level == "ratio" and values[0] < 0:
         raise ValueError("the ratio level is for ratings of 0 or more")
-    if len(values) < 2:
+    if not _varies(values):
         return Figure(n=n, reason="all ratings are the same")
     if level == "interval":  # its values may be as many as its ratings: no table of counts
         sums = _sums(table)
@@ -72,8 +74,11 @@ def krippendorff_alpha(
         def statistic(weights: Array) -> Array:
             return _alpha(counts, values, level, weights)
 
+    value = float(statistic(np.ones((1, n)))[0])
+    if not math.isfinite(value):
+        return Figure(n=n, reason="the ratings are beyond what can be computed")
     low, high = bounds(statistic, n, seed=seed, n_resamples=n_resamples)
-    return Figure(value=float(statistic(np.ones((1, n)))[0]), low=low, high=high, n=n)
+    return Figure(value=value, low=low, high=high, n=n)
 
 
 def quadratic_kappa(
@@ -145,9 +150,10 @@ def spearman(a: Sequence[float], b: Sequence[float], *, n_resamples: int = RESAM
         0.949
     """
     first, second = _pairs(a, b)
+    why = _uncorrelated(first, second)
+    if why is not None:
+        return Figure(n=len(first), reason=why)
     found = _correlation(mid_ranks(first), mid_ranks(second), n_resamples=0, seed=seed)
-    if found.value is None:
-        return found
     codes = [np.unique(side, return_inverse=True)[1] for side in (first, second)]
 
     def statistic(weights: Array) -> Array:
@@ -202,8 +208,11 @@ def _alpha(counts: Array, values: Array, level: Level, weights: Array) -> Array:
 
 
 def _sums(table: Array) -> tuple[Array, Array, Array]:
-    """Return of each unit the number of its ratings, their sum and the sum of their squares, centred overall."""
-    centred = table - np.nanmean(table)  # so that the squares do not cancel
+    """Return of each unit the number of its ratings, their sum and the sum of their squares.
+
+    Ratings are centred overall, so that the squares do not cancel, and of a spread of 1, so that none is too small.
+    """
+    centred = (table - np.nanmean(table)) / (np.nanmax(table) - np.nanmin(table))
     return (
         np.isfinite(table).sum(axis=0).astype(np.float64),
         np.nansum(centred, axis=0),
@@ -212,9 +221,9 @@ def _sums(table: Array) -> tuple[Array, Array, Array]:
 
 
 def _interval_alpha(number: Array, first: Array, second: Array, weights: Array) -> Array:
-    within = np.maximum(number * second - first**2, 0.0) / (number - 1.0)
+    within = _left(number * second, first**2) / (number - 1.0)
     n = weights @ number
-    total = np.maximum(n * (weights @ second) - (weights @ first) ** 2, 0.0) / (n - 1.0)
+    total = _left(n * (weights @ second), (weights @ first) ** 2) / (n - 1.0)
     return _one_minus(weights @ within, total)
 
 
@@ -222,8 +231,18 @@ def _spread(counts: Array, places: Array) -> Array:
     """Return the sum over ordered pairs of squared differences, from moments: no matrix of all pairs."""
     zeroth, first = counts.sum(axis=-1), (counts * places).sum(axis=-1)
     second = (counts * places**2).sum(axis=-1)
-    spread: Array = np.maximum(2.0 * (zeroth * second - first**2), 0.0)
-    return spread
+    return 2.0 * _left(zeroth * second, first**2)
+
+
+def _left(whole: Array, part: Array) -> Array:
+    """Return a difference that cannot be below 0; 0 where rounding alone is left of it."""
+    left = whole - part
+    kept: Array = np.where(left > _ROUNDING * whole, left, 0.0)
+    return kept
+
+
+def _varies(values: Array) -> bool:
+    return bool(np.ptp(values) > _ROUNDING * np.abs(values).max())
 
 
 def _distance(values: Array, level: Level) -> Array:
@@ -237,9 +256,8 @@ def _distance(values: Array, level: Level) -> Array:
 
 
 def _one_minus(observed: Array, expected: Array) -> Array:
-    """Return 1 - observed / expected, NaN where nothing is expected; a rounding error counts as nothing."""
-    kept = expected > 1e-12
-    return 1.0 - np.divide(observed, expected, out=np.full_like(expected, np.nan), where=kept)
+    """Return 1 - observed / expected, NaN where nothing is expected."""
+    return 1.0 - np.divide(observed, expected, out=np.full_like(expected, np.nan), where=expected > 0.0)
 
 
 def _pairs(a: Sequence[float], b: Sequence[float]) -> tuple[Array, Array]:
@@ -253,10 +271,9 @@ def _pairs(a: Sequence[float], b: Sequence[float]) -> tuple[Array, Array]:
 
 def _correlation(first: Array, second: Array, *, n_resamples: int, seed: int) -> Figure:
     n = len(first)
-    if n < 2:
-        return Figure(n=n, reason="fewer than two pairs")
-    if np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
-        return Figure(n=n, reason="one side does not vary")
+    why = _uncorrelated(first, second)
+    if why is not None:
+        return Figure(n=n, reason=why)
 
     def statistic(weights: Array) -> Array:
         return _weighted_correlation(first, second, weights)
@@ -266,6 +283,13 @@ def _correlation(first: Array, second: Array, *, n_resamples: int, seed: int) ->
         return Figure(n=n, reason="one side does not vary")
     low, high = bounds(statistic, n, seed=seed, n_resamples=n_resamples)
     return Figure(value=value, low=low, high=high, n=n)
+
+
+def _uncorrelated(first: Array, second: Array) -> str | None:
+    """Return why two sides have no correlation; differences by rounding alone are no variance."""
+    if len(first) < 2:
+        return "fewer than two pairs"
+    return None if _varies(first) and _varies(second) else "one side does not vary"
 
 
 def _weighted_correlation(first: Array, second: Array, weights: Array) -> Array:

@@ -77,10 +77,24 @@ def test_large_numbers_do_not_cancel() -> None:
         ([[1, None], [None, 2]], "no unit has two ratings"),
         ([[1, math.nan], [2, 2]], None),
         ([[2, 2], [2, 2]], "all ratings are the same"),
+        ([[1.0, 1.0], [1.0, 1.0 - 2**-53]], "all ratings are the same"),
+        ([[0.1 + 0.2, 0.3], [0.3, 0.3]], "all ratings are the same"),
     ],
 )
-def test_alpha_without_a_number_says_why(ratings: list[list[float | None]], reason: str | None) -> None:
-    assert krippendorff_alpha(ratings).reason == reason
+@pytest.mark.parametrize("level", LEVELS)
+def test_alpha_without_a_number_says_why(
+    ratings: list[list[float | None]], reason: str | None, level: str
+) -> None:
+    assert krippendorff_alpha(ratings, level).reason == reason
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("size", [1e-200, 1e-7, 1.0, 1e100])
+def test_alpha_knows_no_scale(level: str, size: float) -> None:
+    rows = [[1.0, 2.0, 3.0, 5.0], [1.0, 2.0, 4.0, 5.0]]
+    found = krippendorff_alpha([[size * rating for rating in row] for row in rows], level)
+    assert found.value == pytest.approx(krippendorff_alpha(rows, level).value, abs=1e-9)
+    assert krippendorff_alpha([[size * rating for rating in rows[0]]] * 2, level).value == 1.0
 
 
 def test_alpha_refuses_what_is_no_table() -> None:
@@ -140,5 +154,7 @@ def test_the_interval_of_spearman_ranks_each_resample_anew() -> None:
 def test_correlation_without_a_number_says_why(figure: object) -> None:
     assert figure([], []).reason == "fewer than two pairs"
     assert figure([1], [2]).reason == "fewer than two pairs"
+    assert figure([1, 1], [1, 2]).reason == "one side does not vary"
+    assert figure([1.0, 1.0 - 2**-53, 1.0], [1, 2, 3]).reason == "one side does not vary", "it differs by rounding"
     with pytest.raises(ValueError, match="finite"):
         figure([1, math.nan], [1, 2])

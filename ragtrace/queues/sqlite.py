@@ -30,6 +30,7 @@ BATCH = 64  # units a transaction: 41,000 rows a second by 50, 12,000 one by one
 UNIT_BYTES = 262_144
 _BACKOFF_S = (0.1, 30.0)
 _IDLE_S = 1.0
+_LAST_STATEMENT_S = 1.0  # that a close waits for at least
 
 
 def quarantine(path: Path, inode: int) -> Path | None:
@@ -56,7 +57,8 @@ class SqliteQueue:
 
     `put` costs what a `MemoryQueue` costs; a daemon thread writes what came to the spool, in batches. While the
     disk is full or read-only it tries again, and the buffer evicts its oldest. A spool that is broken is put aside
-    and a new one begun. The scorer's side is used from one thread, which may be another process's.
+    and a new one begun. The scorer's side is used from one thread, which may be another process's, and takes turns
+    with whoever closes; a closed queue gives nothing out, and nothing can be ended in it.
 
     Args:
         path: the spool; its folder must exist.
@@ -108,6 +110,8 @@ class SqliteQueue:
         self._written = threading.Condition()
         self._in_hand = 0
         self._is_closed = False
+        self._scoring = threading.RLock()  # of the scorer's connection: two threads in one kill the process
+        self._has_leased, self._is_scoring_over = False, False
         self._thread: threading.Thread | None = None
         self._start_lock = threading.Lock()
         self._wake: Callable[[], None] | None = None
@@ -149,19 +153,13 @@ class SqliteQueue:
 
     def close(self, timeout_s: float = 5.0) -> bool:
         """Write what is there within `timeout_s`, and give back every lease; False when units were left."""
+        deadline = time.monotonic() + timeout_s
         is_written = self._thread is None or self.flush(timeout_s)
         self._is_closed = True
         self._came.set()
         if self._thread is not None:
             self._thread.join(1.0)
-        if self._spool is not None:
-            try:
-                self._spool.release(self._owner)
-            except sqlite3.Error as error:
-                lost("ragtrace.queues.sqlite.release", error)
-            self._spool.close()
-            self._spool = None
-        return is_written
+        return self._end_scoring(deadline) and is_written
 
     def clear(self) -> list[Unit]:
         """Empty the buffer and return what was in it; the spool stays as it is."""
@@ -297,15 +295,16 @@ class SqliteQueue:
 
     def lease(self, limit: int) -> list[Job]:
         """Give out jobs that are due; a payload that cannot be read ends as ``invalid``."""
-        spool = self._leasing()
         now = time.monotonic()
+        given = self._safely(lambda spool: spool.lease(self._owner, limit)) or []
+        self._has_leased = self._has_leased or bool(given)
         jobs = []
-        for leased in self._safely(lambda: spool.lease(self._owner, limit)) or []:
+        for leased in given:
             try:
                 unit = from_bytes(leased.payload, key=leased.key, age_s=leased.age_s, now=now)
             except Exception as error:  # written by another version, or by hand
                 lost("ragtrace.queues.sqlite.read", error)
-                self._safely(lambda key=leased.key: spool.end(self._owner, key, "invalid", "unreadable"))  # type: ignore[misc]
+                self._safely(lambda spool, key=leased.key: spool.end(self._owner, key, "invalid", "unreadable"))  # type: ignore[misc]
                 continue
             jobs.append(Job(unit=unit, attempt=leased.attempt, key=leased.key))
         return jobs
@@ -322,22 +321,24 @@ class SqliteQueue:
         Raises:
             sqlite3.Error: the disk is full or broken; the job stays leased and comes back when that ends.
         """
-        return self._leasing().end(self._owner, job.key, state, reason, also)
+        with self._scoring:
+            if self._is_scoring_over:
+                return False
+            return self._leasing().end(self._owner, job.key, state, reason, also)
 
     def retry(self, job: Job, wait_s: float, reason: str) -> bool:
         """Give a job back, due in `wait_s`; False when the lease was lost."""
-        return bool(self._safely(lambda: self._leasing().retry(self._owner, job.key, wait_s, reason)))
+        return bool(self._safely(lambda spool: spool.retry(self._owner, job.key, wait_s, reason)))
 
     def release(self, jobs: Sequence[Job], wait_s: float = 0.0) -> None:
         """Give jobs back as if they had never been leased."""
         keys = [job.key for job in jobs]
-        self._safely(lambda: self._leasing().release(self._owner, keys, wait_s))
+        self._safely(lambda spool: spool.release(self._owner, keys, wait_s))
 
     def tend(self, held: Sequence[Job]) -> None:
         """Prolong the leases held, take back those that ran out, and look at the accounts."""
-        spool = self._leasing()
 
-        def work() -> None:
+        def work(spool: Spool) -> None:
             if held:
                 spool.extend(self._owner, [job.key for job in held])
             spool.reap()
@@ -347,12 +348,12 @@ class SqliteQueue:
 
     def look(self) -> None:
         """Read the accounts."""
-        accounts = self._safely(lambda: self._leasing().accounts())
+        accounts = self._safely(lambda spool: spool.accounts())
         self._accounts = accounts or self._accounts
 
     def next_due_s(self) -> float | None:
         """Return how long until a job is due."""
-        return self._safely(lambda: self._leasing().next_due_s())
+        return self._safely(lambda spool: spool.next_due_s())
 
     def reset_after_fork(self) -> None:
         """Begin anew in a forked child: a SQLite connection must not cross a fork, so it is left and not closed."""
@@ -360,6 +361,7 @@ class SqliteQueue:
         self._buffer.on_put(self._come)
         self._came, self._written = threading.Event(), threading.Condition()
         self._start_lock, self._thread, self._in_hand = threading.Lock(), None, 0
+        self._scoring, self._has_leased = threading.RLock(), False
         _LEFT.append(self._spool)
         self._spool = None
         self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
@@ -375,17 +377,40 @@ class SqliteQueue:
             spool = None
         return spool or self._opened()
 
-    def _safely(self, work: Callable[[], T]) -> T | None:
+    def _safely(self, work: Callable[[Spool], T]) -> T | None:
         """Run a transaction of the scorer's side; a failure is counted, and the next one opens the spool anew."""
+        with self._scoring:
+            if self._is_scoring_over:
+                return None
+            try:
+                return work(self._leasing())
+            except (sqlite3.Error, QueueError) as error:
+                lost("ragtrace.queues.sqlite.lease", error)
+                self._leave()
+                self._set_aside(error)
+                return None
+
+    def _end_scoring(self, deadline: float) -> bool:
+        """Give back every lease and close the scorer's connection, when the statement under way is over.
+
+        False when it is not over in time; the leases end by themselves then.
+        """
+        if not self._scoring.acquire(timeout=max(deadline - time.monotonic(), _LAST_STATEMENT_S)):
+            _log.warning("the spool %s is busy: the jobs held come back in %.0f s", self.path, self._lease_s)
+            return False
         try:
-            return work()
-        except (sqlite3.Error, QueueError) as error:
-            lost("ragtrace.queues.sqlite.lease", error)
-            if self._spool is not None:
-                self._spool.close()
-                self._spool = None
-            self._set_aside(error)
-            return None
+            if self._has_leased:
+                self._safely(lambda spool: spool.release(self._owner))
+            self._is_scoring_over = True
+            self._leave()
+        finally:
+            self._scoring.release()
+        return True
+
+    def _leave(self) -> None:
+        if self._spool is not None:
+            self._spool.close()
+            self._spool = None
 
 
 _LEFT: list[Spool | None] = []  # of parents: closing one in a child would drop the parent's locks

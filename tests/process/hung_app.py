@@ -1,0 +1,36 @@
+"""An application whose judge hangs: ``FOLDER URL`` shuts down in half a second, four times, a spool each."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import ragtrace
+from ragtrace.capture import losses
+from ragtrace.service import current
+
+if __name__ == "__main__":
+    folder, url = Path(sys.argv[1]), sys.argv[2]
+    for number in range(4):
+        # All but the last shut their service down by being replaced.
+        ragtrace.configure(
+            spool=str(folder / f"{number}.sqlite"),
+            judge="openai:m",
+            judge_base_url=url,
+            judge_api_key="k",
+            metrics=("faithfulness",),
+            sample_rate=1.0,
+        )
+        for name in range(40):
+            with ragtrace.query(f"{name}?") as run:
+                run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
+                run.answered("The lab is in Oslo.")
+        service = current()
+        deadline = time.monotonic() + 30
+        while service.queue.snapshot().leased == 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert not service.shutdown(0.5)
+    found = {site: n for site, n in losses().items() if "queues" in site}
+    sys.exit(str(found) if found else 0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from ragtrace.capture.clamp import clean_score, clean_text
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.passages import PassageReader
+from ragtrace.capture.prompt import found_in
 from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval
 from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, Message, Universe, Usage
 
@@ -222,6 +223,12 @@ class Run:
         """Report a rendered prompt; the passages that stand in it are found when the run ends."""
         if len(self.prompts) < MAX_STEPS:
             self.prompts.append(clean_text(self._redacted(prompt), self._recorder.limits.record_chars)[0])
+
+    @guarded
+    def shows(self, passages: Iterable[Passage], *, since: int = 0) -> bool:
+        """Tell whether a prompt shows one of these passages; those before the prompt `since` are not looked at."""
+        some = tuple(passages)
+        return any(found_in(prompt, some) for prompt in self.prompts[since:])
 
     @guarded
     def generated(

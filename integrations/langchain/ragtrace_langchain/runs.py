@@ -74,11 +74,12 @@ class RunMap:
             self.bury(run_id)
         tree.open.clear()
         self._trees.pop(id(tree), None)
-        tree.root = tree.given = None
+        tree.root = tree.given = tree.waiting = None
         tree.seen = {}
         tree.pool = {}
         tree.told = {}
-        tree.chosen_facts = []
+        tree.taken_back = {}
+        tree.delivered = []
         tree.known = KnownDocuments()
 
     def bury(self, run_id: object) -> None:

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.documents import Document
+
 from ragtrace.capture import ReadPassages, guarded, ranked, reranked_passage
+from ragtrace_langchain.control import is_control_flow
 from ragtrace_langchain.documents import (
     documents_in,
+    fields_of,
     is_documents_only,
+    is_same,
     new_documents,
     own_ids,
     read_documents,
     rerank_score_of,
 )
+from ragtrace_langchain.extract import answer_in
+from ragtrace_langchain.tree import Choice, Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +38,7 @@ def take_retrieved(node: Node, documents: Iterable[Any], ended_ns: int) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     tree = node.tree
     with tree.lock:
+        _take_waiting(tree)
         passages, out = _met(tree, documents, node.source)
         if node.sources:
             _take_composite(node, passages, out, ended_ns)
@@ -44,20 +52,53 @@ def take_retrieved(node: Node, documents: Iterable[Any], ended_ns: int) -> None:
 def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
     """Take what a chain or tool gave out, where that is a list of documents."""
     chosen = new_documents(outputs, inputs)
-    if chosen is None or (node.has_model and not is_documents_only(outputs)):
+    if chosen is None:
+        return
+    tree = node.tree
+    is_beside = node.has_model and not is_documents_only(outputs)
+    if is_beside and _is_answered(tree, outputs):
         return  # documents beside an answer are what was cited, not what went into the prompt
     given = node.given or documents_in(inputs)
-    tree = node.tree
     with tree.lock:
         base = _seen(tree, given) if given else {}
         passages, out = _met(tree, chosen, None if base or node.found else node.source)
         if base or node.found:
-            _take_choice(node, out, _candidates(node, out, base), ended_ns)
-        elif not all(key in tree.pool for key in out):
+            choice = Choice(node, out, _candidates(node, out, base), ended_ns)
+            _take_choice(choice, is_sure=not is_beside)
+        elif all(key in tree.pool for key in out):
+            if not _is_joined(out, tree.delivered) and not _is_given_one(inputs):
+                choice = Choice(node, out, _delivered_with(tree, out), ended_ns)
+                _take_choice(choice, is_sure=not tree.run.prompts)
+        else:
             # A function that searches without a retriever: its documents come from nowhere else.
+            _take_waiting(tree)
             _report_retrieval(node, passages, ended_ns)
             tree.pool.update(out)
             _deliver(node, out, ended_ns)
+
+
+@guarded
+def take_prompt(tree: Tree) -> None:
+    """Take the choice that waits for a prompt to follow it, as one does now."""
+    if tree.waiting is not None:
+        with tree.lock:
+            _take_waiting(tree)
+
+
+@guarded
+def take_failed(node: Node, error: BaseException) -> None:
+    """Take back what a chain delivered before it failed: another attempt stands for it, if the root lives."""
+    if is_control_flow(error) or not isinstance(error, Exception):
+        return
+    tree = node.tree
+    with tree.lock:
+        if node.parent is None:
+            node.found = node.found or tree.taken_back
+        elif node.found and node.kind != "retriever":
+            for above in node.enclosing():
+                above.found = {key: hit for key, hit in above.found.items() if hit is not node.found.get(key)}
+                above.chosen = None if above.chosen is node.chosen else above.chosen
+            tree.taken_back.update(node.found)
 
 
 @guarded
@@ -85,6 +126,7 @@ def take_compressed(
     """Take what a wrapped compressor made of the documents that it was given."""
     tree = node.tree
     with tree.lock:
+        _take_waiting(tree)
         base = _seen(tree, given)
         _, out = _met(tree, documents, None)
         if all(key in base for key in out):
@@ -105,10 +147,38 @@ def settle(root: Node) -> None:
     """
     tree = root.tree
     if not tree.pool and tree.given:
-        with tree.lock:
-            tree.run.restored(_passages(_seen(tree, tree.given)))
+        _restore(tree, tree.given)
     if tree.is_narrowed and root.kind != "retriever" and list(root.found) != tree.last_chosen:
-        tree.run.selected(_passages(root.found), selection_source=tree.selection_source)
+        found = root.found or (tree.pool if tree.last_chosen else {})  # none: what was chosen was taken back
+        tree.run.selected(_passages(_kept(tree, found)), selection_source=tree.selection_source)
+
+
+def _restore(tree: Tree, given: Sequence[Any]) -> None:
+    """Take documents that a chain was given for the pool, unless the run made no use of them.
+
+    A conversation's state still holds the documents of the last turn when this one needs none.
+    """
+    with tree.lock:
+        passages = _passages(_seen(tree, given))
+    if tree.is_narrowed or tree.run.shows(passages):
+        tree.run.restored(passages)
+
+
+def _kept(tree: Tree, found: dict[str, Hit]) -> dict[str, Hit]:
+    """Return what was delivered less what was then discarded, as an attempt that a loop replaced by another.
+
+    A delivery was discarded when no later prompt shows a passage of it, while one shows those of another.
+    """
+    last = {key: place for place, delivery in enumerate(tree.delivered) for key in delivery.hits}
+    parts: dict[int, dict[str, Hit]] = {}
+    for key, hit in found.items():
+        parts.setdefault(last.get(key, -1), {})[key] = hit
+    shown = {
+        place
+        for place, part in parts.items()
+        if tree.run.shows(_passages(part), since=tree.delivered[place].prompts)
+    }
+    return {key: hit for key, hit in found.items() if last.get(key, -1) in shown} or found
 
 
 def _met(tree: Tree, documents: Iterable[Any], source: str | None) -> tuple[ReadPassages, dict[str, Hit]]:
@@ -137,7 +207,7 @@ def _met_again(tree: Tree, documents: Sequence[Any]) -> tuple[ReadPassages, dict
     out: dict[str, Hit] = {}
     for key, document in zip(ids, documents, strict=True):
         passage, facts = found[key]
-        if document.metadata != facts or document.page_content != passage.text:
+        if not is_same(document.metadata, facts) or document.page_content != passage.text:
             return None
         out[key] = (passage, facts)  # a hit of its own: what `seen` holds itself was first met in this step
     return ranked([passage for passage, _ in out.values()]), out
@@ -189,14 +259,66 @@ def _candidates(node: Node, out: dict[str, Hit], given: dict[str, Hit]) -> dict[
     return {**given, **node.found}
 
 
-def _take_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
+def _delivered_with(tree: Tree, out: dict[str, Hit]) -> dict[str, Hit]:
+    """Return what documents of the pool were chosen from, where the chain's input does not show it."""
+    for delivery in reversed(tree.delivered):
+        if delivery.hits.keys() >= out.keys():
+            return delivery.hits
+    parts = [delivery.hits for delivery in tree.delivered if delivery.hits.keys() & out.keys()]
+    return {key: hit for part in parts for key, hit in part.items()}
+
+
+def _is_answered(tree: Tree, outputs: Any) -> bool:
+    """Tell whether what a chain gave out holds what the model said last."""
+    said, answer = tree.last_text, answer_in(fields_of(outputs)) or ""
+    return bool(said and answer) and (answer in said or said in answer)
+
+
+def _is_given_one(inputs: Any) -> bool:
+    """Tell whether a chain was given a single document: it decides on that one, and not on the pool."""
+    parts = inputs.values() if isinstance(inputs, dict) else (inputs,)
+    return any(isinstance(part, Document) for part in parts)
+
+
+def _is_joined(out: Iterable[str], delivered: Iterable[Delivery]) -> bool:
+    """Tell whether documents are those of some deliveries, one behind the other."""
+    parts = [list(delivery.hits) for delivery in delivered]
+    keys = list(out)
+    done: set[str] = set()
+    at = 0
+    while at < len(keys):
+        rests = ([key for key in part if key not in done] for part in parts)
+        rest = next((rest for rest in rests if rest and keys[at : at + len(rest)] == rest), None)
+        if rest is None:
+            return False
+        done.update(rest)
+        at += len(rest)
+    return True
+
+
+def _take_waiting(tree: Tree) -> None:
+    choice, tree.waiting = tree.waiting, None
+    if choice is not None:
+        _take_choice(choice)
+
+
+def _take_choice(choice: Choice, *, is_sure: bool = True) -> None:
+    """Report a choice; one that may be a citation waits, and counts if a prompt or another step follows."""
+    tree, waiting = choice.node.tree, choice.node.tree.waiting
+    if _is_handed_on(choice):
+        return
+    is_again = waiting is not None and list(waiting.out) == list(choice.out)
+    if not is_sure:
+        tree.waiting = waiting if is_again else choice
+        return
+    _take_waiting(tree)
+    if not is_again:
+        _make_choice(choice)
+
+
+def _make_choice(choice: Choice) -> None:
+    node, out, base, ended_ns = choice
     tree = node.tree
-    if list(base) == list(out) and (base is node.chosen or not _is_scored_anew(tree, out, base)):
-        return
-    # Handed on as the last choice left them: a step that looks at them, or copies their list.
-    is_handed_on = bool(out) and not node.found and tree.last_chosen == list(out)
-    if is_handed_on and tree.chosen_facts == [facts for _, facts in out.values()]:
-        return
     started_ns = max(node.started_ns, node.found_ns)
     if all(key in base for key in out):
         _report_choice(node, out, base, started_ns, ended_ns, "chain", node.within_key)
@@ -206,8 +328,27 @@ def _take_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended_ns
     _deliver_choice(node, out, base, ended_ns)
 
 
+def _is_handed_on(choice: Choice) -> bool:
+    """Tell whether a step left documents as they came: it looked at them, or copied or joined their lists."""
+    node, out, base, ended_ns = choice
+    tree = node.tree
+    if list(base) == list(out):
+        return base is node.chosen or not _is_scored_anew(tree, out, base)
+    if base is node.found and node.sources > 1 and base.keys() == out.keys() and _is_joined(out, tree.delivered):
+        if _is_scored_anew(tree, out, base):
+            return False
+        if node.is_narrowed:  # parallel steps end in any order; the order of the lists is that of the passages
+            _deliver_choice(node, {key: base[key] for key in out}, base, ended_ns)
+        return True
+    last = tree.delivered[-1] if tree.delivered else None
+    if last is None or not last.is_choice or not out or node.found or list(last.hits) != list(out):
+        return False
+    return all(is_same(facts, last.hits[key][1]) for key, (_, facts) in out.items())
+
+
 def _deliver_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
     """Let the nodes above know what of their documents was left by a choice, up to the composite it stands in."""
+    node.tree.delivered.append(Delivery(out, len(node.tree.run.prompts), is_choice=True))
     for above in (node,) if node.kind == "retriever" else (node, *node.enclosing()):
         above.is_narrowed = True
         above.chosen = out
@@ -251,14 +392,13 @@ def _note_choice(tree: Tree, out: dict[str, Hit], source: str) -> None:
     tree.selection_source = source
     tree.last_chosen = list(out)
     tree.told.update(out)
-    tree.chosen_facts = [facts for _, facts in out.values()]
 
 
 def _rescored(tree: Tree, key: str, hit: Hit, base: dict[str, Hit] | None = None) -> float | None:
     seen = tree.seen.get(key)
     if seen is not None and seen is not hit:
         return rerank_score_of(hit[1], seen[1])
-    if base and any(hit[1] == facts for _, facts in base.values()):
+    if base and any(is_same(hit[1], facts) for _, facts in base.values()):
         return None  # a rewritten passage with the metadata of the one that it was made of
     return rerank_score_of(hit[1], None)
 
@@ -270,6 +410,7 @@ def _is_scored_anew(tree: Tree, out: dict[str, Hit], base: dict[str, Hit]) -> bo
 
 def _deliver(node: Node, out: dict[str, Hit], ended_ns: int) -> None:
     """Let the nodes above know what a retriever delivered, up to the composite it stands in."""
+    node.tree.delivered.append(Delivery(out, len(node.tree.run.prompts), node.is_narrowed))
     for above in node.enclosing():
         above.found.update(out)
         above.sources += 1

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragtrace_langchain.documents import KnownDocuments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from ragtrace.capture import Run
     from ragtrace.capture.steps import Operation
@@ -19,6 +19,23 @@ if TYPE_CHECKING:
 Kind = Literal["chain", "tool", "retriever", "model"]
 
 MAX_STREAMED_CHARS = 65_536
+
+
+class Delivery(NamedTuple):
+    """Documents that a retriever or a choice handed on, and how many prompts had been rendered by then."""
+
+    hits: dict[str, Hit]
+    prompts: int
+    is_choice: bool
+
+
+class Choice(NamedTuple):
+    """What a chain gave out, and what it chose that from."""
+
+    node: Node
+    out: dict[str, Hit]
+    base: dict[str, Hit]
+    ended_ns: int
 
 
 class Tree:
@@ -32,7 +49,10 @@ class Tree:
         pool: the candidates, by key.
         told: what choices made of documents, as each was reported last.
         is_narrowed: some step chose among the documents.
-        last_chosen: keys of the selection reported last, and `chosen_facts` its documents' metadata.
+        last_chosen: keys of the selection reported last.
+        delivered: what retrievers and choices handed on, in turn.
+        taken_back: what chains delivered that then failed.
+        waiting: a choice that counts once a prompt follows it, and may else be what an answer cited.
         last_text: text of the last model call outside retrievers, and `last_model` its model.
         given: the first documents that a chain was given while none had been retrieved.
         interrupts: what the run's interrupts ask.
@@ -40,7 +60,7 @@ class Tree:
     """
 
     __slots__ = (
-        "chosen_facts",
+        "delivered",
         "given",
         "has_query",
         "interrupts",
@@ -58,8 +78,10 @@ class Tree:
         "run",
         "seen",
         "selection_source",
+        "taken_back",
         "told",
         "usage",
+        "waiting",
     )
 
     def __init__(self, run: Run) -> None:
@@ -79,7 +101,9 @@ class Tree:
         self.has_query = False
         self.selection_source = "chain"
         self.last_chosen: list[str] = []
-        self.chosen_facts: list[Mapping[str, Any]] = []
+        self.delivered: list[Delivery] = []
+        self.taken_back: dict[str, Hit] = {}
+        self.waiting: Choice | None = None
         self.last_text = ""
         self.last_model: str | None = None
         self.usage: Usage | None = None

@@ -174,6 +174,22 @@ def _block_text(block: Any) -> str:
     return "" if kind in {"thinking", "reasoning", "tool_use", "tool_call", "tool_call_chunk"} else f"[{kind}]"
 
 
+def piece_text(piece: Any) -> str:
+    """Return the text of a streamed piece; other blocks than text come in fragments and say nothing by themselves.
+
+    Example:
+        >>> piece_text([{"type": "text", "text": "In "}, {"type": "input_json_delta", "partial_json": "{"}])
+        'In '
+    """
+    if isinstance(piece, list):
+        return "".join(_block_text(block) for block in piece if _is_text(block))
+    return piece if isinstance(piece, str) else ""
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, str) or (isinstance(block, dict) and block.get("type") == "text")
+
+
 def prompt_text(messages: Iterable[Message]) -> str:
     r"""Return a rendered prompt as one text, message after message.
 

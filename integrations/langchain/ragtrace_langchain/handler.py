@@ -13,7 +13,7 @@ from ragtrace.capture import guarded, guarded_constructor, outcome_of
 from ragtrace.model import added_usage
 from ragtrace_langchain.control import is_control_flow, is_interrupt, payload_of
 from ragtrace_langchain.documents import as_given
-from ragtrace_langchain.extract import answer_in, history_in, prompt_text, question_in, turns_in
+from ragtrace_langchain.extract import answer_in, history_in, piece_text, prompt_text, question_in, turns_in
 from ragtrace_langchain.models import model_facts, reply_of
 from ragtrace_langchain.request import PREFIX, Defaults, describe, workflow_of
 from ragtrace_langchain.runs import ambient_run_id, runs_of
@@ -235,7 +235,7 @@ class RagtraceHandler(BaseCallbackHandler):
         """Note a streamed chunk: the first one's time, and its text for a stream that breaks off."""
         node = self._runs.get(run_id)
         if isinstance(node, ModelCall):
-            node.streams(token if type(token) is str else "", time.time_ns())
+            node.streams(token if type(token) is str else piece_text(token), time.time_ns())
             node.tree.run.touched = time.monotonic()  # a stream that flows is not idle
 
     @guarded

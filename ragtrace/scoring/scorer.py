@@ -49,9 +49,13 @@ class Scorer:
         """Pass thresholds by output that replace the metric's default: the judge's, and those a person chose."""
         return {**(self.judge.thresholds if self.judge else {}), **self.options.thresholds}
 
+    def chosen(self, unit: Unit) -> list[Metric]:
+        """Return the metrics that a unit was drawn for; none where another process drew it for others."""
+        return [metric for metric in self.metrics if not unit.rates or metric.declaration.name in unit.rates]
+
     async def score(self, unit: Unit) -> list[Score]:
         """Return every score of a unit; a judge's failure is a score of state ``error``."""
-        chosen = [metric for metric in self.metrics if not unit.rates or metric.declaration.name in unit.rates]
+        chosen = self.chosen(unit)
         rates = {
             output.name: unit.rates.get(metric.declaration.name, unit.probability) * self._share(metric)
             for metric in chosen

@@ -92,6 +92,7 @@ class Service:
         self._health: HealthEndpoint | None = None
         self._worker = self._new_worker()
         self._is_closed = False
+        self._has_said_no_metric = False
 
     # -- the recorder's side: called in the application's thread, no I/O, no waiting --
 
@@ -179,6 +180,10 @@ class Service:
 
     async def _handle(self, job: Job) -> Outcome:
         started_ns = time.time_ns()
+        if not self._scorer.chosen(job.unit):
+            self._say_no_metric(job.unit)
+            return Outcome(state="skipped", reason="no_metric")
+        self._announce(job.unit)
         waits = spared(self._gate.now.closed()) if self._gate is not None else None
         if waits is not None:
             return waits
@@ -191,6 +196,21 @@ class Service:
             also=self._storing.also(scores, job.unit.record) if self._storing is not None else None,
             then=lambda: self._publish(job.unit, scores, started_ns),
         )
+
+    @guarded
+    def _announce(self, unit: Unit) -> None:
+        """Let the series of a unit from another process exist at 0 before its scores: there it was captured."""
+        self.publisher.instruments.eligible(unit.record)
+
+    def _say_no_metric(self, unit: Unit) -> None:
+        if not self._has_said_no_metric:
+            self._has_said_no_metric = True
+            _log.warning(
+                "units were drawn for %s and skipped (no_metric): this scorer has %s; give application and worker "
+                "the same metrics",
+                ", ".join(sorted(unit.rates)),
+                ", ".join(self._metrics),
+            )
 
     def _publish(self, unit: Unit, scores: list[Score], started_ns: int) -> None:
         self._observe(scores, unit)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from ragtrace.errors import ConfigError, nearest
 
@@ -58,7 +60,7 @@ class Settings:
     judge: str = _setting(
         "overlap", "Who judges: overlap (offline) or openai:MODEL; several, with commas, are a panel."
     )
-    judge_base_url: str | None = _setting(None, "Base URL of an OpenAI-compatible server.")
+    judge_base_url: str | None = _setting(None, "Base URL of an OpenAI-compatible server.", address=True)
     judge_api_key: str | None = _setting(None, "Its key; default OPENAI_API_KEY.", secret=True)
     judge_repeats: int = _setting(
         1, "How often each judge is asked, 1 to 20; 3 tell how far a 1-to-5 grade varies.", low=1, high=20
@@ -164,7 +166,9 @@ class Settings:
     )
     canary_usd_per_day: float = _setting(0.5, "US dollars a day for canaries; 0 = off.", least=0.0)
     canary_tokens_per_day: int = _setting(500_000, "Tokens a day for canaries; 0 = off.", least=0)
-    phoenix_endpoint: str | None = _setting(None, "Address of an Arize Phoenix server to send scores to.")
+    phoenix_endpoint: str | None = _setting(
+        None, "Address of an Arize Phoenix server to send scores to.", address=True
+    )
     phoenix_api_key: str | None = _setting(None, "Its key; default PHOENIX_API_KEY.", secret=True)
     drift_baseline: int = _setting(500, "Scores the drift detectors learn their baseline from.", above=1)
     drift_tolerance: float = _setting(
@@ -204,13 +208,35 @@ class Settings:
         return replace(self, **changes)
 
     def __repr__(self) -> str:
-        shown = (f"{item.name}={_shown(self, item)}" for item in fields(self))
+        shown = (f"{item.name}={_shown(self, item)!r}" for item in fields(self))
         return f"Settings({', '.join(shown)})"
 
 
-def _shown(settings: Settings, item: Field[Any]) -> str:
+def shown(settings: Settings) -> dict[str, Any]:
+    """Return every setting by name as a person may read it: no key, and of an address neither login nor query.
+
+    Example:
+        >>> now = shown(Settings.resolve({"judge_api_key": "sk-1", "judge_base_url": "http://ada:pw@host/v1"}, {}))
+        >>> now["judge_api_key"], now["judge_base_url"], now["judge"]
+        ('***', 'http://***@host/v1', 'overlap')
+    """
+    return {item.name: _shown(settings, item) for item in fields(settings)}
+
+
+def _shown(settings: Settings, item: Field[Any]) -> Any:
     value = getattr(settings, item.name)
-    return "***" if item.metadata.get("secret") and value else repr(value)
+    if value and item.metadata.get("secret"):
+        return "***"
+    return _shown_address(str(value)) if value and item.metadata.get("address") else value
+
+
+def _shown_address(address: str) -> str:
+    scheme, mark, rest = address.partition("://")
+    place, *query = re.split("[?#]", rest, maxsplit=1)
+    _, login, host = place.rpartition("@")
+    if not mark or "@" in "".join(query):  # a password with a ? in it: nobody can say where it ends
+        return "***"
+    return f"{scheme}://{'***@' if login else ''}{host}{'?***' if query else ''}"
 
 
 def variables() -> list[tuple[str, str, object, str]]:
@@ -312,6 +338,12 @@ def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
         raise ConfigError(f"{name}={value!r} must be at least {rules['least']}")
     if "low" in rules and not rules["low"] <= value <= rules["high"]:
         raise ConfigError(f"{name}={value!r} must lie between {rules['low']} and {rules['high']}")
+    if "address" in rules and value:
+        _check_address(name, value)
+    _check_kind(name, value)
+
+
+def _check_kind(name: str, value: Any) -> None:
     if name == "k_values" and not all(isinstance(k, int) and k > 0 for k in value):
         raise ConfigError(f"k_values={value!r} must be positive whole numbers")
     if name in _PORTS and value is not None and not 0 <= value <= 65_535:
@@ -320,3 +352,17 @@ def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
         raise ConfigError(f"pairs={value!r} must be onnx:FOLDER, or a function from pairs to floats")
     if name in _FUNCTIONS and value is not None and not callable(value):
         raise ConfigError(f"{name} must be a function {_FUNCTIONS[name]}")
+
+
+def _check_address(name: str, address: Any) -> None:
+    """Refuse what no request can be sent to; it is not repeated, since it may hold a password."""
+    text = address.strip() if isinstance(address, str) else ""
+    if not text.startswith(("http://", "https://")):
+        raise ConfigError(f"{name} must begin with http:// or https://, for example http://127.0.0.1:8000")
+    try:
+        parts = urlsplit(text)
+        is_whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise ConfigError(f"{name} has no valid host and port")

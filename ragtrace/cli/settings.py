@@ -12,18 +12,17 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table; a key is shown as set or not, never itself."""
+    """Print the table; a key is shown as set or not, and of an address neither login nor query."""
     from rich.table import Table
 
     from ragtrace.cli.console import Shown
-    from ragtrace.settings import Settings, variables
+    from ragtrace.settings import Settings, shown, variables
 
     del args
-    now = Settings.resolve({})
+    now = shown(Settings.resolve({}))
     table = Table("setting", "variable", "now", "what", box=None, pad_edge=False)
     for name, variable, _, doc in variables():
-        value = getattr(now, name)
-        shown = ("set" if value else "not set") if name.endswith("_key") else str(value)
-        table.add_row(name, variable, shown, doc)
+        value = ("set" if now[name] else "not set") if name.endswith("_key") else str(now[name])
+        table.add_row(name, variable, value, doc)
     Shown().print(table)
     return 0

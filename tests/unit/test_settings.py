@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
+from ragtrace.cli.main import main
 from ragtrace.errors import ConfigError
-from ragtrace.settings import Settings, variables
+from ragtrace.settings import Settings, shown, variables
 
 
 def test_the_order_argument_variable_otel_default() -> None:
@@ -68,3 +70,43 @@ def test_the_key_is_never_shown() -> None:
 
 def test_every_setting_is_documented() -> None:
     assert all(doc and name for name, _, _, doc in variables())
+
+
+@pytest.mark.parametrize("name", ["judge_base_url", "phoenix_endpoint"])
+@pytest.mark.parametrize(
+    ("address", "seen"),
+    [
+        ("http://ada:s3cret@host:8000/v1", "http://***@host:8000/v1"),
+        ("https://host/v1?api-key=s3cret", "https://host/v1?***"),
+        ("https://ada:s3cr?et@host/v1", "***"),
+        ("https://host/v1?key=s3cret@host", "***"),
+        ("https://host:8000/v1", "https://host:8000/v1"),
+    ],
+)
+def test_of_an_address_neither_login_nor_query_is_shown(name: str, address: str, seen: str) -> None:
+    settings = replace(Settings.resolve({}, {}), **{name: address})
+    assert shown(settings)[name] == seen
+    assert f"{name}={seen!r}" in repr(settings)
+    assert "s3cr" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["http://[bad/s3cret", "ada:s3cret@host", "http://host:s3cret/v1", "s3cret", "http://"]
+)
+@pytest.mark.parametrize("name", ["judge_base_url", "phoenix_endpoint"])
+def test_what_is_no_address_is_refused_and_not_repeated(name: str, wrong: str) -> None:
+    for given, env in (({name: wrong}, {}), ({}, {f"RAGTRACE_{name.upper()}": wrong})):
+        with pytest.raises(ConfigError) as caught:
+            Settings.resolve(given, env)
+        assert str(caught.value).startswith((f"{name} must begin with http", f"{name} has no valid host and port"))
+        assert "s3cret" not in str(caught.value)
+
+
+def test_the_command_shows_no_secret(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGTRACE_JUDGE_BASE_URL", "http://ada:s3cret@host/v1?api-key=s3cret")
+    monkeypatch.setenv("RAGTRACE_PHOENIX_ENDPOINT", "http://ada:s3cret@host:6006")
+    monkeypatch.setenv("RAGTRACE_PHOENIX_API_KEY", "s3cret")
+    assert main(["settings"]) == 0
+    said = capsys.readouterr().out
+    assert "s3cret" not in said
+    assert "***" in said

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING
 
 from ragtrace.queues.base import MAX_ATTEMPTS, Job
+from ragtrace.queues.waiting import Waiting
 
 if TYPE_CHECKING:
     import sqlite3
@@ -22,10 +22,11 @@ def nobody(state: str, reason: str) -> None:
 
 
 class MemoryQueue:
-    """First in, first out, bounded in units and in bytes; a full queue evicts its oldest units and returns them.
+    """First in, first out, bounded in units and in bytes; a full queue evicts its oldest units.
 
-    Thread-safe; `put` holds a lock for a few operations on a deque and does no I/O. What stands in it is lost with
-    the process.
+    What is given back to be tried later counts in both bounds, and is older than what was never leased. A `put`
+    returns what it evicts; what has to go when a job is given back ends as ``dropped queue_full``. Thread-safe;
+    `put` holds a lock for a few operations on a deque and does no I/O. What stands in it is lost with the process.
 
     Args:
         capacity: most units.
@@ -58,9 +59,8 @@ class MemoryQueue:
         self._ended = ended
         self._clock = clock
         self._units: deque[tuple[Unit, int]] = deque()
-        self._later: list[tuple[float, int, Job]] = []
-        self._number = 0
         self._bytes = 0
+        self._later = Waiting()
         self._lock = threading.Lock()
         self._wake: Callable[[], None] | None = None
 
@@ -73,10 +73,10 @@ class MemoryQueue:
     def oldest_s(self) -> float:
         """Age of the oldest unit in seconds, 0.0 when empty."""
         with self._lock:
-            offered = [job.unit.offered_at for _, _, job in self._later]
-            if self._units:
-                offered.append(self._units[0][0].offered_at)
-        return time.monotonic() - min(offered) if offered else 0.0
+            oldest = self._later.offered_at  # leased once, and so before all that never were
+            if oldest is None and self._units:
+                oldest = self._units[0][0].offered_at
+        return 0.0 if oldest is None else time.monotonic() - oldest
 
     def on_put(self, wake: Callable[[], None] | None) -> None:
         """Set what is called after a put, from the giver's thread."""
@@ -87,14 +87,10 @@ class MemoryQueue:
         size = unit.size_bytes
         if size > self.capacity_bytes:
             return [unit]
-        evicted = []
         with self._lock:
             self._units.append((unit, size))
             self._bytes += size
-            while len(self._units) > self.capacity or self._bytes > self.capacity_bytes:
-                old, old_size = self._units.popleft()
-                self._bytes -= old_size
-                evicted.append(old)
+            evicted = self._evicted()
         if self._wake is not None:
             self._wake()
         return evicted
@@ -103,8 +99,8 @@ class MemoryQueue:
         """Give out at most `limit` jobs: those whose wait is over, then the oldest units."""
         jobs: list[Job] = []
         with self._lock:
-            while len(jobs) < limit and self._later and self._later[0][0] <= self._clock():
-                jobs.append(heapq.heappop(self._later)[2])
+            while len(jobs) < limit and (job := self._later.due(self._clock())) is not None:
+                jobs.append(job)
             while len(jobs) < limit and self._units:
                 unit, size = self._units.popleft()
                 self._bytes -= size
@@ -127,19 +123,14 @@ class MemoryQueue:
         if job.attempt >= MAX_ATTEMPTS:
             self._ended("dead", reason)
             return True
-        again = Job(unit=job.unit, attempt=job.attempt + 1, key=job.key)
-        with self._lock:
-            self._number += 1
-            heapq.heappush(self._later, (self._clock() + wait_s, self._number, again))
+        self._give_back(Job(unit=job.unit, attempt=job.attempt + 1, key=job.key), wait_s)
         return True
 
     def release(self, jobs: Sequence[Job], wait_s: float = 0.0) -> None:
         """Give jobs back where a wait is asked for; without one the process ends, and they are dropped."""
         for job in jobs:
             if wait_s > 0.0:
-                with self._lock:
-                    self._number += 1
-                    heapq.heappush(self._later, (self._clock() + wait_s, self._number, job))
+                self._give_back(job, wait_s)
             else:
                 self._ended("dropped", "shutdown")
 
@@ -151,13 +142,33 @@ class MemoryQueue:
         with self._lock:
             if self._units:
                 return 0.0
-            return max(self._later[0][0] - self._clock(), 0.0) if self._later else None
+            due_s = self._later.due_s
+            return None if due_s is None else max(due_s - self._clock(), 0.0)
 
     def clear(self) -> list[Unit]:
         """Empty the queue and return what was in it."""
         with self._lock:
-            units = [unit for unit, _ in self._units] + [job.unit for _, _, job in self._later]
+            units = [job.unit for job in self._later.clear()] + [unit for unit, _ in self._units]
             self._units.clear()
-            self._later.clear()
             self._bytes = 0
         return units
+
+    def _give_back(self, job: Job, wait_s: float) -> None:
+        size = job.unit.size_bytes
+        with self._lock:
+            self._later.add(job, self._clock() + wait_s, size)
+            evicted = self._evicted()
+        for _ in evicted:
+            self._ended("dropped", "queue_full")
+
+    def _evicted(self) -> list[Unit]:
+        """Take out the oldest units until the rest keep both bounds; called with the lock held."""
+        gone = []
+        while self.size > self.capacity or self._bytes + self._later.size_bytes > self.capacity_bytes:
+            if self._later:
+                gone.append(self._later.oldest().unit)
+            else:
+                unit, size = self._units.popleft()
+                self._bytes -= size
+                gone.append(unit)
+        return gone

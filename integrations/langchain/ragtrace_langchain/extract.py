@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.load import Serializable
 from langchain_core.messages import BaseMessage
 
 from ragtrace.capture import shown
 from ragtrace.model import Message
+from ragtrace_langchain.documents import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,6 +27,8 @@ ANSWER_KEYS = (
     "output_text",
     "completion",
     "text",
+    "structured_response",
+    "parsed",
 )
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
 _DEPTH = 4  # of containers in containers, for cyclic ones
@@ -204,7 +208,7 @@ def answer_in(outputs: Any, depth: int = 0) -> str | None:
     """Return the answer in a root run's output, None when there is none to be seen.
 
     A text, a message, the last assistant message of a list, a dict or object with ``answer``, ``output``,
-    ``result``, ``response`` and the like, or a state with ``messages``.
+    ``result``, ``response`` and the like, a state with ``messages``, or another object, as JSON.
 
     Example:
         >>> answer_in({"question": "Where?", "answer": "In Oslo."})
@@ -221,12 +225,40 @@ def answer_in(outputs: Any, depth: int = 0) -> str | None:
     if isinstance(outputs, list | tuple):
         return _last_said(outputs)
     if isinstance(outputs, dict):
-        return _answer_under_keys(outputs, depth)
+        answer = _answer_under_keys(outputs, depth)
+        return structured_text(outputs) if answer is None and depth else answer  # a root's dict is a state
     for key in ANSWER_KEYS:  # structured output: an object with an answer among its fields
         value = getattr(outputs, key, None)
         if isinstance(value, str):
             return value
-    return None
+    return structured_text(outputs)
+
+
+def structured_text(value: Any) -> str | None:
+    """Return structured output as JSON: of an object with fields, a dict or a list.
+
+    None for other values, and where LangChain's own objects stand in it: that is a state and no answer.
+
+    Example:
+        >>> structured_text({"city": "Oslo"})
+        '{"city": "Oslo"}'
+        >>> structured_text({"said": BaseMessage(content="Oslo", type="ai")}) is None
+        True
+    """
+    parts = value if isinstance(value, list) else fields_of(value)
+    if not parts:
+        return None
+    try:
+        return json.dumps(parts, default=_plain, ensure_ascii=False)
+    except Exception:  # an application's object may raise anything here; it is then no answer
+        return None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Serializable):
+        raise TypeError
+    fields = fields_of(value)
+    return str(value) if fields is None else fields
 
 
 def _answer_under_keys(outputs: dict[Any, Any], depth: int) -> str | None:

@@ -13,7 +13,15 @@ from ragtrace.capture import guarded, guarded_constructor, outcome_of
 from ragtrace.model import added_usage
 from ragtrace_langchain.control import is_control_flow, is_interrupt, payload_of
 from ragtrace_langchain.documents import as_given
-from ragtrace_langchain.extract import answer_in, history_in, piece_text, prompt_text, question_in, turns_in
+from ragtrace_langchain.extract import (
+    answer_in,
+    history_in,
+    piece_text,
+    prompt_text,
+    question_in,
+    structured_text,
+    turns_in,
+)
 from ragtrace_langchain.models import model_facts, reply_of
 from ragtrace_langchain.request import PREFIX, Defaults, describe, workflow_of
 from ragtrace_langchain.runs import ambient_run_id, runs_of
@@ -513,13 +521,14 @@ def _break_off(node: Node, error: BaseException | None) -> None:
 
 @guarded
 def _answer(tree: Tree, outputs: Any, *, is_streamed: bool) -> str | None:
-    """Return the root's answer, else what the last model said.
+    """Return the root's answer, None for what the last model said.
 
     A stream whose pieces cannot be added up leaves the root with the last piece alone; the model has the whole.
     """
     answer = answer_in(outputs)
     if answer is None:
-        return None
+        is_wordless = tree.last_model is not None and not tree.last_text  # it called a tool with its answer
+        return structured_text(outputs) if is_wordless else None
     whole = tree.last_text
     is_last_piece = is_streamed and len(answer) < len(whole) and whole.endswith(answer)
     return whole if is_last_piece else answer

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TypedDict
+
 import pytest
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessageChunk
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.output_parsers import PydanticToolsParser
 from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
+from langchain_core.tools import create_retriever_tool
+from pydantic import BaseModel
 
-from integrations.langchain.tests.parts import PROMPT, step
+from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, step
 from ragtrace.capture import Generation
+from ragtrace_langchain.extract import answer_in, structured_text
 
+PROMPT_OF_A_QUESTION = RunnableLambda(lambda said: PROMPT.invoke({"context": "c", "question": said.content}))
 ASKED = {"context": "c", "question": "Where?"}
 
 
@@ -56,3 +66,113 @@ class TestPiecesOfBlocks:
             list((PROMPT | Blocks(breaks=True)).stream(ASKED, config))
         assert keeper.only.record.outcome == "error"
         assert step(keeper.only, Generation).outputs[0].content == "In Oslo of "
+
+
+class City(BaseModel):
+    city: str
+    sources: list[str] = []
+
+
+class CityDict(TypedDict):
+    """Where it is."""
+
+    city: str
+
+
+@dataclass
+class CityData:
+    city: str
+
+
+def calling(name, *before, **args):
+    """A model that says what stands before, and answers by a tool call, without a word."""
+    call = {"name": name, "args": args, "id": "1"}
+
+    class Caller(GenericFakeChatModel):
+        def bind_tools(self, tools, **kwargs):
+            return self
+
+    return Caller(messages=iter([*before, AIMessage("", tool_calls=[call])]))
+
+
+class TestStructuredOutput:
+    def test_an_object(self, keeper, config):
+        model = calling("City", city="Oslo", sources=["d1"])
+        assert (PROMPT | model.with_structured_output(City)).invoke(ASKED, config).city == "Oslo"
+        assert keeper.only.record.answer == '{"city": "Oslo", "sources": ["d1"]}'
+        assert keeper.only.record.outcome == "answered"
+
+    def test_an_object_after_another_call(self, keeper, config):
+        model = calling("City", AIMessage("Where is the lab?"), city="Oslo")
+        (model | PROMPT_OF_A_QUESTION | model.with_structured_output(City)).invoke("lab?", config)
+        assert keeper.only.record.answer == '{"city": "Oslo", "sources": []}'
+
+    def test_a_dict(self, keeper, config):
+        model = calling("CityDict", city="Oslo")
+        assert (PROMPT | model.with_structured_output(CityDict)).invoke(ASKED, config) == {"city": "Oslo"}
+        assert keeper.only.record.answer == '{"city": "Oslo"}'
+
+    def test_beside_the_raw_message(self, keeper, config):
+        model = calling("City", city="Oslo")
+        (PROMPT | model.with_structured_output(City, include_raw=True)).invoke(ASKED, config)
+        assert keeper.only.record.answer == '{"city": "Oslo", "sources": []}'
+
+    def test_a_list_of_objects(self, keeper, config):
+        (PROMPT | calling("City", city="Oslo") | PydanticToolsParser(tools=[City])).invoke(ASKED, config)
+        assert keeper.only.record.answer == '[{"city": "Oslo", "sources": []}]'
+
+    def test_an_agent(self, keeper, config):
+        agents = pytest.importorskip("langchain.agents")
+        from langchain.agents.structured_output import ToolStrategy
+
+        search = AIMessage("", tool_calls=[{"name": "search", "args": {"query": "lab"}, "id": "0"}])
+        tools = [create_retriever_tool(Faq(), "search", "Searches.")]
+        agent = agents.create_agent(calling("City", search, city="Oslo"), tools, response_format=ToolStrategy(City))
+        agent.invoke({"messages": [("user", "Where?")]}, config)
+        assert keeper.only.record.answer == '{"city": "Oslo", "sources": []}'
+
+    def test_under_the_key_of_the_answer(self):
+        text = '{"city": "Oslo"}'
+        assert answer_in({"answer": CityData("Oslo")}) == answer_in({"answer": {"city": "Oslo"}}) == text
+        assert answer_in(CityData("Oslo")) == text
+        assert answer_in({"output": {"messages": [AIMessage(ANSWER)]}}) == ANSWER
+
+    def test_a_field_that_is_the_answer_comes_first(self, keeper, config):
+        class Cited(BaseModel):
+            answer: str
+            sources: list[str]
+
+        model = calling("Cited", answer=ANSWER, sources=["d1"])
+        (PROMPT | model.with_structured_output(Cited)).invoke(ASKED, config)
+        assert keeper.only.record.answer == ANSWER
+
+
+class TestStatesAreNoAnswers:
+    def test_of_a_chain_that_called_no_model(self, keeper, config):
+        RunnableParallel(context=lambda q: "c", question=RunnablePassthrough()).invoke("Where?", config)
+        assert not keeper.only.record.answer
+
+    def test_of_a_chain_whose_model_spoke(self, keeper, config):
+        written = RunnableLambda(lambda said: {"reply": said.content, "language": "en"})
+        (PROMPT | chat() | written).invoke(ASKED, config)
+        assert keeper.only.record.answer == ANSWER
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            {"docs": [Document(page_content="a")], "city": "Oslo"},
+            {"said": AIMessage("a")},
+            {("a", "b"): 1},
+            {},
+            [],
+            5,
+            Document(page_content="a"),
+        ],
+    )
+    def test_of_langchains_own_objects_and_of_nothing(self, value):
+        assert structured_text(value) is None
+
+    def test_that_hold_themselves(self):
+        endless = {}
+        endless["self"] = endless
+        assert structured_text(endless) is None

@@ -11,6 +11,8 @@ _FIVE_OF_THREE = {0: 1, 1: 3, 2: 4, 3: 5}
 _FIVE_OF_THREE_STRICT = {**_FIVE_OF_THREE, 1: 2}
 _FIVE = frozenset({1, 2, 3, 4, 5})
 _THREE_OF_FIVE = {1: 0, 2: 0, 3: 1, 4: 2, 5: 3}
+_THREE_OF_FIVE_STRICT = {**_THREE_OF_FIVE, 2: 1}
+_STRICT_SCALE = "umbrela_mapped_strict"
 
 
 def from_umbrela(grade: int, *, strict: bool = False) -> int:
@@ -32,29 +34,33 @@ def from_umbrela(grade: int, *, strict: bool = False) -> int:
     return (_FIVE_OF_THREE_STRICT if strict else _FIVE_OF_THREE)[grade]
 
 
-def to_umbrela(grade: int) -> int:
+def to_umbrela(grade: int, *, scale: str | None = None) -> int:
     """Return the 0 to 3 grade of a 1 to 5 grade; 1 and 2 both become 0.
+
+    Args:
+        grade: 1 to 5.
+        scale: of the grade; on ``umbrela_mapped_strict`` a 2 stands for UMBRELA's 1 and becomes it again.
 
     Raises:
         ValueError: not an integer of 1 to 5.
 
     Example:
-        >>> [to_umbrela(grade) for grade in (1, 2, 3, 4, 5)]
-        [0, 0, 1, 2, 3]
+        >>> [to_umbrela(grade) for grade in (1, 2, 3, 4, 5)], to_umbrela(2, scale="umbrela_mapped_strict")
+        ([0, 0, 1, 2, 3], 1)
     """
     if not is_whole(grade) or grade not in _THREE_OF_FIVE:
         raise ValueError(f"a grade is an integer of 1 to 5, got {grade!r}")
-    return _THREE_OF_FIVE[grade]
+    return (_THREE_OF_FIVE_STRICT if scale == _STRICT_SCALE else _THREE_OF_FIVE)[grade]
 
 
-def gains(grades: Mapping[str, int]) -> dict[str, int]:
-    """Return the 0 to 3 gains of nDCG for grades of 1 to 5, by passage id.
+def gains(grades: Mapping[str, int], *, scale: str | None = None) -> dict[str, int]:
+    """Return the 0 to 3 gains of nDCG for grades of 1 to 5 on a scale, by passage id.
 
     Example:
         >>> gains({"a": 5, "b": 2})
         {'a': 3, 'b': 0}
     """
-    return {key: to_umbrela(grade) for key, grade in grades.items()}
+    return {key: to_umbrela(grade, scale=scale) for key, grade in grades.items()}
 
 
 def is_whole(value: object) -> bool:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class NdcgAtK(AtCutoffs):
     """nDCG@K, in [0, 1], higher is better. For comparisons: its ideal is taken over all graded passages.
 
-    Grades of 1 to 5 become gains of 0 to 3, so that a 1 and a 2 gain nothing. An ideal of 0 gives
-    ``na zero_oracle``. The other states are those of P@K. Coroutine-safe.
+    Grades become gains of 0 to 3: on the direct scale a 1 and a 2 gain nothing; those mapped from UMBRELA, strictly
+    or not, become UMBRELA's again. An ideal of 0 gives ``na zero_oracle``. The other states are those of
+    P@K. Coroutine-safe.
 
     Example:
         >>> import asyncio
@@ -42,10 +43,12 @@ class NdcgAtK(AtCutoffs):
 
     def at(self, source: Graded, k: int, options: Options) -> Found:  # noqa: ARG002 -- grades count as they are
         """Return nDCG@K."""
-        outcome = source.fault(k) or outcome_of(
-            rank.ndcg_at_k(source.delivered, gains(source.grades), k), "zero_oracle"
-        )
+        outcome = source.fault(k) or outcome_of(_ndcg(source, k), "zero_oracle")
         return Found(outcomes={"ndcg_at_k": outcome}, details={"grades": source.top(k)}, source=source)
+
+
+def _ndcg(source: Graded, k: int) -> float | None:
+    return rank.ndcg_at_k(source.delivered, gains(source.grades, scale=source.judge.label_scale), k)
 
 
 METRIC = NdcgAtK()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from ragtrace.errors import InputError
-from ragtrace.judges.scales import is_whole, to_umbrela
+from ragtrace.judges.scales import gains, is_whole
 from ragtrace.metrics.runs import answers_of, query_key
 from ragtrace.model.codec import record_from_json
 from ragtrace.model.score import State
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ragtrace.metrics.runs import QueryKey
     from ragtrace.model import RagRecord
 
-_STRICT_SCALE = "umbrela_mapped_strict"  # where 2, not 3, stands for UMBRELA's 1
 _LABELS = "labels"
 
 
@@ -185,5 +184,4 @@ def _umbrela(record: RagRecord, scores: Mapping[str, Any]) -> dict[str, int] | N
     is_judged = source.get("judge") != _LABELS
     ids = dict.fromkeys(p.id for p in record.contexts if p.text.strip() or not is_judged)
     graded = {key: grade for key, grade in zip(ids, found, strict=False) if is_whole(grade) and 1 <= grade <= 5}
-    strict = {1: 0, 2: 1, 3: 1, 4: 2, 5: 3} if source.get("label_scale") == _STRICT_SCALE else {}
-    return {key: strict.get(grade, to_umbrela(grade)) for key, grade in graded.items()} or None
+    return gains(graded, scale=_text(source.get("label_scale"))) or None

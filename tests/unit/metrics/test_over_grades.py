@@ -6,7 +6,9 @@ import pytest
 
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
+from ragtrace.judges.scales import from_umbrela
 from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.metrics import rank
 from ragtrace.metrics.case import Case, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.ra_nwg import RaNwg
@@ -189,6 +191,26 @@ async def test_mrr_needs_grades_only_up_to_the_first_hit() -> None:
 async def test_a_grade_that_is_none_is_an_error_everywhere(grade) -> None:
     results = await run(ALL, record(labels={"a": grade, "b": 4}))
     assert {(result.state, result.reason) for result in results.values()} == {("error", "invalid_grade")}
+
+
+@pytest.mark.parametrize("scale", ["umbrela_mapped", "umbrela_mapped_strict"])
+async def test_ndcg_gains_are_umbrela_grades_however_they_were_mapped(scale) -> None:
+    umbrela = {"a": 0, "b": 1, "c": 2, "d": 3}
+    grades = {key: from_umbrela(grade, strict=scale.endswith("strict")) for key, grade in umbrela.items()}
+    made = RagRecord(id="1", pools=(stage("used", "abcd"),), labels=Labels(grades=grades, scale=scale))
+    found = (await run(["ndcg"], made))["ndcg_at_k"]
+    assert found.value == rank.ndcg_at_k(list("abcd"), umbrela, 4) == pytest.approx(0.614, abs=5e-4)
+
+
+async def test_ndcg_of_a_judge_that_grades_strictly_is_that_of_one_that_does_not() -> None:
+    texts = {"a": "one", "b": "two", "c": "three"}
+    values = set()
+    for scale in ("umbrela", "umbrela_strict"):
+        rows = [{"id": n, "grade": grade} for n, grade in ((1, 1), (2, 0), (3, 3))]
+        judge = LLMJudge(ScriptedChat([{"grades": rows}]), scale=scale)
+        values.add((await run(["ndcg"], record(pool="abc", used="abc", texts=texts), judge))["ndcg_at_k"].value)
+    assert len(values) == 1
+    assert None not in values
 
 
 async def test_no_gain_to_be_had_has_no_ratio() -> None:

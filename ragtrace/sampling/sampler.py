@@ -112,10 +112,11 @@ class Sampler:
     def decide(self, record: RagRecord, metrics: Sequence[str]) -> Draw:
         """Return the draw of one trace over some metrics."""
         rate, scale = self.rates.of(record)
-        wanted = {name: min(self.rates.metrics.get(name, rate / scale) * scale, 1.0) for name in metrics}
+        own = self.rates.metrics
+        wanted = {name: min(own[name] * scale, 1.0) if name in own else rate for name in metrics}
         most = max(wanted.values(), default=rate)
         factor = 1.0 if self._pressure is None or most <= 0.0 else self._pressure.factor(most)
-        if 0.0 < most * factor < FLOOR <= most:
+        if most * factor < FLOOR <= most or factor == 0.0:
             return self._forced(record, metrics) or Draw(
                 decision="dropped", probability=most * factor, reason="pressure"
             )

@@ -1,0 +1,61 @@
+"""Rules, the rates of metrics, and a pressure that leaves nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ragtrace.model import RagRecord
+from ragtrace.sampling import Load, Pressure, Rates, Rule, Sampler
+
+METRICS = ("faithfulness", "nuggets")
+
+
+def record(number=0, **facts):
+    return RagRecord(id=str(number), trace_id=f"{number:032x}", **facts)
+
+
+def decided(sampler, n=1_000, **facts):
+    draws = [sampler.decide(record(number, **facts), METRICS) for number in range(n)]
+    return Counter((draw.decision, draw.reason, draw.probability) for draw in draws)
+
+
+def test_a_rule_of_rate_0_scores_nothing_and_the_others_go_on():
+    rates = Rates(rate=1.0, metrics={"nuggets": 0.5}, rules=(Rule(rate=0.0, workflow="healthcheck"),))
+    sampler = Sampler(rates)
+    assert decided(sampler, workflow="healthcheck") == {("none", "not_sampled", 0.0): 1_000}
+    assert sampler.decide(record(workflow="healthcheck", outcome="error"), METRICS).decision == "none"
+    assert decided(sampler, workflow="shop") == {("random", None, 1.0): 1_000}
+
+
+def test_a_rule_of_rate_0_of_a_rate_of_0():
+    sampler = Sampler(Rates(rate=0.0, rules=(Rule(rate=0.0),)))
+    assert decided(sampler) == {("none", "not_sampled", 0.0): 1_000}
+
+
+@pytest.mark.parametrize(("rate", "own", "expected"), [(0.5, 0.2, 0.4), (0.25, 0.1, 0.1), (1.0, 0.8, 1.0)])
+def test_a_rule_scales_the_rates_of_metrics_alike(rate, own, expected):
+    rates = Rates(rate=0.25, metrics={"nuggets": own}, rules=(Rule(rate=rate, workflow="a"),))
+    found = [Sampler(rates).decide(record(number, workflow="a"), METRICS).rates for number in range(500)]
+    assert {one["nuggets"] for one in found if "nuggets" in one} == {expected}
+    assert {one["faithfulness"] for one in found if "faithfulness" in one} == {rate}
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.05, 0.0005])
+def test_a_pressure_that_leaves_nothing_drops_and_says_so(rate):
+    now = [0.0]
+    pressure = Pressure(lambda: Load(size=2_048, capacity=2_048, served=0), clock=lambda: now[0])
+    sampler = Sampler(Rates(rate=rate), pressure=pressure)
+    decided(sampler)
+    now[0] = 61.0
+    assert decided(sampler) == {("dropped", "pressure", 0.0): 1_000}
+
+
+def test_a_rate_of_0_is_no_pressure():
+    now = [0.0]
+    pressure = Pressure(lambda: Load(size=2_048, capacity=2_048, served=0), clock=lambda: now[0])
+    pressure.factor(1_000.0)
+    now[0] = 61.0
+    sampler = Sampler(Rates(rate=0.0), pressure=pressure)
+    assert decided(sampler) == {("none", "not_sampled", 0.0): 1_000}

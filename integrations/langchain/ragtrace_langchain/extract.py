@@ -80,6 +80,30 @@ def history_in(inputs: Any) -> tuple[Message, ...]:
     return _before_question(turns_in(inputs))
 
 
+def recalled_in(inputs: Any, asked: Any) -> tuple[Message, ...]:
+    """Return the earlier turns that a framework's memory put into an inner step's input, oldest first.
+
+    They are messages under ``chat_history`` or ``history``, or before the question in any list that ends with it;
+    other lists may be examples for the model. `asked` is the root's input.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> state = {"messages": [HumanMessage("Hi"), AIMessage("Hello"), HumanMessage("Where?")]}
+        >>> [turn.content for turn in recalled_in(state, "Where?")]
+        ['Hi', 'Hello']
+    """
+    parts = inputs.items() if isinstance(inputs, dict) else (("messages", inputs),)
+    for key, part in parts:
+        if not (isinstance(part, list) and part and isinstance(part[0], BaseMessage)):
+            continue
+        turns = turns_in(part)
+        if key in HISTORY_KEYS and key != "messages":
+            return _spoken(turns)
+        if question_in(part) == question_in(asked):
+            return _before_question(turns)
+    return ()
+
+
 def _before_question(turns: Sequence[Message]) -> tuple[Message, ...]:
     last = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=0)
     return _spoken(turns[:last])

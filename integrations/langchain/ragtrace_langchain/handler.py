@@ -19,6 +19,7 @@ from ragtrace_langchain.extract import (
     piece_text,
     prompt_text,
     question_in,
+    recalled_in,
     structured_text,
     turns_in,
 )
@@ -407,8 +408,10 @@ def _take_inputs(node: Node, inputs: Any) -> None:
     node.inputs, node.given = as_given(inputs)
     if node.given and node.tree.given is None and not node.tree.pool:
         node.tree.given = node.given
-    if not node.tree.has_query and node.within is None:
+    if node.within is None and not node.tree.has_query:
         _ask(node.tree, inputs)
+    elif node.within is None and node.parent is not None:
+        _recall(node)
 
 
 @guarded
@@ -428,6 +431,17 @@ def _ask(tree: Tree, inputs: Any) -> None:
         history = history_in(inputs)
         if history:
             tree.run.conversed(history)
+
+
+def _recall(node: Node) -> None:
+    """Take the turns that a memory keeps, where the root's input has none; after the answer it holds that too."""
+    tree = node.tree
+    root = tree.root
+    if root is None or root.has_model or "history" in tree.run.facts:
+        return
+    turns = recalled_in(node.inputs, root.inputs)
+    if turns:
+        tree.run.conversed(turns)
 
 
 @guarded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from ragtrace.errors import ConfigError
 
@@ -28,6 +29,21 @@ def count(text: str) -> int:
     number = _whole(text)
     if number is None or number < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Return a span of time of 0 or more.
+
+    Raises:
+        argparse.ArgumentTypeError: anything else, without end too.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0.0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return number
 
 

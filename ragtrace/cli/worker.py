@@ -9,6 +9,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.cli.arguments import seconds
+
 if TYPE_CHECKING:
     from ragtrace.service.service import Service
 
@@ -38,7 +40,7 @@ def add_parser(commands: Any) -> None:
     add("--metrics", help="names, separated by commas, as `ragtrace metrics` lists them; or all")
     add("--metrics-port", type=int, help="serve OpenMetrics on this port of loopback")
     add("--once", action="store_true", help="stop when the spool is empty")
-    add("--deadline", type=float, default=30.0, metavar="S", help="seconds for the end (30)")
+    add("--deadline", type=seconds, default=30.0, metavar="S", help="seconds for the end (30)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
         spool=args.spool, judge=args.judge, metrics=names, metrics_port=args.metrics_port, scorer="thread"
     )
     service = runtime.current()
-    if service is None or service.settings.spool is None:
+    if service is None:
+        raise ConfigError("worker: RAGTRACE_ENABLED turns ragtrace off; unset it where the worker runs")
+    if service.settings.spool is None:
         runtime.shutdown(0.0)
         raise ConfigError("worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL")
     stop = _on_signals()

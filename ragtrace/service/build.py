@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import logging
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragtrace import semconv
 from ragtrace._version import __version__
+from ragtrace.errors import ConfigError
 from ragtrace.metrics.evaluate import expected
 from ragtrace.service.drift import DriftMonitor
 from ragtrace.service.judges import build_scorer
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from ragtrace.sinks.base import Sink
     from ragtrace.sinks.prometheus import OpenMetricsEndpoint
 
+T = TypeVar("T")
+_log = logging.getLogger("ragtrace")
+
 
 def build(
     settings: Settings,
@@ -39,8 +44,9 @@ def build(
     meter_provider: Any = None,
     logger_provider: Any = None,
     sinks: Sequence[Sink] = (),
+    needs_ports: bool = True,
 ) -> Service:
-    """Build the service of one set of settings.
+    """Build the service of one set of settings; without `needs_ports` a port that is taken is a warning.
 
     Raises:
         ConfigError: an unknown metric or judge, a missing key, a taken port, a wrong endpoint; nothing has
@@ -50,7 +56,7 @@ def build(
     scorer = build_scorer(settings, gate)
     storing = _storing(settings)
     sinks = (*sinks, *_own_sinks(settings), *([storing] if storing is not None else []))
-    endpoint = _endpoint(settings)
+    endpoint = _opened(lambda: _endpoint(settings), needs_ports=needs_ports)
     try:
         given = providers(
             tracer_provider,
@@ -59,11 +65,23 @@ def build(
             service_name=settings.service_name,
             readers=[endpoint.reader] if endpoint else [],
         )
-        return _assembled(settings, recorder, scorer, given, endpoint, sinks, storing, gate)
+        service = _assembled(settings, recorder, scorer, given, endpoint, sinks, storing, gate)
+        _opened(service.serve_health, needs_ports=needs_ports)
     except BaseException:
         if endpoint is not None:
             endpoint.close()
         raise
+    return service
+
+
+def _opened(opening: Callable[[], T], *, needs_ports: bool) -> T | None:
+    try:
+        return opening()
+    except ConfigError as error:
+        if needs_ports:
+            raise
+        _log.warning("%s; this process captures and scores without it", error)
+        return None
 
 
 def _assembled(
@@ -121,7 +139,6 @@ def _assembled(
     )
     _observe(publisher.instruments, service)
     service.refresh_baselines()
-    service.serve_health()
     return service
 
 
@@ -176,7 +193,7 @@ def _observe(instruments: Instruments, service: Service) -> None:
         return QueueReading(size=now.size, capacity=now.capacity, oldest_s=now.oldest_s)
 
     instruments.observe_queue(queue)
-    instruments.observe_ledger(lambda: service.accounts()[0], lambda: service.accounts()[1])
+    instruments.observe_ledger(service.ledger_readings, has_coverage=service.settings.scorer == "thread")
     instruments.observe_drift(service.drift.readings)
     instruments.observe(semconv.BUDGET_REMAINING, service.budget_left)
     instruments.observe(semconv.BREAKER_STATE, service.breaker_state)

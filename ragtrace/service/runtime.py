@@ -8,7 +8,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import Recorder
+from ragtrace.capture import Recorder, guarded
 from ragtrace.capture.redact import safe
 from ragtrace.errors import ConfigError
 from ragtrace.settings import Settings
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("ragtrace")
 _AT_EXIT_S = 5.0
 _REPLACE_S = 5.0
+_LONGEST_S = 31_536_000.0  # a wait without end is no number that a lock or the SDK takes
 
 
 class _State:
@@ -59,7 +60,8 @@ def configure(
 ) -> None:
     """Set ragtrace up, or up anew: a second call replaces every setting of the first.
 
-    Without it, the first capture configures from the environment. Runs that are open keep what they began with.
+    Without it, the first capture configures from the environment, where a port that is taken is a warning. Runs
+    that are open keep what they began with.
 
     Args:
         judge: ``overlap`` (offline, the default) or ``openai:MODEL``.
@@ -76,7 +78,8 @@ def configure(
         **settings: every other setting of `ragtrace.settings.Settings` by name.
 
     Raises:
-        ConfigError: an unknown or wrong setting, in one line; what ran before goes on unchanged.
+        ConfigError: an unknown or wrong setting, or a port that is taken, in one line; what ran before goes on
+            unchanged.
 
     Example:
         >>> import ragtrace
@@ -154,8 +157,15 @@ def query(
 def flush(timeout_s: float = 30.0) -> bool:
     """Wait until everything offered so far is scored and exported; return whether it is.
 
-    Blocks the calling thread for at most about `timeout_s`. True when nothing was ever configured.
+    Blocks the calling thread for at most about `timeout_s`. True when nothing was ever configured. Never raises:
+    after a defect it returns False.
     """
+    return bool(_flushed(timeout_s))
+
+
+@guarded
+def _flushed(timeout_s: float) -> bool:
+    timeout_s = _bounded(timeout_s)
     _state.recorder.take_up()
     service = _state.service
     return True if service is None else service.flush(timeout_s)
@@ -166,13 +176,24 @@ def shutdown(timeout_s: float = 30.0) -> bool:
 
     Runs that are open end as ``partial``.
 
-    Afterwards capture costs next to nothing and keeps nothing, until `configure` is called again.
+    Afterwards capture costs next to nothing and keeps nothing, until `configure` is called again. Never raises:
+    after a defect it returns False.
     """
+    return bool(_shut_down(timeout_s))
+
+
+@guarded
+def _shut_down(timeout_s: float) -> bool:
+    timeout_s = _bounded(timeout_s)
     with _state.lock:
         _state.recorder.end_all()
         service, _state.service = _state.service, None
         _state.recorder.listener = None
     return True if service is None else service.shutdown(timeout_s)
+
+
+def _bounded(timeout_s: float) -> float:
+    return min(timeout_s, _LONGEST_S) if timeout_s > 0.0 else 0.0  # not a number: no wait
 
 
 def current() -> Service | None:
@@ -181,7 +202,13 @@ def current() -> Service | None:
 
 
 def _install(
-    settings: Settings, tracer_provider: Any, meter_provider: Any, logger_provider: Any, sinks: Sequence[Sink]
+    settings: Settings,
+    tracer_provider: Any = None,
+    meter_provider: Any = None,
+    logger_provider: Any = None,
+    sinks: Sequence[Sink] = (),
+    *,
+    needs_ports: bool = True,
 ) -> None:
     from ragtrace.service.build import build  # noqa: PLC0415 - brings the SDK in; only when it is wanted
 
@@ -194,6 +221,7 @@ def _install(
             logger_provider=logger_provider,
             sinks=sinks,
             recorder=_state.recorder,
+            needs_ports=needs_ports,
         )
     if not _state.is_configured:
         atexit.register(_at_exit)
@@ -211,7 +239,7 @@ def _configure_from_environment() -> None:
         if _state.is_configured:
             return
         try:
-            _install(Settings.resolve({}), None, None, None, ())
+            _install(Settings.resolve({}), needs_ports=False)  # the host's other processes have the same variables
         except ConfigError as error:
             _log.error("ragtrace is off: %s", error)
         except Exception:

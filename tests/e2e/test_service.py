@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -177,6 +178,15 @@ def test_the_openmetrics_endpoint_beside_the_applications_provider(service: Any)
     assert 'trace_id="' in page, "exemplars carry the trace id"
 
 
+@pytest.mark.parametrize("timeout_s", [float("inf"), float("nan"), -1.0, 1e300])
+def test_any_number_is_a_time_to_wait(service: Any, timeout_s: float) -> None:
+    service.configure(sample_rate=1.0, **quiet())
+    capture()
+    is_patient = timeout_s > 0.0
+    assert service.flush(timeout_s) or not is_patient
+    assert service.shutdown(timeout_s) or not is_patient
+
+
 def run_python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
     keep = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "RAGTRACE_"))}
     return subprocess.run(
@@ -268,3 +278,25 @@ def test_the_public_names() -> None:
         "Passage", "RagRecord", "Score", "__version__", "configure", "feedback", "flush", "metric", "query", "recorder", "shutdown",
     ]  # fmt: skip
     assert all(getattr(ragtrace, name) is not None for name in ragtrace.__all__)
+
+
+@pytest.mark.parametrize("variable", ["RAGTRACE_METRICS_PORT", "RAGTRACE_HEALTH_PORT"])
+def test_the_second_process_of_a_host_captures_without_the_endpoint_that_the_first_has(variable: str) -> None:
+    code = """
+import ragtrace
+from ragtrace.service import current
+with ragtrace.query("q") as run:
+    run.retrieved([{"id": "a", "text": "Oslo."}])
+    run.answered("Oslo.")
+print("flushed", ragtrace.flush(30), current().ledger.snapshot()["scored"])
+"""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        quieted = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
+        port = str(taken.getsockname()[1])
+        done = run_python(code, RAGTRACE_SAMPLE_RATE="1", **{variable: port}, **quieted)
+        with pytest.raises(ConfigError, match="Address already in use"):
+            ragtrace.configure(**{variable.removeprefix("RAGTRACE_").lower(): int(port)})
+    assert done.returncode == 0
+    assert "flushed True 1" in done.stdout
+    assert done.stderr.count("Address already in use") == 1
+    assert "this process captures and scores without it" in done.stderr

@@ -95,3 +95,28 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path):
     assert process.returncode == 2
     assert said.startswith("ragtrace: spool: the spool ")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("wrong", ["nan", "inf", "-1", "soon"])
+def test_a_deadline_that_is_no_time_is_a_matter_of_usage(path, wrong):
+    process = worker(path, f"--deadline={wrong}")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said.startswith(f"ragtrace: argument --deadline: '{wrong}' is not a number of seconds")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("RAGTRACE_ENABLED", "0", "worker: RAGTRACE_ENABLED turns ragtrace off"),
+        ("RAGTRACE_JUDGE_BASE_URL", "http://[bad/v1", "judge_base_url has no valid host and port"),
+    ],
+)
+def test_what_the_environment_forbids_is_one_line(path, monkeypatch, variable, value, words):
+    monkeypatch.setenv(variable, value)
+    process = worker(path, "--judge", "openai:m", "--once")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said.startswith(f"ragtrace: {words}")
+    assert said.count("\n") == 1

@@ -142,6 +142,7 @@ REASON: Final = "ragtrace.reason"
 DECISION: Final = "ragtrace.decision"
 DETECTOR: Final = "ragtrace.detector"
 STATE: Final = "ragtrace.state"
+SPOOL: Final = "ragtrace.spool"  # addition: whose accounts, where several processes tell of one spool
 UNIT: Final = "ragtrace.unit"  # addition: of a budget, USD or token
 SITE: Final = "ragtrace.site"  # addition: where in ragtrace something was lost
 
@@ -323,7 +324,7 @@ METRICS: Final[tuple[Instrument, ...]] = (
         _DRIFT,
     ),
     _gauge(
-        COVERAGE_RATIO, "1", "Share of drawn traces that got a score, over the window.", (GEN_AI_WORKFLOW_NAME,)
+        COVERAGE_RATIO, "1", "Share of drawn and ended traces that got a score.", (GEN_AI_WORKFLOW_NAME,)
     ),
     _counter(WEIGHT_CAPPED, "{score}", "Scores whose weight hit the cap.", (GEN_AI_WORKFLOW_NAME,)),
     _gauge(CANARY_GAP, "{score}", "Poisoned minus clean score of the judge's canaries.", (JUDGE_MODEL,)),
@@ -332,7 +333,7 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _gauge(
         BREAKER_STATE, "{state}", "Circuit breaker of the judge: 0 closed, 1 half-open, 2 open.", (JUDGE_MODEL,)
     ),
-    _gauge(LEDGER, "{trace}", "Traces offered to the scorer, by what became of them.", (STATE, REASON)),
+    _gauge(LEDGER, "{trace}", "Traces offered to the scorer, by what became of them.", (STATE, REASON, SPOOL)),
     _counter(
         EVALUATIONS,
         "{evaluation}",

@@ -115,23 +115,36 @@ def _time() -> list[Panel]:
     ]
 
 
+def _ledger(*, number: int, width: int) -> Panel:
+    """Return what became of traces: each process's own, and each spool's once, whoever of its scorers tells it."""
+    spool, state, reason = label(semconv.SPOOL), STATE, REASON
+    ledger = SERIES[semconv.LEDGER]
+    own = f'{ledger}{{{JOB},{spool}="",{state}!="spooled"}}'
+    shared = f'max by ({spool}, {state}, {reason}) ({ledger}{{{JOB},{spool}!=""}})'
+    return Panel(
+        number=number,
+        title="Ledger: what became of offered traces",
+        description="Every offered trace stands in exactly one line, since the scorer or its spool began. dropped "
+        "and failed are losses, with their reason, and so is skipped with expired, evicted or no_metric; pending "
+        "that never falls is a scorer that hangs.",
+        kind="timeseries",
+        unit="short",
+        queries=[
+            Query(
+                expr=f"sum by ({state}, {reason}) ({own} or {shared})", legend=f"{{{{{state}}}}} {{{{{reason}}}}}"
+            )
+        ],
+        low=0,
+        width=width,
+    )
+
+
 def _losses() -> list[Panel]:
     return [
         coverage(number=PANELS["coverage"][1], width=8),
         operations.decisions(number=32, width=8),
         operations.sampled_share(number=33, width=8),
-        operations.gauge(
-            semconv.LEDGER,
-            number=34,
-            title="Ledger: what became of offered traces",
-            description="Every offered trace stands in exactly one line, since the scorer started. dropped and "
-            "failed are losses, with their reason; pending that never falls is a scorer that hangs.",
-            unit="short",
-            by=(STATE, REASON),
-            by_kind="sum",
-            low=0,
-            width=8,
-        ),
+        _ledger(number=34, width=8),
         operations.counted(
             semconv.WEIGHT_CAPPED,
             number=35,

@@ -17,7 +17,9 @@ from ragtrace.scoring import Ledger, Outcome, Worker
 from ragtrace.scoring.limits.sparing import spared
 from ragtrace.scoring.retry import verdict_of
 from ragtrace.service.rates import rates_of
+from ragtrace.service.spool_identity import spool_identity
 from ragtrace.telemetry.deadline import all_within
+from ragtrace.telemetry.readings import LedgerReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -365,18 +367,28 @@ class Service:
         """Start scoring without waiting for a first run: what a spool holds is there already."""
         self._begin_worker()
 
-    def accounts(self, *, is_fresh: bool = False) -> tuple[Mapping[tuple[str, str], int], int]:
-        """Return the ends by (state, reason), and the number of pending traces.
+    def ledger_readings(self, *, is_fresh: bool = False) -> list[LedgerReading]:
+        """Return the accounts of this process and, where it scores a spool, those that all of its processes share.
 
-        Who scores a spool tells its accounts too, as of the last look or, fresh, as they are now; ``spooled`` is
-        then no end but a way there.
+        The spool's are as of the last look or, fresh, as they are now.
         """
-        counts: Counter[tuple[str, str]] = Counter(self.ledger.counts())
-        pending = self.ledger.pending
-        spool = None
-        if not isinstance(self.queue, MemoryQueue):
+        readings = [LedgerReading(ends=self.ledger.counts(), pending=self.ledger.pending)]
+        if not isinstance(self.queue, MemoryQueue) and self.settings.scorer == "thread":
             spool = self.queue.snapshot() if is_fresh else self.queue.accounts()
-        if spool is not None and self.settings.scorer == "thread":
+            if spool is not None:
+                name = spool_identity(self.queue.path)
+                readings.append(LedgerReading(ends=spool.ends, pending=spool.pending, spool=name))
+        return readings
+
+    def accounts(self, *, is_fresh: bool = False) -> tuple[Mapping[tuple[str, str], int], int]:
+        """Return the ends by (state, reason), and the number of pending traces, for `ledger_readings` in one.
+
+        Beside the spool's accounts ``spooled`` is no end but a way there, and left out.
+        """
+        own, *shared = self.ledger_readings(is_fresh=is_fresh)
+        counts, pending = Counter(own.ends), own.pending
+        for spool in shared:
+            counts.pop(("spooled", ""), None)
             counts.update(spool.ends)
             pending += spool.pending
         return counts, pending

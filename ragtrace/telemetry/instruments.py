@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Captured
     from ragtrace.model import MetricResult, RagRecord, Score
-    from ragtrace.telemetry.readings import DriftReading, Observed, QueueReading
+    from ragtrace.telemetry.readings import DriftReading, LedgerReading, Observed, QueueReading
     from ragtrace.telemetry.window import WindowMean
 
     Reader = Callable[[], Iterable[tuple[float, Mapping[str, Any]]]]
@@ -235,16 +235,14 @@ class Instruments:
         self.observe(semconv.QUEUE_CAPACITY, lambda: [(read().capacity, {})])
         self.observe(semconv.QUEUE_OLDEST, lambda: [(read().oldest_s, {})])
 
-    def observe_ledger(
-        self, counts: Callable[[], Mapping[tuple[Any, str], int]], pending: Callable[[], int]
-    ) -> None:
-        """Let the scorer's accounts be read: ended traces by (state, reason), and those pending."""
+    def observe_ledger(self, read: Callable[[], Sequence[LedgerReading]], *, has_coverage: bool = True) -> None:
+        """Let the accounts be read; who hands its traces to another process cannot tell how many were scored."""
 
         def covered() -> list[Observed]:
-            share = coverage(counts())
+            share = coverage(read()) if has_coverage else None
             return [] if share is None else [(share, {})]
 
-        self.observe(semconv.LEDGER, lambda: ledger_points(counts(), pending()))
+        self.observe(semconv.LEDGER, lambda: ledger_points(read()))
         self.observe(semconv.COVERAGE_RATIO, covered)
 
     def observe_drift(self, read: Callable[[], Iterable[DriftReading]]) -> None:

@@ -9,7 +9,7 @@ from ragtrace import semconv
 from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 Observed = tuple[float, dict[str, Any]]
 
@@ -97,25 +97,50 @@ DRIFT_GAUGES = tuple(_DRIFT_FIELDS)
 """Names of the gauges that a `DriftReading` fills."""
 
 
-def ledger_points(counts: Mapping[tuple[str, str], int], pending: int) -> Iterator[Observed]:
-    """Yield the ledger: what became of offered traces, by state and reason, and those still pending."""
-    for (state, reason), count in counts.items():
-        attributes = {semconv.STATE: state}
-        if reason:
-            attributes[semconv.REASON] = reason
-        yield float(count), attributes
-    yield float(pending), {semconv.STATE: "pending"}
+# Skipped after they were drawn. A duplicate was counted before, and forgotten ones were wanted gone.
+_LOST = frozenset({"expired", "evicted", "no_metric"})
 
 
-def coverage(counts: Mapping[tuple[str, str], int]) -> float | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerReading:
+    """Accounts in one moment: of one process, or of a spool, which every process that scores it tells alike.
+
+    Attributes:
+        ends: ended traces by (state, reason).
+        pending: those without an end.
+        spool: the spool's identity; None for a process's own accounts.
+    """
+
+    ends: Mapping[tuple[Any, str], int]
+    pending: int
+    spool: str | None = None
+
+
+def ledger_points(readings: Iterable[LedgerReading]) -> Iterator[Observed]:
+    """Yield the ledger: what became of offered traces, by state and reason, and those still pending.
+
+    Points of a spool have its identity: over processes their maximum counts, and the sum of all other points.
+    ``spooled`` is the way from the one to the other, and no end.
+    """
+    for reading in readings:
+        for (state, reason), count in ((*reading.ends.items(), (("pending", ""), reading.pending))):
+            about = {semconv.STATE: state, semconv.REASON: reason or None, semconv.SPOOL: reading.spool}
+            yield float(count), clean_attributes(about)
+
+
+def coverage(readings: Iterable[LedgerReading]) -> float | None:
     """Return the share of drawn and ended traces that were scored; None before the first.
 
     Example:
-        >>> coverage({("scored", ""): 9, ("dropped", "queue_full"): 1, ("skipped", "not_sampled"): 90})
+        >>> own = LedgerReading(ends={("spooled", ""): 9, ("dropped", "queue_full"): 1}, pending=0)
+        >>> shared = LedgerReading(ends={("scored", ""): 9}, pending=0, spool="0a1b2c3d")
+        >>> coverage([own, shared])
         0.9
     """
-    ended = {state: 0 for state, _ in counts}
-    for (state, _), count in counts.items():
-        ended[state] += count
-    drawn = sum(count for state, count in ended.items() if state != "skipped")
-    return ended.get("scored", 0) / drawn if drawn else None
+    drawn = scored = 0
+    for reading in readings:
+        for (state, reason), count in reading.ends.items():
+            is_drawn = reason in _LOST if state == "skipped" else state != "spooled"
+            drawn += count * is_drawn
+            scored += count * (state == "scored")
+    return scored / drawn if drawn else None

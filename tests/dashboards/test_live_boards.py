@@ -78,3 +78,24 @@ def test_the_trend_falls_out_of_its_band(server):
     assert len(set(base)) == 1  # one look for the whole picture
     assert upper[0] > base[0]
     assert upper[-1] < base[-1]
+
+
+def test_the_ledger_counts_a_spool_once_whoever_tells_of_it(tmp_path):
+    """Two processes that share a spool, one with a spool of its own, one that hands its traces over."""
+    told = {
+        ("a", "", "skipped"): 70, ("a", "", "spooled"): 20, ("a", "s1", "scored"): 29, ("a", "s1", "pending"): 1,
+        ("b", "", "skipped"): 90, ("b", "", "spooled"): 10, ("b", "s1", "scored"): 30, ("b", "s1", "pending"): 0,
+        ("c", "", "skipped"): 5, ("c", "", "spooled"): 7, ("c", "s2", "scored"): 7,
+        ("d", "", "skipped"): 11, ("d", "", "spooled"): 12,
+    }  # fmt: skip
+    lines = [
+        f'ragtrace_ledger{{job="rag-app",instance="{process}",ragtrace_state="{state}"'
+        + (f',ragtrace_spool="{spool}"' if spool else "")
+        + f"}} {n} {END}\n"
+        for (process, spool, state), n in told.items()
+    ]
+    backfill(tmp_path, ["# TYPE ragtrace_ledger gauge\n", *lines, "# EOF\n"])
+    (expr,) = targets("ragtrace-scorer", 34).values()
+    with serving(tmp_path) as server:
+        found = {it["metric"]["ragtrace_state"]: float(it["value"][1]) for it in server.ask(expr, END)}
+    assert found == {"skipped": 176, "scored": 37, "pending": 1}

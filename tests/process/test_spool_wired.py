@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
@@ -15,6 +20,8 @@ import ragtrace
 from ragtrace import semconv
 from ragtrace.service import current
 from tests.unit.judges.judge_server import JudgeServer
+
+ROOT = Path(__file__).parents[2]
 
 
 def configure(path, **settings):
@@ -92,3 +99,74 @@ def test_a_unit_from_elsewhere_has_its_series_at_0_before_it_is_judged(path):
     finally:
         ragtrace.shutdown(5)
         server.stop()
+
+
+def ledger(reader):
+    """Return what became of traces: {(spool, state): number}."""
+    found = {}
+    for about, n in points(reader, semconv.LEDGER).items():
+        named = dict(about)
+        key = (named.get(semconv.SPOOL, ""), named[semconv.STATE])
+        found[key] = found.get(key, 0) + n
+    return found
+
+
+def total(found):
+    """Return offered traces as the boards count them: spools once, whoever tells of them, and the way there never."""
+    return sum(n for (_, state), n in found.items() if state != "spooled")
+
+
+def test_coverage_and_ledger_count_what_went_through_the_spool_once(path):
+    reader = configure(path)
+    ask(5)
+    assert ragtrace.flush(30)
+    until(lambda: scored(reader) == 5)
+    assert list(points(reader, semconv.COVERAGE_RATIO).values()) == [1.0]
+    found = ledger(reader)
+    assert found["", "spooled"] == 5
+    assert total(found) == 5
+    assert current().accounts(is_fresh=True) == ({("scored", ""): 5}, 0)
+
+
+def scored(reader):
+    return sum(n for (spool, state), n in ledger(reader).items() if spool and state == "scored")
+
+
+def test_who_only_hands_over_tells_no_coverage(path):
+    reader = hand_over(path, 5)
+    assert ledger(reader) == {("", "spooled"): 5, ("", "pending"): 0}
+    assert points(reader, semconv.COVERAGE_RATIO) == {}
+
+
+SCORER = """
+import json, sys, time
+from pathlib import Path
+from ragtrace.service import current
+from tests.process.test_spool_wired import ask, configure, ledger, scored
+
+reader = configure(Path(sys.argv[1]))
+ask(10)
+deadline = time.monotonic() + 60
+while scored(reader) < 30 and time.monotonic() < deadline:
+    time.sleep(0.05)
+print(json.dumps([[*key, n] for key, n in ledger(reader).items()]))
+"""
+
+
+def test_a_shared_spool_is_told_by_each_process_under_one_name(path):
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", SCORER, str(path)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE, text=True,
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    own, shared = {}, {}
+    for process in processes:
+        for spool, state, n in json.loads(process.communicate(timeout=120)[0].splitlines()[-1]):
+            if spool:
+                shared[spool, state] = max(shared.get((spool, state), 0), n)
+            else:
+                own[spool, state] = own.get((spool, state), 0) + n
+    assert len({spool for spool, _ in shared}) == 1
+    assert total(own | shared) == 30

@@ -12,7 +12,7 @@ from ragtrace import semconv
 from ragtrace.capture import lost
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord
 from ragtrace.telemetry.instruments import Instruments
-from ragtrace.telemetry.readings import DriftReading, QueueReading
+from ragtrace.telemetry.readings import DriftReading, LedgerReading, QueueReading
 from ragtrace.telemetry.series import Measure
 from ragtrace.telemetry.window import Window
 from tests.unit.telemetry.runs import score, support_run
@@ -318,7 +318,7 @@ def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
     instruments = Instruments([metered.meter])
     counts = {("skipped", "not_sampled"): 80}
     instruments.observe_queue(lambda: QueueReading(size=3, capacity=2_048, oldest_s=1.5))
-    instruments.observe_ledger(lambda: counts, lambda: 2)
+    instruments.observe_ledger(lambda: [LedgerReading(ends=counts, pending=2)])
     reading = DriftReading(metric="faithfulness", detector="cusum", state=0, baseline_n=12)
     instruments.observe_drift(lambda: [reading])
     instruments.drift_alarm(reading)
@@ -397,3 +397,24 @@ def test_several_meters_get_the_same(metered):
     for each in (metered, other):
         assert each.values("ragtrace.score.n") == [(SERIES, 1.0)]
         assert each.points("ragtrace.evaluation.score.window.mean")
+
+
+def test_coverage_counts_each_drawn_trace_once_and_what_the_spool_lost(metered):
+    instruments = Instruments([metered.meter])
+    own = LedgerReading(
+        ends={("spooled", ""): 20, ("dropped", "queue_full"): 4, ("skipped", "not_sampled"): 400}, pending=0
+    )
+    spool = LedgerReading(
+        ends={
+            ("scored", ""): 9, ("invalid", "judge_refused"): 1, ("skipped", "expired"): 3, ("skipped", "evicted"): 2,
+            ("skipped", "no_metric"): 1, ("skipped", "duplicate"): 7, ("skipped", "forgotten"): 5,
+        },
+        pending=4,
+        spool="0a1b2c3d",
+    )  # fmt: skip
+    instruments.observe_ledger(lambda: [own, spool])
+    assert metered.values("ragtrace.evaluation.coverage.ratio") == [({}, 9 / 20)]
+    about = {"ragtrace.state": "scored", "ragtrace.spool": "0a1b2c3d"}
+    assert (about, 9) in metered.values("ragtrace.ledger")
+    instruments.observe_ledger(lambda: [own], has_coverage=False)
+    assert not metered.points("ragtrace.evaluation.coverage.ratio")

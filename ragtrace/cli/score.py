@@ -28,6 +28,8 @@ Input: JSON lines, plain or gzip. A line is a record (`ragtrace schema`), or jus
 Output: each line as it was, with its id (or line number) and "scores", written as
 soon as it is scored, and so not always in the order of the input. The summary goes
 to standard error where the lines go to standard output, else to standard output.
+Means are over one K and one label scale; other K or scales have rows of their own, and a
+threshold over several of them is missed: give --k-values.
 Resuming: a line is known by its id, lines of one id by their order in the file. Lines
 that stand in --out are not scored again, also those whose scores are errors.
 Exit status: 0 fine, 1 broken lines (the rest is scored), 2 usage, 3 a threshold was

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, nearest
+from ragtrace.scoring.scored_row import Maker, home, label_of, maker_of
 from ragtrace.stats.intervals import bootstrap_mean_ci, bootstrap_ratio_ci
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ WIDE = 120  # columns below which reasons would be cut in the middle of words
 
 @dataclass(slots=True)
 class Column:
-    """What was seen of one metric: values, passes, and why there was none."""
+    """What was seen of one metric at one K and label scale: values, passes, and why there was none."""
 
     values: array[float] = field(default_factory=lambda: array("d"))
     passed: int = 0
@@ -66,13 +67,14 @@ class Ratio:
 class Summary:
     """Adds scored lines up; memory is eight bytes a value.
 
-    Beside the mean of %PROC, which is a mean of ratios, stands ``pct_proc_micro``: the mean of RA-nWG over the mean
-    of PROC, of the lines that have both (METRICS.md 4.2 f).
+    Values of another K or label scale are another mean, in a row of its own (METRICS.md 0.3). Beside the mean of
+    %PROC, which is a mean of ratios, stands ``pct_proc_micro``: the mean of RA-nWG over the mean of PROC, of the
+    lines that have both (METRICS.md 4.2 f).
     """
 
     def __init__(self) -> None:
-        self.columns: dict[str, Column] = {}
-        self.ratios: dict[str, Ratio] = {}
+        self.columns: dict[str, dict[Maker, Column]] = {}
+        self.ratios: dict[str, dict[Maker, Ratio]] = {}
         self.lines = 0
         self.broken = 0
 
@@ -80,14 +82,14 @@ class Summary:
         """Take the scores of one line."""
         self.lines += 1
         for key, score in scores.items():
-            self.columns.setdefault(key, Column()).add(score)
+            self.columns.setdefault(key, {}).setdefault(_kind(score), Column()).add(score)
             if key.partition("@")[0] == _TOP:
                 self._add_ratio(key.removeprefix(_TOP), score, scores)
 
     def _add_ratio(self, suffix: str, top: Mapping[str, Any], scores: Mapping[str, Mapping[str, Any]]) -> None:
         bottom = scores.get(f"{_BOTTOM}{suffix}", {})
         if top.get("state") == bottom.get("state") == "ok":
-            ratio = self.ratios.setdefault(f"{_RATIO}{suffix}", Ratio())
+            ratio = self.ratios.setdefault(f"{_RATIO}{suffix}", {}).setdefault(_kind(top), Ratio())
             ratio.tops.append(float(top["value"]))
             ratio.bottoms.append(float(bottom["value"]))
 
@@ -102,36 +104,47 @@ class Summary:
             table.add_column(head, justify="right", no_wrap=True)
         for head in ("na", "errors"):
             table.add_column(head, justify="left" if is_wide else "right", no_wrap=not is_wide)
-        for key, column in self.columns.items():
-            table.add_row(key, *_cells(column), *_failures(column, is_wide=is_wide))
-        for key, ratio in self.ratios.items():
-            interval = bootstrap_ratio_ci(ratio.tops, ratio.bottoms)
-            table.add_row(key, str(len(ratio.tops)), *_mean_cells(interval), "", "", "")
+        rows = [(label, column) for key in self.columns for label, column in self._rows(key)]
+        for label, column in rows:
+            table.add_row(label, *_cells(column), *_failures(column, is_wide=is_wide))
+        for key, ratios in self.ratios.items():
+            for kind in sorted(ratios, key=_order):
+                table.add_row(label_of(key, kind, ratios), *_ratio_cells(ratios[kind]), "", "", "")
         console.print(table)
         if not is_wide:
-            for key, column in self.columns.items():
-                for kind, counts in (("na", column.na), ("error", column.errors)):
+            for label, column in rows:
+                for state, counts in (("na", column.na), ("error", column.errors)):
                     if counts:
-                        console.print(f"{key} {kind}: {_reasons(counts)}")
+                        console.print(f"{label} {state}: {_reasons(counts)}")
+
+    def _rows(self, key: str) -> list[tuple[str, Column]]:
+        found = _by_kind(self.columns[key])
+        return [(label_of(key, kind, found), column) for kind, column in found.items()]
 
     def warnings(self) -> list[str]:
         """Return what makes a mean less than it seems: several judges in it, or lines that it leaves out."""
         found = []
-        for key, column in self.columns.items():
-            if len(column.makers) > 1:
-                makers = ", ".join(sorted(column.makers))
-                found.append(f"{key}: scores of different judges or versions in one mean: {makers}")
-            if column.lines < self.lines:
-                found.append(f"{key}: {self.lines - column.lines} of {self.lines} lines were scored without it")
+        for key in self.columns:
+            rows = self._rows(key)
+            for label, column in rows:
+                if len(column.makers) > 1:
+                    makers = ", ".join(sorted(column.makers))
+                    found.append(f"{label}: scores of different judges or versions in one mean: {makers}")
+            without = self.lines - sum(column.lines for _, column in rows)
+            if without:
+                found.append(f"{key}: {without} of {self.lines} lines were scored without it")
         return found
 
     def missed(self, limits: Sequence[Limit]) -> list[str]:
-        """Return a line for each threshold that was missed or had nothing to measure."""
+        """Return a line for each threshold that was missed, or had nothing or no one kind of score to measure."""
         return [line for limit in limits if (line := self._verdict(limit)) is not None]
 
     def _verdict(self, limit: Limit) -> str | None:
-        column = self.columns.get(limit.name)
-        if column is None or not column.values:
+        by_kind = _by_kind(self.columns.get(limit.name, {}))
+        if len(by_kind) > 1:
+            return f"{limit.name}: no mean to hold against {limit.value:g}: {_mixture(by_kind)}"
+        column = next(iter(by_kind.values()), Column())
+        if not column.values:
             return f"{limit.name}: no score to hold against {limit.value:g} (n = 0)"
         mean = math.fsum(column.values) / len(column.values)  # ten times 0.1 is not below 0.1
         is_met = mean >= limit.value if limit.is_up else mean <= limit.value
@@ -181,12 +194,45 @@ def _key(text: str, bare: str, cutoff: str, k_values: Sequence[int]) -> str:
     return bare if cutoff == known[0] else f"{bare}@{cutoff}"
 
 
+def _kind(score: Mapping[str, Any]) -> Maker:
+    """Return what of a score's maker no mean may mix; it says nothing of the judge, of whom is warned."""
+    maker = maker_of(score)
+    return Maker(k=maker.k, label_scale=maker.label_scale)
+
+
+def _order(kind: Maker) -> tuple[int, str]:
+    return kind.k or 0, kind.label_scale or ""
+
+
+def _by_kind(columns: Mapping[Maker, Column]) -> dict[Maker, Column]:
+    """Return a column for each kind of values; one for all where there is no value."""
+    valued = sorted((kind for kind, column in columns.items() if column.values), key=_order)
+    found = {kind: replace(columns[kind]) for kind in valued or list(columns)[:1]}
+    for kind, column in columns.items():
+        if kind not in found:
+            own = found[home(kind, list(found))]
+            own.na, own.errors = own.na + column.na, own.errors + column.errors
+    return found
+
+
+def _mixture(kinds: Iterable[Maker]) -> str:
+    cutoffs = [kind.k or 0 for kind in kinds]
+    if min(cutoffs) < max(cutoffs):
+        return f"K goes from {min(cutoffs)} to {max(cutoffs)}; choose one with --k-values"
+    scales = ", ".join(sorted(str(kind.label_scale or "none") for kind in kinds))
+    return f"the label scales are {scales}; score each in a file of its own"
+
+
 def _cells(column: Column) -> list[str]:
     return [
         str(len(column.values)),
         *_mean_cells(bootstrap_mean_ci(column.values)),
         f"{column.passed / column.judged:.1%}" if column.judged else "",
     ]
+
+
+def _ratio_cells(ratio: Ratio) -> list[str]:
+    return [str(len(ratio.tops)), *_mean_cells(bootstrap_ratio_ci(ratio.tops, ratio.bottoms))]
 
 
 def _mean_cells(interval: Interval) -> tuple[str, str]:

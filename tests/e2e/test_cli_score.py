@@ -194,6 +194,22 @@ def test_the_cut_offs_of_k_metrics_may_be_several(tmp_path: Path) -> None:
     assert ragtrace(*args, "--fail-under", "p_at_k@9=0.5").returncode == 2
 
 
+def test_contexts_of_several_lengths_are_means_of_their_own_and_no_threshold(tmp_path: Path) -> None:
+    def graded(n: int) -> dict[str, Any]:
+        ids = [f"c{i}" for i in range(2 if n % 2 else 10)]
+        labels = {key: 5 if i < 2 else 1 for i, key in enumerate(ids)}
+        return record(n, contexts=[{"id": key, "text": key} for key in ids], labels=labels)
+
+    path = write(tmp_path / "in.jsonl", [graded(n) for n in range(20)])
+    args = ("score", path, "--metrics", "p_at_k", "--fail-under", "p_at_k=0.5")
+    done = ragtrace(*args)
+    assert done.returncode == 3
+    rows = [line.split()[:5] for line in done.stderr.decode().splitlines() if line.startswith("p_at_k ")]
+    assert rows == [["p_at_k", "(K", "2)", "10", "1.000"], ["p_at_k", "(K", "10)", "10", "0.200"]]
+    assert b"ragtrace: p_at_k: no mean to hold against 0.5: K goes from 2 to 10; choose one with" in done.stderr
+    assert ragtrace(*args, "--k-values", "2").returncode == 0
+
+
 # Bad input
 
 

@@ -139,3 +139,64 @@ def test_values_over_several_universes_in_one_mean_are_warned_of() -> None:
     summary.add({"ra_nwg_at_k": ok(0.5, universe="gold")})
     summary.add({"ra_nwg_at_k": ok(0.5, universe="cache")})
     assert "over cache" in summary.warnings()[0]
+
+
+def mixed() -> Summary:
+    summary = Summary()
+    for n in range(6):
+        k = 10 if n % 3 else 2
+        summary.add({"p_at_k": ok(0.2 if n % 3 else 1.0, k=k), "mrr": ok(1.0)})
+    summary.add({"p_at_k": failed("error", "judge_timeout"), "mrr": failed("na", "no_labels")})
+    summary.add({"p_at_k": {**failed("na", "unlabelled_topk"), "k": 10}, "mrr": failed("na", "no_labels")})
+    return summary
+
+
+def test_a_mean_is_of_one_k() -> None:
+    lines = [line.split() for line in shown(mixed(), 200).splitlines()]
+    rows = {" ".join(line[:3]): line[3:] for line in lines if line[0] == "p_at_k"}
+    assert list(rows) == ["p_at_k (K 2)", "p_at_k (K 10)"]
+    assert rows["p_at_k (K 2)"][:2] == ["2", "1.000"]
+    assert rows["p_at_k (K 10)"][:2] == ["4", "0.200"]
+    assert "judge_timeout" in rows["p_at_k (K 2)"]
+    assert "unlabelled_topk" in rows["p_at_k (K 10)"]
+    assert [line[1:3] for line in lines if line[0] == "mrr"] == [["6", "1.000"]]
+    assert mixed().warnings() == []
+
+
+def test_a_mean_is_of_one_label_scale() -> None:
+    summary = Summary()
+    for scale, value in (("direct5", 1.0), ("umbrela_mapped", 0.5)):
+        summary.add({"p_at_k": ok(value, k=3, label_scale=scale)})
+    text = shown(summary, 200)
+    assert ["p_at_k", "(direct5)", "1", "1.000"] in [line.split()[:4] for line in text.splitlines()]
+    assert ["p_at_k", "(umbrela_mapped)", "1", "0.500"] in [line.split()[:4] for line in text.splitlines()]
+
+
+def test_a_threshold_over_several_kinds_of_scores_is_refused_in_one_line() -> None:
+    assert mixed().missed([Limit("p_at_k", 0.1, is_up=True), Limit("mrr", 0.1, is_up=True)]) == [
+        "p_at_k: no mean to hold against 0.1: K goes from 2 to 10; choose one with --k-values"
+    ]
+    summary = Summary()
+    for scale in ("direct5", "umbrela_mapped"):
+        summary.add({"mrr": ok(1.0, label_scale=scale)})
+    said = (
+        "no mean to hold against 0.1: the label scales are direct5, umbrela_mapped; score each in a file of its own"
+    )
+    assert summary.missed([Limit("mrr", 0.1, is_up=True)]) == [f"mrr: {said}"]
+
+
+def test_the_ratio_of_means_is_of_one_k() -> None:
+    summary = Summary()
+    for k, ra in ((2, 0.5), (3, 0.25), (3, 0.25)):
+        summary.add({"ra_nwg_at_k": ok(ra, k=k), "proc_at_k": ok(1.0, k=k)})
+    lines = [line.split() for line in shown(summary, 200).splitlines()]
+    found = {" ".join(line[:3]): line[3:5] for line in lines if line[0] == "pct_proc_micro"}
+    assert found == {"pct_proc_micro (K 2)": ["1", "0.500"], "pct_proc_micro (K 3)": ["2", "0.250"]}
+
+
+def test_labels_with_a_version_a_query_are_no_judges() -> None:
+    summary = Summary()
+    for n in range(3):
+        details = {"labels_version": f"{n}"}
+        summary.add({"mrr": ok(1.0, judge="labels", details=details)})
+    assert summary.warnings() == []

@@ -39,9 +39,7 @@ def show(report: Calibration, console: Console, *, label: str) -> None:
 
 def findings(report: Calibration) -> list[str]:
     """Return what follows from the figures, a sentence each."""
-    found = []
-    if len(report.makers) > 1:
-        found.append(f"scores of different judges or versions are mixed: {', '.join(report.makers)}")
+    found = [*_about_mixtures(report), *_about_unscored(report)]
     if report.suggested is not None:
         found.append(_about_threshold(report, report.suggested))
     alpha = report.figures["alpha"].value
@@ -58,6 +56,22 @@ def findings(report: Calibration) -> list[str]:
     return found
 
 
+def _about_mixtures(report: Calibration) -> Iterator[str]:
+    if len(report.makers) > 1:
+        yield f"scores of different judges or versions are mixed: {', '.join(report.makers)}"
+    if len(report.ks) > 1:
+        known = ", ".join(map(str, report.ks))
+        yield f"scores at different K are mixed: {known}; name one: --metric {report.metric}@{report.ks[0]}"
+    if len(report.label_scales) > 1:
+        yield f"scores over different label scales are mixed: {', '.join(report.label_scales)}"
+
+
+def _about_unscored(report: Calibration) -> Iterator[str]:
+    unscored, labelled = report.unscored
+    if labelled:
+        yield f"{unscored} records have no score, {labelled} of them a label: these count in the label means alone"
+
+
 def _about_threshold(report: Calibration, suggested: float) -> str:
     now = report.figures["balanced_accuracy"].value
     there = report.figures["balanced_accuracy_cross_validated"].value
@@ -69,7 +83,7 @@ def _about_threshold(report: Calibration, suggested: float) -> str:
 def _head(report: Calibration, label: str) -> Iterator[str]:
     raters = "1 rater" if report.raters == 1 else f"{report.raters} raters"
     judge = ", ".join(report.makers) or "no score"
-    yield f"{report.metric} ({judge}) against {label} ({report.form.name}, {raters})"
+    yield f"{report.title} ({judge}) against {label} ({report.form.name}, {raters})"
     states = ", ".join(f"{number} {state}" for state, number in sorted(report.states.items(), key=lambda s: -s[1]))
     yield f"{report.records} records: {states}; {report.labelled} labelled"
     high, low = report.classes

@@ -56,7 +56,7 @@ def draw(report: Calibration, path: Path) -> None:
         _roc(middle, report)
         _reliability(right, report)
         judge = ", ".join(report.makers)
-        figure.suptitle(f"{report.metric} under {judge}: {len(report.points)} labelled records", fontsize=12)
+        figure.suptitle(f"{report.title} under {judge}: {len(report.points)} labelled records", fontsize=12)
         metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
         figure.savefig(path, metadata=metadata)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from statistics import median_low
+from statistics import fmean, median_low
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.scoring.human_labels import Ratings, consensus
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LEAST_PAIRS = 10  # labelled records with a score, for any figure
 LEAST_CLASS = 5  # of each class, for AUROC and balanced accuracy
 LEAST_CLASS_TO_CHOOSE = 10  # of each class, for a threshold
-LEAST_FOR_MEAN = 20  # labelled records; the interval's coverage was measured from here on
+LEAST_FOR_MEAN = 20  # labelled records; the coverage of `powered_mean` was measured from here on
 LENGTH_ALARM = 0.3  # METRICS.md 6.4: the interval of the correlation excludes 0 by this much
 GOOD_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
 WEAK, MEDIUM = 0.2, 0.5  # of a grade: strength of a length bias (METRICS.md 6.4)
@@ -42,6 +42,8 @@ class Rated:
         opposite: the score under the opposite length setting, where it was asked for.
         answer_chars: length of the answer in characters.
         maker: judge and version of the score.
+        k: its cut-off, None for a metric without one.
+        label_scale: of the passage grades behind it.
     """
 
     ratings: Ratings
@@ -51,6 +53,8 @@ class Rated:
     opposite: float | None = None
     answer_chars: int = 0
     maker: str = ""
+    k: int | None = None
+    label_scale: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +64,12 @@ class Calibration:
     Attributes:
         metric: the exported number that was calibrated.
         makers: judges and versions behind the scores; more than one should not be mixed.
+        ks: cut-offs of the scores; more than one should not be mixed either, nor
+        label_scales: those of the grades behind them.
         form: the labels' scale.
         records: how many there are.
         labelled: records with a label.
+        unscored: records without a score, and how many of them have a label.
         raters: the most ratings of one record.
         states: how many records there are of each state of the score, with its reason.
         classes: labelled and scored records of the high class and of the low one.
@@ -72,7 +79,8 @@ class Calibration:
         length_strength: of the length bias: none, weak, medium or strong; None where it was not asked.
         has_length_alarm: the score goes with the answer's length beyond what chance allows.
         gate: batches against single passages; None for a metric that grades no passages.
-        mean: the labels' mean over all records, corrected; None where `mean_reason` says why.
+        mean: the labels' mean over all records, corrected; None where `mean_reason` says why. Records without a
+            score are in it.
         judge_mean: of all scores, on the labels' scale, with its interval.
         points: (score, label) of each labelled and scored record, for the plot.
         roc: the ROC curve.
@@ -80,9 +88,12 @@ class Calibration:
 
     metric: str
     makers: tuple[str, ...]
+    ks: tuple[int, ...]
+    label_scales: tuple[str, ...]
     form: LabelForm
     records: int
     labelled: int
+    unscored: tuple[int, int]
     raters: int
     states: dict[str, int]
     classes: tuple[int, int]
@@ -98,12 +109,19 @@ class Calibration:
     points: list[tuple[float, float]]
     roc: Roc
 
+    @property
+    def title(self) -> str:
+        """The number that was calibrated, with its K where it has one."""
+        return f"{self.metric} at K = {', '.join(map(str, self.ks))}" if self.ks else self.metric
+
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
         mean = self.mean
         return {
             "metric": self.metric,
             "judges": list(self.makers),
+            "k": list(self.ks),
+            "label_scales": list(self.label_scales),
             "labels": {
                 "scale": self.form.name,
                 "high_from": self.form.high_from,
@@ -131,6 +149,7 @@ class Calibration:
                 "labels_alone": {"value": mean.labelled_mean, "low": mean.labelled_low, "high": mean.labelled_high},
                 "labelled": mean.n,
                 "unlabelled": mean.n_unlabelled,
+                "unscored": self.unscored[0],
             },
         }
 
@@ -141,7 +160,7 @@ def calibrate(
     """Return the report over records with and without labels. Pure; the same rows give the same report.
 
     A high label and a high score are taken to mean the same. Records whose score is not ``ok`` are counted in
-    `Calibration.states` and enter no figure.
+    `Calibration.states` and enter no figure but the labels' mean.
 
     Args:
         rows: every record.
@@ -161,12 +180,16 @@ def calibrate(
     study = _Study(rows, output, form)
     figures = study.separation(threshold) | study.agreement() | study.length()
     mean, why = study.mean()
+    scored = [row for row in rows if row.value is not None]
     return Calibration(
         metric=output.name,
-        makers=tuple(sorted({row.maker for row in rows if row.maker and row.value is not None})),
+        makers=tuple(sorted({row.maker for row in scored if row.maker})),
+        ks=tuple(sorted({row.k for row in scored if row.k is not None})),
+        label_scales=tuple(sorted({row.label_scale for row in scored if row.label_scale})),
         form=form,
         records=len(rows),
         labelled=sum(bool(row.ratings) for row in rows),
+        unscored=(len(rows) - len(scored), sum(bool(row.ratings) and row.value is None for row in rows)),
         raters=study.raters,
         states=dict(Counter(row.state if row.state == "ok" else f"{row.state} {row.reason}" for row in rows)),
         classes=(sum(study.is_high), len(study.is_high) - sum(study.is_high)),
@@ -242,13 +265,24 @@ class _Study:
         }
 
     def mean(self) -> tuple[PoweredMean | None, str | None]:
-        """Return the labels' mean over all records, or why there is none."""
-        few = _few(len(self._rated), LEAST_FOR_MEAN, "records with label and score")
+        """Return the labels' mean over all records, or why there is none.
+
+        A record without a score has the mean of the others in its place: what people said of it counts, as a judge
+        that fails on bad answers would hide them, and the interval is valid for any rule that gives scores.
+        """
+        labelled = [row for row in self._rows if row.ratings]
+        few = _few(len(labelled), LEAST_FOR_MEAN, "records with a label")
         if few is not None:
             return None, few.reason
-        rest = self._as_labels(row.value for row in self._rows if not row.ratings and row.value is not None)
-        label_range = self._form.high - self._form.low
-        return powered_mean(self.labels, self._as_labels(self.scores), rest, label_range=label_range), None
+        scored = [row.value for row in self._rows if row.value is not None]
+        usual = fmean(scored) if scored else self._output.low
+
+        def scores(rows: Iterable[Rated]) -> list[float]:
+            return self._as_labels(usual if row.value is None else row.value for row in rows)
+
+        labels = [consensus(row.ratings) for row in labelled]
+        rest = scores(row for row in self._rows if not row.ratings)
+        return powered_mean(labels, scores(labelled), rest, scale=(self._form.low, self._form.high)), None
 
     def judge_mean(self) -> Figure:
         """Return the mean of all scores on the labels' scale."""

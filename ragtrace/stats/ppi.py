@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+ADDED_LABELS = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoweredMean:
     """The corrected mean beside the mean of the labels alone; the bounds are of 95 % intervals.
+
+    No mean or bound leaves the labels' scale.
 
     Attributes:
         mean: mean(label) + weight * (mean(score, unlabelled) - mean(score, labelled)).
@@ -46,7 +50,7 @@ def powered_mean(
     scores: Sequence[float],
     unlabelled_scores: Sequence[float],
     *,
-    label_range: float | None = None,
+    scale: tuple[float, float],
 ) -> PoweredMean | None:
     """Return the mean that human labels would have over all units, with a 95 % interval that is valid.
 
@@ -54,26 +58,31 @@ def powered_mean(
     that does not go with the labels gets the weight 0. The judge's scale does not matter. The weight that costs the
     least variance is cov(label, score) / ((1 + n / N) var(score)) (Angelopoulos, Duchi, Zrnic, PPI++, 2023).
 
-    Three things are ours, as the plain interval is too short where labels are few (20,000 draws of 30 labels, 300
-    scores, for five judges: it held the truth in .91 to .95 of them, this one in .95 to .98). Residuals are those
-    of the label left out (HC3), two residuals of half the labels' range are added, and the weight is shrunk by its
-    own uncertainty, so that a useless judge costs 1 % of the squared error of the labels alone, not 3 %.
+    Three things are ours, as the plain interval is too short where labels are few or nearly all the same. Residuals
+    are those of the label left out (HC3). Four labels are added to the interval, two at either end of the scale
+    (Agresti and Coull, 1998): they widen it and draw its middle from the end. And the weight is shrunk by its own
+    uncertainty, so that a useless judge costs about 1 % of the squared error of the labels alone, not 3 %.
+
+    Measured with 4 judges, 20 to 200 labels (two values, shares, grades), means from .5 to .985 of the scale and 300
+    other scores: of 1,500 draws each, .94 or more of the intervals held the truth, mostly .96 to .99. Wider, but with
+    its middle left in place, it held .76 where nearly all labels are the same. The added labels cost nothing at a mean
+    of .5, and 8 to 27 % of the width at .9 to .97 with 50 labels.
 
     Args:
         labels: of the labelled units.
         scores: the judge's, of the same units.
         unlabelled_scores: the judge's, of all other units; without any, the labels stand alone.
-        label_range: highest minus lowest possible label; None takes it from the labels.
+        scale: lowest and highest possible label.
 
     Returns:
         None with fewer than 4 labels.
 
     Raises:
-        ValueError: labels and scores of different length, or a value that is not finite.
+        ValueError: labels and scores of different length, a value that is not finite, or a label off the scale.
 
     Example:
         >>> labels, scores = [1, 0, 1, 1, 0, 1, 1, 0] * 4, [0.9, 0.3, 0.8, 0.7, 0.4, 0.9, 0.8, 0.2] * 4
-        >>> found = powered_mean(labels, scores, [0.9, 0.8, 0.3] * 50)
+        >>> found = powered_mean(labels, scores, [0.9, 0.8, 0.3] * 50, scale=(0, 1))
         >>> found.labelled_mean, round(found.mean, 2)
         (0.625, 0.68)
         >>> found.high - found.low < found.labelled_high - found.labelled_low
@@ -84,26 +93,26 @@ def powered_mean(
         raise ValueError(f"every label has one score, got {len(y)} and {len(f)}")
     if not all(np.isfinite(side).all() for side in (y, f, rest)):
         raise ValueError("a label or score must be finite")
+    if len(y) and not scale[0] <= y.min() <= y.max() <= scale[1]:
+        raise ValueError(f"a label is off the scale of {scale[0]:g} to {scale[1]:g}")
     n, n_rest = len(y), len(rest)
     if n < 4:
         return None
-    half_range = float(np.ptp(y) if label_range is None else label_range) / 2.0
     weight = _weight(y, f, rest)
     shift = weight * (float(rest.mean()) - float(f.mean())) if weight else 0.0
-    spread = _variance_of_mean(y, f, weight, half_range)
-    if weight:
-        spread += weight**2 * float(np.var(rest, ddof=1)) / n_rest
+    beside = weight**2 * float(np.var(rest, ddof=1)) / n_rest if weight else 0.0
     labelled = float(y.mean())
-    mean, half = labelled + shift, student_t(n - 2) * math.sqrt(spread)
-    plain = student_t(n - 1) * math.sqrt(_variance_of_mean(y, f, 0.0, half_range))
+    mean = min(max(labelled + shift, scale[0]), scale[1])
+    low, high = _interval(mean, n, _squares(y, f, weight), scale, student_t(n - 2), beside)
+    labelled_low, labelled_high = _interval(labelled, n, _squares(y, f, 0.0), scale, student_t(n - 1))
     return PoweredMean(
         mean=mean,
-        low=mean - half,
-        high=mean + half,
+        low=low,
+        high=high,
         weight=weight,
         labelled_mean=labelled,
-        labelled_low=labelled - plain,
-        labelled_high=labelled + plain,
+        labelled_low=labelled_low,
+        labelled_high=labelled_high,
         n=n,
         n_unlabelled=n_rest,
     )
@@ -138,8 +147,8 @@ def _weight(y: Array, f: Array, rest: Array) -> float:
     return shrunk * covariance / ((1.0 + n / n_rest) * float(np.var(together, ddof=1)))
 
 
-def _variance_of_mean(y: Array, f: Array, weight: float, half_range: float) -> float:
-    """Return the variance of the mean of label - weight * score, from residuals of the label left out."""
+def _squares(y: Array, f: Array, weight: float) -> float:
+    """Return the sum of squared residuals of label - weight * score, each of the label left out."""
     n = len(y)
     centred = f - f.mean()
     total = float((centred**2).sum())
@@ -147,4 +156,26 @@ def _variance_of_mean(y: Array, f: Array, weight: float, half_range: float) -> f
     if weight and total > 0.0:
         leverage = np.minimum(leverage + centred**2 / total, 0.5)
     residuals = (y - y.mean() - weight * centred) / (1.0 - leverage)
-    return (float((residuals**2).sum()) + 2.0 * half_range**2) / (n + 2) / n
+    return float((residuals**2).sum())
+
+
+def _interval(
+    mean: float, n: int, squares: float, scale: tuple[float, float], quantile: float, beside: float = 0.0
+) -> tuple[float, float]:
+    """Return the bounds around a mean of `n` labels and four more, two at either end of the scale.
+
+    Args:
+        mean: of the labels, corrected or not.
+        n: number of labels.
+        squares: sum of their squared residuals.
+        scale: lowest and highest possible label.
+        quantile: of Student's t.
+        beside: variance of what was added to the mean of the labels.
+    """
+    low, high = scale
+    middle, half = (low + high) / 2.0, (high - low) / 2.0
+    more = ADDED_LABELS
+    squares += more * half**2 + n * more / (n + more) * (mean - middle) ** 2
+    centre = (n * mean + more * middle) / (n + more)
+    reach = quantile * math.sqrt(squares / (n + more) ** 2 + beside)
+    return max(low, centre - reach), min(high, centre + reach)

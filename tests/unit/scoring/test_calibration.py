@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from ragtrace.cli.calibration_table import findings
 from ragtrace.errors import InputError
 from ragtrace.metrics.base import Output
-from ragtrace.scoring.calibration import Calibration, Rated, calibrate
+from ragtrace.scoring.calibration import Calibration, Rated, _Study, calibrate
 from ragtrace.scoring.gate import gate
 from ragtrace.scoring.human_labels import FORM_OF, form_of, ratings_in
 
@@ -111,7 +112,63 @@ def test_the_corrected_mean_reads_the_scores_without_labels() -> None:
     assert alone.mean.mean == alone.mean.labelled_mean == found.mean.labelled_mean
     assert found.mean.high - found.mean.low < alone.mean.high - alone.mean.low
     few = report(rows(19, unlabelled=600))
-    assert (few.mean, few.mean_reason) == (None, "19 records with label and score, at least 20 are needed")
+    assert (few.mean, few.mean_reason) == (None, "19 records with a label, at least 20 are needed")
+
+
+@pytest.mark.parametrize(("unlabelled", "state"), [(0, "na"), (300, "na"), (300, "error")])
+def test_labels_of_records_without_a_score_count_in_the_label_mean(unlabelled: int, state: str) -> None:
+    """A judge that gives no score where people say 0, on two records in five."""
+    made = []
+    for i in range(100 + unlabelled):
+        is_bad = i % 5 < 2
+        ratings = (float(not is_bad),) if i < 100 else ()
+        value = None if is_bad else 0.9 + (i % 7) / 100
+        made.append(Rated(ratings=ratings, value=value, state=state if is_bad else "ok"))
+    found = report(made)
+    assert found.mean is not None
+    assert found.mean.labelled_mean == pytest.approx(0.6)
+    assert found.mean.low < 0.6 < found.mean.high
+    assert (found.mean.n, found.mean.n_unlabelled) == (100, unlabelled)
+    assert found.unscored == (40 + unlabelled * 2 // 5, 40)
+    assert found.to_json()["label_mean"]["unscored"] == found.unscored[0]
+    assert found.figures["pearson"].n == 60
+    assert any("40 of them a label" in line for line in findings(found))
+
+
+def test_labels_alone_have_a_mean_where_the_judge_gave_no_score_at_all() -> None:
+    found = report([replace(row, value=None, state="error", reason="judge_timeout") for row in rows(60)])
+    assert found.mean is not None
+    assert found.mean.weight == 0.0
+    assert found.mean.mean == found.mean.labelled_mean
+
+
+def test_the_corrected_mean_holds_where_scores_are_missing_by_the_label() -> None:
+    """1,000 draws: scores fail on two bad answers in three and on one good one in ten; the truth is .7."""
+    rng = random.Random(5)
+    held = 0
+    for _ in range(1000):
+        made = []
+        for i in range(240):
+            label = float(rng.random() < 0.7)
+            is_there = rng.random() < (0.9 if label else 1 / 3)
+            value = min(1.0, max(0.0, 0.3 + 0.4 * label + rng.gauss(0, 0.15))) if is_there else None
+            made.append(Rated(ratings=(label,) if i < 40 else (), value=value, state="ok" if is_there else "na"))
+        mean = _Study(made, Output(name="faithfulness"), BINARY).mean()[0]
+        assert mean is not None
+        held += mean.low <= 0.7 <= mean.high
+    assert held >= 929, "three standard errors below .95"
+
+
+def test_scores_at_different_k_or_over_different_scales_are_told() -> None:
+    one = [replace(row, k=3, label_scale="direct5") for row in rows(40)]
+    found = report(one)
+    assert (found.ks, found.label_scales) == ((3,), ("direct5",))
+    assert (found.to_json()["k"], found.title) == ([3], "faithfulness at K = 3")
+    assert not [line for line in findings(found) if "mixed" in line]
+    other = [replace(row, k=10, label_scale="umbrela_mapped") for row in one[:9]]
+    said = " ".join(findings(report(one + other)))
+    assert "scores at different K are mixed: 3, 10; name one: --metric faithfulness@3" in said
+    assert "label scales are mixed: direct5, umbrela_mapped" in said
 
 
 def test_every_report_is_json_and_total() -> None:

@@ -69,16 +69,15 @@ def test_the_interval_holds_the_truth_and_the_error_is_no_larger(
 
 def _one(draw: Draw, rng: np.random.Generator, n: int) -> PoweredMean:
     labels, scores = draw(rng, n + 400)
-    span = 4.0 if draw is grades else 1.0
-    found = powered_mean(labels[:n], scores[:n], scores[n:], label_range=span)
+    found = powered_mean(labels[:n], scores[:n], scores[n:], scale=(1.0, 5.0) if draw is grades else (0.0, 1.0))
     assert found is not None
     return found
 
 
 def test_the_scale_of_the_judge_does_not_matter() -> None:
     labels, scores = good(np.random.default_rng(0), 300)
-    one = powered_mean(labels[:60], scores[:60], scores[60:])
-    other = powered_mean(labels[:60], 7 - 3 * scores[:60], 7 - 3 * scores[60:])
+    one = powered_mean(labels[:60], scores[:60], scores[60:], scale=(0, 1))
+    other = powered_mean(labels[:60], 7 - 3 * scores[:60], 7 - 3 * scores[60:], scale=(0, 1))
     assert one is not None
     assert other is not None
     assert (other.mean, other.low, other.high) == pytest.approx((one.mean, one.low, one.high))
@@ -98,22 +97,57 @@ def test_the_scale_of_the_judge_does_not_matter() -> None:
 def test_where_the_judge_adds_nothing_the_labels_stand_alone(
     labels: list[float], scores: list[float], rest: list[float]
 ) -> None:
-    found = powered_mean(labels, scores, rest, label_range=1)
+    found = powered_mean(labels, scores, rest, scale=(0, 1))
     assert found is not None
     assert found.weight == 0.0
     assert found.mean == found.labelled_mean == np.mean(labels)
-    assert found.low < found.mean < found.high, "equal labels are no certainty"
+    assert found.low < found.mean <= found.high <= 1.0, "equal labels are no certainty"
 
 
 def test_three_labels_are_none() -> None:
-    assert powered_mean([1, 0, 1], [1, 0, 1], [1, 0, 1, 1]) is None
+    assert powered_mean([1, 0, 1], [1, 0, 1], [1, 0, 1, 1], scale=(0, 1)) is None
 
 
 def test_lists_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="one score"):
-        powered_mean([1, 0], [1], [1])
+        powered_mean([1, 0], [1], [1], scale=(0, 1))
     with pytest.raises(ValueError, match="finite"):
-        powered_mean([1, 0, 1, 1], [1, 0, float("nan"), 1], [1])
+        powered_mean([1, 0, 1, 1], [1, 0, float("nan"), 1], [1], scale=(0, 1))
+    with pytest.raises(ValueError, match="off the scale of 1 to 5"):
+        powered_mean([0, 1, 1, 1], [1, 0, 1, 1], [1], scale=(1, 5))
+
+
+def two_values(rng: np.random.Generator, rate: float, n: int) -> NDArray[np.float64]:
+    return (rng.random(n) < rate).astype(np.float64)
+
+
+def shares(rng: np.random.Generator, rate: float, n: int) -> NDArray[np.float64]:
+    """Mostly 1, else anything from 0 to 1."""
+    return np.where(rng.random(n) < 2 * (1 - rate), rng.random(n), 1.0)
+
+
+@pytest.mark.parametrize("label", [two_values, shares], ids=["two values", "shares"])
+@pytest.mark.parametrize("judge", ["useless", "good"])
+@pytest.mark.parametrize(("n", "rate"), [(20, 0.9), (30, 0.95), (50, 0.97), (100, 0.985), (30, 0.05)])
+def test_the_intervals_hold_near_the_ends_of_the_scale_and_stay_on_it(
+    label: Callable[..., NDArray[np.float64]], judge: str, n: int, rate: float
+) -> None:
+    rng = np.random.default_rng(3)
+    truth = max(rate, 1 - rate)
+    held, held_alone = [], []
+    for _ in range(1500):
+        y = label(rng, truth, n + 300)
+        y = y if truth == rate else 1.0 - y
+        scores = rng.random(n + 300) if judge == "useless" else 0.25 + 0.5 * y + 0.2 * rng.standard_normal(n + 300)
+        found = powered_mean(y[:n], scores[:n], scores[n:], scale=(0.0, 1.0))
+        assert found is not None
+        assert 0.0 <= found.low <= found.mean <= found.high <= 1.0
+        assert 0.0 <= found.labelled_low <= found.labelled_mean <= found.labelled_high <= 1.0
+        held.append(found.low <= rate <= found.high)
+        held_alone.append(found.labelled_low <= rate <= found.labelled_high)
+    least = 0.933  # three standard errors of a share of .95 over 1,500 draws are .017
+    assert np.mean(held) >= least
+    assert np.mean(held_alone) >= least
 
 
 @pytest.mark.parametrize("freedom", [3, 4, 8, 20, 100, 10_000])

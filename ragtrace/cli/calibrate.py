@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.cli.arguments import count, cutoffs, positive
 from ragtrace.cli.labelled import Labelled, good_lines, read_labelled
 from ragtrace.cli.outfile import ScoredLines, done_before
+from ragtrace.cli.report_file import written
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ragtrace.scoring.calibrating import CalibrationScorer
     from ragtrace.scoring.calibration import Calibration, Rated
     from ragtrace.settings import Settings
+
+_COMPARED = "compared"  # of what is kept of a line: the score beside the label
 
 EPILOG = """\
 Input: JSON lines as `ragtrace score` reads them. --label names the field of the human
@@ -52,14 +55,14 @@ def add_parser(commands: Any) -> None:
     add = parser.add_argument
     add("file", help="JSON lines, gzip too")
     add("--label", action="append", required=True, metavar="FIELD", help="where the human label stands; a.b too")
-    add("--metric", default="faithfulness", help="the number to compare (faithfulness)")
+    add("--metric", default="faithfulness", help="the number to compare (faithfulness), NAME@K at one cut-off")
     add("--inverted", action="store_true", help="a high label means a low score")
     add("--high-from", type=float, metavar="LABEL", help="the high class begins here (.5; 3 of 1 to 5)")
     add("--judge", help="overlap (offline, the default) or openai:MODEL")
     add("--base-url", help="an OpenAI-compatible server for the judge")
     add("--embedder", help="as in `ragtrace score`")
     add("--pairs", metavar="onnx:FOLDER", help="as in `ragtrace score`")
-    add("--k-values", help="cut-offs of @K metrics; the first one is compared")
+    add("--k-values", help="cut-offs of @K metrics; without NAME@K the first one is compared")
     add("--out", help="where scored lines go, to go on with; default nowhere")
     add("--resume", action="store_true", help="go on with --out: what stands there is not judged again")
     add("--json", type=Path, metavar="FILE", help="write the report as JSON")
@@ -78,12 +81,12 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--out - would stand among the report; name a file")
     _check_reports(args)
     settings = _settings(args)
-    scorer, output = _scorer(args.metric, settings)
+    scorer, number = _scorer(args.metric, settings)
     labelled = read_labelled(
         args.file, args.label, limit=args.limit, is_inverted=args.inverted, high_from=args.high_from
     )
     has_batches = settings.batch_metrics and settings.grade_batch > 1 and _grades_with_judge(scorer)
-    scores = _Scores(args.out, output.name)
+    scores = _Scores(args.out, number)
     if args.resume:
         scores.load()
     out = None if args.out is None else ScoredLines(args.out, is_resumed=args.resume)
@@ -95,8 +98,34 @@ def run(args: argparse.Namespace) -> int:
     finally:
         if out is not None:
             out.close()
-    _report(args, _calibration(labelled, scores, scorer, output, has_batches=has_batches))
+    _report(args, _calibration(labelled, scores, scorer, number, has_batches=has_batches))
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """The number that labels are compared with.
+
+    Attributes:
+        output: its name, range and direction.
+        k: its cut-off; None where it has none, or each record its own.
+    """
+
+    output: Output
+    k: int | None
+
+    def __str__(self) -> str:
+        return self.output.name if self.k is None else f"{self.output.name}@{self.k}"
+
+    def of(self, scores: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return its score among those of a line, whatever place its K has there; None where there is none."""
+        first: Mapping[str, Any] | None = scores.get(self.output.name)
+        if self.k is None or first is None or first.get("k") == self.k:
+            return first
+        if first.get("k") is None and first["state"] != "ok":
+            return first  # it failed at every K
+        other: Mapping[str, Any] | None = scores.get(str(self))
+        return other if other is not None and other.get("k") == self.k else None
 
 
 @dataclass(slots=True)
@@ -104,7 +133,7 @@ class _Scores:
     """Scores by line number, and those of an earlier run by id in the order in which they stand."""
 
     path: str | None
-    metric: str
+    number: _Number
     by_line: dict[int, dict[str, Any]] = field(default_factory=dict)
     before: dict[str, deque[dict[str, Any]]] = field(default_factory=lambda: defaultdict(deque))
 
@@ -121,8 +150,8 @@ class _Scores:
         with path.open(encoding="utf-8") as stream:
             for number, text in enumerate(stream, start=1):
                 line = json.loads(text)
-                if self.metric not in line["scores"]:
-                    raise ConfigError(f"{path}:{number}: no score of {self.metric}; choose another --out")
+                if self.number.of(line["scores"]) is None:
+                    raise ConfigError(f"{path}:{number}: no score of {self.number}; choose another --out")
                 self.before[str(line["id"])].append(self._kept(line["scores"]))
 
     def take(self, line: Line) -> bool:
@@ -142,9 +171,10 @@ class _Scores:
         from ragtrace.scoring.calibrating import GATE, OPPOSITE
 
         kept: dict[str, Any] = {}
-        for key in (self.metric, f"{self.metric}@{OPPOSITE}"):
-            if key in scores:
-                kept[key] = {name: value for name, value in scores[key].items() if name != "details"}
+        opposite = f"{self.number.output.name}@{OPPOSITE}"
+        for key, score in ((_COMPARED, self.number.of(scores)), (OPPOSITE, scores.get(opposite))):
+            if score is not None:
+                kept[key] = {name: value for name, value in score.items() if name != "details"}
         if GATE in scores:
             kept[GATE] = scores[GATE]
         return kept
@@ -155,25 +185,40 @@ def _settings(args: argparse.Namespace) -> Settings:
 
     if args.metric == "all":
         raise ConfigError("--metric all: labels are about one number; name it, as `ragtrace metrics` lists it")
+    name, at, k = args.metric.partition("@")
+    k_values = cutoffs(args.k_values)
+    if at:
+        try:
+            cutoff = int(k)
+        except ValueError:
+            raise ConfigError(f"--metric {args.metric}: write K as a whole number, for example {name}@5") from None
+        k_values = k_values or (cutoff,)
+        if cutoff not in k_values:
+            raise ConfigError(f"--metric {args.metric}: K {cutoff} is not computed; add it to --k-values")
     given = {
         "metrics": (args.metric,),
         "judge": args.judge,
         "judge_base_url": args.base_url,
         "embedder": args.embedder,
         "pairs": args.pairs,
-        "k_values": cutoffs(args.k_values),
+        "k_values": k_values,
     }
     return Settings.resolve(given)
 
 
-def _scorer(name: str, settings: Settings) -> tuple[Scorer, Output]:
+def _scorer(asked: str, settings: Settings) -> tuple[Scorer, _Number]:
     """Return the scorer of one metric, and the number of it that is compared."""
     from ragtrace.service.judges import build_scorer
 
     scorer = build_scorer(settings)
+    name, _, k = asked.partition("@")
     outputs = scorer.metrics[0].declaration.outputs
-    named = [output for output in outputs if output.name == name.partition("@")[0]]
-    return scorer, (named or list(outputs))[0]
+    output = next((output for output in outputs if output.name == name), outputs[0])
+    if "_at_k" in output.name:  # the names of all numbers with a cut-off hold it (METRICS.md 0.9b)
+        return scorer, _Number(output, int(k) if k else next(iter(settings.k_values), None))
+    if k:
+        raise ConfigError(f"--metric {asked}: {output.name} has no cut-off; write {name}")
+    return scorer, _Number(output, None)
 
 
 def _grades_with_judge(scorer: Scorer) -> bool:
@@ -221,16 +266,17 @@ async def _score(
 
 
 def _calibration(
-    labelled: Labelled, scores: _Scores, scorer: Scorer, output: Output, *, has_batches: bool
+    labelled: Labelled, scores: _Scores, scorer: Scorer, number: _Number, *, has_batches: bool
 ) -> Calibration:
     from ragtrace.scoring.calibrating import GATE
     from ragtrace.scoring.calibration import calibrate
     from ragtrace.scoring.gate import gate
 
-    rows = [_rated(labelled, line, found, output.name) for line, found in sorted(scores.by_line.items())]
+    rows = [_rated(labelled, line, found) for line, found in sorted(scores.by_line.items())]
     gates = [found[GATE] for found in scores.by_line.values() if GATE in found]
     pairs = [(a, b) for one in gates if one["state"] == "ok" for a, b in one["details"]["pairs"]]
     failures = [str(one["reason"]) for one in gates if one["state"] != "ok"]
+    output = number.output
     threshold = scorer.thresholds.get(output.name, output.threshold)
     return calibrate(
         rows,
@@ -241,19 +287,21 @@ def _calibration(
     )
 
 
-def _rated(labelled: Labelled, line: int, scores: Mapping[str, Any], metric: str) -> Rated:
+def _rated(labelled: Labelled, line: int, scores: Mapping[str, Any]) -> Rated:
     from ragtrace.scoring.calibrating import OPPOSITE
     from ragtrace.scoring.calibration import Rated
 
-    score = scores[metric]
+    score = scores[_COMPARED]
     return Rated(
         ratings=labelled.ratings[line],
         value=score["value"],
         state=score["state"],
         reason=score.get("reason"),
-        opposite=scores.get(f"{metric}@{OPPOSITE}", {}).get("value"),
+        opposite=scores.get(OPPOSITE, {}).get("value"),
         answer_chars=labelled.chars[line],
         maker=f"{score.get('judge') or 'labels'} {score.get('version') or ''}".strip(),
+        k=score.get("k"),
+        label_scale=score.get("label_scale"),
     )
 
 
@@ -278,15 +326,14 @@ def _report(args: argparse.Namespace, report: Calibration) -> None:
     from ragtrace.cli.console import Shown
 
     show(report, Shown(), label=", ".join(args.label))
-    try:
-        if args.json is not None:
+    if args.json is not None:
+        with written("--json", args.json):
             args.json.write_text(f"{json.dumps(report.to_json(), indent=2)}\n", encoding="utf-8")
-        if args.plot is not None:
-            from ragtrace.report.calibration_plot import draw
+    if args.plot is not None:
+        from ragtrace.report.calibration_plot import draw
 
+        with written("--plot", args.plot):
             draw(report, args.plot)
-    except OSError as error:
-        raise ConfigError(f"{error.filename}: {error.strerror}; choose another file") from None
 
 
 def _say_stopped(args: argparse.Namespace, scores: _Scores) -> None:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.cli.report_file import written
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -90,17 +91,16 @@ def _report(args: argparse.Namespace, arms: list[Arm], found: Comparison) -> Non
     from ragtrace.cli.console import Shown
 
     show(found, Shown())
-    try:
-        if args.json is not None:
+    if args.json is not None:
+        with written("--json", args.json):
             args.json.write_text(f"{json.dumps(found.to_json(), indent=2)}\n", encoding="utf-8")
-        if args.csv is not None:
-            from ragtrace.cli.open_rag_eval import write_queries
+    if args.csv is not None:
+        from ragtrace.cli.open_rag_eval import write_queries
 
-            with args.csv.open("wb") as stream:
-                write_queries(arms, stream)
-        if args.plot is not None:
-            from ragtrace.report.comparison_plot import draw
+        with written("--csv", args.csv), args.csv.open("wb") as stream:
+            write_queries(arms, stream)
+    if args.plot is not None:
+        from ragtrace.report.comparison_plot import draw
 
+        with written("--plot", args.plot):
             draw(found, args.plot)
-    except OSError as error:
-        raise ConfigError(f"{error.filename}: {error.strerror}; choose another file") from None

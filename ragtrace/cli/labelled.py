@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.lines import open_lines, read_lines
@@ -76,7 +77,7 @@ def read_labelled(
     """Read the labels of a file.
 
     Args:
-        name: the file; standard input is refused, as the file is read twice.
+        name: the file; what can be read once alone, such as standard input or a pipe, is refused.
         paths: fields that hold a label, one or more; ``a.b`` is the field b of a.
         limit: read no further than so many lines.
         is_inverted: a high label stands for a low score.
@@ -84,10 +85,10 @@ def read_labelled(
 
     Raises:
         InputError: a broken line, or a label of no scale, as ``file:line: reason``.
-        ConfigError: no label in the whole file, or `high_from` outside the scale.
+        ConfigError: the file cannot be read twice, it has no label at all, or `high_from` is outside the scale.
     """
-    if name == "-":
-        raise ConfigError("calibrate reads its file twice: write the records to a file and name that")
+    if name == "-" or _is_read_once(Path(name)):
+        raise ConfigError(f"{name}: calibrate reads its file twice; write the records to a file and name that")
     found: dict[int, Ratings] = {}
     labelled = Labelled(form=form_of({}))
     names: set[str] = set()
@@ -108,6 +109,11 @@ def read_labelled(
     labelled.form = _with_high_from(form, high_from)
     labelled.ratings = {line: form.turned(one) if is_inverted else one for line, one in found.items()}
     return labelled
+
+
+def _is_read_once(path: Path) -> bool:
+    """Return whether it is a pipe, a socket or a device; what is missing or a folder is told when it is opened."""
+    return path.exists() and not (path.is_file() or path.is_dir())
 
 
 def _ratings(given: dict[str, Any], paths: Sequence[str], where: str) -> Ratings:

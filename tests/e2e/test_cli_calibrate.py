@@ -145,7 +145,7 @@ def test_too_few_labels_give_no_figure_but_the_reason(tmp_path: Path, capsys: py
         assert reasons[name] == few
     assert report["label_mean"] == {
         "value": None,
-        "reason": "6 records with label and score, at least 20 are needed",
+        "reason": "6 records with a label, at least 20 are needed",
     }
     assert report["judge_mean"]["n"] == 30
     assert f"not given: {few}" in capsys.readouterr().out
@@ -158,6 +158,70 @@ def test_scores_that_are_na_are_counted_and_enter_nothing(tmp_path: Path) -> Non
     assert report["states"] == {"ok": 40, "na no_answer": 1}
     assert report["labels"]["labelled"] == 41
     assert report["figures"]["auroc"]["n"] == 40
+
+
+def test_labels_of_abstentions_count_in_the_label_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = []
+    for i in range(100):
+        given = record(i, is_good=True, faithful=int(i % 5 > 1))
+        rows.append(given if given["faithful"] else {**given, "answer": "I don't know."})
+    report = reported(write(tmp_path / "in.jsonl", rows), "--label", "faithful")
+    assert report["states"] == {"ok": 60, "na abstained": 40}
+    mean = report["label_mean"]
+    assert mean["value"] == mean["labels_alone"]["value"] == pytest.approx(0.6)
+    assert (mean["labelled"], mean["unscored"]) == (100, 40)
+    assert "40 records have no score, 40 of them a label" in capsys.readouterr().out
+
+
+def test_labels_and_scores_that_are_all_nearly_the_same_have_no_alpha(tmp_path: Path) -> None:
+    rows = []
+    for i in range(30):
+        said = " ".join(random.Random(i).choices(WORDS, k=5 + i % 5))
+        rows.append({"id": i, "query": "?", "answer": said, "reference": said, "contexts": [said], "same": 1})
+    figures = reported(write(tmp_path / "in.jsonl", rows), "--label", "same", "--metric", "semantic_similarity")[
+        "figures"
+    ]
+    assert figures["alpha"]["reason"] == "all ratings are the same"
+    assert figures["pearson"]["reason"] == figures["spearman"]["reason"] == "one side does not vary"
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> Path:
+    """The first of three passages is worth 5 in every other record, and the third in the others."""
+    rows = []
+    for i in range(30):
+        pool = [{"id": name, "text": f"text {name}"} for name in "abc"]
+        grades = {"a": 5 if i % 2 else 1, "b": 1, "c": 1 if i % 2 else 5}
+        rows.append({"id": i, "query": "?", "answer": "A.", "contexts": pool, "labels": grades, "human": i % 2})
+    return write(tmp_path / "in.jsonl", rows)
+
+
+def test_a_cut_off_behind_the_name_is_the_one_compared(
+    gold: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    first = reported(gold, "--label", "human", "--metric", "ra_nwg_at_k@1", "--k-values", "3,1", "--out", out)
+    assert "ra_nwg_at_k at K = 1 (" in capsys.readouterr().out
+    assert first["k"] == [1]
+    assert first["judge_mean"]["value"] == 0.5
+    whole = reported(gold, "--label", "human", "--metric", "ra_nwg_at_k", "--k-values", "3,1")
+    assert (whole["k"], whole["judge_mean"]["value"]) == ([3], 1.0)
+    assert reported(gold, "--label", "human", "--metric", "ra_nwg_at_k@1") == first
+    again = ("--label", "human", "--out", out, "--resume", "--metric")
+    before = out.read_bytes()
+    assert reported(gold, *again, "ra_nwg_at_k@1") == first
+    assert reported(gold, *again, "ra_nwg_at_k@3") == whole
+    assert out.read_bytes() == before
+    assert main(["calibrate", str(gold), *map(str, again), "ra_nwg_at_k@2"]) == 2
+    assert f"{out}:1: no score of ra_nwg_at_k@2; choose another --out" in capsys.readouterr().err
+
+
+def test_a_metric_that_failed_is_taken_at_every_cut_off(gold: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    args = ("--label", "human", "--metric", "p_at_k@2", "--out", out)  # the offline judge gives no grades
+    states = reported(gold, *args, "--k-values", "1,2")["states"]
+    assert states == {"na unsupported_by_judge": 30}
+    assert reported(gold, *args, "--resume")["states"] == states
 
 
 def test_the_plot_is_written(tmp_path: Path) -> None:
@@ -248,6 +312,10 @@ def test_labels_of_two_scales_name_both_lines(tmp_path: Path, capsys: pytest.Cap
         (["--label", "faithful", "--high-from", "nan"], "--high-from nan must be above 0"),
         (["--label", "faithful", "--gate-pairs", "-1"], "not a whole number of 0 or more"),
         (["--label", "faithful", "--k-values", "x"], "write whole numbers"),
+        (["--label", "faithful", "--metric", "p_at_k@5", "--k-values", "3,1"], "K 5 is not computed"),
+        (["--label", "faithful", "--metric", "p_at_k@x"], "write K as a whole number, for example p_at_k@5"),
+        (["--label", "faithful", "--metric", "p_at_k@0"], "must be positive whole numbers"),
+        (["--label", "faithful", "--metric", "mrr@3"], "mrr has no cut-off; write mrr"),
         ([], "--label"),
     ],
 )
@@ -277,6 +345,23 @@ def test_broken_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert main(["calibrate", *args, "--label", "faithful"]) == 2
         error = capsys.readouterr().err
         assert said in error
+        assert len(error.splitlines()) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
+def test_a_pipe_is_refused_as_it_can_be_read_once_alone(tmp_path: Path) -> None:
+    pipe, records = tmp_path / "pipe", write(tmp_path / "in.jsonl", binary(20, 20))
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "ragtrace", "calibrate", "--label", "faithful"]
+    ran = [subprocess.run([*command, str(pipe)], capture_output=True, text=True, timeout=60, check=False)]
+    with records.open("rb") as stream:
+        process = subprocess.Popen(
+            [*command, "/dev/stdin"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        said = process.communicate(stream.read().decode(), timeout=60)[1]
+    for name, status, error in ((pipe, ran[0].returncode, ran[0].stderr), ("/dev/stdin", process.returncode, said)):
+        assert status == 2
+        assert error.startswith(f"ragtrace: {name}: calibrate reads its file twice")
         assert len(error.splitlines()) == 1
 
 

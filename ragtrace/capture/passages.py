@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_ID_CHARS = 256
+_MAX_SOURCE_CHARS = 256
 _new = object.__new__
 _set_id, _set_text, _set_rank, _set_score, _set_source, _set_metadata, _set_truncated = (
     Passage.__dict__[slot].__set__ for slot in ("id", "text", "rank", "score", "source", "metadata", "truncated")
@@ -90,12 +91,13 @@ class PassageReader:
         limit: characters kept of each text.
     """
 
-    __slots__ = ("_cleaned", "_limit", "_redact")
+    __slots__ = ("_cleaned", "_limit", "_redact", "_sources")
 
     def __init__(self, redact: Callable[[str], str] | None, limit: int) -> None:
         self._redact = redact
         self._limit = limit
         self._cleaned: dict[str, tuple[str, int]] = {}
+        self._sources: dict[str, str] = {}
 
     def read(self, items: Iterable[Any] | None, source: str | None = None) -> ReadPassages:
         """Return passages ranked from 1 in the order given.
@@ -149,12 +151,28 @@ class PassageReader:
             (_set_text, texts),
             (_set_rank, range(1, n + 1)),
             (_set_score, scores),
-            (_set_source, [source] * n),
+            (_set_source, [self.source(source)] * n),
             (_set_metadata, facts),
             (_set_truncated, [0] * n),
         ):
             deque(map(column, made, values), maxlen=0)
         return ReadPassages(made)
+
+    def source(self, given: object) -> str | None:
+        """Return the name of a source, clamped and redacted; None stays None.
+
+        Example:
+            >>> PassageReader(lambda text: text.replace("Ada", "[name]"), 100).source("Ada's mail")
+            "[name]'s mail"
+        """
+        if given is None:
+            return None
+        raw = given if type(given) is str else shown(given)
+        clean = self._sources.get(raw)
+        if clean is None:
+            clean = raw if self._redact is None else self._redact(raw)
+            clean = self._sources[raw] = clean_text(clean, _MAX_SOURCE_CHARS)[0]
+        return clean
 
     def _one(self, item: Any, rank: int, source: str | None) -> Passage:
         if isinstance(item, Passage):  # a person's: nothing says that it is clean
@@ -187,7 +205,7 @@ class PassageReader:
         # Metadata that only repeats the score (LangChain's one place for it) is not kept a second time.
         facts = self._metadata(metadata) if metadata and not _repeats(metadata, score) else {}
         number = None if score is None else clean_score(score)
-        return passage_of(name, cleaned[0], rank, number, source, facts, cleaned[1])
+        return passage_of(name, cleaned[0], rank, number, self.source(source), facts, cleaned[1])
 
     def _clean(self, raw: str) -> tuple[str, int]:
         if self._redact is None:

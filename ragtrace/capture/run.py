@@ -89,8 +89,8 @@ class Run:
     @guarded
     def tagged(self, tags: Iterable[str]) -> None:
         """Add tags."""
-        new = tuple(clean_text(tag, MAX_NAME_CHARS)[0] for tag in tags)
-        self.facts["tags"] = tuple(dict.fromkeys((*self.facts.get("tags", ()), *new)))[:64]
+        new = (clean_text(self._redacted(tag), MAX_NAME_CHARS)[0] for tag in tags)
+        self.facts["tags"] = tuple(dict.fromkeys((*self.facts.get("tags", ()), *filter(None, new))))[:64]
 
     @guarded
     def conversed(self, history: Iterable[Message]) -> None:
@@ -127,8 +127,7 @@ class Run:
             is_fused: the output of a composite retriever whose order is the order of the pool.
         """
         now = time.time_ns()
-        name = None if source is None else clean_text(source, MAX_NAME_CHARS)[0]
-        read = self.reader.read(passages, name)
+        read = self.reader.read(passages, source)
         if is_fused and key is None:
             self.pool_order = read
         elif is_fused and key is not None:
@@ -139,7 +138,7 @@ class Run:
                 ended_ns=ended_ns or now,
                 query=self._text(query) if query is not None else self.facts.get("query", ""),
                 passages=read,
-                source=name,
+                source=self.reader.source(source),
                 top_k=top_k,
                 key=key,
                 parent_key=parent_key,
@@ -352,7 +351,7 @@ class Run:
             lost("ragtrace.capture.run.feedback")
             return
         text = None if comment is None else self._text(comment)
-        self.given_feedback.append(Feedback(value=number, comment=text, source=source))
+        self.given_feedback.append(Feedback(value=number, comment=text, source=self._text(source)))
 
     @guarded
     def failed(self, error: BaseException) -> None:

@@ -141,10 +141,34 @@ def test_redaction_runs_before_anything_is_kept() -> None:
         run.generated(inputs=[Message(role="user", content="Ada?")], outputs=[Message(role="ai", content="Ada!")])
         run.answered("Ada it is", parts=[{"text": "Ada it is", "citations": ["1"]}])
         run.reference("Ada")
-        run.feedback(1.0, "Ada liked it")
+        run.feedback(1.0, "Ada liked it", source="Ada")
         run.failed(ValueError("Ada broke it"))
     assert "Ada" not in repr(keeper.runs[0])
     assert keeper.runs[0].record.contexts[0].text == "[name] lives here"
+
+
+def test_redaction_sees_tags_and_the_sources_of_a_search_and_of_each_passage_once() -> None:
+    keeper = Keeper()
+    recorder = Recorder(keeper, redact=lambda text: f"<{text.replace('Ada', '')}>")
+    with recorder.start(query="q", tags=["of Ada"]) as run:
+        run.tagged(["Ada"])
+        run.retrieved(
+            [{"id": "a", "text": "Oslo."}, Passage(id="b", text="Rome.", rank=1, source="Ada's")], source="Ada"
+        )
+        run.retrieved(run.reader.columns(["Bonn."], ["c"], [0.5], source="Ada"), source="Ada")
+    (kept,) = keeper.runs
+    assert "Ada" not in repr(kept)
+    assert kept.record.tags == ("<of >", "<>")
+    assert [step.source for step in kept.steps] == ["<>", "<>"]
+    assert [p.source for p in kept.record.pool("retrieved")] == ["<>", "<'s>", "<>"]
+
+
+def test_a_tag_that_cannot_be_redacted_is_dropped() -> None:
+    keeper = Keeper()
+    with Recorder(keeper, redact=lambda text: str(1 / 0)).start(query="q", tags=["Ada"]) as run:
+        run.retrieved([{"id": "a", "text": "Oslo."}], source="Ada")
+    assert "Ada" not in repr(keeper.runs[0])
+    assert keeper.runs[0].record.tags == ()
 
 
 def test_redaction_sees_metadata_whole_and_their_names_too() -> None:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ragtrace.cli.arguments import cutoffs, positive
 from ragtrace.cli.lines import Line, open_lines, read_lines
 from ragtrace.cli.outfile import ScoredLines, done_before
-from ragtrace.cli.summary import Summary, limits_from
+from ragtrace.cli.summary import Summary, limits_from, maker_text
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ to standard error where the lines go to standard output, else to standard output
 Means are over one K and one label scale; other K or scales have rows of their own, and a
 threshold over several of them is missed: give --k-values.
 Resuming: a line is known by its id, lines of one id by their order in the file. Lines
-that stand in --out are not scored again, also those whose scores are errors.
+that stand in --out are not scored again, also those whose scores are errors, of another
+judge or of other metrics; a warning tells.
 Exit status: 0 fine, 1 broken lines (the rest is scored), 2 usage, 3 a threshold was
 missed or had nothing to measure (also when lines are broken), 130 stopped by Ctrl-C.
 """
@@ -73,9 +74,10 @@ def run(args: argparse.Namespace) -> int:
     limits = limits_from(args.fail_under, outputs, scorer.options.k_values)
     if args.resume and args.out in {None, "-"}:
         raise ConfigError("--resume needs --out: the file to go on with")
-    summary = Summary()
+    summary = Summary(_asked(scorer) if args.resume else None)
     stream = open_lines(args.file)
     done = done_before(Path(args.out), summary.add) if args.resume else None
+    before = summary.lines
     out = ScoredLines(args.out, is_resumed=args.resume)
     is_interrupted = False
     try:
@@ -85,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     finally:
         out.close()
     missed = summary.missed(limits)
-    _report(args, summary, missed, is_interrupted=is_interrupted)
+    _report(args, summary, missed, before, is_interrupted=is_interrupted)
     if is_interrupted:
         return 130
     return 3 if missed else 1 if summary.broken else 0
@@ -109,6 +111,16 @@ def _scorer(args: argparse.Namespace) -> Scorer:
         "k_values": cutoffs(args.k_values),
     }
     return build_scorer(Settings.resolve(given))
+
+
+def _asked(scorer: Scorer) -> dict[str, str | None]:
+    """Return every output that is asked for, with its maker where that is known before any record."""
+    from ragtrace.metrics.evaluate import expected
+
+    given = expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs)
+    makers = {one.name: maker_text(one.judge.model if one.judge else None, one.version) for one in given}
+    outputs = (output.name for metric in scorer.metrics for output in metric.declaration.outputs)
+    return {name: makers.get(name) for name in outputs}
 
 
 async def _score(
@@ -151,7 +163,9 @@ def _wanted(lines: Iterator[Line], done: Counter[str] | None, limit: int | None)
         yield line
 
 
-def _report(args: argparse.Namespace, summary: Summary, missed: list[str], *, is_interrupted: bool) -> None:
+def _report(
+    args: argparse.Namespace, summary: Summary, missed: list[str], before: int, *, is_interrupted: bool
+) -> None:
     from ragtrace.cli.console import Shown
 
     to_file = args.out not in {None, "-"}
@@ -160,7 +174,8 @@ def _report(args: argparse.Namespace, summary: Summary, missed: list[str], *, is
     for warning in summary.warnings():
         console.print(f"warning: {warning}")
     where = f" in {args.out}" if to_file else ""
-    console.print(f"{summary.lines} scored{where}, {summary.broken} broken")
+    now = f" now{where}, {before} there already" if args.resume else where
+    console.print(f"{summary.lines - before} scored{now}, {summary.broken} broken")
     for line in missed:
         print(f"ragtrace: {line}", file=sys.stderr)
     if is_interrupted:

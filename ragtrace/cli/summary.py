@@ -13,7 +13,7 @@ from ragtrace.scoring.scored_row import Maker, home, label_of, maker_of
 from ragtrace.stats.intervals import bootstrap_mean_ci, bootstrap_ratio_ci
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -45,7 +45,7 @@ class Column:
         state, reason = score.get("state"), str(score.get("reason"))
         if state == "ok":
             self.values.append(float(score["value"]))
-            maker = f"{score.get('judge') or 'labels'} {score.get('version')}"
+            maker = maker_text(score.get("judge"), score.get("version"))
             self.makers[f"{maker} over {score['universe']}" if score.get("universe") else maker] += 1
             if score.get("passed") is not None:
                 self.judged += 1
@@ -70,9 +70,14 @@ class Summary:
     Values of another K or label scale are another mean, in a row of its own (METRICS.md 0.3). Beside the mean of
     %PROC, which is a mean of ratios, stands ``pct_proc_micro``: the mean of RA-nWG over the mean of PROC, of the
     lines that have both (METRICS.md 4.2 f).
+
+    Args:
+        asked: every output that is to be in each line, with `maker_text` of who makes it, None where that depends
+            on the line; of what is missing is warned.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, asked: Mapping[str, str | None] | None = None) -> None:
+        self.asked = asked or {}
         self.columns: dict[str, dict[Maker, Column]] = {}
         self.ratios: dict[str, dict[Maker, Ratio]] = {}
         self.lines = 0
@@ -118,22 +123,26 @@ class Summary:
                         console.print(f"{label} {state}: {_reasons(counts)}")
 
     def _rows(self, key: str) -> list[tuple[str, Column]]:
-        found = _by_kind(self.columns[key])
+        found = _by_kind(self.columns.get(key, {}))
         return [(label_of(key, kind, found), column) for kind, column in found.items()]
 
     def warnings(self) -> list[str]:
-        """Return what makes a mean less than it seems: several judges in it, or lines that it leaves out."""
-        found = []
-        for key in self.columns:
-            rows = self._rows(key)
-            for label, column in rows:
-                if len(column.makers) > 1:
-                    makers = ", ".join(sorted(column.makers))
-                    found.append(f"{label}: scores of different judges or versions in one mean: {makers}")
-            without = self.lines - sum(column.lines for _, column in rows)
-            if without:
-                found.append(f"{key}: {without} of {self.lines} lines were scored without it")
-        return found
+        """Return what makes a mean less than it seems: several judges, another than was asked, left out lines."""
+        keys = dict.fromkeys((*self.columns, *self.asked))
+        return [warning for key in keys for warning in self._warnings(key)]
+
+    def _warnings(self, key: str) -> Iterator[str]:
+        rows = self._rows(key)
+        for label, column in rows:
+            if len(column.makers) > 1:
+                makers = ", ".join(sorted(column.makers))
+                yield f"{label}: scores of different judges or versions in one mean: {makers}"
+        without = self.lines - sum(column.lines for _, column in rows)
+        if without:
+            yield f"{key}: {without} of {self.lines} lines were scored without it"
+        asked, found = self.asked.get(key), sorted({maker for _, column in rows for maker in column.makers})
+        if asked is not None and found and asked not in found:
+            yield f"{key}: asked of {asked}, but every score is of {', '.join(found)}"
 
     def missed(self, limits: Sequence[Limit]) -> list[str]:
         """Return a line for each threshold that was missed, or had nothing or no one kind of score to measure."""
@@ -192,6 +201,16 @@ def _key(text: str, bare: str, cutoff: str, k_values: Sequence[int]) -> str:
     if cutoff not in known:
         raise ConfigError(f"--fail-under {text}: K {cutoff} is not computed; add it to --k-values")
     return bare if cutoff == known[0] else f"{bare}@{cutoff}"
+
+
+def maker_text(judge: str | None, version: str | None) -> str:
+    """Return who made a score, as warnings name it.
+
+    Example:
+        >>> maker_text(None, "a1")
+        'labels a1'
+    """
+    return f"{judge or 'labels'} {version}"
 
 
 def _kind(score: Mapping[str, Any]) -> Maker:

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
@@ -406,6 +407,34 @@ def test_a_scored_file_can_be_read_again_and_resumed_onto_itself(tmp_path: Path)
     before = first.read_bytes()
     assert resumed(first, first).returncode == 0
     assert first.read_bytes() == before
+
+
+def test_resuming_says_what_was_there_and_what_it_lacks(tmp_path: Path) -> None:
+    path, out = write(tmp_path / "in.jsonl", [record(n) for n in range(5)]), tmp_path / "out.jsonl"
+    assert resumed(path, out, "--limit", "3").stdout.decode().splitlines()[-1] == (
+        f"3 scored now in {out}, 0 there already, 0 broken"
+    )
+    assert resumed(path, out).stdout.decode().splitlines()[-1] == (
+        f"2 scored now in {out}, 3 there already, 0 broken"
+    )
+    done = ragtrace("score", path, "--metrics", "faithfulness,no_answer", "--out", out, "--resume")
+    assert done.returncode == 0
+    assert done.stdout.decode().splitlines()[-2:] == [
+        "warning: answered: 5 of 5 lines were scored without it",
+        f"0 scored now in {out}, 5 there already, 0 broken",
+    ]
+
+
+def test_resuming_with_another_judge_is_told(tmp_path: Path, closed_port: int) -> None:
+    path, out = write(tmp_path / "in.jsonl", [record(1)]), tmp_path / "out.jsonl"
+    assert resumed(path, out).returncode == 0
+    url = f"http://127.0.0.1:{closed_port}/v1"
+    done = resumed(path, out, "--judge", "openai:m", "--base-url", url)
+    said = done.stdout.decode().splitlines()
+    assert said[-1] == f"0 scored now in {out}, 1 there already, 0 broken"
+    assert re.fullmatch(
+        r"warning: faithfulness: asked of openai:m \w+, but every score is of overlap \w+", said[-2]
+    )
 
 
 def test_resuming_with_another_judge_version_is_warned_of(tmp_path: Path) -> None:

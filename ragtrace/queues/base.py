@@ -24,6 +24,7 @@ class Unit:
         decision: ``random`` or ``forced``.
         probability: inclusion probability of the draw; the weight is 1 / (head probability * this).
         rates: the same for each metric that is to be computed; empty = every metric, at `probability`.
+        factor: the part of it that is the pressure's; the unit stands for 1 / factor that wanted to be here.
         is_recorded: whether the root span was sampled for export; without it no evaluation span is written.
         root: the process's own handle of the root span, None for a unit from elsewhere.
         offered_at: monotonic seconds.
@@ -33,6 +34,7 @@ class Unit:
     decision: Literal["random", "forced"] = "random"
     probability: float = 1.0
     rates: Mapping[str, float] = field(default_factory=dict)
+    factor: float = 1.0
     is_recorded: bool = True
     root: Any = None
     offered_at: float = field(default_factory=time.monotonic)
@@ -60,11 +62,9 @@ class Queue(Protocol):
 
     Attributes:
         is_shared: whether other processes draw on it too, and what stands in it outlives this one.
-        capacity: most units that wait.
     """
 
     is_shared: bool
-    capacity: int
 
     def put(self, unit: Unit) -> list[Unit]:
         """Take a unit; return those that had to go to make room (evicted, oldest first)."""
@@ -110,6 +110,16 @@ class Queue(Protocol):
     @property
     def size(self) -> int:
         """Units waiting."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """Most units that may wait; where bytes are the bound, at the mean size of those that do."""
+        ...
+
+    @property
+    def fullest(self) -> tuple[int, int]:
+        """Units waiting and most that may, where a queue of several parts is nearest to its bound."""
         ...
 
     @property

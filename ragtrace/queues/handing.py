@@ -26,12 +26,21 @@ class HandingQueue:
 
     def __init__(self, queue: SqliteQueue) -> None:
         self._queue = queue
-        self.capacity = queue.capacity
 
     @property
     def size(self) -> int:
         """Units waiting."""
         return self._queue.size
+
+    @property
+    def capacity(self) -> int:
+        """Most units that may wait."""
+        return self._queue.capacity
+
+    @property
+    def fullest(self) -> tuple[int, int]:
+        """Units waiting and most that may, of the part nearest to its bound."""
+        return self._queue.fullest
 
     @property
     def oldest_s(self) -> float:

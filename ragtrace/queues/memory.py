@@ -70,6 +70,13 @@ class MemoryQueue:
         return len(self._units) + len(self._later)
 
     @property
+    def fullest(self) -> tuple[int, int]:
+        """Units waiting, and most that may: in units, or as many of their mean size as the bound in bytes takes."""
+        with self._lock:
+            size, used = self.size, self._bytes + self._later.size_bytes
+        return size, min(self.capacity, size * self.capacity_bytes // used) if used else self.capacity
+
+    @property
     def oldest_s(self) -> float:
         """Age of the oldest unit in seconds, 0.0 when empty."""
         with self._lock:

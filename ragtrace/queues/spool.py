@@ -47,11 +47,13 @@ class Entry:
         key: its identity; a second entry of a key that is still known is not taken.
         payload: what the worker gets.
         priority: higher goes first; 0 is the random stratum's.
+        wanted: entries that wanted to be put in for each like this one, before pressure thinned them.
     """
 
     key: str
     payload: bytes
     priority: int = 0
+    wanted: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,7 @@ class Accounts:
         leased: jobs that a worker holds.
         bytes: payload of both.
         oldest_s: age of the oldest of both in seconds, 0.0 without any.
+        wanted: entries that wanted to be put in, by all processes, as far as those that were tell.
     """
 
     offered: int
@@ -84,6 +87,7 @@ class Accounts:
     leased: int
     bytes: int
     oldest_s: float
+    wanted: float = 0.0
 
     @property
     def pending(self) -> int:
@@ -175,6 +179,10 @@ class Spool:
                     size += len(entry.payload)
             _add(connection, "offered", "", len(entries))
             _add(connection, "skipped", "duplicate", len(entries) - taken)
+            connection.execute(
+                "INSERT INTO facts VALUES ('wanted', ?1) ON CONFLICT DO UPDATE SET value = value + ?1",
+                (sum(entry.wanted for entry in entries),),
+            )
             self._make_room(connection, size)
         return taken
 
@@ -292,11 +300,17 @@ class Spool:
                 found[state] = n
                 oldest = first if oldest is None else min(oldest, first)
             counts = {(state, reason): n for state, reason, n in connection.execute(_COUNTS)}
-            size = _bytes(connection)
+            size, wanted = int(_fact(connection, "bytes")), _fact(connection, "wanted")
         offered = counts.pop(("offered", ""), 0)
         age_s = 0.0 if oldest is None else max(self._clock.now() - oldest, 0.0)
         return Accounts(
-            offered=offered, ends=counts, ready=found["ready"], leased=found["leased"], bytes=size, oldest_s=age_s
+            offered=offered,
+            ends=counts,
+            ready=found["ready"],
+            leased=found["leased"],
+            bytes=size,
+            oldest_s=age_s,
+            wanted=wanted,
         )
 
     def _prepare(self) -> None:
@@ -322,7 +336,7 @@ class Spool:
         connection.execute("UPDATE jobs SET not_before = 0, lease_until = 0, offered_at = ?", (self._clock.now(),))
 
     def _make_room(self, connection: sqlite3.Connection, added: int) -> None:
-        size = _bytes(connection) + added
+        size = int(_fact(connection, "bytes")) + added
         connection.execute("INSERT OR REPLACE INTO facts VALUES ('bytes', ?)", (size,))
         while size > self.capacity_bytes:
             rows = connection.execute(
@@ -384,6 +398,6 @@ def _add(connection: sqlite3.Connection, state: str, reason: str, n: int) -> Non
         )
 
 
-def _bytes(connection: sqlite3.Connection) -> int:
-    row = connection.execute("SELECT value FROM facts WHERE name = 'bytes'").fetchone()
-    return 0 if row is None else int(row[0])
+def _fact(connection: sqlite3.Connection, name: str) -> float:
+    row = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+    return 0.0 if row is None else float(row[0])

@@ -100,7 +100,6 @@ class SqliteQueue:
         ended: Callable[[str, str], None] = nobody,
     ) -> None:
         self.path = path
-        self.capacity = capacity
         self._spool_bytes = spool_bytes
         self._lease_s = lease_s
         self._ended = ended
@@ -128,6 +127,22 @@ class SqliteQueue:
         """Units waiting: in the buffer, and in the spool as of the last look."""
         accounts = self._accounts
         return self._buffer.size + self._in_hand + (accounts.ready if accounts else 0)
+
+    @property
+    def capacity(self) -> int:
+        """Most units that may wait: in the buffer, and in the spool at the mean size of those there."""
+        return self._buffer.capacity + self._in_spool[1]
+
+    @property
+    def fullest(self) -> tuple[int, int]:
+        """Units waiting and most that may, of the buffer or of the spool, whichever is nearer to its bound."""
+        return max(self._buffer.fullest, self._in_spool, key=lambda part: part[0] / part[1])
+
+    @property
+    def _in_spool(self) -> tuple[int, int]:
+        accounts = self._accounts
+        size, used = (accounts.pending, accounts.bytes) if accounts else (0, 0)
+        return size, max(size * self._spool_bytes // used if used else self._spool_bytes // UNIT_BYTES, 1)
 
     @property
     def oldest_s(self) -> float:
@@ -223,7 +238,8 @@ class SqliteQueue:
             payload = self._payload(job.unit)
             if payload is not None:
                 priority = PRIORITIES[job.unit.decision]
-                found.append(Entry(key=key_of(job.unit), payload=payload, priority=priority))
+                wanted = 1.0 / job.unit.factor
+                found.append(Entry(key=key_of(job.unit), payload=payload, priority=priority, wanted=wanted))
         if not found:
             self._told()
         return found

@@ -23,12 +23,14 @@ class Draw:
         probability: inclusion probability in [0, 1]; the weight of a drawn trace is 1 / probability.
         reason: why it was forced or not drawn.
         rates: the probability of each metric that is to be computed.
+        factor: by which pressure lowered them; the trace stands for 1 / factor that wanted to be drawn.
     """
 
     decision: Literal["random", "forced", "none", "dropped"]
     probability: float
     reason: str | None = None
     rates: Mapping[str, float] = field(default_factory=dict)
+    factor: float = 1.0
 
 
 def uniform(trace_id: str) -> float:

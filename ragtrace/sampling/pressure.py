@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 WINDOW_S = 60.0
 FLOOR = 0.001  # below it one score would speak for more than 1,000 traces
-_ROOM_SHARE = 0.5  # of the room left that one window may fill
+_ROOM_SHARE = 0.5  # of the room left that one window may fill, and of an excess that it takes back
+_LEAST_SHARE = 0.5  # of what is served: an excess is worked off, and scoring does not go blind for it
+_MEMORY = 0.5  # of the demand of a window, in the next: who is held to nothing tells nothing of what it wanted
 _LAG_WINDOWS = 10  # a queue may hold so many windows of service, so that a score is not older than ten minutes
 _SMALLEST_ROOM = 200  # and always so many units: before anything was served nothing is known
 
@@ -32,23 +34,28 @@ class Load:
         capacity: most units that may wait.
         served: units that ended since the service began.
         affordable: units that budgets pay for until the window's end; infinite without budgets.
+        wanted: units that the processes which share the queue wanted to put in since it began, before pressure
+            thinned them; None where this process has a queue of its own.
     """
 
     size: float
     capacity: float
     served: int
     affordable: float = math.inf
+    wanted: float | None = None
 
 
 class Pressure:
     """The share of the asked-for probability that one window can bear; fixed before the window's first draw.
 
     The window's target is what was served in the last one and half of the room left in a queue of ten windows of
-    service, and no more than budgets pay for; the factor is target / expected traces, at most 1. Thread-safe;
+    service, and no more than budgets pay for; of what is too long a half is taken back, while at least half of what
+    is served goes on. The factor is target / expected traces, at most 1. Of a shared queue these are the traces of
+    all processes, so that each takes its share of the target, and all come to about the same factor. Thread-safe;
     within a window `factor` is a comparison and an addition.
 
     Args:
-        load: read once a window.
+        load: read once a window; None while nothing is known.
         window_s: its length in seconds.
         clock: monotonic seconds.
 
@@ -60,7 +67,7 @@ class Pressure:
 
     def __init__(
         self,
-        load: Callable[[], Load],
+        load: Callable[[], Load | None],
         *,
         window_s: float = WINDOW_S,
         clock: Callable[[], float] = time.monotonic,
@@ -71,7 +78,8 @@ class Pressure:
         self._lock = threading.Lock()
         self._ends_at = -math.inf
         self._wanted = 0.0  # units that this window's traces would make at factor 1
-        self._served: int | None = None
+        self._demand = 0.0  # the same of all processes, in the window before
+        self._last: Load | None = None
         self._factor = 1.0
 
     def factor(self, wanted: float) -> float:
@@ -86,15 +94,29 @@ class Pressure:
     def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
         self._lock = threading.Lock()
-        self._ends_at, self._wanted, self._served, self._factor = -math.inf, 0.0, None, 1.0
+        self._ends_at, self._wanted, self._demand, self._last, self._factor = -math.inf, 0.0, 0.0, None, 1.0
 
     def _turn(self, now: float) -> None:
-        load = self._load()
-        since = 0 if self._served is None else max(load.served - self._served, 0)
-        missed = max((now - self._ends_at) / self._window_s, 0.0) if self._served is not None else 0.0
-        expected = self._wanted / (1.0 + missed)  # of one window, where several went by without a trace
-        served = since / (1.0 + missed)
-        room = min(load.capacity, max(_LAG_WINDOWS * served, _SMALLEST_ROOM)) - load.size
-        target = min(served + _ROOM_SHARE * max(room, 0.0), load.affordable)
-        self._factor = 1.0 if expected <= target else max(target, 0.0) / expected
-        self._served, self._wanted, self._ends_at = load.served, 0.0, now + self._window_s
+        load, last = self._load(), self._last
+        if load is not None and last is not None:
+            windows = 1.0 + max(
+                (now - self._ends_at) / self._window_s, 0.0
+            )  # where several went by without a trace
+            served = max(load.served - last.served, 0) / windows
+            target = max(min(_target(load, served), load.affordable), 0.0)
+            self._demand = self._expected(load, last, windows)
+            self._factor = 1.0 if self._demand <= target else target / self._demand
+        self._last, self._wanted, self._ends_at = load or last, 0.0, now + self._window_s
+
+    def _expected(self, load: Load, last: Load, windows: float) -> float:
+        """Return the traces of a window that want to be drawn, of all processes that share the queue."""
+        own = self._wanted / windows
+        if load.wanted is None or last.wanted is None:
+            return own
+        told = max(load.wanted - last.wanted, 0.0) / windows
+        return max(own, told, _MEMORY * self._demand if self._factor < 1.0 else 0.0)
+
+
+def _target(load: Load, served: float) -> float:
+    room = min(load.capacity, max(_LAG_WINDOWS * served, _SMALLEST_ROOM)) - load.size
+    return max(served + _ROOM_SHARE * room, _LEAST_SHARE * served)

@@ -124,7 +124,7 @@ class Sampler:
         drawn = {name: p * factor for name, p in wanted.items() if number < p * factor}
         if drawn or (not metrics and number < rate * factor):
             self._earn()
-            return Draw(decision="random", probability=most * factor, rates=drawn)
+            return Draw(decision="random", probability=most * factor, rates=drawn, factor=factor)
         forced = self._forced(record, metrics) if most > 0.0 else None
         return forced or Draw(decision="none", probability=most * factor, reason="not_sampled")
 

@@ -167,6 +167,7 @@ class Service:
             decision="forced" if decision.decision == "forced" else "random",
             probability=decision.probability,
             rates=decision.rates,
+            factor=decision.factor,
             is_recorded=root.is_recording,
             root=root,
         )
@@ -253,16 +254,15 @@ class Service:
     def _ended(self, state: str, reason: str) -> None:
         self.ledger.end(state, reason)  # type: ignore[arg-type]  # the queues' states are the ledger's
 
-    def _load(self) -> Load:
-        """Return what stands behind the queue; of a shared one the scorers' own accounts say what was served."""
-        counts = self.ledger.counts()
-        served = sum(n for (state, _), n in counts.items() if state in {"scored", "invalid", "dead", "failed"})
+    def _load(self) -> Load | None:
+        """Return what stands behind the queue, a spool's by its own accounts; None before these are known."""
+        size, capacity = self.queue.size, self.queue.capacity
         if isinstance(self.queue, MemoryQueue):
-            return Load(size=self.queue.size, capacity=self.queue.capacity, served=served)
+            return Load(size=size, capacity=capacity, served=_served(self.ledger.counts()))
         accounts = self.queue.accounts()
-        ends = accounts.ends.items() if accounts else ()
-        done = sum(n for (state, _), n in ends if state in {"scored", "invalid", "dead"})
-        return Load(size=self.queue.size, capacity=self.queue.capacity, served=done)
+        if accounts is None:
+            return None
+        return Load(size=size, capacity=capacity, served=_served(accounts.ends), wanted=accounts.wanted)
 
     def _new_worker(self) -> Worker:
         queue: Queue = self.queue
@@ -345,7 +345,7 @@ class Service:
                 turned_at_s=lambda: self._worker.turned_at_s,
             ),
             ready_facts(
-                queue=lambda: (self.queue.size, self.queue.capacity),
+                queue=lambda: self.queue.fullest,
                 spool=Path(self.settings.spool) if self.settings.spool else None,
                 closed=self._closed,
             ),
@@ -478,3 +478,8 @@ class Service:
         self.publisher.reset_after_fork()
         self.drift.reset_after_fork()
         self._worker = self._new_worker()
+
+
+def _served(ends: Mapping[Any, int]) -> int:
+    """Return how many units a scorer worked off; what was skipped or dropped it did not have to."""
+    return sum(n for (state, _), n in ends.items() if state in {"scored", "invalid", "dead", "failed"})

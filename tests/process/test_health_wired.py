@@ -50,3 +50,26 @@ def test_canaries_are_asked_on_schedule_and_counted_apart(server, start, monkeyp
     assert points(reader, "ragtrace.evaluations") == {}
     assert len(server.requests) >= 18
     assert list(points(reader, "ragtrace.canary.gap").values()) == [0.0]  # it says the same of both
+
+
+def test_a_spool_of_more_units_than_the_buffer_may_hold_is_ready(start, tmp_path):
+    start(health_port=0, spool=str(tmp_path / "spool.sqlite"), scorer="worker", queue_units=50)
+    for _ in range(80):
+        ask()
+        ragtrace.flush(20)
+    until(lambda: current().queue.size == 80)
+    assert asked("/readyz") == (
+        200,
+        {"status": "ok", "checks": dict.fromkeys(asked("/readyz")[1]["checks"], "ok"), "reasons": []},
+    )
+
+
+def test_a_spool_at_its_bound_is_a_reason_not_to_be_ready(start, tmp_path):
+    start(health_port=0, spool=str(tmp_path / "spool.sqlite"), scorer="worker", spool_bytes=1_048_576)
+    for _ in range(60):
+        with ragtrace.query("Where is the lab?") as run:
+            run.retrieved([{"id": "a", "text": "The lab is in Oslo. " * 2_000, "score": 0.9}])
+            run.answered("The lab is in Oslo.")
+    assert ragtrace.flush(20)
+    until(lambda: asked("/readyz")[0] == 503)
+    assert "queue: full" in asked("/readyz")[1]["reasons"][0]

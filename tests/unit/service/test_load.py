@@ -1,0 +1,66 @@
+"""What the pressure is told of the queue: of a spool what all its processes did, and nothing before that is known."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+
+import ragtrace
+from ragtrace.queues.sqlite import SqliteQueue
+from ragtrace.service import current
+from tests.unit.queues.test_queues import unit
+
+
+@pytest.fixture
+def start():
+    def configure(**settings):
+        ragtrace.configure(
+            sample_rate=1.0, tracer_provider=TracerProvider(), meter_provider=MeterProvider(),
+            logger_provider=LoggerProvider(), **settings,
+        )  # fmt: skip
+        return current()
+
+    yield configure
+    ragtrace.shutdown(5)
+
+
+def ask():
+    with ragtrace.query("Where is the lab?") as run:
+        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
+        run.answered("The lab is in Oslo.")
+
+
+def until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_of_a_spool_it_is_what_all_processes_did(start, tmp_path):
+    path = tmp_path / "spool.sqlite"
+    other = SqliteQueue(path)
+    for number in range(5):
+        other.put(unit(str(number), factor=0.5))
+    assert other.flush(30)
+    for job in other.lease(2):
+        assert other.settle(job, "scored")
+    service = start(spool=str(path), scorer="worker")
+    assert service._load() is None
+    ask()
+    assert ragtrace.flush(30)
+    until(lambda: (load := service._load()) is not None and load.wanted == 5 / 0.5 + 1)
+    assert service._load().served == 2
+    other.close()
+
+
+def test_of_a_queue_of_one_s_own_it_is_one_s_own(start):
+    service = start()
+    ask()
+    assert ragtrace.flush(30)
+    load = service._load()
+    assert (load.size, load.served, load.wanted) == (0, 1, None)

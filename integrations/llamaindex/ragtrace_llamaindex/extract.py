@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
 from llama_index.core.base.response.schema import PydanticResponse, Response
+from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 
 from ragtrace.capture import shown
 from ragtrace.model import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 QUESTION_KEYS = ("query", "question", "message", "user_msg", "input", "query_str", "query_bundle", "prompt")
 _QUERY_ARGUMENTS = ("str_or_query_bundle", *QUESTION_KEYS, "messages")
 _HISTORY_ARGUMENTS = ("chat_history", "history", "messages")
 _SPOKEN = {"user", "assistant"}
+_TURN = re.compile(r"^(" + "|".join(role.value for role in MessageRole) + "): ", re.MULTILINE)
 _DEPTH = 4
 
 
@@ -105,6 +110,32 @@ def spoken(turns: Iterable[Message]) -> tuple[Message, ...]:
     return tuple(turn for turn in turns if turn.role in _SPOKEN and turn.content)
 
 
+def turns_before(turns: Sequence[Message], question: str) -> tuple[Message, ...]:
+    """Return what was said before a question: before the last user turn that is it; nothing where none is.
+
+    Example:
+        >>> asked = [Message(role="user", content="Hi"), Message(role="user", content="Where?")]
+        >>> [turn.content for turn in turns_before(asked, "Where?")]
+        ['Hi']
+    """
+    for i in reversed(range(len(turns))):
+        if turns[i].role == "user" and turns[i].content == question:
+            return spoken(turns[:i])
+    return ()
+
+
+def turns_told(text: str) -> tuple[Message, ...]:
+    r"""Return the turns of user and assistant in a conversation that LlamaIndex wrote as one text.
+
+    Example:
+        >>> [turn.content for turn in turns_told("user: Hi\nyou\nassistant: Hello")]
+        ['Hi\nyou', 'Hello']
+    """
+    parts = _TURN.split(text)
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    return spoken(turn_of(ChatMessage(content=said.removesuffix("\n"), role=role)) for role, said in pairs)
+
+
 def turns_in(value: Any) -> tuple[Message, ...]:
     """Return the messages in a value: a message, or a list of them.
 
@@ -189,13 +220,30 @@ def answer_in(result: Any, depth: int = 0) -> str | None:
 
 def _answer_within(result: Any, depth: int) -> str | None:
     if isinstance(result, dict):
-        parts = [result.get(name) for name in ("answer", "response", "result", "output")]
-    elif type(result).__module__.startswith(("workflows", "llama_index")):
+        parts = objects = [result.get(name) for name in ("answer", "response", "result", "output")]
+    elif _is_framework_s(result):
         parts = [getattr(result, name, None) for name in ("response", "result")]
+        objects = [getattr(result, "structured_response", None)]
     else:
         return None
-    for part in parts:
-        found = answer_in(part, depth + 1)
-        if found is not None:
-            return found
-    return None
+    said = next((text for part in parts if (text := answer_in(part, depth + 1)) is not None), None)
+    if said:
+        return said
+    return next((text for part in objects if (text := _structured(part))), said)
+
+
+def _structured(value: Any) -> str | None:
+    """Return an answer that is an application's own object as JSON, None for anything else."""
+    if isinstance(value, type) or _is_framework_s(value):  # among these are streams
+        return None
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if not isinstance(value, dict) or not value:
+        return None
+    return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
+
+
+def _is_framework_s(value: Any) -> bool:
+    return type(value).__module__.startswith(("workflows", "llama_index"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
@@ -11,6 +12,7 @@ from llama_index.core.instrumentation.events.llm import (
     LLMChatInProgressEvent,
     LLMCompletionEndEvent,
     LLMCompletionInProgressEvent,
+    LLMPredictStartEvent,
 )
 from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 MAX_EVENT_KINDS = 4_096  # classes of events, of which an application may make its own at run time
 
 tracer = Tracer()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=tracer.reset_after_fork)
 _taker_of = tracer.takers.get
 
 
@@ -106,6 +110,13 @@ def _on_rerank(event: Any) -> None:
 
 
 @guarded
+def _on_predict(event: Any) -> None:
+    told = event.template_args
+    if told and "chat_history" in told:
+        tracer.condensed(event.span_id, told["chat_history"])
+
+
+@guarded
 def _on_cancelled(event: Any) -> None:
     tracer.cancelled(event.span_id)
 
@@ -116,6 +127,7 @@ _TAKES: dict[type, Callable[[Any], None] | None] = {
     LLMCompletionEndEvent: _on_end,
     ExceptionEvent: _on_exception,
     ReRankStartEvent: _on_rerank,
+    LLMPredictStartEvent: _on_predict,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -33,6 +34,7 @@ _METHODS: tuple[tuple[type, Kind, frozenset[str]], ...] = (
 )
 # Retrievers whose result is one order over several: never a choice out of what they found.
 _FUSIONS = frozenset({"QueryFusionRetriever", "RouterRetriever", "RecursiveRetriever", "AutoMergingRetriever"})
+_TALKERS = frozenset({"BaseChatEngine", "BaseWorkflowAgent", "AgentWorkflow"})
 
 _known: dict[tuple[type, str], Kind] = {}
 
@@ -62,6 +64,17 @@ def _kind(owner: type, method: str) -> Kind:
     return "other"
 
 
+@lru_cache(maxsize=MAX_KNOWN)
+def keeps_turns(owner: type) -> bool:
+    """Tell whether objects of a class keep the turns of a conversation themselves: chat engines and agents.
+
+    Example:
+        >>> keeps_turns(BaseChatEngine), keeps_turns(BaseQueryEngine)
+        (True, False)
+    """
+    return _is_of(owner, _TALKERS)
+
+
 def is_fusion(owner: type) -> bool:
     """Tell whether a retriever's result is the order of the pool, whatever it left out.
 
@@ -69,4 +82,9 @@ def is_fusion(owner: type) -> bool:
         >>> is_fusion(BaseRetriever)
         False
     """
-    return any(base.__name__ in _FUSIONS and base.__module__.startswith("llama_index.") for base in owner.__mro__)
+    return _is_of(owner, _FUSIONS)
+
+
+def _is_of(owner: type, names: frozenset[str]) -> bool:
+    """Tell whether a class is one of LlamaIndex's by name: to import the agents would take 0.1 s."""
+    return any(base.__name__ in names and base.__module__.startswith("llama_index.") for base in owner.__mro__)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.capture import guarded
 from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
 from ragtrace.capture.prompt import found_in
-from ragtrace_llamaindex.nodes import Column
+from ragtrace.capture.steps import Generation
+from ragtrace_llamaindex.models import prompt_text
+from ragtrace_llamaindex.nodes import Column, are_same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +27,10 @@ def take_retrieved(node: Node, run: Run, nodes: Any, ended_ns: int, *, is_fusion
     tree = node.tree
     column = _column(nodes)
     with tree.lock:
+        if node.within is None and _are_copies(tree, column):
+            scope = node.scope()
+            scope.is_inner = scope.parent is not None
+            return
         passages = _first_met(tree, run, column, node.source)
         if not node.sources:
             _report_retrieval(node, run, passages, ended_ns, is_fused=node.is_outer)
@@ -56,7 +62,7 @@ def take_postprocessed(node: Node, run: Run, nodes: Any, ended_ns: int) -> None:
             name not in before or raw.get(name, _MISSING) != text
             for name, text in zip(out.ids, out.texts, strict=True)
         )
-        if not is_rewritten and out.ids == given.ids and out.scores == given.scores:
+        if not is_rewritten and out.ids == given.ids and are_same(out.scores, given.scores):
             return
         if is_rewritten:
             chosen = out.passages(run.reader)
@@ -90,11 +96,13 @@ def take_synthesized(node: Node, run: Run, nodes: Any) -> None:
     tree = node.tree
     with tree.lock:
         _report_unknown(node, run, out)
-        if scope.last is None:
-            return
         found = scope.found
+        if scope.last is None:
+            if found and all(name in found for name in out.ids):
+                tree.last = ranked([found[name] for name in out.ids])
+            return
         is_known = all(name in found for name in out.ids)
-        if not is_known or out.ids == [passage.id for passage in scope.last] or out.ids == list(found):
+        if not is_known or out.ids == _names(scope.last) or out.ids == list(found):
             return
         chosen = _rescored(tree, run, out, {name: found[name].score for name in out.ids})
         run.selected(chosen, selection_source="framework")
@@ -114,23 +122,54 @@ def take_marked(node: Node, run: Run, nodes: Any) -> None:
 
 
 @guarded
-def settle(root: Node, run: Run) -> None:
+def settle(root: Node, run: Run, answer: str) -> None:
     """Set selection and prompt set of a run that ends.
 
     An engine that asks several sub-questions delivers the results of several choices; a synthesizer that
     refines or summarises in a tree shows passages in several prompts, of which the recorder reads the last.
     """
     tree = root.tree
+    last = None
     if tree.explicit is not None:
         run.selected(tree.explicit, selection_source="explicit")
-    elif (
-        tree.is_narrowed and root.kind != "retriever" and list(root.found) != list(dict.fromkeys(tree.last_chosen))
-    ):
-        run.selected(ranked(tuple(root.found.values())), selection_source="framework")
+    elif root.kind != "retriever":
+        if tree.is_narrowed and root.found and list(root.found) != list(dict.fromkeys(_names(run.selection or ()))):
+            run.selected(ranked(tuple(root.found.values())), selection_source="framework")
+        last = _last_attempt(tree, run, answer)
+        if last is not None and run.selection is not None:
+            run.selected(last, selection_source="framework")
     if len(run.prompts) > 1:
-        shown = shown_in(run.prompts, run.selection if run.selection is not None else run.candidates())
+        shown = shown_in(run.prompts, last if last is not None else _delivered(run))
         if shown:
             run.used(shown)
+
+
+def _last_attempt(tree: Tree, run: Run, answer: str) -> ReadPassages | None:
+    """Return the list delivered last, where the answer was asked for with all of it and nothing else found.
+
+    What was delivered before it was given up: an engine tried again, fell back on another, or a workflow looped.
+    """
+    last, delivered = tree.last, _delivered(run)
+    if last is None or len(last) >= len(delivered) or not run.prompts:
+        return None
+    prompt = _answered_prompt(run, answer)
+    return last if set(_names(found_in(prompt, delivered))) == set(_names(last)) else None
+
+
+def _answered_prompt(run: Run, answer: str) -> str:
+    """Return the prompt whose reply is the run's answer; the last one where no reply is."""
+    for step in reversed(run.steps):
+        if isinstance(step, Generation) and step.outputs and step.outputs[-1].content == answer:
+            return prompt_text(step.inputs)
+    return run.prompts[-1]
+
+
+def _delivered(run: Run) -> Sequence[Passage]:
+    return run.selection if run.selection is not None else run.candidates()
+
+
+def _names(passages: Sequence[Passage]) -> list[str]:
+    return [passage.id for passage in passages]
 
 
 def shown_in(prompts: Sequence[str], delivered: Sequence[Passage]) -> ReadPassages:
@@ -179,6 +218,20 @@ def _column(nodes: Any) -> Column:
     return Column(nodes if isinstance(nodes, list | tuple) else ())
 
 
+def _are_copies(tree: Tree, column: Column) -> bool:
+    """Tell whether nodes are new ones with texts, or parts of texts, that the run has: such a list is no search.
+
+    An evaluator of LlamaIndex's makes an index of an answer's contexts, and reads all of it; it gives no scores.
+    """
+    seen = tree.seen
+    if not seen or not column.ids or any(score is not None for score in column.scores):
+        return False
+    if any(name in seen for name in column.ids):
+        return False
+    known = [text for text in tree.raw.values() if isinstance(text, str)]
+    return all(isinstance(text, str) and text and any(text in one for one in known) for text in column.texts)
+
+
 def _report_unknown(node: Node, run: Run, column: Column) -> None:
     """Report nodes that no retriever delivered as a retrieval: an application's own search found them."""
     tree, scope = node.tree, node.scope()
@@ -198,7 +251,7 @@ def _first_met(tree: Tree, run: Run, column: Column, source: str | None) -> Read
 
 
 def _note_text(tree: Tree, column: Column, passages: ReadPassages) -> None:
-    names = [passage.id for passage in passages]
+    names = _names(passages)
     tree.seen.update(zip(names, passages, strict=True))
     tree.raw.update(zip(column.ids, column.texts, strict=True))
 
@@ -224,7 +277,7 @@ def _take_composite(
 ) -> ReadPassages:
     inner = node.found
     is_new = any(passage.id not in inner for passage in passages)
-    is_same = list(inner) == [passage.id for passage in passages]
+    is_same = list(inner) == _names(passages)
     if is_fusion or is_new or node.sources > 1 or is_same:
         is_fused = not node.is_narrowed and not (is_same and node.sources == 1 and not is_fusion)
         _report_retrieval(node, run, passages, ended_ns, is_fused=is_fused)
@@ -244,14 +297,13 @@ def _take_composite(
     )
     _report_retrieval(node, run, passages, ended_ns)
     node.is_narrowed = node.tree.is_narrowed = True
-    node.tree.last_chosen = [passage.id for passage in chosen]
     return chosen
 
 
 def _rescored(tree: Tree, run: Run, column: Column, before: dict[Any, float | None]) -> ReadPassages:
     """Return chosen nodes as passages, with the scores that the choice gave them: None if it left the old ones."""
     pairs = zip(column.ids, column.scores, strict=True)
-    is_rescored = any(before.get(name, _MISSING) != score for name, score in pairs)
+    is_rescored = any(not are_same(before.get(name, _MISSING), score) for name, score in pairs)
     scores = column.scores if is_rescored else [None] * len(column)
     seen = tree.seen
     if all(name in seen and seen[name].text is text for name, text in zip(column.ids, column.texts, strict=True)):
@@ -265,7 +317,7 @@ def _rescored(tree: Tree, run: Run, column: Column, before: dict[Any, float | No
 def _candidates(node: Node, run: Run, given: Column) -> ReadPassages:
     """Return what a postprocessor chose from: the list delivered last where it is that, else what it was given."""
     last = node.scope().last
-    if last is not None and [passage.id for passage in last] == given.ids:
+    if last is not None and _names(last) == given.ids:
         return last
     return given.passages(run.reader)
 
@@ -279,11 +331,12 @@ def _choose(node: Node, given: Sequence[Any], chosen: ReadPassages, ended_ns: in
     scope.last = chosen
     scope.found_ns = ended_ns
     scope.is_narrowed = tree.is_narrowed = True
-    tree.last_chosen = [passage.id for passage in chosen]
+    tree.last = chosen
 
 
 def _deliver(node: Node, passages: ReadPassages, ended_ns: int) -> None:
     """Let the scope around a retriever know what it delivered."""
+    node.tree.last = passages
     if node.parent is None:
         node.found = {passage.id: passage for passage in passages}
         return

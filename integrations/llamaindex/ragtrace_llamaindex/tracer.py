@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from threading import get_ident
+from threading import RLock, get_ident
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,12 @@ from ragtrace_llamaindex.extract import (
     history_in,
     query_text,
     question_in,
+    spoken,
+    turns_before,
+    turns_in,
+    turns_told,
 )
-from ragtrace_llamaindex.kinds import ID_TAIL, is_fusion, kind_of
+from ragtrace_llamaindex.kinds import ID_TAIL, is_fusion, keeps_turns, kind_of
 from ragtrace_llamaindex.models import asked_of
 from ragtrace_llamaindex.request import describe, said
 from ragtrace_llamaindex.selection import (
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from inspect import BoundArguments
 
-    from ragtrace.model import Outcome
+    from ragtrace.model import Message, Outcome
     from ragtrace_llamaindex.kinds import Kind
     from ragtrace_llamaindex.settings import Settings
 
@@ -142,11 +146,26 @@ class Tracer:
         if node is not None and node.parent is None and node.id == id_:
             node.tree.is_cancelled = True
 
+    def condensed(self, id_: str, history: object) -> None:
+        """Take the turns that a chat engine wrote into a prompt that condenses them and the question to one."""
+        node = self.nodes.get(id_)
+        if node is not None and _may_recall(node) and isinstance(history, str):
+            _recall(node.tree, turns_told(history), is_final=False)  # what the answer is asked with is exact
+
     def stream_ended(self, id_: str, response: Any, error: BaseException | None) -> None:
         """Take the end of a model's stream; the end of a call that does not stream comes with its span."""
         node = self.nodes.get(id_)
         if isinstance(node, ModelCall) and node.id == id_ and node.stream is not None:
             self._read(node.stream, error, response)
+
+    @guarded
+    def reset_after_fork(self) -> None:
+        """Leave the open spans to the parent, in a forked child; streams that it reads on are reported there."""
+        for tree in {id(node.tree): node.tree for node in self.nodes.values()}.values():
+            tree.lock = RLock()  # another thread of the parent's may have held it
+            if tree.run is not None:
+                tree.run.before_finish(_nothing)
+            self._forget(tree, is_late_expected=True)
 
     # beginnings
 
@@ -166,6 +185,10 @@ class Tracer:
             return
         tree = Tree(settings)
         root = tree.root = _node(tree, None, kind, id_, instance)
+        owner: Any = type(instance)
+        if keeps_turns(owner):
+            tree.keeps_turns = True
+            tree.examples = spoken(turns_in(first_of(instance, ("_prefix_messages",))))
         self._add(root)
         if kind != "other":
             self._begin(root, bound, instance)
@@ -268,8 +291,8 @@ class Tracer:
         if run is None or root is None:
             return
         _break_off(tree, error)
-        settle(root, run)
         text = answer if answer is not None else tree.answer or tree.last_text
+        settle(root, run, text)
         if text and root.kind != "retriever" and (outcome != "error" or answer is not None):
             run.answered(text, model=tree.last_model, usage=tree.usage)
         if outcome == "interrupted":
@@ -304,7 +327,7 @@ class Tracer:
         tree.open.clear()
         tree.streams.clear()
         tree.root = tree.run = tree.arguments = tree.interrupt = tree.explicit = tree.error = None
-        tree.seen, tree.raw = {}, {}
+        tree.seen, tree.raw, tree.last = {}, {}, None
 
     def _let_go(self, tree: Tree, id_: str) -> None:
         if len(tree.ids) > MAX_IDS:
@@ -469,18 +492,39 @@ def _ask(tree: Tree, arguments: Mapping[str, Any]) -> None:
     question = question_in(arguments)
     if question:
         run.asked(question)
+        tree.question = question
         tree.has_query = True
     history = history_in(arguments)
     if history and (history[-1].role, history[-1].content) == ("user", question):
         history = history[:-1]  # an agent puts it into the list that it was given
     if history:
         run.conversed(history)
+        tree.is_told = True
+
+
+def _recall(tree: Tree, turns: tuple[Message, ...], *, is_final: bool) -> None:
+    """Take the turns before the question from what a chat engine or an agent hands on, where its caller gave none.
+
+    Its memory itself is left alone: to read it may take a database, or a model that summarises.
+    """
+    examples = tree.examples
+    if turns[: len(examples)] == examples:
+        turns = turns[len(examples) :]
+    if turns and tree.run is not None:
+        tree.run.conversed(turns)
+        tree.is_told = is_final
+
+
+def _may_recall(node: Node | None) -> bool:
+    """Tell whether what happens right inside a node may tell the turns before the run's question."""
+    return node is not None and node.parent is None and node.tree.keeps_turns and not node.tree.is_told
 
 
 def _ask_first(node: Node, question: str) -> None:
     tree = node.tree
     if question and tree.run is not None and not tree.has_query:
         tree.run.asked(question)
+        tree.question = question
         tree.has_query = True
 
 
@@ -518,8 +562,11 @@ def _begin_rerank(node: Node, bound: BoundArguments, instance: Any) -> None:
 
 
 @guarded
-def _begin_synthesis(node: Node, bound: BoundArguments, _instance: Any) -> None:
+def _begin_synthesis(node: Node, bound: BoundArguments, instance: Any) -> None:
     tree = node.tree
+    if _may_recall(node.parent):
+        template = first_of(instance, ("_text_qa_template",))
+        _recall(tree, before_question(turns_in(first_of(template, ("message_templates",)))), is_final=True)
     arguments = bound.arguments
     _ask_first(node, query_text(arguments.get("query")))
     if tree.run is not None:
@@ -533,6 +580,8 @@ def _begin_call(node: Node, bound: BoundArguments, instance: Any) -> None:
     take_asked(node, bound, instance)
     if node.kind == "model":
         node.lazy_key = (id(instance), id(asked_of(bound)))
+        if _may_recall(node.parent):
+            _recall(node.tree, turns_before(node.messages, node.tree.question), is_final=True)
     if node.parent is None and node.tree.run is not None and node.messages:
         _ask_first(node, next((m.content for m in reversed(node.messages) if m.role == "user"), ""))
         node.tree.run.conversed(before_question(node.messages))

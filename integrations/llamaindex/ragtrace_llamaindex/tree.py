@@ -32,12 +32,18 @@ class Tree:
         interrupt: what a workflow asked a person for last.
         arguments: of a root that has no run yet.
         is_waiting: the root has returned, and its answer is being read.
+        last: the list that was delivered or chosen last, in any scope.
+        question: the run's question, as it was asked.
+        examples: turns that a chat engine puts before those of its memory.
+        is_told: the turns before the question are known.
+        keeps_turns: the root is a chat engine or an agent, which may keep them itself.
     """
 
     __slots__ = (
         "answer",
         "arguments",
         "error",
+        "examples",
         "explicit",
         "has_query",
         "ids",
@@ -46,12 +52,15 @@ class Tree:
         "is_ended",
         "is_narrowed",
         "is_partial",
+        "is_told",
         "is_waiting",
-        "last_chosen",
+        "keeps_turns",
+        "last",
         "last_model",
         "last_text",
         "lock",
         "open",
+        "question",
         "raw",
         "root",
         "run",
@@ -81,7 +90,11 @@ class Tree:
         self.is_waiting = False
         self.is_partial = False
         self.has_query = False
-        self.last_chosen: list[str] = []
+        self.question = ""
+        self.examples: tuple[Message, ...] = ()
+        self.is_told = False
+        self.keeps_turns = False
+        self.last: ReadPassages | None = None
         self.answer: str | None = None
         self.last_text = ""
         self.last_model: str | None = None
@@ -98,7 +111,8 @@ class Node:
         within: the nearest retriever above it.
         is_handle: a workflow's run whose span stands around the call that starts it, as early versions have it.
         is_outer: a retriever inside it failed, so that its own result is the pool.
-        is_inner: it runs inside a retriever or a postprocessor, whose prompts do not ask for the answer.
+        is_inner: it runs inside a retriever, a postprocessor or a check of an answer, whose prompts do not ask
+            for the answer.
         found: passages that retrievers inside it delivered, less what rerankers inside it dropped, by id.
         last: the list delivered last inside it.
         sources: number of retriever results behind `found`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +23,11 @@ from ragtrace_llamaindex.selection import shown_in
 
 
 class Place(BaseModel):
+    city: str
+
+
+@dataclass
+class Spot:
     city: str
 
 
@@ -62,6 +68,7 @@ def test_history():
 OUTPUT = AgentOutput(
     response=ChatMessage("Oslo.", role="assistant"), tool_calls=[], raw=None, current_agent_name="a"
 )
+EMPTY = {"response": ChatMessage("", role="assistant"), "current_agent_name": "a"}
 ANSWERED = [
     (Response("Oslo."), "Oslo."),
     (Response(None), None),
@@ -74,6 +81,13 @@ ANSWERED = [
     (StopEvent(result=Response("Oslo.")), "Oslo."),
     (StopEvent(result={"answer": "Oslo.", "docs": []}), "Oslo."),
     (OUTPUT, "Oslo."),
+    (AgentOutput(**{**EMPTY, "structured_response": {"city": "Oslo"}}), '{"city": "Oslo"}'),
+    (AgentOutput(**EMPTY), ""),
+    (StopEvent(result={"answer": Place(city="Oslo")}), '{"city":"Oslo"}'),
+    ({"answer": Spot(city="Ålesund")}, '{"city": "Ålesund"}'),
+    ({"result": {"city": "Oslo"}}, '{"city": "Oslo"}'),
+    ({"response": StreamingResponse(piece for piece in ())}, None),
+    ({"docs": []}, None),
     ("Oslo.", "Oslo."),
     ([], None),
     (None, None),

@@ -20,7 +20,7 @@ Pairs: where at least half of the smaller file's values have a partner of the sa
 (and no other query) in the other file, differences are over pairs, else over all
 values of each file. Intervals are 95 % bootstrap intervals; sessions, else users, else
 the runs of a query are resampled whole. A difference is shown as better or worse where
-0 is outside its interval.
+0 is outside its interval, and at least 10 units were resampled.
 Refused: scores of a metric by another judge, version, K, label scale or universe are
 neither averaged nor compared with one another; pairs over other labels are left out
 and counted, and the metric is refused where that is most of them.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring.comparison import Compared, Comparison, Contrast, Side
     from ragtrace.stats.differences import Difference
 
+_FEW = 30  # units, pairs above all: false verdicts are .10 at 10, .09 at 20, .07 at 30, .05 at 100
 _INDEX = "consistency_adjusted_index"  # in the JSON alone: deviation and its share of the mean say it plainly
 
 
@@ -120,8 +121,16 @@ def _notes(found: Comparison, letters: list[str]) -> Iterator[str]:
     resampled = Counter(side.units for line in found.lines for side in line.sides if side.units != "rows")
     if resampled:
         yield f"resampled whole: {', '.join(sorted(resampled))}, as their rows go together"
-    if any(contrast.difference for line in found.lines for contrast in line.contrasts):
-        yield "of 20 metrics without any difference about one is shown as better or worse by chance"
+    yield from _by_chance(found)
+
+
+def _by_chance(found: Comparison) -> Iterator[str]:
+    """Yield how often a verdict means nothing, where there is any."""
+    differences = (contrast.difference for line in found.lines for contrast in line.contrasts)
+    units = [one.n_units for one in differences if one is not None and one.is_significant is not None]
+    if units:
+        few = f", two where fewer than {_FEW} are resampled" if min(units) < _FEW else ""
+        yield f"of 20 metrics without any difference about one is shown as better or worse by chance{few}"
 
 
 def _left_out(found: Comparison, letters: list[str]) -> Iterator[str]:

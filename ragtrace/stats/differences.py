@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 RESAMPLES = 1000
+# Where nothing differs, 0 is outside the interval of 2 normal pairs in .50 of cases, of 5 in .19, of 10 in .10,
+# of 20 in .09, of 30 in .07, of 100 in .05.
+LEAST_UNITS = 10
 _BLOCK_CELLS = 4_000_000
 
 
@@ -42,8 +45,10 @@ class Difference:
 
     @property
     def is_significant(self) -> bool | None:
-        """Whether 0 is outside the interval; None without one."""
-        return None if self.low is None or self.high is None else not self.low <= 0.0 <= self.high
+        """Whether 0 is outside the interval; None without one, and of fewer than 10 units, where it says little."""
+        if self.low is None or self.high is None or self.n_units < LEAST_UNITS:
+            return None
+        return not self.low <= 0.0 <= self.high
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-ready values."""
@@ -117,9 +122,9 @@ def paired_difference(
         ValueError: lists of different length.
 
     Example:
-        >>> found = paired_difference([0.25, 0.5, 0.5], [0.5, 0.75, 1.0])
-        >>> round(found.value, 3), found.low, found.is_significant
-        (0.333, 0.25, True)
+        >>> found = paired_difference([0.25, 0.5, 0.5] * 4, [0.5, 0.75, 1.0] * 4)
+        >>> round(found.value, 3), found.is_significant
+        (0.333, True)
     """
     before, after = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if before.shape != after.shape:
@@ -154,7 +159,7 @@ def unpaired_difference(
         seed: of one ``numpy.random.default_rng``, which draws for the first side, then for the second.
 
     Example:
-        >>> found = unpaired_difference([0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 1.0, 1.0])
+        >>> found = unpaired_difference([0.0, 0.5, 0.5, 1.0] * 3, [0.0, 0.5, 1.0, 1.0] * 3)
         >>> found.value, found.is_significant
         (0.125, False)
     """

@@ -56,6 +56,20 @@ def test_a_true_difference_of_nothing_is_called_one_about_one_time_in_twenty() -
     assert calls["as if no clusters"] > 60  # what clusters are for
 
 
+@pytest.mark.parametrize(("units", "verdict"), [(2, None), (9, None), (10, True)])
+def test_nothing_is_said_of_fewer_than_ten_units(units, verdict) -> None:
+    zeros, ones, clusters = [0.0] * units, [0.5 + 0.01 * n for n in range(units)], list(range(units))
+    for found in (
+        paired_difference(zeros, ones),
+        paired_difference(zeros * 3, ones * 3, clusters * 3),
+        unpaired_difference(zeros, ones),
+        unpaired_difference([0.0] * 50, ones),
+        unpaired_difference([0.0] * 50, ones * 3, None, clusters * 3),
+    ):
+        assert (found.is_significant, found.to_json()["significant"], found.n_units) == (verdict, verdict, units)
+        assert 0.0 < found.low < found.high
+
+
 def test_clusters_of_one_are_no_clusters() -> None:
     values = [0.1, 0.5, 0.25, 1.0]
     assert clustered_mean_ci(values, "abcd") == bootstrap_mean_ci(values)
@@ -79,7 +93,7 @@ def test_nothing_to_compare() -> None:
 
 
 def test_equal_sides_do_not_differ() -> None:
-    found = paired_difference([0.1, 0.7, 0.3], [0.1, 0.7, 0.3])
+    found = paired_difference([0.1, 0.7, 0.3] * 4, [0.1, 0.7, 0.3] * 4)
     assert (found.value, found.low, found.high, found.is_significant) == (0.0, 0.0, 0.0, False)
 
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from ragtrace_langchain.tree import Node, Tree
 
 
+SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many an answer
+
+
 @guarded
 def take_retrieved(node: Node, documents: Iterable[Any], ended_ns: int) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
@@ -64,7 +67,7 @@ def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
         passages, out = _met(tree, chosen, None if base or node.found else node.source)
         if base or node.found:
             choice = Choice(node, out, _candidates(node, out, base), ended_ns)
-            _take_choice(choice, is_sure=not is_beside)
+            _take_choice(choice, is_sure=not is_beside and not _is_answered(tree, inputs))
         elif all(key in tree.pool for key in out):
             if not _is_joined(out, tree.delivered) and not _is_given_one(inputs):
                 choice = Choice(node, out, _delivered_with(tree, out), ended_ns)
@@ -172,13 +175,13 @@ def _kept(tree: Tree, found: dict[str, Hit]) -> dict[str, Hit]:
     last = {key: place for place, delivery in enumerate(tree.delivered) for key in delivery.hits}
     parts: dict[int, dict[str, Hit]] = {}
     for key, hit in found.items():
-        parts.setdefault(last.get(key, -1), {})[key] = hit
+        parts.setdefault(last[key], {})[key] = hit
     shown = {
         place
         for place, part in parts.items()
         if tree.run.shows(_passages(part), since=tree.delivered[place].prompts)
     }
-    return {key: hit for key, hit in found.items() if last.get(key, -1) in shown} or found
+    return {key: hit for key, hit in found.items() if last[key] in shown} or found
 
 
 def _met(tree: Tree, documents: Iterable[Any], source: str | None) -> tuple[ReadPassages, dict[str, Hit]]:
@@ -268,10 +271,13 @@ def _delivered_with(tree: Tree, out: dict[str, Hit]) -> dict[str, Hit]:
     return {key: hit for part in parts for key, hit in part.items()}
 
 
-def _is_answered(tree: Tree, outputs: Any) -> bool:
-    """Tell whether what a chain gave out holds what the model said last."""
-    said, answer = tree.last_text, answer_in(fields_of(outputs)) or ""
-    return bool(said and answer) and (answer in said or said in answer)
+def _is_answered(tree: Tree, state: Any) -> bool:
+    """Tell whether what a chain was given or gave out holds what the model said last, or a part of it."""
+    if not tree.last_text:
+        return False
+    said, answer = tree.last_text.strip(), (answer_in(fields_of(state)) or "").strip()
+    is_part = min(len(said), len(answer)) >= SHORTEST_PART_CHARS and (answer in said or said in answer)
+    return said == answer or is_part
 
 
 def _is_given_one(inputs: Any) -> bool:
@@ -307,6 +313,9 @@ def _take_choice(choice: Choice, *, is_sure: bool = True) -> None:
     tree, waiting = choice.node.tree, choice.node.tree.waiting
     if _is_handed_on(choice):
         return
+    if _is_joined_inside(choice):
+        _keep_order(choice)
+        return
     is_again = waiting is not None and list(waiting.out) == list(choice.out)
     if not is_sure:
         tree.waiting = waiting if is_again else choice
@@ -329,21 +338,29 @@ def _make_choice(choice: Choice) -> None:
 
 
 def _is_handed_on(choice: Choice) -> bool:
-    """Tell whether a step left documents as they came: it looked at them, or copied or joined their lists."""
-    node, out, base, ended_ns = choice
+    """Tell whether a step left documents as they came: it looked at them, or copied their list."""
+    node, out, base, _ = choice
     tree = node.tree
     if list(base) == list(out):
         return base is node.chosen or not _is_scored_anew(tree, out, base)
-    if base is node.found and node.sources > 1 and base.keys() == out.keys() and _is_joined(out, tree.delivered):
-        if _is_scored_anew(tree, out, base):
-            return False
-        if node.is_narrowed:  # parallel steps end in any order; the order of the lists is that of the passages
-            _deliver_choice(node, {key: base[key] for key in out}, base, ended_ns)
-        return True
     last = tree.delivered[-1] if tree.delivered else None
     if last is None or not last.is_choice or not out or node.found or list(last.hits) != list(out):
         return False
     return all(is_same(facts, last.hits[key][1]) for key, (_, facts) in out.items())
+
+
+def _is_joined_inside(choice: Choice) -> bool:
+    """Tell whether a step gave out all that was found inside it, one result behind the other."""
+    node, out, base, _ = choice
+    is_all = base is node.found and node.sources > 1 and base.keys() == out.keys()
+    return is_all and _is_joined(out, node.tree.delivered) and not _is_scored_anew(node.tree, out, base)
+
+
+def _keep_order(choice: Choice) -> None:
+    """Leave what parallel steps chose in the order in which their lists were joined: they end in any order."""
+    node, out, base, ended_ns = choice
+    if node.is_narrowed:
+        _deliver_choice(node, {key: base[key] for key in out}, base, ended_ns)
 
 
 def _deliver_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, TypedDict
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 
@@ -150,6 +151,25 @@ class TestBesideAnAnswer:
         (Faq() | keep | chat() | cited).invoke("Where?", config)
         assert kinds(keeper.only) == ["retrieval", "chat"]
         assert ids(keeper.only, "reranked") == []
+
+    def test_sources_picked_by_the_answer_are_no_choice(self, keeper, config):
+        found = RunnableParallel(documents=Faq(), question=RunnablePassthrough())
+        answer = RunnableLambda(lambda x: shown(x["documents"])) | chat() | StrOutputParser()
+        cited = RunnableLambda(lambda x: x["documents"][:1])
+        chain = found | RunnablePassthrough.assign(answer=answer) | RunnablePassthrough.assign(cited=cited)
+        chain.invoke("Where?", config)
+        assert kinds(keeper.only) == ["retrieval", "chat"]
+        assert ids(keeper.only, "reranked") == []
+
+    def test_a_verdict_that_stands_in_an_earlier_answer_is_no_answer(self, keeper, config):
+        grade = graded(["yes"] + ["no"] * 5)
+
+        def grade_again(state):
+            return {**grade(state), "generation": "I do not know."}
+
+        nodes = {"retrieve": node_documents, "grade": grade_again, "generate": node_answer}
+        graph(nodes).invoke({"question": "Where?"}, config)
+        assert ids(keeper.only, "reranked") == ["d0"]
 
 
 class TestUnreadInput:

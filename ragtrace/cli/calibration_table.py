@@ -69,7 +69,8 @@ def _about_mixtures(report: Calibration) -> Iterator[str]:
 def _about_unscored(report: Calibration) -> Iterator[str]:
     unscored, labelled = report.unscored
     if labelled:
-        yield f"{unscored} records have no score, {labelled} of them a label: these count in the label means alone"
+        kept = "it counts in the label means, not in the judge's"
+        yield f"{unscored} records have no score, {labelled} of them a label: {kept}"
 
 
 def _about_threshold(report: Calibration, suggested: float) -> str:

@@ -160,7 +160,7 @@ def calibrate(
     """Return the report over records with and without labels. Pure; the same rows give the same report.
 
     A high label and a high score are taken to mean the same. Records whose score is not ``ok`` are counted in
-    `Calibration.states` and enter no figure but the labels' mean.
+    `Calibration.states` and enter no figure of the judge; their labels enter the labels' mean.
 
     Args:
         rows: every record.

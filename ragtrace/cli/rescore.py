@@ -6,22 +6,31 @@ import argparse
 import asyncio
 import sys
 import time
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.arguments import positive
 from ragtrace.cli.stored import MOMENT, add_store, failures, moment, open_store, store_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ragtrace.model import RagRecord
     from ragtrace.scoring import Scorer
-    from ragtrace.scoring.rescore import Rescored
+    from ragtrace.scoring.limits import JudgeGate
+    from ragtrace.scoring.rescore import Rescored, Rescoring
+    from ragtrace.settings import Settings
 
 EPILOG = f"""\
 Scored are the records that the store kept: with content=full those with low, failed or flagged scores and 1 % of
 the others, for 72 hours. The new scores are a series of their own, by their version; the old ones stay. Their
 weights make up for the uneven choice. They are in the export (source=rescore) and not in live metrics.
-A run that was stopped, by Ctrl-C or by its budget, goes on when the same command is given again.
+A run that was stopped, by Ctrl-C, by its budget or by a judge that is away, goes on when the same command is given
+again. The limits of the settings hold (judge_rpm, judge_tpm, budget_usd_per_day, budget_tokens_per_day): rates
+together with the processes of the spool that is set, budgets apart from them and of the same size.
 SINCE: {MOMENT}.
-Exit status: 0 done, 1 some results are errors, 2 usage or a failure, 3 the budget is spent, 130 stopped by Ctrl-C.
+Exit status: 0 done, 1 some results are errors or the judge is away, 2 usage or a failure, 3 the budget is spent,
+130 stopped by Ctrl-C.
 """
 
 
@@ -48,40 +57,50 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score what is not yet; see `EPILOG` for the exit status."""
     from ragtrace.scoring.rescore import Rescoring
+    from ragtrace.service.judges import build_scorer
 
     path = store_path(args)
     since = moment(args.since, time.time())
-    scorer = _scorer(args)
-    store = open_store(path)
-    rescoring = Rescoring(store, scorer, budget_calls=args.budget_calls, jobs=args.jobs)
-
-    async def work() -> None:
-        from ragtrace.cli.progress import progress
-
-        try:
-            with progress("-", done_before=0) as step:
-                await rescoring.run(store.records(since=since, workflow=args.workflow), step=step)
-        finally:
-            await scorer.aclose()
-
+    settings = _settings(args)
     is_interrupted = False
-    try:
-        with failures(path):
-            asyncio.run(work())
-    except KeyboardInterrupt:
-        is_interrupted = True
-    finally:
-        store.close()
+    with ExitStack() as stack:
+        gate = _gate(settings, stack)
+        scorer = build_scorer(settings, gate)
+        store = stack.enter_context(closing(open_store(path)))
+        rescoring = Rescoring(
+            store, scorer, budget_calls=args.budget_calls, jobs=args.jobs, closed=gate.closed if gate else None
+        )
+        try:
+            with failures(path):
+                asyncio.run(_work(rescoring, scorer, store.records(since=since, workflow=args.workflow)))
+        except KeyboardInterrupt:
+            is_interrupted = True
     return _report(rescoring.total, is_interrupted=is_interrupted)
 
 
-def _scorer(args: argparse.Namespace) -> Scorer:
-    from ragtrace.service.judges import build_scorer
+async def _work(rescoring: Rescoring, scorer: Scorer, records: Iterable[tuple[RagRecord, float]]) -> None:
+    from ragtrace.cli.progress import progress
+
+    try:
+        with progress("-", done_before=0) as step:
+            await rescoring.run(records, step=step)
+    finally:
+        await scorer.aclose()
+
+
+def _settings(args: argparse.Namespace) -> Settings:
     from ragtrace.settings import Settings
 
     metrics = tuple(name.strip() for name in args.metric.split(",") if name.strip())
-    given = {"metrics": metrics, "judge": args.judge, "judge_base_url": args.base_url}
-    return build_scorer(Settings.resolve(given))
+    return Settings.resolve({"metrics": metrics, "judge": args.judge, "judge_base_url": args.base_url})
+
+
+def _gate(settings: Settings, stack: ExitStack) -> JudgeGate | None:
+    """Return the gate before a judge that costs something, with a budget beside the service's own."""
+    from ragtrace.service.judges import is_limited
+    from ragtrace.service.limits import BACKFILL, build_gate
+
+    return stack.enter_context(closing(build_gate(settings, account=BACKFILL))) if is_limited(settings) else None
 
 
 def _report(total: Rescored, *, is_interrupted: bool) -> int:
@@ -90,12 +109,16 @@ def _report(total: Rescored, *, is_interrupted: bool) -> int:
         f" {total.errors} results are errors",
         file=sys.stderr,
     )
-    if not (total.scored or total.done_before or is_interrupted):
-        print("ragtrace: no records are kept from then: see content and store_payload_hours", file=sys.stderr)
     if is_interrupted:
         print("ragtrace: stopped; the same command goes on", file=sys.stderr)
         return 130
+    if total.stopped_by:
+        when = f" in {max(total.wait_s / 60.0, 1.0):.0f} min" if total.wait_s else ""
+        print(f"ragtrace: {total.stopped_by}; the same command goes on{when}", file=sys.stderr)
+        return 3 if total.is_budget_spent else 1
     if total.is_budget_spent:
         print("ragtrace: the budget is spent; the same command goes on", file=sys.stderr)
         return 3
+    if not (total.scored or total.done_before):
+        print("ragtrace: no records are kept from then: see content and store_payload_hours", file=sys.stderr)
     return 1 if total.errors else 0

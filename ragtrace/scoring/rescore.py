@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.metrics.evaluate import expected
 from ragtrace.model import Score, ScoreKey
+from ragtrace.scoring.limits.sparing import spared
 from ragtrace.scoring.retry import PASSING
 from ragtrace.scoring.scorer import MAX_WEIGHT
 
@@ -16,19 +17,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ragtrace.model import MetricResult, RagRecord, Stratum
+    from ragtrace.scoring.limits import Closed
     from ragtrace.scoring.scorer import Scorer
     from ragtrace.stores.sqlite import SqliteStore
 
 
 @dataclass(slots=True)
 class Rescored:
-    """What became of a run: records scored, scored before by this very version, and judge calls made."""
+    """What became of a run: records scored, scored before by this very version, and judge calls made.
+
+    Attributes:
+        is_budget_spent: whether a budget ended it: of calls, or the limits'.
+        stopped_by: what the judge or its limits said that ended it; "" where nothing did.
+        wait_s: when to go on then; 0.0 where that cannot be told.
+    """
 
     scored: int = 0
     done_before: int = 0
     errors: int = 0
     calls: int = 0
     is_budget_spent: bool = False
+    stopped_by: str = ""
+    wait_s: float = 0.0
 
 
 class Rescoring:
@@ -44,16 +54,25 @@ class Rescoring:
         scorer: metrics and judge.
         budget_calls: most judge calls; a record is begun only if the dearest so far would fit. None = no end.
         jobs: records under way at once; one until the first says what a record costs.
+        closed: of the gate before the judge; None without one. The first record that has to wait for it ends the
+            run, and is not written: what is done stays, and the next run begins there.
     """
 
     def __init__(
-        self, store: SqliteStore, scorer: Scorer, *, budget_calls: int | None = None, jobs: int = 4
+        self,
+        store: SqliteStore,
+        scorer: Scorer,
+        *,
+        budget_calls: int | None = None,
+        jobs: int = 4,
+        closed: Callable[[], Closed | None] | None = None,
     ) -> None:
         self.total = Rescored()
         self._store = store
         self._scorer = scorer
         self._budget = budget_calls
         self._jobs = jobs
+        self._closed = closed
         self._dearest = 0
         results = expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs)
         self._versions = {(result.name, result.version) for result in results}
@@ -70,8 +89,7 @@ class Rescoring:
         try:
             for record, probability in self._wanted(records):
                 await self._room()
-                if self._is_spent():
-                    self.total.is_budget_spent = True
+                if self._is_over():
                     break
                 self._under_way.add(asyncio.create_task(self._one(record, probability, step)))
             while self._under_way:
@@ -101,8 +119,10 @@ class Rescoring:
                 return
             await self._one_done()
 
-    def _is_spent(self) -> bool:
-        return self._budget is not None and self.total.calls + max(self._dearest, 1) > self._budget
+    def _is_over(self) -> bool:
+        if self._budget is not None and self.total.calls + max(self._dearest, 1) > self._budget:
+            self.total.is_budget_spent = True
+        return self.total.is_budget_spent or bool(self.total.stopped_by)
 
     async def _one_done(self) -> None:
         done, self._under_way = await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
@@ -114,12 +134,25 @@ class Rescoring:
         calls = sum(result.llm_calls for result in results)
         self.total.calls += calls
         self._dearest = max(self._dearest, calls)
-        self.total.scored += 1
-        self.total.errors += sum(result.state == "error" for result in results)
         stratum, weight = _drawn(self._scores(record), probability)
         scores = [_signed(record, result, stratum, weight) for result in results]
+        if self._closed is not None and self._has_to_wait(self._closed(), scores):
+            return
+        self.total.scored += 1
+        self.total.errors += sum(result.state == "error" for result in results)
         self._store.emit(record, scores, source="rescore")
         step()
+
+    def _has_to_wait(self, closed: Closed | None, scores: Sequence[Score]) -> bool:
+        """Return whether the limits keep a record; the first of several under way says why the run ends."""
+        waits = spared(closed, self._scorer.deciding(scores))
+        if waits is not None and not self.total.stopped_by:
+            errors = [score.result for score in scores if score.result.state == "error"]
+            said = (str(result.details.get("message", "")) for result in errors)
+            self.total.stopped_by = next(filter(None, said), waits.reason)
+            self.total.wait_s = closed.wait_s if closed is not None else 0.0
+            self.total.is_budget_spent = any(result.reason == "budget_exceeded" for result in errors)
+        return waits is not None
 
     def _scores(self, record: RagRecord) -> list[Score]:
         return self._store.scores_of(record)

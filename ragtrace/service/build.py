@@ -10,7 +10,7 @@ from ragtrace._version import __version__
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.evaluate import expected
 from ragtrace.service.drift import DriftMonitor
-from ragtrace.service.judges import build_scorer
+from ragtrace.service.judges import build_scorer, is_limited
 from ragtrace.service.publish import Publisher, unpriced
 from ragtrace.service.service import Service
 from ragtrace.telemetry.evaluation import EvaluationWriter
@@ -152,7 +152,7 @@ def _endpoint(settings: Settings) -> OpenMetricsEndpoint | None:
 
 def _gate(settings: Settings) -> ServiceGate | None:
     """Return the gate before a judge that costs something; the offline one has no limits."""
-    if not any("openai" in name for name in (settings.judge, settings.embedder)):
+    if not is_limited(settings):
         return None
     from ragtrace.service.limits import ServiceGate  # noqa: PLC0415 - brings sqlite3 in
 

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from ragtrace.settings import Settings
 
 
+def is_limited(settings: Settings) -> bool:
+    """Return whether judge or embedder cost something; the offline ones have no limits."""
+    return any("openai" in name for name in (settings.judge, settings.embedder))
+
+
 def build_scorer(settings: Settings, gate: Gate | None = None) -> Scorer:
     """Build the scorer of some settings.
 

@@ -8,12 +8,17 @@ from urllib.parse import urlsplit
 
 from ragtrace.scoring.limits import Caps, JudgeGate, Prices
 from ragtrace.scoring.limits.concurrency import Concurrency
+from ragtrace.scoring.limits.judge_gate import BACKFILL_PATIENCE_S, PATIENCE_S
 
 if TYPE_CHECKING:
     from ragtrace.judges.gates import Need, Pass
     from ragtrace.settings import Settings
 
 _OPENAI_HOST = "api.openai.com"
+
+
+BACKFILL = "backfill"
+"""The account of a backfill."""
 
 
 def build_gate(settings: Settings, *, account: str = "scoring") -> JudgeGate:
@@ -24,7 +29,7 @@ def build_gate(settings: Settings, *, account: str = "scoring") -> JudgeGate:
 
     Args:
         settings: limits, prices, spool and base URL.
-        account: whose budget; a backfill has one of its own, of the same size.
+        account: whose budget; a backfill has one of its own, of the same size, and more patience with rates.
 
     Raises:
         ConfigError: one of the two prices without the other.
@@ -49,6 +54,7 @@ def build_gate(settings: Settings, *, account: str = "scoring") -> JudgeGate:
         prices=build_prices(settings),
         account=account,
         concurrency=Concurrency(limit=float(min(8, most)), high=most),
+        patience_s=BACKFILL_PATIENCE_S if account == BACKFILL else PATIENCE_S,
     )
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ragtrace.errors import JudgeError, JudgeOverBudget, JudgeRateLimited, JudgeUnavailable
+from ragtrace.judges.base import Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,5 +59,5 @@ def error_of(closed: Closed, host: str) -> JudgeError:
         )
     else:
         error = JudgeRateLimited(f"the rate of {host} is used up for {closed.wait_s:.0f} s")
-    vars(error)["retry_after_s"] = closed.wait_s
+    vars(error).update(retry_after_s=closed.wait_s, spent=Spent())  # nobody was asked
     return error

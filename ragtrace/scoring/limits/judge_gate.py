@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ragtrace")
 PATIENCE_S = 60.0  # a longer wait is not waited for: the unit goes back into the queue instead
+BACKFILL_PATIENCE_S = 600.0  # for rates, where there is no queue to go back to
 RETRY_AFTER_MOST_S = 7_200.0
 BROKEN_BOOKS_S = 60.0
 LEAST_SLEEP_S = 0.005
@@ -92,6 +93,7 @@ class JudgeGate:
         prices: what tokens cost.
         account: whose budget.
         concurrency: how many calls at once, and how that changes.
+        patience_s: the longest wait for rates.
         clock: the time.
         sleep: waits.
 
@@ -115,6 +117,7 @@ class JudgeGate:
         prices: Prices | None = None,
         account: str = "scoring",
         concurrency: Concurrency | None = None,
+        patience_s: float = PATIENCE_S,
         clock: Clock | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
@@ -128,16 +131,17 @@ class JudgeGate:
         self._concurrency = concurrency or Concurrency()
         self._slots = Slots(self._concurrency.allowed)
         self._breaker = Breaker()
+        self._patience_s = patience_s
         self._lock = threading.RLock()
         self._sleep = sleep
         self._shut_until_s: dict[str, float] = {}  # by `Closed.reason`
 
     async def enter(self, need: Need) -> JudgePass:
-        """Wait for a place and for the rates, at most a minute, and return a permission.
+        """Wait for a place and for the rates, as long as patience lasts, and return a permission.
 
         Raises:
             JudgeOverBudget: today's budget has nothing left for now, or never has as much.
-            JudgeRateLimited: the server asked for more than a minute, or the request is beyond a minute's rate.
+            JudgeRateLimited: the server asked for more than that, or the request is beyond a minute's rate.
             JudgeUnavailable: the breaker is open, the judge refuses us, or the books cannot be written.
         """
         await self._slots.enter()
@@ -145,7 +149,8 @@ class JudgeGate:
         try:
             outcome = self._tried(need)
             while isinstance(outcome, Closed):
-                if not outcome.is_waited_for or self._clock.now() - began_s + outcome.wait_s > PATIENCE_S:
+                most_s = PATIENCE_S if outcome.reason == "budget_exceeded" else self._patience_s
+                if not outcome.is_waited_for or self._clock.now() - began_s + outcome.wait_s > most_s:
                     break
                 await self._sleep(max(outcome.wait_s, LEAST_SLEEP_S))
                 outcome = self._tried(need)

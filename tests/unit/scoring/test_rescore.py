@@ -8,6 +8,7 @@ import random
 import pytest
 
 from ragtrace.errors import JudgeUnavailable
+from ragtrace.judges.limited import LimitedChat
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.scripted import ScriptedChat
@@ -16,9 +17,11 @@ from ragtrace.metrics.case import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.scoring import Scorer
+from ragtrace.scoring.limits import Caps, JudgeGate
 from ragtrace.scoring.rescore import Rescoring
 from ragtrace.stores import Policy
 from ragtrace.stores.sqlite import SqliteStore
+from tests.unit.scoring.limits.clocks import NOON, HandClock
 
 QUESTIONS = {"questions": [{"question": f"Where is Oslo, {n}?", "noncommittal": False} for n in range(3)]}
 
@@ -152,3 +155,24 @@ async def test_the_weighted_mean_of_kept_records_is_that_of_all_of_them(store):
     plain = sum(row["value"] for row in rows) / len(rows)
     assert abs(weighted - truth) < 0.01
     assert abs(plain - truth) > 0.1
+
+
+async def test_a_budget_of_the_limits_ends_the_run_and_what_is_done_stays(store):
+    for n in range(1, 8):
+        store.emit(record(n), [score(record(n), 0.1)])
+    clock = HandClock(wall_at=NOON + 43_000.0)  # 200 s before midnight: all of the day's budget is there
+    found = []
+    for _ in range(2):
+        caps = Caps(usd_per_day=None, tokens_per_day=40_000)
+        gate = JudgeGate(host="judge", caps=caps, clock=clock, sleep=clock.sleep)
+        chat = ScriptedChat(always=QUESTIONS, prompt_tokens=10_000)
+        rescoring = Rescoring(store, scorer_of(LimitedChat(chat, gate)), jobs=1, closed=gate.closed)
+        found.append(await rescoring.run(store.records()))
+        assert chat.calls == found[-1].calls == found[-1].scored
+    first, second = found
+    assert first.stopped_by == "the judge's budget has nothing left for now"
+    assert first.is_budget_spent
+    assert first.wait_s == 200.0
+    assert 0 < first.scored < 7
+    assert (second.scored, second.done_before, second.stopped_by) == (7 - first.scored, first.scored, "")
+    assert {row["state"] for row in new(store)} == {"ok"}

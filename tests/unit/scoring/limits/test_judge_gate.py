@@ -64,6 +64,23 @@ async def test_a_wait_of_more_than_a_minute_is_not_waited_for(clock: HandClock) 
     await call(gate)
 
 
+async def test_a_backfill_has_more_patience_with_rates(clock: HandClock) -> None:
+    caps = Caps(**{**OFF, "requests_per_minute": 0.5})
+    gate = JudgeGate(host="judge", caps=caps, patience_s=600.0, clock=clock, sleep=clock.sleep)
+    for _ in range(3):
+        await call(gate)
+    assert sum(clock.slept) == pytest.approx(240.0, abs=0.1)
+
+
+async def test_and_none_with_budgets(clock: HandClock) -> None:
+    caps = Caps(**{**OFF, "tokens_per_day": 10_000})
+    gate = JudgeGate(host="judge", caps=caps, patience_s=600.0, clock=clock, sleep=clock.sleep)
+    await call(gate, prompt_tokens=9_900, completion_tokens=90)
+    with pytest.raises(JudgeOverBudget):
+        await call(gate)
+    assert clock.slept == []
+
+
 async def test_a_call_larger_than_a_minutes_rate_is_told_what_to_raise(clock: HandClock) -> None:
     with pytest.raises(JudgeRateLimited, match="judge_tpm") as caught:
         await call(gate_of(clock, tokens_per_minute=499))

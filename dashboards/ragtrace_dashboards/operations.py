@@ -175,8 +175,9 @@ def decisions(*, number: int, **look: Any) -> Panel:
         semconv.TRACES,
         number=number,
         title="Captured traces an hour",
-        description="What the scorer decided about each trace. dropped is a loss with its reason: queue_full wants "
-        "more capacity, a shutdown wants a longer flush. skipped is sampling and no loss.",
+        description="What the scorer decided about each trace, counted once. dropped is a loss with its reason; "
+        "skipped is sampling and no loss. What became of the sampled ones is the ledger's: queue_full there wants "
+        "more capacity, shutdown a longer flush.",
         by=(label(semconv.DECISION), REASON),
         **look,
     )

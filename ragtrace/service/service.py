@@ -154,11 +154,9 @@ class Service:
         evicted = self._put(root, captured, decision)
         if evicted is None:
             self.ledger.end("dropped", "internal_error")
-            self._count_dropped("internal_error")
             return
         for _ in evicted:
             self.ledger.end("dropped", "queue_full")
-            self._count_dropped("queue_full")
 
     @guarded
     def _put(self, root: Root, captured: Captured, decision: Draw) -> list[Unit] | None:
@@ -174,10 +172,6 @@ class Service:
         if self._is_closed:
             return [unit]
         return self.queue.put(unit)
-
-    @guarded
-    def _count_dropped(self, reason: str) -> None:
-        self.publisher.instruments.traces("dropped", reason)
 
     # -- the scorer's side: called in the background thread --
 
@@ -433,7 +427,6 @@ class Service:
         left = self.queue.clear()
         for _ in left:
             self.ledger.end("dropped", "shutdown")
-            self._count_dropped("shutdown")
         self.publisher.release_held()
         if self.endpoint is not None:
             self.endpoint.close()

@@ -138,7 +138,7 @@ class Instruments:
         self._know(Measure.of(result, low=low, high=high, direction=direction, threshold=threshold))
 
     def traces(self, decision: str, reason: str | None) -> None:
-        """Count one captured trace: ``sampled``, ``skipped`` or ``dropped``."""
+        """Count one captured trace as what was decided of it, once: ``sampled``, ``skipped`` or ``dropped``."""
         attributes = {semconv.DECISION: decision}
         if reason:
             attributes[semconv.REASON] = reason

@@ -1,4 +1,4 @@
-"""`ragtrace.traces` and the ledger say the same of every trace: sampled, skipped, or dropped under pressure."""
+"""`ragtrace.traces` counts every trace once, as what was decided of it; what becomes of it is the ledger's."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import ragtrace
 from ragtrace import semconv
 from ragtrace.sampling.pressure import Load, Pressure
 from ragtrace.service import current
+from tests.process.test_promises import hung
+
+__all__ = ["hung"]
 
 
 def ask(question):
@@ -27,10 +30,10 @@ def reader():
     ragtrace.shutdown(5)
 
 
-def configure(reader, rate):
+def configure(reader, rate, **settings):
     ragtrace.configure(
         sample_rate=rate, tracer_provider=TracerProvider(), meter_provider=MeterProvider([reader]),
-        logger_provider=LoggerProvider(),
+        logger_provider=LoggerProvider(), **settings,
     )  # fmt: skip
     return current()
 
@@ -69,3 +72,24 @@ def test_drawn_and_not_drawn(reader):
     service.sampler.rates = service.sampler.rates.__class__(rate=0.0)
     ask("2?")
     assert traces(reader) == {("sampled", None): 1, ("skipped", "not_sampled"): 1}
+
+
+def test_what_is_lost_later_is_counted_once_and_lost_in_the_ledger(reader, hung):
+    judged = {"judge": "openai:m", "judge_base_url": hung, "judge_api_key": "k"}
+    service = configure(reader, 1.0, queue_units=5, concurrency=1, **judged)
+    for number in range(50):
+        ask(f"{number}?")
+    assert traces(reader) == {("sampled", None): 50}
+    assert service.ledger.counts()["dropped", "queue_full"] >= 44
+    assert not ragtrace.shutdown(0.5)
+    assert traces(reader) == {("sampled", None): 50}
+    assert service.ledger.counts()["dropped", "shutdown"] >= 5
+
+
+def test_what_a_spool_does_not_take_is_counted_once_and_lost_in_the_ledger(reader, tmp_path, monkeypatch):
+    service = configure(reader, 1.0, spool=str(tmp_path / "spool.sqlite"), scorer="worker")
+    monkeypatch.setattr("ragtrace.queues.sqlite.UNIT_BYTES", 1)
+    ask("1?")
+    assert ragtrace.flush(30)
+    assert traces(reader) == {("sampled", None): 1}
+    assert service.ledger.counts() == {("dropped", "too_large"): 1}

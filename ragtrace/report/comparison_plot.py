@@ -9,7 +9,7 @@ import numpy as np
 
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.registry import output
-from ragtrace.scoring.comparison import ANSWERED
+from ragtrace.scoring.scored_row import ANSWERED
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.registry import output, select
 from ragtrace.scoring.repeated import over_runs, repeated_queries
-from ragtrace.scoring.scored_row import Maker, home, label_of, shown
+from ragtrace.scoring.scored_row import ANSWERED, Maker, home, label_of, shown
 from ragtrace.stats.differences import Difference, clustered_mean_ci, paired_difference, unpaired_difference
 from ragtrace.stats.intervals import Interval, wilson
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     RowKey = tuple[str, int]
 
 PAIRED_SHARE = 0.5  # of the smaller side's values must have a partner, else all values count, unpaired
-ANSWERED = "answered"
 _OTHER_MAKER = "refused: another judge, version, K or scale"
 _OTHER_LABELS = "refused: other labels"
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ragtrace.metrics.runs import QueryKey
     from ragtrace.model import RagRecord
 
+ANSWERED = "answered"  # a share is made of it
 _LABELS = "labels"
+_MOST = 1e100  # sums of squares of millions of such values are finite; no score is near
 
 
 class Maker(NamedTuple):
@@ -113,6 +115,10 @@ def _scored(name: str, score: Any) -> Scored:
         number = math.inf
     if not math.isfinite(number):
         raise InputError(f"field 'scores.{name}.value' must be a finite number")
+    if name == ANSWERED and not 0.0 <= number <= 1.0:
+        raise InputError(f"field 'scores.{name}.value' must lie between 0 and 1")
+    if abs(number) > _MOST:
+        raise InputError(f"field 'scores.{name}.value' must lie between -1e100 and 1e100")
     details = score.get("details")
     labels = details.get("labels_version") if isinstance(details, dict) else None
     return Scored("ok", number, None, maker_of(score), _text(labels))

@@ -98,15 +98,37 @@ def test_gzip_pipes_and_broken_lines(tmp_path: Path) -> None:
 
 
 def test_another_judge_is_refused_and_the_rest_compared(tmp_path: Path) -> None:
-    a = write(tmp_path / "a.jsonl", [line(n, mrr=score(0.5), harm_at_k=score(0.1, k=3)) for n in range(5)])
+    a = write(tmp_path / "a.jsonl", [line(n, mrr=score(0.5), harm_at_k=score(0.1, k=3)) for n in range(15)])
     b = write(
-        tmp_path / "b.jsonl", [line(n, mrr=score(0.5, judge="k"), harm_at_k=score(0.9, k=3)) for n in range(5)]
+        tmp_path / "b.jsonl", [line(n, mrr=score(0.5, judge="k"), harm_at_k=score(0.9, k=3)) for n in range(15)]
     )
     done = ragtrace("compare", a, b)
     assert done.returncode == 3
     assert "- refused: mrr: a.jsonl and b.jsonl are not compared: judge j and k" in done.stdout
-    assert "5 pairs: worse" in done.stdout  # lower is better
+    assert "15 pairs: worse" in done.stdout  # lower is better
     assert ragtrace("compare", a, b, "--metrics", "harm_at_k").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("pairs", "verdict", "note"),
+    [
+        (5, "too few to tell", ""),
+        (10, "worse", "by chance, two where fewer than 30 are resampled"),
+        (30, "worse", "by chance"),
+    ],
+)
+def test_a_verdict_needs_ten_pairs_and_the_note_says_what_it_is_worth(
+    tmp_path: Path, pairs: int, verdict: str, note: str
+) -> None:
+    a = write(tmp_path / "a.jsonl", [line(n, mrr=score(0.9)) for n in range(pairs)])
+    b = write(tmp_path / "b.jsonl", [line(n, mrr=score(0.5 + 0.01 * (n % 2))) for n in range(pairs)])
+    done = ragtrace("compare", a, b, "--json", tmp_path / "out.json")
+    assert f"{pairs} pairs: {verdict}" in done.stdout
+    notes = [said for said in done.stdout.splitlines() if "by chance" in said]
+    assert [said.endswith(note) for said in notes] == ([True] if note else [])
+    difference = json.loads((tmp_path / "out.json").read_text())["metrics"][0]["differences"][0]
+    assert difference["significant"] is (True if note else None)
+    assert difference["high"] < 0.0
 
 
 def test_csv_of_one_file_has_the_plain_columns_and_empty_cells(tmp_path: Path) -> None:
@@ -249,6 +271,29 @@ def test_usage_errors_are_one_line(tmp_path: Path, monkeypatch, args: list[str],
     assert len(done.stderr.splitlines()) == 1
     assert said in done.stderr
     assert good.read_bytes() == before
+
+
+@pytest.mark.parametrize(("metric", "value"), [("answered", 2), ("mine", 1.7e308)])
+def test_values_that_no_score_has_are_one_line_with_its_number(tmp_path: Path, metric: str, value: float) -> None:
+    a = write(tmp_path / "a.jsonl", [line(1, **{metric: score(value)})])
+    done = ragtrace("compare", a, a, "--json", tmp_path / "out.json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"ragtrace: {a}:1: field 'scores.{metric}.value' must lie between ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_the_largest_values_give_finite_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    lines = [line(n % 4, mine=score(1e100 if n % 3 else -1e100)) for n in range(12)]
+    a = write(tmp_path / "a.jsonl", lines)
+    done = ragtrace("compare", a, a, "--json", tmp_path / "out.json", "--plot", tmp_path / "out.png")
+    assert (done.returncode, done.stderr) == (0, "")
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    json.loads((tmp_path / "out.json").read_text(), parse_constant=refuse)
 
 
 def test_many_broken_lines_are_counted_not_listed(tmp_path: Path) -> None:

@@ -254,6 +254,13 @@ def test_the_share_of_questions_answered() -> None:
         ({"scores": {"m": {"state": "ok", "value": True}}}, "'scores.m.value'"),
         ({"scores": {"m": {"state": "ok", "value": "0.5"}}}, "'scores.m.value'"),
         ({"scores": {"m": {"state": "ok", "value": 10**400}}}, "'scores.m.value'"),
+        (
+            {"scores": {"m": {"state": "ok", "value": 1.7e308}}},
+            "'scores.m.value' must lie between -1e100 and 1e100",
+        ),
+        ({"scores": {"m": {"state": "ok", "value": -2e100}}}, "'scores.m.value' must lie between -1e100 and 1e100"),
+        ({"scores": {"answered": {"state": "ok", "value": 2}}}, "'scores.answered.value' must lie between 0 and 1"),
+        ({"scores": {"answered": {"state": "ok", "value": -0.1}}}, "'scores.answered.value' must lie between 0"),
         ([], "must be a JSON object"),
     ],
 )

@@ -19,10 +19,16 @@ _SCORES = (
     "SELECT series.source = 'human', count(*) FROM scores JOIN series ON series.id = scores.series"
     " WHERE run IN (SELECT id FROM doomed) GROUP BY 1"
 )
-# No index leads from a series to its scores: a forgotten person is worth one look at all of them.
-_RATED = "SELECT run, series FROM scores WHERE series IN (SELECT id FROM series WHERE source = ? AND version = ?)"
+# No index leads from a series to its scores; labels are found by their runs, which are few beside the scores.
+_RATED = (
+    "SELECT run, series FROM runs JOIN scores ON scores.run = runs.id WHERE runs.span_id = ''"
+    " AND series IN (SELECT id FROM series WHERE source = ? AND version = ?)"
+)
 _NO_LABEL_LEFT = "DELETE FROM runs WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM scores WHERE run = ?1)"
-_UNUSED_SERIES = "DELETE FROM series WHERE id NOT IN (SELECT series FROM scores)"
+_UNUSED_RATERS = (
+    "DELETE FROM series WHERE source = ? AND id NOT IN"
+    " (SELECT series FROM runs JOIN scores ON scores.run = runs.id WHERE runs.span_id = '')"
+)
 
 
 def erase(connection: sqlite3.Connection, subject: Subject, identity: str) -> Erased:
@@ -60,7 +66,7 @@ def _from_store(connection: sqlite3.Connection, subject: Subject, identity: str)
     erased = Erased(runs=len(runs), scores=counts.get(0, 0), labels=counts.get(1, 0), payloads=payloads)
     if subject == "user" and identity:
         erased += _as_rater(connection, identity)
-    connection.execute(_UNUSED_SERIES)  # a rater's name stands there
+    connection.execute(_UNUSED_RATERS, (HUMAN,))
     return erased
 
 

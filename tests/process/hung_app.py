@@ -1,4 +1,4 @@
-"""An application whose judge hangs: ``FOLDER URL`` shuts down in half a second, four times, a spool each."""
+"""An application whose judge hangs: ``FOLDER URL`` shuts down in half a second, again and again, a spool each."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import ragtrace
 from ragtrace.capture import losses
 from ragtrace.service import current
 
+ROUNDS = 25  # without a lock it crashed in the 15th and the 25th
+
 if __name__ == "__main__":
     folder, url = Path(sys.argv[1]), sys.argv[2]
-    for number in range(4):
-        # All but the last shut their service down by being replaced.
+    for number in range(ROUNDS):
         ragtrace.configure(
             spool=str(folder / f"{number}.sqlite"),
             judge="openai:m",

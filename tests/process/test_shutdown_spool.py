@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+from tests.process.hung_app import ROUNDS
 from tests.process.test_promises import hung
 from tests.process.test_worker_command import QUIET, ROOT, accounts, start, until
 
@@ -24,7 +25,7 @@ def application(folder, url):
 def test_an_application_gives_its_leases_back_and_lives(tmp_path, hung):
     done = application(tmp_path, hung)
     assert done.returncode == 0, done.stderr
-    for number in range(4):
+    for number in range(ROUNDS):
         found = accounts(tmp_path / f"{number}.sqlite")
         assert (found.leased, found.ready) == (0, 40)
 

@@ -82,9 +82,7 @@ def test_large_numbers_do_not_cancel() -> None:
     ],
 )
 @pytest.mark.parametrize("level", LEVELS)
-def test_alpha_without_a_number_says_why(
-    ratings: list[list[float | None]], reason: str | None, level: str
-) -> None:
+def test_alpha_without_a_number_says_why(ratings: list[list[float | None]], reason: str | None, level: str) -> None:
     assert krippendorff_alpha(ratings, level).reason == reason
 
 

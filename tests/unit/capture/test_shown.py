@@ -1,0 +1,30 @@
+"""Whether a run's prompts show a passage."""
+
+from __future__ import annotations
+
+from ragtrace.capture import Recorder
+from ragtrace.model import Passage
+
+OSLO = Passage(id="a", text="The lab moved to Oslo in the spring.", rank=1)
+BERGEN = Passage(id="b", text="The office stayed in Bergen that year.", rank=2)
+
+
+def test_a_run_without_prompts_shows_nothing() -> None:
+    assert not Recorder().start().shows([OSLO])
+
+
+def test_one_passage_in_one_prompt_is_enough() -> None:
+    run = Recorder().start()
+    run.prompted(f"Context: {OSLO.text} Where is the lab?")
+    run.prompted("Make a title for it.")
+    assert run.shows([BERGEN, OSLO])
+    assert not run.shows([BERGEN])
+    assert not run.shows([])
+
+
+def test_prompts_before_a_place_are_not_looked_at() -> None:
+    run = Recorder().start()
+    run.prompted(OSLO.text)
+    run.prompted(BERGEN.text)
+    assert not run.shows([OSLO], since=1)
+    assert run.shows([BERGEN], since=1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import guarded
 from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
-from ragtrace.capture.prompt import found_in
+from ragtrace.capture.prompt import found_in, places_in
 from ragtrace.capture.steps import Generation
 from ragtrace_llamaindex.models import prompt_text
 from ragtrace_llamaindex.nodes import Column, are_same
@@ -184,30 +184,17 @@ def shown_in(prompts: Sequence[str], delivered: Sequence[Passage]) -> ReadPassag
         ['a', 'b']
     """
     best: dict[int, Passage] = {}
-    places = {id(passage): place for place, passage in enumerate(delivered)}
-    missing: Sequence[Passage] = delivered
     for prompt in prompts:
-        for place, passage in _found(prompt, missing, places):
+        for place, passage in places_in(prompt, delivered):
             if place not in best or len(passage.text) > len(best[place].text):
                 best[place] = passage
-        missing = [passage for place, passage in enumerate(delivered) if best.get(place) is not passage]
-        if not missing:
+        if len(best) == len(delivered) and all(passage is delivered[place] for place, passage in best.items()):
             break
     for place, passage in best.items():
         whole = delivered[place]
         if passage is not whole and any(whole.text[-TAIL_CHARS:] in prompt for prompt in prompts):
             best[place] = whole
     return ranked(tuple(best[place] for place in sorted(best)))
-
-
-def _found(prompt: str, passages: Sequence[Passage], places: dict[int, int]) -> list[tuple[int, Passage]]:
-    found: list[tuple[int, Passage]] = []
-    whole = found_in(prompt, passages)
-    if all(id(passage) in places for passage in whole):
-        return [(places[id(passage)], passage) for passage in whole]
-    for passage in passages:  # one by one: a cut passage comes back as another object
-        found.extend((places[id(passage)], part) for part in found_in(prompt, (passage,)))
-    return found
 
 
 _MISSING = object()

@@ -16,9 +16,10 @@ ENDS: tuple[End, ...] = get_args(End)
 class Ledger:
     """Counts every offered trace exactly once at its end: offered = the sum of the ends + pending.
 
-    ``skipped`` was not drawn, or drawn for metrics that its scorer has not (``no_metric``); ``scored`` has its scores; ``invalid`` got no usable verdict; ``dead`` was tried too
-    often; ``dropped`` was drawn and lost (its reason says where); ``failed`` met a defect of the scorer itself;
-    ``spooled`` was handed to the spool, whose own accounts go on from there. Thread-safe.
+    ``skipped`` was not drawn, or drawn for metrics that its scorer has not (``no_metric``); ``scored`` has its
+    scores; ``invalid`` got no usable verdict; ``dead`` was tried too often; ``dropped`` was drawn and lost (its
+    reason says where); ``failed`` met a defect of the scorer itself; ``spooled`` was handed to the spool, whose
+    own accounts go on from there. Thread-safe.
 
     Example:
         >>> ledger = Ledger()

@@ -323,9 +323,7 @@ METRICS: Final[tuple[Instrument, ...]] = (
         "Unix time at which the baseline was frozen; absent for one that was learnt.",
         _DRIFT,
     ),
-    _gauge(
-        COVERAGE_RATIO, "1", "Share of drawn and ended traces that got a score.", (GEN_AI_WORKFLOW_NAME,)
-    ),
+    _gauge(COVERAGE_RATIO, "1", "Share of drawn and ended traces that got a score.", (GEN_AI_WORKFLOW_NAME,)),
     _counter(WEIGHT_CAPPED, "{score}", "Scores whose weight hit the cap.", (GEN_AI_WORKFLOW_NAME,)),
     _gauge(CANARY_GAP, "{score}", "Poisoned minus clean score of the judge's canaries.", (JUDGE_MODEL,)),
     _counter(RETRIEVAL_EMPTY, "{trace}", "Runs that searched and retrieved nothing.", (GEN_AI_WORKFLOW_NAME,)),

@@ -123,7 +123,7 @@ def ledger_points(readings: Iterable[LedgerReading]) -> Iterator[Observed]:
     ``spooled`` is the way from the one to the other, and no end.
     """
     for reading in readings:
-        for (state, reason), count in ((*reading.ends.items(), (("pending", ""), reading.pending))):
+        for (state, reason), count in (*reading.ends.items(), (("pending", ""), reading.pending)):
             about = {semconv.STATE: state, semconv.REASON: reason or None, semconv.SPOOL: reading.spool}
             yield float(count), clean_attributes(about)
 

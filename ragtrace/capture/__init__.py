@@ -4,7 +4,7 @@ Owns: turning what an application reports into a `RagRecord` and its steps, with
 Imports: model and errors alone, and of third parties nothing.
 """
 
-from ragtrace.capture.clamp import shown
+from ragtrace.capture.clamp import is_equal, shown
 from ragtrace.capture.collecting import watch_collector
 from ragtrace.capture.guard import guarded, guarded_constructor, losses, lost, register_fork_reset
 from ragtrace.capture.passages import PassageReader, ReadPassages, ranked, reranked_passage
@@ -28,6 +28,7 @@ __all__ = [
     "TraceRef",
     "guarded",
     "guarded_constructor",
+    "is_equal",
     "losses",
     "lost",
     "outcome_of",

@@ -52,6 +52,21 @@ def shown(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
+def is_equal(one: object, other: object) -> bool:
+    """Tell whether two values of an application are equal; what cannot be compared is not.
+
+    Metadata may hold arrays, and a copied array has no truth value when it is compared.
+
+    Example:
+        >>> is_equal({"page": 1}, {"page": 1})
+        True
+    """
+    try:
+        return bool(one == other)
+    except Exception:  # an application's object may raise anything here
+        return False
+
+
 def clean_score(value: object) -> float | None:
     """Return a finite float, or None for anything that is not one (NaN, text, None).
 

@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.process.test_worker_command import QUIET, ROOT, accounts, until, worker
+from tests.process.observing import until
+from tests.process.test_worker_command import QUIET, ROOT, accounts, worker
 
 REQUESTS = 60
 SERVERS = {

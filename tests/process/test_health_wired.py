@@ -10,7 +10,8 @@ import urllib.request
 import ragtrace
 from ragtrace.scoring import canaries
 from ragtrace.service import current
-from tests.process.test_limits_wired import GOOD, ask, points, until
+from tests.process.observing import points, until
+from tests.process.test_limits_wired import GOOD, ask
 from tests.unit.judges.judge_server import Answer, completion, refusal
 
 

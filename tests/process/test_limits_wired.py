@@ -8,6 +8,7 @@ import pytest
 
 import ragtrace
 from ragtrace.service import current
+from tests.process.observing import points, until
 from tests.unit.judges.judge_server import Answer, completion, refusal
 
 GOOD = {
@@ -23,19 +24,6 @@ def ask():
     with ragtrace.query("Where is the lab?") as run:
         run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
         run.answered("The lab is in Oslo.")
-
-
-def points(reader, name):
-    data = reader.get_metrics_data()
-    metrics = [m for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics if m.name == name]
-    return {tuple(sorted(p.attributes.items())): p.value for m in metrics for p in m.data.data_points}
-
-
-def until(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_within_the_budget_units_are_scored_and_the_gauge_tells_what_is_left(server, start):

@@ -8,8 +8,9 @@ import subprocess
 import sys
 
 from tests.process.hung_app import ROUNDS
+from tests.process.observing import until
 from tests.process.test_promises import hung
-from tests.process.test_worker_command import QUIET, ROOT, accounts, start, until
+from tests.process.test_worker_command import QUIET, ROOT, accounts, start
 
 __all__ = ["hung"]
 

@@ -7,7 +7,6 @@ import logging
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 import ragtrace
 from ragtrace import semconv
 from ragtrace.service import current
+from tests.process.observing import points, until
 from tests.unit.judges.judge_server import JudgeServer
 
 ROOT = Path(__file__).parents[2]
@@ -40,19 +40,6 @@ def ask(number):
         with ragtrace.query(f"Where is lab {n}?", workflow="labs") as run:
             run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
             run.answered("The lab is in Oslo.")
-
-
-def points(reader, name):
-    data = reader.get_metrics_data()
-    metrics = [m for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics if m.name == name]
-    return {tuple(sorted(p.attributes.items())): p.value for m in metrics for p in m.data.data_points}
-
-
-def until(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture

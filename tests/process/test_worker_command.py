@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from ragtrace.queues.spool import Spool
+from tests.process.observing import until
 
 ROOT = Path(__file__).parents[2]
 QUIET = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
@@ -34,13 +34,6 @@ def accounts(path):
         spool.close()
     assert found.offered == sum(found.ends.values()) + found.pending
     return found
-
-
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
 
-from ragtrace.capture import shown
+from ragtrace.capture import is_equal, shown
 from ragtrace_langchain.control import is_command
 
 if TYPE_CHECKING:
@@ -312,21 +312,6 @@ def _id_in(metadata: Any) -> str | None:
     return None
 
 
-def is_same(one: object, other: object) -> bool:
-    """Tell whether two values of an application are equal; what cannot be compared is not.
-
-    Metadata may hold arrays, and a copied array has no truth value when it is compared.
-
-    Example:
-        >>> is_same({"page": 1}, {"page": 1})
-        True
-    """
-    try:
-        return bool(one == other)
-    except Exception:  # an application's object may raise anything here
-        return False
-
-
 def score_of(metadata: Mapping[str, Any]) -> float | None:
     """Return a retriever's score out of a document's metadata; None where there is none.
 
@@ -351,11 +336,11 @@ def rerank_score_of(metadata: Mapping[str, Any], before: Mapping[str, Any] | Non
     """
     if before is None:
         return _first(metadata, RERANK_SCORE_KEYS)
-    if is_same(metadata, before):  # most rerankers leave the metadata as they are
+    if is_equal(metadata, before):  # most rerankers leave the metadata as they are
         return None
     for key in RERANK_SCORE_KEYS:
         number = _number(metadata[key]) if key in metadata else None
-        if number is not None and not is_same(before.get(key), number):
+        if number is not None and not is_equal(before.get(key), number):
             return number
     return None
 

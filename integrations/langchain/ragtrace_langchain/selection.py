@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
-from ragtrace.capture import ReadPassages, guarded, ranked, reranked_passage
+from ragtrace.capture import ReadPassages, guarded, is_equal, ranked, reranked_passage
 from ragtrace_langchain.control import is_control_flow
 from ragtrace_langchain.documents import (
     documents_in,
     fields_of,
     is_documents_only,
-    is_same,
     new_documents,
     own_ids,
     read_documents,
@@ -210,7 +209,7 @@ def _met_again(tree: Tree, documents: Sequence[Any]) -> tuple[ReadPassages, dict
     out: dict[str, Hit] = {}
     for key, document in zip(ids, documents, strict=True):
         passage, facts = found[key]
-        if not is_same(document.metadata, facts) or document.page_content != passage.text:
+        if not is_equal(document.metadata, facts) or document.page_content != passage.text:
             return None
         out[key] = (passage, facts)  # a hit of its own: what `seen` holds itself was first met in this step
     return ranked([passage for passage, _ in out.values()]), out
@@ -346,7 +345,7 @@ def _is_handed_on(choice: Choice) -> bool:
     last = tree.delivered[-1] if tree.delivered else None
     if last is None or not last.is_choice or not out or node.found or list(last.hits) != list(out):
         return False
-    return all(is_same(facts, last.hits[key][1]) for key, (_, facts) in out.items())
+    return all(is_equal(facts, last.hits[key][1]) for key, (_, facts) in out.items())
 
 
 def _is_joined_inside(choice: Choice) -> bool:
@@ -415,7 +414,7 @@ def _rescored(tree: Tree, key: str, hit: Hit, base: dict[str, Hit] | None = None
     seen = tree.seen.get(key)
     if seen is not None and seen is not hit:
         return rerank_score_of(hit[1], seen[1])
-    if base and any(is_same(hit[1], facts) for _, facts in base.values()):
+    if base and any(is_equal(hit[1], facts) for _, facts in base.values()):
         return None  # a rewritten passage with the metadata of the one that it was made of
     return rerank_score_of(hit[1], None)
 

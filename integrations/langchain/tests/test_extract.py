@@ -9,12 +9,11 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, Sys
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 from langchain_core.prompt_values import ChatPromptValue
 
-from ragtrace.capture import PassageReader
+from ragtrace.capture import PassageReader, is_equal
 from ragtrace.model import Message, Usage
 from ragtrace_langchain.documents import (
     KnownDocuments,
     documents_in,
-    is_same,
     new_documents,
     read_documents,
     rerank_score_of,
@@ -141,9 +140,9 @@ def read(*documents):
 
 
 def test_what_cannot_be_compared_is_not_the_same():
-    assert is_same({"page": 1}, {"page": 1})
-    assert not is_same({"page": 1}, {"page": 2})
-    assert not is_same({"vector": np.arange(2.0)}, {"vector": np.arange(2.0)})
+    assert is_equal({"page": 1}, {"page": 1})
+    assert not is_equal({"page": 1}, {"page": 2})
+    assert not is_equal({"vector": np.arange(2.0)}, {"vector": np.arange(2.0)})
 
 
 def test_a_rerankers_score_is_found_beside_metadata_that_cannot_be_compared():

@@ -79,19 +79,6 @@ class Column:
         return reader.columns(self.texts, self.ids, self.scores, self.metadata, source)
 
 
-def are_same(one: Any, other: Any) -> bool:
-    """Tell whether two values, or lists of them, are equal; what cannot be compared is another.
-
-    Example:
-        >>> are_same([0.5, None], [0.5, None]), are_same([0.5], [0.6])
-        (True, False)
-    """
-    try:
-        return bool(one == other)
-    except Exception:  # an array has no single truth
-        return False
-
-
 def id_of(node: Any) -> str:
     """Return a node's id, "" where it has none.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import guarded
+from ragtrace.capture import guarded, is_equal
 from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
 from ragtrace.capture.prompt import found_in, places_in
 from ragtrace.capture.steps import Generation
 from ragtrace_llamaindex.models import prompt_text
-from ragtrace_llamaindex.nodes import Column, are_same
+from ragtrace_llamaindex.nodes import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def take_postprocessed(node: Node, run: Run, nodes: Any, ended_ns: int) -> None:
             name not in before or raw.get(name, _MISSING) != text
             for name, text in zip(out.ids, out.texts, strict=True)
         )
-        if not is_rewritten and out.ids == given.ids and are_same(out.scores, given.scores):
+        if not is_rewritten and out.ids == given.ids and is_equal(out.scores, given.scores):
             return
         if is_rewritten:
             chosen = out.passages(run.reader)
@@ -290,7 +290,7 @@ def _take_composite(
 def _rescored(tree: Tree, run: Run, column: Column, before: dict[Any, float | None]) -> ReadPassages:
     """Return chosen nodes as passages, with the scores that the choice gave them: None if it left the old ones."""
     pairs = zip(column.ids, column.scores, strict=True)
-    is_rescored = any(not are_same(before.get(name, _MISSING), score) for name, score in pairs)
+    is_rescored = any(not is_equal(before.get(name, _MISSING), score) for name, score in pairs)
     scores = column.scores if is_rescored else [None] * len(column)
     seen = tree.seen
     if all(name in seen and seen[name].text is text for name, text in zip(column.ids, column.texts, strict=True)):

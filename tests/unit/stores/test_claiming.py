@@ -8,22 +8,9 @@ import pytest
 
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.stores.sqlite import SqliteStore
+from tests.unit.stores.conftest import NOW
 
-NOW = 1_800_000_000.0
 N = 60
-
-
-class Wall:
-    def __init__(self):
-        self.at = NOW
-
-    def __call__(self):
-        return self.at
-
-
-@pytest.fixture
-def wall():
-    return Wall()
 
 
 @pytest.fixture

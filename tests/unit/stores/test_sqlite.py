@@ -22,23 +22,10 @@ from ragtrace.queues.spool import Entry, Spool
 from ragtrace.stores import Label, Policy
 from ragtrace.stores.ageing import used_bytes
 from ragtrace.stores.sqlite import SqliteStore, writer
+from tests.unit.stores.conftest import NOW
 
-NOW = 1_800_000_000.0
 FULL = Policy(has_content=True, payload_share=0.0)
 SECRET = "Ada Lovelace lives at 12 St James's Square. "
-
-
-class Wall:
-    def __init__(self):
-        self.at = NOW
-
-    def __call__(self):
-        return self.at
-
-
-@pytest.fixture
-def wall():
-    return Wall()
 
 
 @pytest.fixture
@@ -127,7 +114,7 @@ WRITES = st.lists(
 @given(WRITES, st.data())
 def test_writing_twice_is_writing_once(writes, data):
     with TemporaryDirectory() as folder:
-        made = [SqliteStore(Path(folder) / name, FULL, wall=Wall()) for name in ("once", "twice")]
+        made = [SqliteStore(Path(folder) / name, FULL, wall=lambda: NOW) for name in ("once", "twice")]
         for n, metric, version, revision, value in writes:
             r = record(n, revision=revision)
             one = [score(r, metric, value, version=version, at=NOW + revision)]

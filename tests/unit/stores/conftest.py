@@ -1,0 +1,20 @@
+"""A store's clock that a test sets."""
+
+from __future__ import annotations
+
+import pytest
+
+NOW = 1_800_000_000.0
+
+
+class Wall:
+    def __init__(self):
+        self.at = NOW
+
+    def __call__(self):
+        return self.at
+
+
+@pytest.fixture
+def wall():
+    return Wall()

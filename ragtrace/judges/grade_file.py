@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragtrace.errors import ConfigError
 from ragtrace.judges.grade_cache import LabelSet
+from ragtrace.sqlite_file import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -172,11 +173,8 @@ class _writing:  # noqa: N801 -- reads as a verb: with _writing(db)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    path.touch(mode=0o600)
-    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    db = opened(path, busy_s=BUSY_S)  # a grade lost with the power is asked for again
     try:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")  # a grade lost with the power is asked for again
         with _writing(db):
             _make(db)
     except BaseException:

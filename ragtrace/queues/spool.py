@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import QueueError
 from ragtrace.queues.clock import Clock
+from ragtrace.sqlite_file import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -381,11 +382,8 @@ class Spool:
 
 def _opened(path: Path) -> sqlite3.Connection:
     try:
-        path.touch(mode=0o600, exist_ok=True)
-        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-        # WAL with NORMAL survives a killed process; a power cut may lose the last commits (SCORING.md 3).
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
-            connection.execute(f"PRAGMA {pragma}")
+        connection = opened(path, busy_s=BUSY_S)
+        connection.execute("PRAGMA secure_delete = ON")
     except (OSError, sqlite3.OperationalError) as error:
         raise QueueError(f"the spool {path} cannot be opened: {error}") from error
     return connection

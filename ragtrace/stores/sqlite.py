@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import lost
 from ragtrace.errors import StoreError
+from ragtrace.sqlite_file import make, opened
 from ragtrace.stores.ageing import age
 from ragtrace.stores.base import Erased, Pending, Policy
 from ragtrace.stores.baselines import read_baselines, write_baselines
@@ -402,15 +403,13 @@ class SqliteStore:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            if not self.path.exists():
-                self.path.touch(mode=0o600, exist_ok=True)
-            self._inode = self.path.stat().st_ino
-            connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+            make(self.path)
+            self._inode = self.path.stat().st_ino  # known before it is found broken
+            connection = opened(self.path, busy_s=BUSY_S)
         except (OSError, sqlite3.OperationalError) as error:
             raise StoreError(f"the store {self.path} cannot be opened: {error}") from error
         try:
-            for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
-                connection.execute(f"PRAGMA {pragma}")
+            connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE")
             tables(connection)
             connection.execute("COMMIT")

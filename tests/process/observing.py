@@ -11,8 +11,10 @@ def points(reader, name):
     return {tuple(sorted(p.attributes.items())): p.value for m in metrics for p in m.data.data_points}
 
 
-def until(condition, seconds=60):
+def until(condition, seconds=60, running=None):
+    """Wait for a condition; a process that was to bring it about and has ended says why."""
     deadline = time.monotonic() + seconds
     while not condition():
+        assert running is None or running.poll() is None, (running.returncode, running.communicate())
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -40,7 +40,7 @@ def test_a_worker_that_is_stopped_gives_its_leases_back_and_says_1(tmp_path, hun
             [sys.executable, "-m", "ragtrace", "worker", "--spool", path, "--deadline", "1"],
             env={**os.environ, **QUIET, **env, "PYTHONPATH": str(ROOT)}, cwd=ROOT, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        until(lambda: accounts(path).leased > 0)
+        until(lambda: accounts(path).leased > 0, running=worker)
         worker.send_signal(signal.SIGTERM)
         _, said = worker.communicate(timeout=120)
         assert worker.returncode == 1, said

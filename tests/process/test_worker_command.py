@@ -36,6 +36,10 @@ def accounts(path):
     return found
 
 
+def scored(path):
+    return accounts(path).ends.get(("scored", ""), 0)
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "spool.sqlite"
@@ -55,13 +59,14 @@ def test_one_worker_scores_what_two_applications_ask(path):
 def test_a_killed_worker_s_jobs_are_taken_up_and_a_stopped_one_s_are_given_back(path):
     app = start("-m", "tests.process.app", path, 0, 300)
     first = worker(path)
-    until(lambda: path.exists() and accounts(path).ends.get(("scored", ""), 0) > 20)
+    until(lambda: path.exists() and scored(path) > 20, running=first)
     first.send_signal(signal.SIGKILL)
     first.communicate()
     assert app.wait(120) == 0
-    held = accounts(path).leased
+    assert start("-m", "tests.process.app", path, 300, 600).wait(120) == 0
+    held, before = accounts(path).leased, scored(path)
     second = worker(path)
-    until(lambda: accounts(path).ready < 150)
+    until(lambda: scored(path) > before, running=second)
     second.send_signal(signal.SIGTERM)
     _, said = second.communicate(timeout=60)
     assert second.returncode == 0, said
@@ -72,7 +77,7 @@ def test_a_killed_worker_s_jobs_are_taken_up_and_a_stopped_one_s_are_given_back(
     third = worker(path, "--once")
     _, said = third.communicate(timeout=120)
     assert third.returncode == 0, said
-    assert accounts(path).ends == {("scored", ""): 300}
+    assert accounts(path).ends == {("scored", ""): 600}
 
 
 def test_without_a_spool_it_says_so_in_one_line():

@@ -11,13 +11,14 @@ import math
 import os
 import sqlite3
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ragtrace.queues.clock import Clock
 from ragtrace.scoring.limits import slices
 from ragtrace.scoring.limits.bucket import Bucket
+from ragtrace.sqlite_file import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -270,9 +271,7 @@ class Books:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        if (
-            self._pid != os.getpid()
-        ):  # the parent's lock may be held, and its connection is not ours to use or close
+        if self._pid != os.getpid():  # the parent's lock may be held; its connection is not ours to use or close
             self._lock, self._connection, self._pid = threading.Lock(), None, os.getpid()
         with self._lock:
             if self._connection is None:
@@ -310,9 +309,9 @@ def _nano(usd: float | None) -> int:
 def _opened(path: Path | None) -> sqlite3.Connection:
     """Open the books; a file that is no database is put aside, and said."""
     if path is None:
-        return _prepared(":memory:")
+        return _prepared(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
     try:
-        return _prepared(str(path))
+        return _prepared(opened(path, busy_s=BUSY_S))
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError:
@@ -321,31 +320,17 @@ def _opened(path: Path | None) -> sqlite3.Connection:
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         path.replace(aside)
         _log.exception("%s was broken and stands aside as %s: today's budget begins anew", path, aside.name)
-        return _prepared(str(path))
+        return _prepared(opened(path, busy_s=BUSY_S))
 
 
-def _prepared(database: str) -> sqlite3.Connection:
-    if database != ":memory:":
-        _make(database)
-    connection = sqlite3.connect(database, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
         connection.executescript(_SCHEMA)
         _check(connection)
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def _make(database: str) -> None:
-    """Make the file, its owner's alone.
-
-    One that is there is not opened: closing it would drop the locks that another connection of this process holds.
-    """
-    with suppress(FileExistsError):
-        os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _check(connection: sqlite3.Connection) -> None:

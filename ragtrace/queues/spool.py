@@ -18,7 +18,7 @@ from ragtrace.queues.clock import Clock
 from ragtrace.sqlite_file import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
 SCHEMA_VERSION = 1
@@ -37,6 +37,7 @@ CREATE TABLE ledger (state TEXT NOT NULL, reason TEXT NOT NULL, n INTEGER NOT NU
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """
 
+_MOST_SHARED = 1_000
 _COUNTS = "SELECT state, reason, n FROM ledger WHERE n > 0"
 
 
@@ -313,6 +314,18 @@ class Spool:
             oldest_s=age_s,
             wanted=wanted,
         )
+
+    def share(self, names: Collection[str]) -> set[str]:
+        """Return the names that any process has shared so far, and these as far as there is room for 1,000."""
+        rows = self._connection.execute("SELECT substr(name, 8) FROM facts WHERE name GLOB 'shared *'")
+        known = {name for (name,) in rows}
+        new = sorted(set(names) - known)[: max(_MOST_SHARED - len(known), 0)]
+        if new:
+            with self._transaction() as connection:
+                connection.executemany(
+                    "INSERT OR IGNORE INTO facts VALUES (?, 0)", [(f"shared {name}",) for name in new]
+                )
+        return known.union(new)
 
     def _prepare(self) -> None:
         with self._transaction() as connection:

@@ -18,7 +18,7 @@ from ragtrace.queues.payload import PRIORITIES, from_bytes, key_of, to_bytes
 from ragtrace.queues.spool import Entry, Spool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from ragtrace.queues.base import Unit
@@ -366,6 +366,10 @@ class SqliteQueue:
         """Read the accounts."""
         accounts = self._safely(lambda spool: spool.accounts())
         self._accounts = accounts or self._accounts
+
+    def share(self, names: Collection[str]) -> set[str]:
+        """Return the names that the processes of the spool have shared, these among them; empty on a failure."""
+        return self._safely(lambda spool: spool.share(names)) or set()
 
     def next_due_s(self) -> float | None:
         """Return how long until a job is due."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections import Counter
@@ -281,11 +282,21 @@ class Service:
             self._recorder_sweep()
         if self._canaries is not None:
             self._canaries.tick()
+        self._share_series()
         if self._storing is not None:
             self._republish(self._storing)
             self._storing.sweep()
         self.refresh_baselines()
         self.publisher.sweep()
+
+    @guarded
+    def _share_series(self) -> None:
+        """Tell the other processes of a spool what is captured here, and pre-create the series of theirs."""
+        if isinstance(self.queue, MemoryQueue):
+            return
+        instruments = self.publisher.instruments
+        for name in self.queue.share([json.dumps(like) for like in instruments.likes()]):
+            instruments.announce(*json.loads(name))
 
     @guarded
     def refresh_baselines(self) -> None:
@@ -359,6 +370,7 @@ class Service:
 
     def begin(self) -> None:
         """Start scoring without waiting for a first run: what a spool holds is there already."""
+        self._share_series()
         self._begin_worker()
 
     def ledger_readings(self, *, is_fresh: bool = False) -> list[LedgerReading]:

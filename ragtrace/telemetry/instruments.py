@@ -116,7 +116,11 @@ class Instruments:
 
         ``increase()`` loses the first increment of a series that was never seen at 0.
         """
-        like = (self.workflow(record), self._model(record.model) if record.model else None)
+        self.announce(record.workflow, record.model or None)
+
+    def announce(self, workflow: str, model: str | None) -> None:
+        """Do the same for a workflow and the model that answered in it."""
+        like = (self._workflows.bounded(bounded_text(workflow)), self._model(model) if model else None)
         if like in self._seen:
             return
         with self._lock:
@@ -124,6 +128,11 @@ class Instruments:
             measures = list(self._measures)
         for measure in measures:
             self._create(measure, like)
+
+    def likes(self) -> set[tuple[str, str | None]]:
+        """Return the (workflow, model) pairs seen so far."""
+        with self._lock:
+            return set(self._seen)
 
     def expect(
         self,

@@ -88,6 +88,20 @@ def test_a_unit_from_elsewhere_has_its_series_at_0_before_it_is_judged(path):
         server.stop()
 
 
+def test_a_worker_has_the_series_of_what_was_captured_before_anything_of_it_is_drawn(path):
+    configure(path, scorer="worker", sample_rate=0.0, metrics=["faithfulness"])
+    current().begin()
+    ask(1)
+    until(lambda: current().queue.share([]))
+    assert current().accounts() == ({("skipped", "not_sampled"): 1}, 0)
+    ragtrace.shutdown(5)
+    reader = configure(path, metrics=["faithfulness"])
+    current().begin()
+    ((about, n),) = points(reader, semconv.SCORE_N).items()
+    assert n == 0
+    assert (semconv.GEN_AI_WORKFLOW_NAME, "labs") in about
+
+
 def ledger(reader):
     """Return what became of traces: {(spool, state): number}."""
     found = {}

@@ -196,6 +196,18 @@ def test_an_end_leaves_no_payload_in_the_file(tmp_path):
     assert b"a secret of the user" not in path.read_bytes()
 
 
+def test_names_are_shared_once_and_within_a_bound(spool, tmp_path):
+    assert spool.share([]) == set()
+    assert spool.share(["a", "é", "a"]) == {"a", "é"}
+    other = Spool(spool.path)
+    assert other.share(["b"]) == {"a", "b", "é"}
+    many = [f"{number:04}" for number in range(2_000)]
+    assert len(other.share(many)) == 1_000
+    other.close()
+    assert {"a", "b", "é"} < spool.share([])
+    assert len(spool.share(["one more"])) == 1_000
+
+
 def test_the_file_is_for_its_owner_alone(tmp_path):
     Spool(tmp_path / "s").close()
     assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600

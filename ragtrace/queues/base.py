@@ -22,6 +22,7 @@ class Unit:
     Attributes:
         record: what to score.
         decision: ``random`` or ``forced``.
+        reason: why it was forced.
         probability: inclusion probability of the draw; the weight is 1 / (head probability * this).
         rates: the same for each metric that is to be computed; empty = every metric, at `probability`.
         factor: the part of it that is the pressure's; the unit stands for 1 / factor that wanted to be here.
@@ -32,6 +33,7 @@ class Unit:
 
     record: RagRecord
     decision: Literal["random", "forced"] = "random"
+    reason: str | None = None
     probability: float = 1.0
     rates: Mapping[str, float] = field(default_factory=dict)
     factor: float = 1.0

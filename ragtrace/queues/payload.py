@@ -31,6 +31,7 @@ def to_bytes(unit: Unit) -> bytes:
     facts = {
         "record": record_to_json(unit.record),
         "decision": unit.decision,
+        "reason": unit.reason,
         "probability": unit.probability,
         "rates": dict(unit.rates),
         "is_recorded": unit.is_recorded,
@@ -56,6 +57,7 @@ def from_bytes(payload: bytes, *, key: str, age_s: float, now: float) -> Unit:
     return Unit(
         record=record_from_json(facts["record"], fallback_id=key),
         decision=facts["decision"],
+        reason=facts.get("reason"),  # of an older ragtrace it is not there
         probability=float(facts["probability"]),
         rates={str(name): float(rate) for name, rate in facts.get("rates", {}).items()},
         is_recorded=bool(facts.get("is_recorded", True)),

@@ -6,7 +6,6 @@ import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragtrace import semconv
-from ragtrace._version import __version__
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.evaluate import expected
 from ragtrace.service.drift import DriftMonitor
@@ -105,7 +104,7 @@ def _assembled(
             given.logger(),
             content=settings.content,
             attach="link" if settings.attach == "link" else "child",
-            evaluator_version=__version__,
+            max_span_bytes=settings.max_span_bytes,
         ),
         held=Hold(writer, limit_ms=settings.hold_ms) if settings.attach == "hold" else None,
         outputs={output.name: output for metric in scorer.metrics for output in metric.declaration.outputs},

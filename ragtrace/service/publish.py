@@ -124,6 +124,7 @@ class Publisher:
             is_root_sampled=unit.is_recorded,
             is_on_root=is_on_root,
             decision=unit.decision,
+            reason=unit.reason,
             probability=unit.probability,
             started_ns=started_ns,
             ended_ns=ended_ns,

@@ -164,6 +164,7 @@ class Service:
         unit = Unit(
             record=captured.record,
             decision="forced" if decision.decision == "forced" else "random",
+            reason=decision.reason,
             probability=decision.probability,
             rates=decision.rates,
             factor=decision.factor,

@@ -101,8 +101,7 @@ class EvaluationWriter:
                 semconv.EVALUATION_COST: cost_usd,
             }
             self._write_span(record, scores, sampling, root, started_ns, ended_ns)
-        if self._logger is not None:
-            self._write_logs(record, scores, root, ended_ns, is_sampled=is_root_sampled)
+        self._write_logs(record, scores, root, ended_ns, is_sampled=is_root_sampled)
 
     def _write_span(
         self,

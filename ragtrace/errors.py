@@ -31,6 +31,8 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ragtrace.judges.base import Spent
+
 
 class RagtraceError(Exception):
     """Base of every error that ragtrace raises on purpose."""
@@ -60,9 +62,19 @@ class StoreError(RagtraceError):
 
 
 class JudgeError(RagtraceError):
-    """A judge gave no usable verdict; `reason` is the closed list of METRICS.md 0.1."""
+    """A judge gave no usable verdict.
+
+    Attributes:
+        reason: of the closed list of METRICS.md 0.1.
+        status: HTTP status of the server's answer; None without one.
+        retry_after_s: when to ask again, in seconds; None where nobody said.
+        spent: calls and tokens until then; None where nobody counted.
+    """
 
     reason: ClassVar[str] = "judge_error"
+    status: int | None = None
+    retry_after_s: float | None = None
+    spent: Spent | None = None
 
 
 class JudgeUnsupported(JudgeError):

@@ -20,28 +20,10 @@ if TYPE_CHECKING:
     from ragtrace.prompts.loader import Prompt
 
 
-def added(one: Spent, other: Spent) -> Spent:
-    """Return the sum of two.
-
-    Example:
-        >>> added(Spent(llm_calls=1, prompt_tokens=9), Spent(llm_calls=1)).llm_calls
-        2
-    """
-    return Spent(
-        llm_calls=one.llm_calls + other.llm_calls,
-        embed_calls=one.embed_calls + other.embed_calls,
-        prompt_tokens=one.prompt_tokens + other.prompt_tokens,
-        completion_tokens=one.completion_tokens + other.completion_tokens,
-    )
-
-
 @dataclass(slots=True)
 class _Tally:
     spent: Spent = field(default_factory=Spent)
     has_repaired: bool = False
-
-    def add(self, spent: Spent) -> None:
-        self.spent = added(self.spent, spent)
 
 
 class Asking:
@@ -95,7 +77,7 @@ class Asking:
         try:
             yield
         except JudgeError as error:
-            vars(error)["spent"] = self.spent
+            error.spent = self.spent
             raise
 
     async def ask(self, data: Mapping[str, Any], form: type[FormT], extra: str = "") -> FormT:
@@ -146,11 +128,11 @@ class Asking:
                 temperature=prompt.temperature,
             )
         except JudgeError as error:
-            self._tally.add(vars(error).pop("spent", Spent(llm_calls=1)))
+            self._tally.spent += error.spent or Spent(llm_calls=1)
             raise
         except Exception as error:
-            self._tally.add(Spent(llm_calls=1))
+            self._tally.spent += Spent(llm_calls=1)
             raise JudgeError(f"the chat model failed with {type(error).__name__}") from error
         tokens = Spent(llm_calls=1, prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens)
-        self._tally.add(tokens)
+        self._tally.spent += tokens
         return reply.text

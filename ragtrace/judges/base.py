@@ -36,6 +36,20 @@ class Spent:
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
+    def __add__(self, other: Spent) -> Spent:
+        """Return the sum of two.
+
+        Example:
+            >>> (Spent(llm_calls=1, prompt_tokens=9) + Spent(llm_calls=1)).llm_calls
+            2
+        """
+        return Spent(
+            llm_calls=self.llm_calls + other.llm_calls,
+            embed_calls=self.embed_calls + other.embed_calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:

@@ -69,7 +69,7 @@ class Gate(Protocol):
         """Wait for a short while if need be, and return a permission.
 
         Raises:
-            ragtrace.errors.JudgeError: not now; ``retry_after_s`` among its attributes says when to ask again.
+            ragtrace.errors.JudgeError: not now; its ``retry_after_s`` says when to ask again.
         """
         ...
 
@@ -85,18 +85,17 @@ def took_of(error: JudgeError, *, is_quota: bool = False) -> Took:
         >>> took_of(refused).fate, took_of(refused).reason
         ('refused', '401')
     """
-    status, retry_after_s = getattr(error, "status", None), getattr(error, "retry_after_s", None)
+    status, spent = error.status, error.spent
     if is_quota:
         return Took(fate="refused", reason="quota")
     if isinstance(error, JudgeRateLimited):
-        return Took(fate="rate_limited", retry_after_s=retry_after_s)
+        return Took(fate="rate_limited", retry_after_s=error.retry_after_s)
     if isinstance(error, JudgeTimeout):
         return Took(fate="timed_out")
     if status in _REFUSALS and not isinstance(error, JudgeFiltered):
         return Took(fate="refused", reason=str(status))
     if isinstance(error, JudgeUnavailable) and (status is None or status >= 500 or status == 408):
-        return Took(fate="failed", retry_after_s=retry_after_s)
-    spent = getattr(error, "spent", None)
+        return Took(fate="failed", retry_after_s=error.retry_after_s)
     if spent is not None:
         return Took(fate="answered", prompt_tokens=spent.prompt_tokens, completion_tokens=spent.completion_tokens)
     if status is not None:

@@ -78,7 +78,7 @@ class LimitedChat:
             outcome = await self._attempt(need, asked)
             if not isinstance(outcome, JudgeError):
                 return outcome
-            wait_s = self._patience.wait_s(attempt, getattr(outcome, "retry_after_s", None))
+            wait_s = self._patience.wait_s(attempt, outcome.retry_after_s)
             if wait_s is None or not _may_repeat(outcome):
                 raise outcome
             await asyncio.sleep(wait_s)

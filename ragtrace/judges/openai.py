@@ -160,7 +160,7 @@ def _reply(answer: Mapping[str, Any]) -> ChatReply:
     else:
         error = _stopped(choice.get("finish_reason"), message)
     if error is not None:
-        vars(error)["spent"] = Spent(llm_calls=1, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+        error.spent = Spent(llm_calls=1, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
         raise error
     text = json_text(_text(message.get("content") if isinstance(message, dict) else ""))
     return ChatReply(text=text, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)

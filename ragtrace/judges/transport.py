@@ -198,7 +198,7 @@ class Transport:
 
     def _fault(self, kind: type[JudgeError], message: str, **facts: Any) -> Fault:
         error = kind(message)
-        vars(error).update({name: facts[name] for name in ("status", "retry_after_s") if name in facts})
+        error.status, error.retry_after_s = facts.get("status"), facts.get("retry_after_s")
         return Fault(error=error, **facts)
 
     def _fault_of(self, error: Exception) -> Fault:

@@ -199,7 +199,7 @@ class Case:
         """Return one row a text; raises JudgeError, JudgeUnsupported without an embedder."""
         if self.embedder is None:
             raise JudgeUnsupported("no embedder is configured")
-        self._charge(Spent(embed_calls=1))
+        self._unclaimed += Spent(embed_calls=1)
         try:
             return await self.embedder.embed(texts)
         except JudgeError:
@@ -226,7 +226,7 @@ class Case:
 
     def take_over(self, seat: Case) -> None:
         """Count what a case of a panel spent, and the tasks it used, as its own."""
-        self._charge(seat.take_spent())
+        self._unclaimed += seat.take_spent()
         self.tasks_used.extend(seat.tasks_used)
 
     def take_spent(self) -> Spent:
@@ -278,16 +278,8 @@ class Case:
         try:
             verdict = await asked
         except JudgeError as error:
-            self._charge(getattr(error, "spent", Spent()))
+            if error.spent is not None:
+                self._unclaimed += error.spent
             return error
-        self._charge(verdict.spent)
+        self._unclaimed += verdict.spent
         return verdict
-
-    def _charge(self, spent: Spent) -> None:
-        was = self._unclaimed
-        self._unclaimed = Spent(
-            llm_calls=was.llm_calls + spent.llm_calls,
-            embed_calls=was.embed_calls + spent.embed_calls,
-            prompt_tokens=was.prompt_tokens + spent.prompt_tokens,
-            completion_tokens=was.completion_tokens + spent.completion_tokens,
-        )

@@ -9,6 +9,11 @@ from ragtrace.errors import JudgeError, JudgeOverBudget, JudgeRateLimited, Judge
 from ragtrace.judges.base import Spent
 
 
+OF_NEED = frozenset({"budget_exceeded", "requests_per_minute", "tokens_per_minute"})
+"""The reasons for which a smaller call might pass."""
+_HELD = "held_"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
     """Why no call passes at present.
@@ -27,12 +32,22 @@ class Closed:
     @property
     def is_of_need(self) -> bool:
         """Whether a smaller call might pass."""
-        return self.reason in {"budget_exceeded", "requests_per_minute", "tokens_per_minute"}
+        return self.reason in OF_NEED
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the judge refuses us, until it does not any more."""
+        return self.reason.startswith(_HELD)
+
+    @property
+    def refusal(self) -> str:
+        """What the judge refuses us with: ``401``, ``402``, ``403``, ``404`` or ``quota``; "" when it is not held."""
+        return self.reason.removeprefix(_HELD) if self.is_held else ""
 
     @property
     def is_waited_for(self) -> bool:
         """Whether it passes by itself within the wait; another's calls would fail all the same."""
-        return not self.reason.startswith("held_") and self.reason not in {"breaker_open", "limits_file"}
+        return not self.is_held and self.reason not in {"breaker_open", "limits_file"}
 
 
 def error_of(closed: Closed, host: str) -> JudgeError:
@@ -47,8 +62,8 @@ def error_of(closed: Closed, host: str) -> JudgeError:
         error = JudgeOverBudget("the judge's budget has nothing left for now")
         if math.isinf(closed.wait_s):
             error = JudgeOverBudget("one call of the judge may cost more than the budget of a day: raise it")
-    elif closed.reason.startswith("held_"):
-        error = JudgeUnavailable(f"{host} refuses the judge's calls ({closed.reason.removeprefix('held_')})")
+    elif closed.is_held:
+        error = JudgeUnavailable(f"{host} refuses the judge's calls ({closed.refusal})")
     elif closed.reason == "breaker_open":
         error = JudgeUnavailable(f"{host} failed too often and is left alone for {closed.wait_s:.0f} s")
     elif closed.reason == "limits_file":
@@ -59,5 +74,5 @@ def error_of(closed: Closed, host: str) -> JudgeError:
         )
     else:
         error = JudgeRateLimited(f"the rate of {host} is used up for {closed.wait_s:.0f} s")
-    vars(error).update(retry_after_s=closed.wait_s, spent=Spent())  # nobody was asked
+    error.retry_after_s, error.spent = closed.wait_s, Spent()  # nobody was asked
     return error

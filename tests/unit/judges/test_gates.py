@@ -251,7 +251,7 @@ def test_an_error_with_tokens_is_charged_with_them() -> None:
     from ragtrace.judges.base import Spent
 
     error: JudgeError = JudgeRefused("no")
-    vars(error)["spent"] = Spent(llm_calls=1, prompt_tokens=5, completion_tokens=2)
+    error.spent = Spent(llm_calls=1, prompt_tokens=5, completion_tokens=2)
     assert took_of(error) == Took(fate="answered", prompt_tokens=5, completion_tokens=2)
 
 

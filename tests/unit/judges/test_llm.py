@@ -412,7 +412,7 @@ async def test_whatever_a_model_replies_only_judge_errors_come_out(replies: list
     "error", [JudgeRefused("no"), JudgeTruncated("cut"), JudgeTimeout("slow"), JudgeUnavailable("x")]
 )
 async def test_an_error_of_the_model_is_raised_at_once_and_charged(error: JudgeError) -> None:
-    vars(error)["spent"] = Spent(llm_calls=1, prompt_tokens=7)
+    error.spent = Spent(llm_calls=1, prompt_tokens=7)
     chat = ScriptedChat([error, GOOD])
     with pytest.raises(type(error)) as caught:
         await LLMJudge(chat).audit(record(*TWO))

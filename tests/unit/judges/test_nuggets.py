@@ -158,7 +158,7 @@ async def test_there_is_one_repair_for_the_whole_evaluation(wrong: dict[str, Any
     chat = ScriptedChat([created("a", "b"), labels("vital"), {"labels": [{"id": 2, "importance": "okay"}]}, wrong])
     with pytest.raises(JudgeIncomplete) as caught:
         await asked(chat)
-    assert vars(caught.value)["spent"].llm_calls == 4
+    assert caught.value.spent.llm_calls == 4
 
 
 @pytest.mark.parametrize("reply", ["", "junk", {"nuggets": "a"}, {"nuggets": [1]}, {"facts": []}, []])

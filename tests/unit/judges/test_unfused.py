@@ -90,7 +90,7 @@ async def test_one_repair_for_all_steps(wrong: list[dict[str, Any]]) -> None:
     broken = ScriptedChat(["junk", claims, {"verdicts": wrong}])
     with pytest.raises(JudgeIncomplete) as caught:
         await LLMJudge(broken, fused=False).audit(record(*TWO))
-    assert vars(caught.value)["spent"].llm_calls == 3
+    assert caught.value.spent.llm_calls == 3
 
 
 async def test_relevance_of_one_context_a_call() -> None:

@@ -3,6 +3,7 @@
 Owns: the shapes that every other room passes around. Imports: the standard library alone.
 """
 
+from ragtrace.model.ends import ENDS, LOST, SERVED, End, is_drawn
 from ragtrace.model.passage import Passage, Pool, Stage, content_id
 from ragtrace.model.record import (
     AnswerPart,
@@ -31,11 +32,15 @@ from ragtrace.model.score import (
 )
 
 __all__ = [
+    "ENDS",
     "ERROR_REASONS",
+    "LOST",
     "NA_REASONS",
+    "SERVED",
     "SKIP_REASONS",
     "AnswerPart",
     "Cost",
+    "End",
     "Feedback",
     "JudgeInfo",
     "LabelScale",
@@ -56,4 +61,5 @@ __all__ = [
     "Usage",
     "added_usage",
     "content_id",
+    "is_drawn",
 ]

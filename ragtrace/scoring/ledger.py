@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
+
+from ragtrace.model import ENDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-End = Literal["scored", "invalid", "dead", "skipped", "dropped", "failed", "spooled"]
-ENDS: tuple[End, ...] = get_args(End)
+    from ragtrace.model import End
 
 
 class Ledger:

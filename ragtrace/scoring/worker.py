@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Awaitable, Callable
 
+    from ragtrace.model import End
     from ragtrace.queues import Job, Queue
-    from ragtrace.scoring.ledger import End
 
 _log = logging.getLogger("ragtrace")
 SWEEP_EVERY_S = 1.0

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from ragtrace.scoring.limits import Closed
+
     Fact = Callable[[], str | None]
 
 _log = logging.getLogger("ragtrace")
@@ -103,7 +105,7 @@ def ready_facts(
     *,
     queue: Callable[[], tuple[int, int]],
     spool: Path | None = None,
-    closed: Callable[[], str | None] = lambda: None,
+    closed: Callable[[], Closed | None] = lambda: None,
 ) -> dict[str, Fact]:
     """Return the facts of ``/readyz``: room in the queue, a spool to write to, a judge that answers.
 
@@ -112,8 +114,7 @@ def ready_facts(
     Args:
         queue: units waiting, and most that may wait.
         spool: the spool's file; None = units wait in memory.
-        closed: why the judge's gate lets nothing pass, as `ragtrace.scoring.limits.Closed.reason` says it, None
-            when it does.
+        closed: why the judge's gate lets nothing pass, None when it does.
     """
 
     def room() -> str | None:
@@ -124,11 +125,13 @@ def ready_facts(
         return unwritable(spool) if spool is not None else None
 
     def breaker() -> str | None:
-        return "open: the judge failed too often" if closed() in {"breaker_open", "probing"} else None
+        found = closed()
+        is_open = found is not None and found.reason in {"breaker_open", "probing"}
+        return "open: the judge failed too often" if is_open else None
 
     def judge() -> str | None:
-        reason = closed() or ""
-        return f"held: it refuses us ({reason[5:]})" if reason.startswith("held_") else None
+        found = closed()
+        return f"held: it refuses us ({found.refusal})" if found is not None and found.is_held else None
 
     return {"queue": room, "spool": writable, "breaker": breaker, "judge": judge}
 

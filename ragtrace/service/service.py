@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ragtrace.sampling import Draw
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.canaries import Canaries
+    from ragtrace.scoring.limits import Closed
     from ragtrace.service.drift import DriftMonitor
     from ragtrace.service.health import HealthEndpoint
     from ragtrace.service.limits import ServiceGate
@@ -359,9 +360,8 @@ class Service:
             port=self.settings.health_port,
         )
 
-    def _closed(self) -> str | None:
-        closed = self._gate.now.closed() if self._gate is not None else None
-        return closed.reason if closed is not None else None
+    def _closed(self) -> Closed | None:
+        return self._gate.now.closed() if self._gate is not None else None
 
     def breaker_state(self) -> list[tuple[float, dict[str, str]]]:
         """Return the judge's circuit breaker, for a gauge: 0 closed, 1 half-open, 2 open or held."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
+from ragtrace.model import is_drawn
 from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
@@ -97,10 +98,6 @@ DRIFT_GAUGES = tuple(_DRIFT_FIELDS)
 """Names of the gauges that a `DriftReading` fills."""
 
 
-# Skipped after they were drawn. A duplicate was counted before, and forgotten ones were wanted gone.
-_LOST = frozenset({"expired", "evicted", "no_metric"})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerReading:
     """Accounts in one moment: of one process, or of a spool, which every process that scores it tells alike.
@@ -140,7 +137,6 @@ def coverage(readings: Iterable[LedgerReading]) -> float | None:
     drawn = scored = 0
     for reading in readings:
         for (state, reason), count in reading.ends.items():
-            is_drawn = reason in _LOST if state == "skipped" else state != "spooled"
-            drawn += count * is_drawn
+            drawn += count * is_drawn(state, reason)
             scored += count * (state == "scored")
     return scored / drawn if drawn else None

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ragtrace.errors import JudgeError, JudgeOverBudget, JudgeRateLimited, JudgeUnavailable
 from ragtrace.judges.base import Spent
 
-
 OF_NEED = frozenset({"budget_exceeded", "requests_per_minute", "tokens_per_minute"})
 """The reasons for which a smaller call might pass."""
 _HELD = "held_"

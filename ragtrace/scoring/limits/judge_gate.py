@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.queues.clock import Clock
 from ragtrace.scoring.limits.books import Books, Caps, Left, Refusal
 from ragtrace.scoring.limits.breaker import Breaker, gauge_of
-from ragtrace.scoring.limits.closed import Closed, error_of
+from ragtrace.scoring.limits.closed import OF_NEED, Closed, error_of
 from ragtrace.scoring.limits.concurrency import Concurrency
 from ragtrace.scoring.limits.need import Estimate, taken
 from ragtrace.scoring.limits.prices import Prices
@@ -214,7 +214,7 @@ class JudgeGate:
             return self._refused(granted)
         with self._lock:
             if not self._breaker.wait_s(now_s):
-                for reason in ("budget_exceeded", "requests_per_minute", "tokens_per_minute"):
+                for reason in OF_NEED:
                     self._shut_until_s.pop(reason, None)
                 is_probe = self._breaker.begin(now_s)
                 return JudgePass(need=need, reservation=granted, began_s=now_s, is_probe=is_probe, end=self._left)

@@ -16,7 +16,7 @@ from ragtrace.errors import ConfigError
 from ragtrace.model import RagRecord
 from ragtrace.queues import MemoryQueue, Unit
 from ragtrace.scoring import Outcome, Worker
-from ragtrace.scoring.limits import Caps, JudgeGate
+from ragtrace.scoring.limits import Caps, Closed, JudgeGate
 from ragtrace.service.disk import unwritable
 from ragtrace.service.health import HealthEndpoint, health_facts, judged, ready_facts
 
@@ -118,11 +118,7 @@ def test_a_judge_that_refuses_us_is_held_and_one_that_fails_opens_the_breaker():
             passed.leave(took)
 
     def reasons(gate):
-        def closed():
-            found = gate.closed()
-            return found.reason if found else None
-
-        return judged(ready_facts(queue=lambda: (0, 1), closed=closed)).to_json()["reasons"]
+        return judged(ready_facts(queue=lambda: (0, 1), closed=gate.closed)).to_json()["reasons"]
 
     gate = JudgeGate(host="judge", caps=Caps())
     assert reasons(gate) == []
@@ -134,7 +130,7 @@ def test_a_judge_that_refuses_us_is_held_and_one_that_fails_opens_the_breaker():
 
 
 def test_a_spent_budget_is_ready():
-    assert judged(ready_facts(queue=lambda: (0, 1), closed=lambda: "budget_exceeded")).is_well
+    assert judged(ready_facts(queue=lambda: (0, 1), closed=lambda: Closed(reason="budget_exceeded", wait_s=9.0))).is_well
 
 
 def test_a_spool_whose_folder_has_gone_is_not_ready(tmp_path):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragtrace.errors import ConfigError
 from ragtrace.judges.grade_cache import LabelSet
-from ragtrace.sqlite_file import opened
+from ragtrace.sqlite_file import opened, transaction, used_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -142,7 +142,7 @@ class GradeFile:
         if not new:
             return
         now = time.time()
-        with _writing(db):
+        with transaction(db):
             self._make_room(db)
             db.executemany(
                 "INSERT OR IGNORE INTO labels (universe, passage, key, grade, added_at) VALUES (?, ?, ?, ?, ?)",
@@ -151,7 +151,7 @@ class GradeFile:
 
     def _make_room(self, db: sqlite3.Connection) -> None:
         """Forget a tenth of the queries, those that grew longest ago, until the rows are within the bound."""
-        while _bytes_of(db) > self._max_bytes:
+        while used_bytes(db) > self._max_bytes:
             (queries,) = db.execute("SELECT count(DISTINCT universe) FROM labels").fetchone()
             if not queries:
                 return
@@ -159,23 +159,10 @@ class GradeFile:
             db.execute(f"DELETE FROM labels WHERE universe IN ({oldest})", (max(1, queries // 10),))  # noqa: S608
 
 
-class _writing:  # noqa: N801 -- reads as a verb: with _writing(db)
-    """One transaction that holds the write lock from the start, so that it never fails half-way for it."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
-
-
 def _opened(path: Path) -> sqlite3.Connection:
     db = opened(path, busy_s=BUSY_S)  # a grade lost with the power is asked for again
     try:
-        with _writing(db):
+        with transaction(db):
             _make(db)
     except BaseException:
         db.close()
@@ -235,10 +222,3 @@ def _facts(db: sqlite3.Connection) -> FileFacts:
     asked = "SELECT count(*), count(DISTINCT universe), coalesce(max(seq), 0), max(added_at) FROM labels"
     labels, queries, version, grown_at = db.execute(asked).fetchone()
     return FileFacts(labels=labels, queries=queries, version=version, grown_at=grown_at)
-
-
-def _bytes_of(db: sqlite3.Connection) -> int:
-    (pages,), (free,), (size,) = (
-        db.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "freelist_count", "page_size")
-    )
-    return int((pages - free) * size)

@@ -9,16 +9,15 @@ and no payload.
 from __future__ import annotations
 
 import sqlite3
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import QueueError
 from ragtrace.queues.clock import Clock
-from ragtrace.sqlite_file import opened
+from ragtrace.sqlite_file import opened, transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
 SCHEMA_VERSION = 1
@@ -167,7 +166,7 @@ class Spool:
         A duplicate ends as ``skipped duplicate``, what has to make room as ``skipped evicted``.
         """
         now = self._clock.now()
-        with self._transaction() as connection:
+        with transaction(self._connection) as connection:
             taken, size = 0, 0
             for entry in entries:
                 row = (entry.key, entry.priority, now, len(entry.payload), entry.payload)
@@ -191,7 +190,7 @@ class Spool:
     def lease(self, owner: str, limit: int) -> list[Leased]:
         """Give out at most `limit` jobs that are due: highest priority first, then the oldest."""
         now = self._clock.now()
-        with self._transaction() as connection:
+        with transaction(self._connection) as connection:
             rows = connection.execute(
                 "UPDATE jobs SET state = 'leased', owner = ?1, lease_until = ?2, attempts = attempts + 1"
                 " WHERE seq IN (SELECT seq FROM jobs WHERE state = 'ready' AND not_before <= ?3"
@@ -208,7 +207,7 @@ class Spool:
     def extend(self, owner: str, keys: Sequence[str]) -> None:
         """Prolong leases: a worker's sign of life."""
         until = self._clock.now() + self.lease_s
-        with self._transaction() as connection:
+        with transaction(self._connection) as connection:
             connection.executemany(
                 "UPDATE jobs SET lease_until = ? WHERE key = ? AND owner = ? AND state = 'leased'",
                 [(until, key, owner) for key in keys],
@@ -226,7 +225,7 @@ class Spool:
 
         False, and nothing is written, when the lease was lost: another worker has the job, or ended it.
         """
-        with self._transaction() as connection:
+        with transaction(self._connection) as connection:
             held = connection.execute(
                 "SELECT size FROM jobs WHERE key = ? AND owner = ? AND state = 'leased'", (key, owner)
             ).fetchone()
@@ -239,7 +238,7 @@ class Spool:
 
     def retry(self, owner: str, key: str, wait_s: float, reason: str) -> bool:
         """Give a job back, due in `wait_s`; after `max_attempts` it ends as ``dead``. False as in `end`."""
-        with self._transaction() as connection:
+        with transaction(self._connection) as connection:
             held = connection.execute(
                 "SELECT size, attempts FROM jobs WHERE key = ? AND owner = ? AND state = 'leased'", (key, owner)
             ).fetchone()
@@ -257,7 +256,7 @@ class Spool:
     def release(self, owner: str, keys: Sequence[str] | None = None, wait_s: float = 0.0) -> None:
         """Give jobs back as if they had never been leased: at a stop, or while there is no budget. None = all."""
         due = self._clock.now() + wait_s
-        with self._transaction() as connection:
+        with transaction(self._connection) as connection:
             sql = (
                 "UPDATE jobs SET state = 'ready', owner = '', attempts = attempts - 1, not_before = ?"
                 " WHERE owner = ? AND state = 'leased'"
@@ -270,7 +269,7 @@ class Spool:
     def reap(self) -> int:
         """Take back leases that ran out, end what is too old, forget old ends; return how many came back."""
         now = self._clock.now()
-        with self._transaction() as connection:
+        with transaction(self._connection) as connection:
             late = connection.execute(
                 "SELECT key, size FROM jobs WHERE state = 'leased' AND lease_until < ? AND attempts >= ?",
                 (now, self.max_attempts),
@@ -293,7 +292,7 @@ class Spool:
 
     def accounts(self) -> Accounts:
         """Return one moment of the accounts."""
-        with self._transaction("DEFERRED") as connection:
+        with transaction(self._connection, is_reading=True) as connection:
             found = dict.fromkeys(("ready", "leased"), 0)
             oldest: float | None = None
             for state, n, first in connection.execute(
@@ -321,14 +320,14 @@ class Spool:
         known = {name for (name,) in rows}
         new = sorted(set(names) - known)[: max(_MOST_SHARED - len(known), 0)]
         if new:
-            with self._transaction() as connection:
+            with transaction(self._connection) as connection:
                 connection.executemany(
                     "INSERT OR IGNORE INTO facts VALUES (?, 0)", [(f"shared {name}",) for name in new]
                 )
         return known.union(new)
 
     def _prepare(self) -> None:
-        with self._transaction() as connection:
+        with transaction(self._connection) as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version > SCHEMA_VERSION:
                 known = f"spool {version}, this one knows {SCHEMA_VERSION}"
@@ -379,18 +378,6 @@ class Spool:
             "UPDATE facts SET value = value - ? WHERE name = 'bytes'", (sum(size for _, size in jobs),)
         )
         _add(connection, state, reason, len(jobs))
-
-    @contextmanager
-    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        connection = self._connection
-        connection.execute(f"BEGIN {kind}")
-        try:
-            yield connection
-        except BaseException:
-            if connection.in_transaction:  # SQLite itself rolls back when the disk is full
-                connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -16,12 +16,13 @@ from ragtrace.queues.base import Job
 from ragtrace.queues.memory import MemoryQueue, nobody
 from ragtrace.queues.payload import PRIORITIES, from_bytes, key_of, to_bytes
 from ragtrace.queues.spool import Entry, Spool
+from ragtrace.sqlite_file import is_broken, put_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
-    from ragtrace.queues.base import Unit
+    from ragtrace.queues.base import Ended, Unit
     from ragtrace.queues.spool import Accounts
 
 T = TypeVar("T")
@@ -31,25 +32,6 @@ UNIT_BYTES = 262_144
 _BACKOFF_S = (0.1, 30.0)
 _IDLE_S = 1.0
 _LAST_STATEMENT_S = 1.0  # that a close waits for at least
-
-
-def quarantine(path: Path, inode: int) -> Path | None:
-    """Put a broken spool aside, with its journal, and return where to; None when another process was faster.
-
-    Args:
-        path: the spool.
-        inode: of the file that was found broken, so that a new one in its place is left alone.
-    """
-    try:
-        if path.stat().st_ino != inode:
-            return None
-        aside = path.with_name(f"{path.name}.corrupt-{int(time.time())}-{os.getpid()}")
-        path.rename(aside)
-    except FileNotFoundError:
-        return None
-    for suffix in ("-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-    return aside
 
 
 class SqliteQueue:
@@ -97,7 +79,7 @@ class SqliteQueue:
         capacity_bytes: int = 33_554_432,
         spool_bytes: int = 536_870_912,
         lease_s: float = 120.0,
-        ended: Callable[[str, str], None] = nobody,
+        ended: Ended = nobody,
     ) -> None:
         self.path = path
         self._spool_bytes = spool_bytes
@@ -281,13 +263,12 @@ class SqliteQueue:
         return None
 
     def _set_aside(self, error: Exception) -> None:
-        is_broken = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
-        if not is_broken or isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
+        if not is_broken(error):
             return
         try:
-            aside = quarantine(self.path, self._inode)
+            aside = put_aside(self.path, self._inode)
         except OSError as problem:
-            lost("ragtrace.queues.sqlite.quarantine", problem)
+            lost("ragtrace.queues.sqlite.put_aside", problem)
             return
         if aside is not None:
             _log.error("the spool %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)

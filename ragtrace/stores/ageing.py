@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import lost
+from ragtrace.sqlite_file import used_bytes
 
 if TYPE_CHECKING:
     import sqlite3
@@ -37,14 +38,6 @@ def has_room(connection: sqlite3.Connection, need_bytes: int, file_bytes: int) -
         drop_runs(connection, runs)
         _count(runs, "ragtrace.stores.evicted_runs")
     return True
-
-
-def used_bytes(connection: sqlite3.Connection) -> int:
-    """Return the bytes of the file that hold something."""
-    pages, free, size = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-    )
-    return int((pages - free) * size)
 
 
 def drop_runs(connection: sqlite3.Connection, runs: Sequence[int]) -> None:

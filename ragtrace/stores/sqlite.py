@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import lost
 from ragtrace.errors import StoreError
-from ragtrace.sqlite_file import make, opened
+from ragtrace.sqlite_file import is_broken, make, opened, put_aside
 from ragtrace.stores.ageing import age
 from ragtrace.stores.base import Erased, Pending, Policy
 from ragtrace.stores.baselines import read_baselines, write_baselines
@@ -421,24 +421,16 @@ class SqliteStore:
     def _failed(self, error: sqlite3.DatabaseError) -> bool:
         """Close the connection; put the file aside when it is broken for good, and return whether it was."""
         self.close()
-        # The subclasses say that a call, a lock or the disk failed; a broken file is a DatabaseError and no more.
-        if type(error) is not sqlite3.DatabaseError or not self._is_made:
+        if not is_broken(error) or not self._is_made:
             return False
         try:
-            return self._put_aside(error)
+            aside = put_aside(self.path, self._inode)
         except OSError as problem:
-            lost("ragtrace.stores.quarantine", problem)
+            lost("ragtrace.stores.put_aside", problem)
             return False
-
-    def _put_aside(self, error: Exception) -> bool:
-        if not self._is_current():
-            return True  # another process was faster
-        aside = self.path.with_name(f"{self.path.name}.corrupt-{int(time.time())}-{os.getpid()}")
-        self.path.rename(aside)
-        for suffix in ("-wal", "-shm"):
-            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
-        _log.error("the store %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)
-        lost("ragtrace.stores.corrupt", error)
+        if aside is not None:
+            _log.error("the store %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)
+            lost("ragtrace.stores.corrupt", error)
         return True
 
 

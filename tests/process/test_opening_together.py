@@ -1,4 +1,4 @@
-"""Processes that open a new file at the same moment, as the workers of a server do, all get it."""
+"""Processes that open one file at the same moment, as the workers of a server do: a new one, or a broken one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 
 from ragtrace.judges.grade_file import GradeFile
 from ragtrace.queues.spool import Spool
+from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring.limits.books import Books, Caps
 from ragtrace.sqlite_file import opened
 from ragtrace.stores.sqlite import SqliteStore
 
-PROCESSES, ROUNDS = 4, 40  # before the retry one opening in twenty failed
+PROCESSES, ROUNDS = 4, 25  # without asking again one opening of a new file in twenty fails
 
 
 def spool(path):
@@ -41,6 +42,12 @@ def books(path):
     opening.close()
 
 
+def queue(path):
+    opening = SqliteQueue(path)
+    opening.snapshot()
+    opening.close()
+
+
 def child(open_, path, at, said):
     while time.monotonic() < at:
         pass
@@ -52,19 +59,32 @@ def child(open_, path, at, said):
         said.put(None)
 
 
-@pytest.mark.parametrize("open_", [spool, store, grades, books])
-def test_a_new_file_is_opened_by_all(open_, tmp_path):
+def opened_by_all(open_, path):
     context = multiprocessing.get_context("fork")
     said = context.SimpleQueue()
+    given = (open_, path, time.monotonic() + 0.03, said)
+    children = [context.Process(target=child, args=given) for _ in range(PROCESSES)]
+    for process in children:
+        process.start()
+    assert [said.get() for _ in children] == [None] * PROCESSES
+    for process in children:
+        process.join()
+
+
+@pytest.mark.parametrize("open_", [spool, store, grades, books])
+def test_a_new_file_is_opened_by_all(open_, tmp_path):
     for turn in range(ROUNDS):
-        at = time.monotonic() + 0.03
-        given = (open_, tmp_path / f"{turn}.sqlite", at, said)
-        children = [context.Process(target=child, args=given) for _ in range(PROCESSES)]
-        for process in children:
-            process.start()
-        assert [said.get() for _ in children] == [None] * PROCESSES
-        for process in children:
-            process.join()
+        opened_by_all(open_, tmp_path / f"{turn}.sqlite")
+
+
+@pytest.mark.parametrize("open_", [queue, store, books])
+def test_a_broken_file_is_put_aside_once(open_, tmp_path):
+    for turn in range(ROUNDS):
+        path = tmp_path / f"{turn}.sqlite"
+        path.write_bytes(b"this is no database" * 500)
+        opened_by_all(open_, path)
+        (aside,) = tmp_path.glob(f"{turn}.sqlite.corrupt-*")
+        assert aside.read_bytes().startswith(b"this is no database")
 
 
 def test_a_file_that_stays_locked_is_an_error_after_the_time_given(tmp_path):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from ragtrace.queues.clock import Clock
 from ragtrace.scoring.limits import slices
 from ragtrace.scoring.limits.bucket import Bucket
-from ragtrace.sqlite_file import opened
+from ragtrace.sqlite_file import is_broken, make, opened, put_aside, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -277,15 +277,12 @@ class Books:
             if self._connection is None:
                 self._connection = _opened(self._path)
             connection = self._connection
-            connection.execute("BEGIN IMMEDIATE")
-            self._epoch = self._clock.epoch()  # once a transaction: it is read from a file of the kernel
             try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException as error:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                if type(error) is sqlite3.DatabaseError:  # the file is broken, and is looked at when it is opened
+                with transaction(connection):
+                    self._epoch = self._clock.epoch()  # once a transaction: it is read from a file of the kernel
+                    yield connection
+            except sqlite3.DatabaseError as error:
+                if is_broken(error):  # it is looked at when it is opened again
                     self._connection = None
                     connection.close()
                 raise
@@ -310,16 +307,16 @@ def _opened(path: Path | None) -> sqlite3.Connection:
     """Open the books; a file that is no database is put aside, and said."""
     if path is None:
         return _prepared(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
+    make(path)
+    inode = path.stat().st_ino
     try:
         return _prepared(opened(path, busy_s=BUSY_S))
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError:
-        aside = path.with_name(f"{path.name}.broken")
-        for suffix in ("-wal", "-shm"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
-        path.replace(aside)
-        _log.exception("%s was broken and stands aside as %s: today's budget begins anew", path, aside.name)
+    except sqlite3.DatabaseError as error:
+        if not is_broken(error):
+            raise
+        aside = put_aside(path, inode)
+        if aside is not None:
+            _log.exception("%s was broken and stands aside as %s: today's budget begins anew", path, aside.name)
         return _prepared(opened(path, busy_s=BUSY_S))
 
 

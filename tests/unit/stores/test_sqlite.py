@@ -19,8 +19,8 @@ from ragtrace.capture.guard import losses
 from ragtrace.errors import StoreError
 from ragtrace.model import JudgeInfo, MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
 from ragtrace.queues.spool import Entry, Spool
+from ragtrace.sqlite_file import used_bytes
 from ragtrace.stores import Label, Policy
-from ragtrace.stores.ageing import used_bytes
 from ragtrace.stores.sqlite import SqliteStore, writer
 from tests.unit.stores.conftest import NOW
 

@@ -55,6 +55,10 @@ class JudgeInfo:
     label_scale: str | None = None
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+
+
 def _check_reason(state: State, reason: str | None) -> None:
     if state == "ok":
         if reason is not None:
@@ -122,6 +126,20 @@ class MetricResult:
     def key(self) -> str:
         """Name in files and span attributes: the metric, and ``@K`` behind it for every K but the first."""
         return f"{self.name}@{self.variant}" if self.variant else self.name
+
+    def shown_details(self, *, has_content: bool) -> dict[str, Any]:
+        """Return the details that may leave; without content finite numbers and truth values alone.
+
+        Texts, and whatever holds some, may quote the answer.
+
+        Example:
+            >>> details = {"claims": ["Oslo is old."], "n": 1, "ratio": float("inf")}
+            >>> MetricResult(name="x", state="ok", value=1.0, details=details).shown_details(has_content=False)
+            {'n': 1}
+        """
+        if has_content:
+            return dict(self.details)
+        return {name: value for name, value in self.details.items() if _is_number(value)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragtrace._version import __version__
@@ -193,18 +192,9 @@ def _metadata(record: RagRecord, score: Score) -> dict[str, Any]:
         "weight": score.weight,
         "workflow": record.workflow,
         "evaluator": f"ragtrace {__version__}",
-        "details": _numbers(result.details) or None,
+        "details": result.shown_details(has_content=False) or None,
     }
     return {name: _without_nul(value) for name, value in facts.items() if value is not None}
-
-
-def _numbers(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts and shares behind a score; texts may quote the answer and are left out."""
-    return {
-        name: value
-        for name, value in details.items()
-        if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
-    }
 
 
 def _without_nul(value: Any) -> Any:

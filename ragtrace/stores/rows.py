@@ -70,7 +70,7 @@ def score_of(score: Score, *, revision: int, at: float, has_content: bool) -> di
         "completion_tokens": result.completion_tokens,
         "revision": revision,
         "scored_at": at,
-        "details": _details(result.details, has_content=has_content),
+        "details": _details(result.shown_details(has_content=has_content)),
     }
 
 
@@ -110,10 +110,7 @@ def record_from(row: Mapping[str, Any]) -> RagRecord:
     return record_from_json({**given, "revision": row["revision"]}, fallback_id=row["trace_id"])
 
 
-def _details(details: Mapping[str, Any], *, has_content: bool) -> str | None:
-    shown = dict(details)
-    if not has_content:
-        shown = {name: value for name, value in details.items() if isinstance(value, bool | int | float)}
+def _details(shown: Mapping[str, Any]) -> str | None:
     if not shown:
         return None
     try:

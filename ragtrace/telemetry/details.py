@@ -17,8 +17,8 @@ _MOST_EXPLANATION_BYTES = 4_096
 def details_json(scores: Sequence[Score], budget_bytes: int, *, has_content: bool) -> str:
     """Return ``{metric: {version, judge, label_scale, k, universe, details}}``, valid JSON within the budget.
 
-    Without content the details keep their numbers and truth values alone: claims, explanations and messages
-    may quote the answer. Over budget the details of the last metrics go first, then whole metrics.
+    Without content the details are numbers and truth values alone (`MetricResult.shown_details`). Over budget
+    those of the last metrics go first, then whole metrics.
 
     Example:
         >>> from ragtrace.model import MetricResult, Score, ScoreKey
@@ -49,15 +49,9 @@ def _row(result: MetricResult, *, has_content: bool) -> dict[str, Any]:
         "label_scale": judge.label_scale if judge else None,
         "k": result.k,
         "universe": result.universe,
-        "details": _kept(result, has_content=has_content) or None,
+        "details": result.shown_details(has_content=has_content) or None,
     }
     return {name: value for name, value in row.items() if value is not None}
-
-
-def _kept(result: MetricResult, *, has_content: bool) -> dict[str, Any]:
-    if has_content:
-        return dict(result.details)
-    return {name: value for name, value in result.details.items() if isinstance(value, bool | int | float)}
 
 
 def explanation(result: MetricResult) -> str | None:

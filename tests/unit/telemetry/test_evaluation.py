@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 
@@ -194,6 +195,13 @@ def test_details_over_the_budget_lose_details_first_and_stay_json(spans, logs):
     assert len(rows) == 40
     assert "details" in rows["m0"]
     assert "details" not in rows["m39"]
+
+
+def test_without_content_numbers_and_truth_values_are_all_that_leaves(spans, logs):
+    details = {"n": 3, "share": 0.5, "is_cut": True, "ratio": math.inf, "claims": ["The Hague"], "deep": {"n": 1}}
+    evaluate(spans, logs, scores=[score("mrr", details=details)], content="none")
+    rows = json.loads(spans.one("evaluation").attributes["ragtrace.evaluation.details"])
+    assert rows["mrr"]["details"] == {"n": 3, "share": 0.5, "is_cut": True}
 
 
 def test_a_record_that_never_was_a_trace(spans, logs):

@@ -198,6 +198,9 @@ CLIENT_OPERATION_DURATION: Final = "gen_ai.client.operation.duration"
 CLIENT_TOKEN_USAGE: Final = "gen_ai.client.token.usage"
 INVOKE_WORKFLOW_DURATION: Final = "gen_ai.invoke_workflow.duration"
 
+SCORE_VARIANCE_FLOOR: Final = 0.02
+"""Least variance of scores in [0, 1]: perfect ones would claim certainty, and a single bad answer alarm."""
+
 SCORE_BOUNDARIES: Final = tuple(round(step * 0.05, 2) for step in range(21))
 OPERATION_BOUNDARIES_S: Final = tuple(round(0.01 * 2**step, 2) for step in range(14))
 WORKFLOW_BOUNDARIES_S: Final = (1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0)

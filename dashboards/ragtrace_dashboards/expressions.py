@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SERIES = {it.name: it.prometheus for it in METRICS}
 """Prometheus name of each metric."""
 
-S2_FLOOR = 0.02
+S2_FLOOR = semconv.SCORE_VARIANCE_FLOOR
 _Z95 = 1.96
 
 

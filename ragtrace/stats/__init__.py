@@ -1,4 +1,4 @@
-"""Statistics: intervals, weighted sums and drift detectors.
+"""Statistics: intervals, agreement and drift detectors.
 
-Owns: pure arithmetic on scores. Imports: numpy where an array pays, and nothing of ragtrace.
+Owns: pure arithmetic on scores. Imports: numpy where an array pays, and of ragtrace semconv alone.
 """

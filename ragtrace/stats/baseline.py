@@ -7,14 +7,14 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from ragtrace.semconv import SCORE_VARIANCE_FLOOR
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 State = Literal["learning", "ok", "warning", "alarm"]
 STATE_NUMBERS: dict[State, int] = {"learning": 0, "ok": 1, "warning": 2, "alarm": 3}
-# Variance .02, as for the windows of MONITORING.md 3: a baseline of all 1.0 has none, and with a floor of .1 two
-# bad answers among forty were an alarm.
-SD_FLOOR = math.sqrt(0.02)
+SD_FLOOR = math.sqrt(SCORE_VARIANCE_FLOOR)  # with .1, two bad answers among forty were an alarm
 WARNING_SHARE = 0.5  # of the threshold
 _Z = 1.645  # one-sided 95 %
 

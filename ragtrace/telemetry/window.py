@@ -6,9 +6,10 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
+from ragtrace.semconv import SCORE_VARIANCE_FLOOR
+
 _SLOTS = 60
 _Z95 = 1.96
-_VARIANCE_FLOOR = 0.02  # of scores in [0, 1]: a perfect window would claim certainty, and one bad answer alarm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ class Window:
         mean = wx / w
         effective_n = w * w / w2
         spread = effective_n * max(w2x2 - 2.0 * mean * w2x + mean * mean * w2, 0.0) / (w * w)
-        floor = _VARIANCE_FLOOR * (self._high - self._low) ** 2
+        floor = SCORE_VARIANCE_FLOOR * (self._high - self._low) ** 2
         half = _Z95 * math.sqrt(max(spread, floor) / effective_n)
         return WindowMean(
             mean=mean,

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import json
-import logging
-import socket
-import threading
 import time
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import lost
-from ragtrace.errors import ConfigError
+from ragtrace.http_server import HttpServer, Page
 from ragtrace.service.disk import unwritable
-from ragtrace.sinks.prometheus import close_in_children, socket_server_bind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from email.message import Message
     from pathlib import Path
 
     from ragtrace.scoring.limits import Closed
 
     Fact = Callable[[], str | None]
 
-_log = logging.getLogger("ragtrace")
-_POLL_S = 0.05
-_SOCKET_TIMEOUT_S = 10.0
 STALLED_S = 10.0  # a loop that turns once a second and has not for so long hangs
 HEALTH_PATH, READY_PATH = "/healthz", "/readyz"
 
@@ -136,7 +129,7 @@ def ready_facts(
     return {"queue": room, "spool": writable, "breaker": breaker, "judge": judge}
 
 
-class HealthEndpoint:
+class HealthEndpoint(HttpServer):
     """Serves ``GET /healthz`` and ``GET /readyz``: 200 when all is well, 503 when not, with the reasons as JSON.
 
     Runs in daemon threads. It binds to loopback unless told otherwise; there is no authentication, and reasons
@@ -163,87 +156,16 @@ class HealthEndpoint:
     def __init__(
         self, health: Mapping[str, Fact], ready: Mapping[str, Fact], *, host: str = "127.0.0.1", port: int = 0
     ) -> None:
-        self.host = host
-        self._server = _bound(host, port, {HEALTH_PATH: dict(health), READY_PATH: dict(ready)})
-        self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(_POLL_S,), name="ragtrace-health", daemon=True
-        )
-        self._thread.start()
-        close_in_children(self._server)
+        self._facts = {HEALTH_PATH: dict(health), READY_PATH: dict(ready)}
+        super().__init__("health", self._page, host=host, port=port)
 
-    @property
-    def url(self) -> str:
-        """Address of the server, without a path."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
-
-    def close(self) -> None:
-        """Stop serving and free the port, in well under a second; a second call does nothing."""
-        if self._thread.is_alive():
-            self._server.shutdown()
-            self._thread.join(1.0)
-        self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    facts: dict[str, dict[str, Fact]]
-
-    def server_bind(self) -> None:
-        # Not HTTPServer's: it looks the host's name up, which can take seconds without a resolver.
-        socket_server_bind(self)
-        host, port = self.server_address[:2]
-        self.server_name, self.server_port = str(host), int(port)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's signature
-        """A client that went away is no news."""
-        _log.debug("a health check was broken off", exc_info=True)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    timeout = _SOCKET_TIMEOUT_S
-
-    def do_GET(self) -> None:
-        self._answer(has_body=True)
-
-    def do_HEAD(self) -> None:
-        self._answer(has_body=False)
-
-    def _answer(self, *, has_body: bool) -> None:
-        status, said = self._said()
-        body = json.dumps(said).encode() + b"\n"
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        if has_body:
-            self.wfile.write(body)
-
-    def _said(self) -> tuple[int, dict[str, Any]]:
-        known = self.server.facts if isinstance(self.server, _Server) else {}
-        facts = known.get(self.path.split("?", 1)[0])
+    def _page(self, path: str, headers: Message) -> Page:  # noqa: ARG002 - all get JSON
+        facts = self._facts.get(path)
         if facts is None:
-            return 404, {"status": "unknown", "paths": list(known)}
+            return _json(404, {"status": "unknown", "paths": list(self._facts)})
         verdict = judged(facts)
-        return 200 if verdict.is_well else 503, verdict.to_json()
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Requests are not logged."""
-        _log.debug(format, *args)
+        return _json(200 if verdict.is_well else 503, verdict.to_json())
 
 
-def _bound(host: str, port: int, facts: dict[str, dict[str, Fact]]) -> _Server:
-    kind = type("_Server6", (_Server,), {"address_family": socket.AF_INET6}) if ":" in host else _Server
-    try:
-        server: _Server = kind((host, port), _Handler)
-    except OSError as error:
-        hint = "choose another health_port, or 0 for any free one" if port else "check health_host"
-        raise ConfigError(
-            f"health_port={port}: cannot listen on {host}: {error.strerror or error}; {hint}"
-        ) from None
-    server.facts = facts
-    return server
+def _json(status: int, said: dict[str, Any]) -> Page:
+    return Page(status, "application/json", json.dumps(said).encode() + b"\n")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-import os
 import random
 import threading
 import time
-import weakref
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ragtrace.capture import lost
+from ragtrace.capture.forking import in_children
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -91,7 +90,7 @@ class Outbox(Generic[T]):
         self._is_closed = False
         self._told: set[str] = set()
         self._begin()
-        _reset_in_children(self)
+        in_children(self.reset_after_fork)
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
@@ -250,15 +249,3 @@ class Outbox(Generic[T]):
         if complaint and complaint not in self._told and len(self._told) < 32:
             self._told.add(complaint)
             _log.warning("%s", complaint)
-
-
-def _reset_in_children(outbox: Outbox[T]) -> None:
-    if hasattr(os, "register_at_fork"):
-        found = weakref.ref(outbox)
-
-        def reset() -> None:
-            inherited = found()
-            if inherited is not None:
-                inherited.reset_after_fork()
-
-        os.register_at_fork(after_in_child=reset)

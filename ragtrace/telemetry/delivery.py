@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk._logs import LogRecordProcessor
@@ -14,6 +12,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragtrace.capture import lost
+from ragtrace.capture.forking import in_children
 from ragtrace.telemetry.wire import size_bytes
 
 if TYPE_CHECKING:
@@ -39,9 +38,7 @@ class Delivery:
     def __init__(self, signal: str) -> None:
         self.signal = signal
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            reset = weakref.WeakMethod(self._reset)
-            os.register_at_fork(after_in_child=lambda: (found := reset()) and found())
+        in_children(self._reset)
 
     def _reset(self) -> None:
         """Begin anew; in a forked child too, whose queues the SDK empties: the parent sends what was there."""

@@ -1,0 +1,137 @@
+"""The one way to answer GET over HTTP: a small server in daemon threads, on loopback unless told otherwise."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+from ragtrace.capture.forking import in_children
+from ragtrace.errors import ConfigError
+
+_log = logging.getLogger("ragtrace")
+_POLL_S = 0.05
+_SOCKET_TIMEOUT_S = 10.0
+
+
+class Page(NamedTuple):
+    """What is answered."""
+
+    status: int
+    kind: str
+    body: bytes
+
+
+Answer = Callable[[str, Message], Page]
+"""Gives the page of a path, which comes without its query, for a request with some headers. Must not raise."""
+
+
+class HttpServer:
+    """Answers GET and HEAD until it is closed; a forked child lets go of the socket.
+
+    Args:
+        setting: what the settings of address and port begin with, ``metrics`` for ``metrics_port``.
+        answer: called in a thread of its own for each connection.
+        host: address to bind to.
+        port: 0 takes any free port; see `port`.
+
+    Raises:
+        ConfigError: the port is taken, or the address is not this machine's.
+
+    Example:
+        >>> server = HttpServer("metrics", lambda path, headers: Page(200, "text/plain", path.encode()))
+        >>> import urllib.request
+        >>> urllib.request.urlopen(server.url + "/a?b").read()
+        b'/a'
+        >>> server.close()
+    """
+
+    def __init__(self, setting: str, answer: Answer, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.host = host
+        self._server = _bound(setting, host, port)
+        self._server.answer = answer
+        self.port: int = self._server.server_port
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_POLL_S,), name=f"ragtrace-{setting}", daemon=True
+        )
+        self._thread.start()
+        in_children(self._server.let_go)
+
+    @property
+    def url(self) -> str:
+        """Address of the server, without a path."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    def close(self) -> None:
+        """Stop serving and free the port, in well under a second; a second call does nothing."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join(1.0)
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    answer: Answer
+
+    def server_bind(self) -> None:
+        # Not HTTPServer's: it looks the host's name up, which can take seconds without a resolver.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def let_go(self) -> None:
+        """Close a forked child's copy of the socket: it would keep the port, and clients would wait for nobody."""
+        self.socket.close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's signature
+        """A client that went away is no news."""
+        _log.debug("a request was broken off", exc_info=True)
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = _SOCKET_TIMEOUT_S
+    server: _Server
+
+    def do_GET(self) -> None:
+        self._answer(has_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(has_body=False)
+
+    def _answer(self, *, has_body: bool) -> None:
+        page = self.server.answer(self.path.split("?", 1)[0], self.headers)
+        self.send_response(page.status)
+        self.send_header("Content-Type", page.kind)
+        self.send_header("Content-Length", str(len(page.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if has_body:
+            self.wfile.write(page.body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Requests are not logged."""
+        _log.debug(format, *args)
+
+
+def _bound(setting: str, host: str, port: int) -> _Server:
+    kind = _Server6 if ":" in host else _Server
+    try:
+        return kind((host, port), _Handler)
+    except OSError as error:
+        hint = f"choose another {setting}_port, or 0 for any free one" if port else f"check {setting}_host"
+        raise ConfigError(
+            f"{setting}_port={port}: cannot listen on {host}: {error.strerror or error}; {hint}"
+        ) from None

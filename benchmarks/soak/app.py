@@ -104,7 +104,7 @@ class Asking:
 def report(asking: Asking, *, is_last: bool = False) -> None:
     gc.collect()
     service = current()
-    counts, pending = service.accounts() if service else ({}, 0)
+    counts, pending = service.readings.accounts() if service else ({}, 0)
     facts = {
         "asked": asking.asked,
         "failed": asking.failed,

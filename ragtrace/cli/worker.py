@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         _watch(service, stop, is_once=args.once)
     except KeyboardInterrupt:
         stop.set()
-    counts, pending = service.accounts(is_fresh=True)
+    counts, pending = service.readings.accounts(is_fresh=True)
     is_done = runtime.shutdown(args.deadline)
     print(f"ragtrace worker: stopped; {_shown(counts)}, {pending} pending", file=sys.stderr, flush=True)
     return 0 if is_done else 1
@@ -84,7 +84,7 @@ def _watch(service: Service, stop: threading.Event, *, is_once: bool) -> None:
             return
         if time.monotonic() - told_at >= _REPORT_EVERY_S:
             told_at = time.monotonic()
-            counts, pending = service.accounts(is_fresh=True)
+            counts, pending = service.readings.accounts(is_fresh=True)
             print(f"ragtrace worker: {_shown(counts)}, {pending} pending", file=sys.stderr, flush=True)
 
 

@@ -9,7 +9,7 @@ ENDS: tuple[End, ...] = get_args(End)
 SERVED: frozenset[End] = frozenset({"scored", "invalid", "dead", "failed"})
 """What a scorer worked off; what was skipped or dropped it did not have to."""
 LOST = frozenset({"expired", "evicted", "no_metric"})
-"""Why a trace was ``skipped`` after it was drawn. A duplicate was counted before; forgotten ones were wanted gone."""
+"""Why traces are ``skipped`` after they were drawn. Duplicates were counted before, forgotten ones wanted gone."""
 
 
 def is_drawn(end: End, reason: str) -> bool:

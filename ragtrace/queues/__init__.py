@@ -4,7 +4,6 @@ Owns: units waiting to be scored, within bounds. Imports: model and errors.
 """
 
 from ragtrace.queues.base import Job, Queue, Unit
-from ragtrace.queues.handing import HandingQueue
 from ragtrace.queues.memory import MemoryQueue
 
-__all__ = ["HandingQueue", "Job", "MemoryQueue", "Queue", "Unit"]
+__all__ = ["Job", "MemoryQueue", "Queue", "Unit"]

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from ragtrace.model import RagRecord
+    from ragtrace.model import End, RagRecord
+    from ragtrace.queues.spool import Accounts
+
+    Ended = Callable[[End, str], None]
 
 MAX_ATTEMPTS = 5
 
@@ -79,7 +82,7 @@ class Queue(Protocol):
     def settle(
         self,
         job: Job,
-        state: str,
+        state: End,
         reason: str = "",
         also: Callable[[sqlite3.Connection], None] | None = None,
     ) -> bool:
@@ -107,6 +110,34 @@ class Queue(Protocol):
 
     def on_put(self, wake: Callable[[], None] | None) -> None:
         """Set what is called after a put, from the giver's thread."""
+        ...
+
+    def accounts(self) -> Accounts | None:
+        """Return what all processes of a shared queue did, as of the last look; None before one, and elsewhere."""
+        ...
+
+    def snapshot(self) -> Accounts | None:
+        """Return the same as of now; from any thread."""
+        ...
+
+    def share(self, names: Collection[str]) -> set[str]:
+        """Tell the other processes some names; return those that all of them told, as far as they are known."""
+        ...
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until a shared queue's units stand where they outlive us; False when the time is over first."""
+        ...
+
+    def close(self, timeout_s: float) -> bool:
+        """Bring what is there into safety, and give back every lease; False when units were left."""
+        ...
+
+    def clear(self) -> list[Unit]:
+        """Take out and return what would be lost with the process."""
+        ...
+
+    def reset_after_fork(self) -> None:
+        """Begin anew in a forked child: what stands here the parent has too."""
         ...
 
     @property

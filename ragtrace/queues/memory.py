@@ -12,12 +12,13 @@ from ragtrace.queues.waiting import Waiting
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-    from ragtrace.queues.base import Unit
+    from ragtrace.model import End
+    from ragtrace.queues.base import Ended, Unit
 
 
-def nobody(state: str, reason: str) -> None:
+def nobody(state: End, reason: str) -> None:
     """Take no note of an end."""
 
 
@@ -51,18 +52,22 @@ class MemoryQueue:
         capacity: int = 2_048,
         capacity_bytes: int = 33_554_432,
         *,
-        ended: Callable[[str, str], None] = nobody,
+        ended: Ended = nobody,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.capacity = capacity
         self.capacity_bytes = capacity_bytes
         self._ended = ended
         self._clock = clock
+        self._wake: Callable[[], None] | None = None
+        self.reset_after_fork()
+
+    def reset_after_fork(self) -> None:
+        """Begin anew in a forked child: what stands here the parent scores."""
         self._units: deque[tuple[Unit, int]] = deque()
         self._bytes = 0
         self._later = Waiting()
         self._lock = threading.Lock()
-        self._wake: Callable[[], None] | None = None
 
     @property
     def size(self) -> int:
@@ -117,7 +122,7 @@ class MemoryQueue:
     def settle(
         self,
         job: Job,  # noqa: ARG002 - a job is known by its end alone
-        state: str,
+        state: End,
         reason: str = "",
         also: Callable[[sqlite3.Connection], None] | None = None,  # noqa: ARG002 - there is no file
     ) -> bool:
@@ -151,6 +156,24 @@ class MemoryQueue:
                 return 0.0
             due_s = self._later.due_s
             return None if due_s is None else max(due_s - self._clock(), 0.0)
+
+    def accounts(self) -> None:
+        """Return None: the accounts of what stands here are its process's own."""
+
+    def snapshot(self) -> None:
+        """Return None, too."""
+
+    def share(self, names: Collection[str]) -> set[str]:  # noqa: ARG002 - there is nobody to tell
+        """Return nothing: there is nobody who would tell any."""
+        return set()
+
+    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing is waited for
+        """Do nothing: there is no place beside this one."""
+        return True
+
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing is waited for
+        """Return whether nothing is left."""
+        return self.size == 0
 
     def clear(self) -> list[Unit]:
         """Empty the queue and return what was in it."""

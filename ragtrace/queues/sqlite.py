@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ragtrace.queues.base import Ended, Unit
+    from ragtrace.queues.clock import Clock
     from ragtrace.queues.spool import Accounts
 
 T = TypeVar("T")
@@ -49,6 +50,7 @@ class SqliteQueue:
         spool_bytes: most payload in the spool.
         lease_s: how long a scorer may hold a job without a sign of life.
         ended: told of the end of each unit on this side: ``spooled``, or ``dropped`` with a reason.
+        clock: the spool's time.
 
     Raises:
         QueueError: the spool cannot be opened, or was written by a newer ragtrace.
@@ -80,8 +82,10 @@ class SqliteQueue:
         spool_bytes: int = 536_870_912,
         lease_s: float = 120.0,
         ended: Ended = nobody,
+        clock: Clock | None = None,
     ) -> None:
         self.path = path
+        self._clock = clock
         self._spool_bytes = spool_bytes
         self._lease_s = lease_s
         self._ended = ended
@@ -284,7 +288,7 @@ class SqliteQueue:
     def _open(self) -> Spool:
         if self.path.exists():  # known before it is found broken: what stands there later may be a new one
             self._inode = self.path.stat().st_ino
-        spool = Spool(self.path, capacity_bytes=self._spool_bytes, lease_s=self._lease_s)
+        spool = Spool(self.path, capacity_bytes=self._spool_bytes, lease_s=self._lease_s, clock=self._clock)
         self._inode = spool.inode
         return spool
 

@@ -30,6 +30,10 @@ class Ledger:
     """
 
     def __init__(self) -> None:
+        self.reset_after_fork()
+
+    def reset_after_fork(self) -> None:
+        """Begin anew in a forked child: the parent accounts for what it had."""
         self._changed = threading.Condition()
         self._offered = 0
         self._ends: Counter[tuple[End, str]] = Counter()

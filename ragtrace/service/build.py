@@ -16,7 +16,6 @@ from ragtrace.telemetry.evaluation import EvaluationWriter
 from ragtrace.telemetry.hold import Hold
 from ragtrace.telemetry.instruments import Instruments
 from ragtrace.telemetry.provider import Providers, providers
-from ragtrace.telemetry.readings import QueueReading
 from ragtrace.telemetry.spans import SpanWriter
 
 if TYPE_CHECKING:
@@ -185,15 +184,11 @@ def _own_sinks(settings: Settings) -> list[Sink]:
 
 
 def _observe(instruments: Instruments, service: Service) -> None:
-    """Let the gauges read the service; a forked child's new queue and ledger are found through it too."""
-
-    def queue() -> QueueReading:
-        now = service.queue
-        return QueueReading(size=now.size, capacity=now.capacity, oldest_s=now.oldest_s)
-
-    instruments.observe_queue(queue)
-    instruments.observe_ledger(service.ledger_readings, has_coverage=service.settings.scorer == "thread")
+    """Let the gauges read the service."""
+    readings = service.readings
+    instruments.observe_queue(readings.queue)
+    instruments.observe_ledger(readings.ledger, has_coverage=service.settings.scorer == "thread")
     instruments.observe_drift(service.drift.readings)
-    instruments.observe(semconv.BUDGET_REMAINING, service.budget_left)
-    instruments.observe(semconv.BREAKER_STATE, service.breaker_state)
-    instruments.observe(semconv.CANARY_GAP, service.canary_gap)
+    instruments.observe(semconv.BUDGET_REMAINING, readings.budget_left)
+    instruments.observe(semconv.BREAKER_STATE, readings.breaker_state)
+    instruments.observe(semconv.CANARY_GAP, readings.canary_gap)

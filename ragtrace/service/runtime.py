@@ -229,7 +229,7 @@ def _install(
     _state.recorder.redact = safe(settings.redact)
     _state.recorder.workflow = settings.workflow
     _state.recorder.environment = settings.environment
-    _state.recorder.listener = service
+    _state.recorder.listener = None if service is None else service.intake
     if old is not None:
         old.shutdown(_REPLACE_S, kept=sinks)
 

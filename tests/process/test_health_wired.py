@@ -17,7 +17,7 @@ from tests.unit.judges.judge_server import Answer, completion, refusal
 
 def asked(path):
     try:
-        with urllib.request.urlopen(current()._health.url + path, timeout=5) as reply:  # noqa: S310 - our own
+        with urllib.request.urlopen(current().health.url + path, timeout=5) as reply:  # noqa: S310 - our own
             return reply.status, json.load(reply)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -45,7 +45,7 @@ def test_canaries_are_asked_on_schedule_and_counted_apart(server, start, monkeyp
     server.always = lambda _: Answer(200, completion(GOOD))
     reader = start(health_port=0, canary_every_s=3600.0)
     current().begin()
-    until(lambda: current()._canaries.last is not None)
+    until(lambda: current().canaries.last is not None)
     time.sleep(0.1)
     assert current().ledger.offered == 0
     assert points(reader, "ragtrace.evaluations") == {}

@@ -60,7 +60,7 @@ def ask(question="Where?", **about):
 
 
 def balanced(service):
-    counts, pending = service.accounts()
+    counts, pending = service.readings.accounts()
     assert service.ledger.offered == sum(counts.values()) + pending
     return counts
 

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import ragtrace
-from ragtrace.service import current, service
+from ragtrace.service import current, handling
 from ragtrace.stores.sqlite import SqliteStore
 
 
@@ -56,19 +56,18 @@ def test_scores_are_kept_and_published(start, tmp_path, name):
     rows = {row["metric"]: row for row in store.rows()}
     assert rows["faithfulness"]["value"] == 1.0
     assert rows["faithfulness"]["workflow"] == "support"
-    assert store.pending(10) == []
+    assert store.claim(before=time.time() + 60.0, for_s=0.0) == []
     store.close()
 
 
 def test_what_was_written_and_not_published_is_published_by_the_next(start, tmp_path, monkeypatch):
     exporter = start(store=str(tmp_path / "spool"))
-    running = current()
-    monkeypatch.setattr(running, "_publish", lambda *_: None)  # as if it had been killed between the two
+    monkeypatch.setattr(current().handling, "publish", lambda *_: None)  # as if it had been killed between the two
     ask()
     assert ragtrace.flush(20)
     assert evaluations(exporter) == []
     ragtrace.shutdown(5)
-    monkeypatch.setattr(service, "REPUBLISH_AFTER_S", 0.0)
+    monkeypatch.setattr(handling, "REPUBLISH_AFTER_S", 0.0)
     exporter = start(store=str(tmp_path / "spool"))
     current().begin()
     deadline = time.monotonic() + 20

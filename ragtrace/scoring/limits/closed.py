@@ -40,7 +40,7 @@ class Closed:
 
     @property
     def refusal(self) -> str:
-        """What the judge refuses us with: ``401``, ``402``, ``403``, ``404`` or ``quota``; "" when it is not held."""
+        """What the judge refuses us with, such as ``401`` or ``quota``; "" when it is not held."""
         return self.reason.removeprefix(_HELD) if self.is_held else ""
 
     @property

@@ -6,7 +6,8 @@ import sqlite3
 
 import pytest
 
-from ragtrace.queues import HandingQueue, MemoryQueue
+from ragtrace.queues import MemoryQueue
+from ragtrace.queues.handing import HandingQueue
 from ragtrace.queues.sqlite import UNIT_BYTES, SqliteQueue
 from tests.unit.queues.test_queues import unit
 
@@ -33,7 +34,7 @@ def filled(queue, n, **facts):
     queue.tend([])
 
 
-def test_a_spool_takes_what_its_bytes_take_and_not_the_buffer_s_units(made):
+def test_a_spool_takes_what_its_bytes_take_and_not_the_buffer_s_units(made, tmp_path):
     queue = made(capacity=50)
     filled(queue, 80)
     assert queue.size == 80
@@ -41,8 +42,10 @@ def test_a_spool_takes_what_its_bytes_take_and_not_the_buffer_s_units(made):
     assert waiting == 80
     assert most > 100_000  # 512 MiB of some hundred bytes each
     assert queue.capacity == 50 + most
-    handing = HandingQueue(queue)
-    assert (handing.capacity, handing.fullest) == (queue.capacity, queue.fullest)
+    handing = HandingQueue(tmp_path / "spool.sqlite", capacity=50)
+    handing.tend([])
+    assert (handing.lease(9), handing.capacity, handing.fullest) == ([], queue.capacity, queue.fullest)
+    assert handing.close()
 
 
 def test_an_empty_spool_takes_units_of_the_largest_size(made):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import time
 from collections import Counter
 
 import pytest
@@ -14,6 +13,7 @@ from ragtrace.errors import QueueError
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.queues import MemoryQueue, Queue, Unit
 from ragtrace.queues.sqlite import UNIT_BYTES, SqliteQueue
+from tests.process.observing import until
 
 
 class Ends(Counter):
@@ -44,11 +44,11 @@ def ends():
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def queue(request, tmp_path, ends):
+def queue(request, tmp_path, ends, clock):
     if request.param == "memory":
-        yield MemoryQueue(ended=ends)
+        yield MemoryQueue(ended=ends, clock=clock.now)
         return
-    made = SqliteQueue(tmp_path / "spool.sqlite", ended=ends)
+    made = SqliteQueue(tmp_path / "spool.sqlite", ended=ends, clock=clock)
     yield made
     made.close()
 
@@ -86,14 +86,14 @@ def test_each_job_ends_once(queue, ends):
     assert (queue.lease(1), queue.size) == ([], 0)
 
 
-def test_a_retry_waits_for_its_time(queue):
+def test_a_retry_waits_for_its_time(queue, clock):
     queue.put(unit("a"))
     written(queue)
     (job,) = queue.lease(1)
     assert queue.retry(job, 1.0, "judge_timeout")
     assert queue.lease(1) == []
-    assert 0 < queue.next_due_s() <= 1.0
-    time.sleep(1.05)
+    assert queue.next_due_s() == 1.0
+    clock.at += 1.0
     (again,) = queue.lease(1)
     assert (again.unit.record.id, again.attempt) == ("a", 2)
 
@@ -115,13 +115,14 @@ def accounts(queue):
     return queue.accounts()
 
 
-def test_what_is_spared_counts_no_attempt(queue):
+def test_what_is_spared_counts_no_attempt(queue, clock):
     queue.put(unit("a"))
     written(queue)
     for _ in range(9):
         (job,) = queue.lease(1)
-        queue.release([job], 0.001)
-        time.sleep(0.005)
+        queue.release([job], 5.0)
+        assert queue.lease(1) == []
+        clock.at += 5.0
     assert queue.lease(1)[0].attempt == 1
 
 
@@ -139,9 +140,7 @@ def test_a_full_buffer_evicts_its_oldest(tmp_path, ends):
     with sqlite3.connect(folder / "s") as other:  # nobody can write while this holds the file
         other.execute("BEGIN IMMEDIATE")
         first = queue.put(unit("a"))
-        deadline = time.monotonic() + 5
-        while queue._in_hand == 0 and time.monotonic() < deadline:
-            time.sleep(0.005)  # the writer has taken the first into its hand
+        until(lambda: queue._in_hand)  # the writer has taken the first into its hand
         evicted = [u.record.id for name in "bcde" for u in queue.put(unit(name))]
     assert (first, evicted) == ([], ["b", "c"])
     assert queue.flush(10)
@@ -179,13 +178,13 @@ def test_what_is_forced_goes_first(tmp_path):
     queue.close()
 
 
-def test_two_processes_sides_share_one_spool(tmp_path):
-    giver, taker, other = (SqliteQueue(tmp_path / "s", lease_s=1.0) for _ in range(3))
+def test_two_processes_sides_share_one_spool(tmp_path, clock):
+    giver, taker, other = (SqliteQueue(tmp_path / "s", lease_s=10.0, clock=clock) for _ in range(3))
     giver.put(unit("a"))
     assert giver.flush(10)
     (job,) = taker.lease(1)
     assert other.lease(1) == []
-    time.sleep(1.2)
+    clock.at += 11.0
     other.tend([])
     (again,) = other.lease(1)
     assert not taker.settle(job, "scored")  # its lease ran out: what it found must not be published
@@ -194,13 +193,13 @@ def test_two_processes_sides_share_one_spool(tmp_path):
         queue.close()
 
 
-def test_a_sign_of_life_keeps_a_job(tmp_path):
-    taker, other = (SqliteQueue(tmp_path / "s", lease_s=1.5) for _ in range(2))
+def test_a_sign_of_life_keeps_a_job(tmp_path, clock):
+    taker, other = (SqliteQueue(tmp_path / "s", lease_s=10.0, clock=clock) for _ in range(2))
     taker.put(unit("a"))
     assert taker.flush(10)
     (job,) = taker.lease(1)
     for _ in range(4):
-        time.sleep(0.5)
+        clock.at += 6.0
         taker.tend([job])
         other.tend([])
     assert other.lease(1) == []

@@ -11,29 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ragtrace.errors import QueueError
-from ragtrace.queues.clock import Clock
 from ragtrace.queues.spool import Entry, Spool
-
-
-class HandClock(Clock):
-    """A clock that a test turns."""
-
-    def __init__(self):
-        self.at, self.wall_at, self.boot = 1000.0, 1_700_000_000.0, "boot-1"
-
-    def now(self):
-        return self.at
-
-    def wall(self):
-        return self.wall_at
-
-    def epoch(self):
-        return self.boot
-
-
-@pytest.fixture
-def clock():
-    return HandClock()
+from tests.unit.queues.conftest import HandClock
 
 
 @pytest.fixture

@@ -10,15 +10,12 @@ import logging
 import math
 import os
 import re
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from ragtrace.errors import ConfigError, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from dataclasses import Field
 
 ContentMode = Literal["none", "full"]
 AttachMode = Literal["child", "link", "hold"]
@@ -26,7 +23,6 @@ Dialect = Literal["genai", "openinference", "both"]
 Grading = Literal["direct5", "umbrela", "umbrela_strict"]
 Consensus = Literal["mean", "median"]
 ScorerMode = Literal["thread", "worker"]
-_SCORERS = ("thread", "worker")
 
 _log = logging.getLogger("ragtrace")
 _PREFIX = "RAGTRACE_"
@@ -38,9 +34,23 @@ _OTEL_CONTENT_MODES = {
     "SPAN_AND_EVENT": "full",
 }
 
+_PORT = {"kind": int, "low": 0, "high": 65_535, "must": "between 0 (any free port) and 65535"}
 
-def _setting(default: Any, doc: str, **rules: Any) -> Any:
-    return field(default=default, metadata={"doc": doc, **rules})
+
+def _setting(default: Any, doc: str, *, kind: Any = None, **rules: Any) -> Any:
+    """Declare a setting.
+
+    Args:
+        default: a tuple is a setting of several values.
+        doc: for a person.
+        kind: type of the value, or of each of several, where the default does not tell it; of a setting that is
+            only an argument it is ``Callable``.
+        rules: ``one_of``, ``above``, ``least``, or ``low`` and ``high`` bound it; ``must`` is what is said in their
+            place; ``address`` and ``secret`` are shown in part or not at all.
+    """
+    if kind is None and (default is None or isinstance(default, tuple)):
+        raise TypeError(f"a setting without its kind: {doc}")
+    return field(default=default, metadata={"doc": doc, "kind": kind or type(default), **rules})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +70,8 @@ class Settings:
     judge: str = _setting(
         "overlap", "Who judges: overlap (offline) or openai:MODEL; several, with commas, are a panel."
     )
-    judge_base_url: str | None = _setting(None, "Base URL of an OpenAI-compatible server.", address=True)
-    judge_api_key: str | None = _setting(None, "Its key; default OPENAI_API_KEY.", secret=True)
+    judge_base_url: str | None = _setting(None, "Base URL of an OpenAI-compatible server.", kind=str, address=True)
+    judge_api_key: str | None = _setting(None, "Its key; default OPENAI_API_KEY.", kind=str, secret=True)
     judge_repeats: int = _setting(
         1, "How often each judge is asked, 1 to 20; 3 tell how far a 1-to-5 grade varies.", low=1, high=20
     )
@@ -81,9 +91,11 @@ class Settings:
     )
     budget_tokens_per_day: int = _setting(20_000_000, "Tokens a day, in the same way; 0 = off.", least=0)
     price_input_usd_per_million: float | None = _setting(
-        None, "Your price of a million prompt tokens; none = the list of the extra prices.", least=0.0
+        None, "Your price of a million prompt tokens; none = the list of the extra prices.", kind=float, least=0.0
     )
-    price_output_usd_per_million: float | None = _setting(None, "And of a million tokens of replies.", least=0.0)
+    price_output_usd_per_million: float | None = _setting(
+        None, "And of a million tokens of replies.", kind=float, least=0.0
+    )
     grade_batch: int = _setting(
         10, "Passages graded in one call; 1 where `ragtrace calibrate` says so.", low=1, high=10
     )
@@ -98,16 +110,22 @@ class Settings:
     )
     grade_cache_bytes: int = _setting(268_435_456, "Most bytes of that file's rows.", above=65_535)
     label_freeze: int | None = _setting(
-        None, "Number of the youngest label in that file that counts; none = label sets grow.", least=0
+        None, "Number of the youngest label in that file that counts; none = label sets grow.", kind=int, least=0
     )
     shadow: Callable[[str, int], Any] | None = _setting(
-        None, "Retrieves deeper for some traces, off the request path: shadow(query, top_k).", code=True
+        None,
+        "Retrieves deeper for some traces, off the request path: shadow(query, top_k).",
+        kind=Callable,
+        must="a function of query and top_k that returns passages",
     )
     shadow_rate: float = _setting(0.02, "Share of the scored traces it is called for, 0 to 1.", low=0.0, high=1.0)
     shadow_timeout_s: float = _setting(10.0, "Seconds for one call of it.", above=0.0)
     embedder: str = _setting("overlap", "Who embeds: overlap or local[:FOLDER] (offline), or openai:MODEL.")
     pairs: str | Callable[..., Any] | None = _setting(
-        None, "Who scores (premise, hypothesis) pairs: onnx:FOLDER, or in code any function; none = nobody."
+        None,
+        "Who scores (premise, hypothesis) pairs: onnx:FOLDER, or in code any function; none = nobody.",
+        kind=str | Callable,
+        must="onnx:FOLDER, or a function from pairs to floats",
     )
     length_debias: bool = _setting(True, "The 1-to-5 prompts say that length is no sign of quality.")
     threshold_1to5: float = _setting(3.0, "A 1-to-5 grade below it does not pass; 4 is strict.", low=1.0, high=5.0)
@@ -117,32 +135,43 @@ class Settings:
     metrics: tuple[str, ...] = _setting(
         ("faithfulness", "answer_relevancy", "answer_similarity", "no_answer", "citations"),
         "Metrics to compute, by name; see `ragtrace metrics`.",
+        kind=str,
     )
-    k_values: tuple[int, ...] = _setting((), "Cut-offs of @K metrics; empty = number of contexts delivered.")
+    k_values: tuple[int, ...] = _setting(
+        (),
+        "Cut-offs of @K metrics; empty = number of contexts delivered.",
+        kind=int,
+        above=0,
+        must="positive whole numbers",
+    )
     sample_rate: float = _setting(0.05, "Share of traces to score, 0 to 1.", low=0.0, high=1.0)
     metric_rates: tuple[Any, ...] = _setting(
-        (), "Rates of metrics of their own, as METRIC=RATE; they may be above sample_rate."
+        (), "Rates of metrics of their own, as METRIC=RATE; they may be above sample_rate.", kind=object
     )
     sampling_rules: tuple[Any, ...] = _setting(
-        (), "Rates of some traces, the first that fits: rate=1 tag=vip, rate=0.2 workflow=support-* outcome=error."
+        (),
+        "Rates of some traces, the first that fits: rate=1 tag=vip, rate=0.2 workflow=support-* outcome=error.",
+        kind=object,
     )
     content: ContentMode = _setting(
-        "none", "none: ids, scores and counts on spans; full: texts too.", one_of=("none", "full")
+        "none", "none: ids, scores and counts on spans; full: texts too.", one_of=get_args(ContentMode)
     )
     attach: AttachMode = _setting(
-        "child", "Where scores go: child span, linked trace, or held root.", one_of=("child", "link", "hold")
+        "child", "Where scores go: child span, linked trace, or held root.", one_of=get_args(AttachMode)
     )
     hold_ms: int = _setting(5_000, "attach=hold: how long a root waits for its scores.", above=0)
-    dialect: Dialect = _setting("both", "Attribute dialect on spans.", one_of=("genai", "openinference", "both"))
+    dialect: Dialect = _setting("both", "Attribute dialect on spans.", one_of=get_args(Dialect))
     max_span_bytes: int = _setting(262_144, "Byte budget of one span.", above=4_095)
     workflow: str = _setting("rag", "Name of runs that give none.")
-    environment: str | None = _setting(None, "Deployment name written on every record.")
-    corpus: str | None = _setting(None, "Name of the index, where runs give none.")
+    environment: str | None = _setting(None, "Deployment name written on every record.", kind=str)
+    corpus: str | None = _setting(None, "Name of the index, where runs give none.", kind=str)
     queue_units: int = _setting(2_048, "Most units waiting to be scored.", above=0)
     queue_bytes: int = _setting(33_554_432, "Most bytes of text waiting to be scored.", above=0)
-    spool: str | None = _setting(None, "File of the SQLite spool; none = units wait in memory alone.")
+    spool: str | None = _setting(None, "File of the SQLite spool; none = units wait in memory alone.", kind=str)
     spool_bytes: int = _setting(536_870_912, "Most bytes of units in the spool.", above=0)
-    store: str | None = _setting(None, "File of the SQLite store of scores; may be the spool's; none = no store.")
+    store: str | None = _setting(
+        None, "File of the SQLite store of scores; may be the spool's; none = no store.", kind=str
+    )
     store_bytes: int = _setting(
         2_147_483_648, "Most bytes of the store's file: oldest payloads go first, then scores.", above=1_048_575
     )
@@ -153,29 +182,36 @@ class Settings:
         above=0.0,
     )
     scorer: ScorerMode = _setting(
-        "thread", "thread: this process scores; worker: `ragtrace worker` does, over the spool.", one_of=_SCORERS
+        "thread",
+        "thread: this process scores; worker: `ragtrace worker` does, over the spool.",
+        one_of=get_args(ScorerMode),
     )
     concurrency: int = _setting(8, "Units scored at once.", above=0)
     window_s: float = _setting(3_600.0, "Window of the mean gauges, in seconds.", above=0.0)
-    metrics_port: int | None = _setting(None, "Port of the OpenMetrics endpoint; none = no endpoint.")
+    metrics_port: int | None = _setting(None, "Port of the OpenMetrics endpoint; none = no endpoint.", **_PORT)
     metrics_host: str = _setting("127.0.0.1", "Address the endpoint binds to.")
-    health_port: int | None = _setting(None, "Port of /healthz and /readyz; none = no such server.")
+    health_port: int | None = _setting(None, "Port of /healthz and /readyz; none = no such server.", **_PORT)
     health_host: str = _setting("127.0.0.1", "Address that server binds to.")
     canary_every_s: float | None = _setting(
-        None, "Seconds between rounds of injection canaries; 0 = off; none = 6 h, off with overlap.", least=0.0
+        None,
+        "Seconds between rounds of injection canaries; 0 = off; none = 6 h, off with overlap.",
+        kind=float,
+        least=0.0,
     )
     canary_usd_per_day: float = _setting(0.5, "US dollars a day for canaries; 0 = off.", least=0.0)
     canary_tokens_per_day: int = _setting(500_000, "Tokens a day for canaries; 0 = off.", least=0)
     phoenix_endpoint: str | None = _setting(
-        None, "Address of an Arize Phoenix server to send scores to.", address=True
+        None, "Address of an Arize Phoenix server to send scores to.", kind=str, address=True
     )
-    phoenix_api_key: str | None = _setting(None, "Its key; default PHOENIX_API_KEY.", secret=True)
+    phoenix_api_key: str | None = _setting(None, "Its key; default PHOENIX_API_KEY.", kind=str, secret=True)
     drift_baseline: int = _setting(500, "Scores the drift detectors learn their baseline from.", above=1)
     drift_tolerance: float = _setting(
         0.02, "A drop that is not worth an alarm of the e-detector, in score units.", above=0.0
     )
-    service_name: str | None = _setting(None, "service.name; default OTEL_SERVICE_NAME.")
-    redact: Callable[[str], str] | None = _setting(None, "Applied to every text before it is kept.", code=True)
+    service_name: str | None = _setting(None, "service.name; default OTEL_SERVICE_NAME.", kind=str)
+    redact: Callable[[str], str] | None = _setting(
+        None, "Applied to every text before it is kept.", kind=Callable, must="a function from text to text"
+    )
 
     @classmethod
     def resolve(cls, given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
@@ -189,22 +225,24 @@ class Settings:
         for name in given:
             if name not in known:
                 raise ConfigError(f"unknown setting {name!r}{nearest(name, known)}")
-        _warn_of_unknown(env, known)
+        for variable, hint in unknown_variables(env).items():
+            _log.warning("unknown variable %s%s", variable, hint)
         values = _from_otel(env)
         for name, item in known.items():
-            variable = _PREFIX + name.upper()
-            if not item.metadata.get("code") and env.get(variable, "") != "":
-                values[name] = _parsed(variable, env[variable], item.default)
+            text = env.get(variable := _variable(item), "")
+            if text:
+                values[name] = _read(variable, text, item)
             if given.get(name) is not None:
-                values[name] = _coerced(name, given[name], item.default)
+                values[name] = _taken(name, given[name], item)
         for name, value in values.items():
-            _check(name, value, known[name].metadata)
+            _check(name, value, known[name])
         return cls(**values)
 
     def with_changes(self, **changes: Any) -> Settings:
         """Return a copy with some settings replaced, checked."""
+        known = {item.name: item for item in fields(self)}
         for name, value in changes.items():
-            _check(name, value, {item.name: item for item in fields(self)}[name].metadata)
+            _check(name, value, known[name])
         return replace(self, **changes)
 
     def __repr__(self) -> str:
@@ -227,37 +265,56 @@ def _shown(settings: Settings, item: Field[Any]) -> Any:
     value = getattr(settings, item.name)
     if value and item.metadata.get("secret"):
         return "***"
-    return _shown_address(str(value)) if value and item.metadata.get("address") else value
+    return shown_address(str(value)) if value and item.metadata.get("address") else value
 
 
-def _shown_address(address: str) -> str:
-    scheme, mark, rest = address.partition("://")
-    place, *query = re.split("[?#]", rest, maxsplit=1)
+def shown_address(address: str) -> str:
+    """Return an address as a person may read it: neither login nor query, also where a login holds a ``/``.
+
+    Example:
+        >>> shown_address("http://ada:p/w@host:4318"), shown_address("localhost:4317")
+        ('http://***@host:4318', 'localhost:4317')
+    """
+    found = re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", address)
+    scheme = found[0] if found else ""
+    place, *query = re.split("[?#]", address.removeprefix(scheme), maxsplit=1)
     _, login, host = place.rpartition("@")
-    if not mark or "@" in "".join(query):  # a password with a ? in it: nobody can say where it ends
+    if "@" in "".join(query):  # a password with a ? in it: nobody can say where it ends
         return "***"
-    return f"{scheme}://{'***@' if login else ''}{host}{'?***' if query else ''}"
+    return f"{scheme}{'***@' if login else ''}{host}{'?***' if query else ''}"
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return the names of a list with commas; blanks are none.
+
+    Example:
+        >>> names("faithfulness, mrr,")
+        ('faithfulness', 'mrr')
+    """
+    return tuple(filter(None, map(str.strip, text.split(","))))
 
 
 def variables() -> list[tuple[str, str, object, str]]:
     """Return (setting, environment variable, default, description) of every setting, for the docs table."""
-    return [
-        (
-            item.name,
-            "" if item.metadata.get("code") else _PREFIX + item.name.upper(),
-            item.default,
-            item.metadata["doc"],
-        )
-        for item in fields(Settings)
-    ]
+    return [(item.name, _variable(item), item.default, item.metadata["doc"]) for item in fields(Settings)]
 
 
-def _warn_of_unknown(env: Mapping[str, str], known: Mapping[str, Any]) -> None:
-    valid = {_PREFIX + name.upper() for name in known}
-    for variable in env:
-        # RAGTRACE_GOLDEN_DIR belongs to the project's own tests.
-        if variable.startswith(_PREFIX) and variable not in valid and variable != "RAGTRACE_GOLDEN_DIR":
-            _log.warning("unknown variable %s%s", variable, nearest(variable, valid))
+def unknown_variables(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that look like settings and set nothing, each with a hint at the nearest that does.
+
+    Example:
+        >>> unknown_variables({"RAGTRACE_SAMPEL_RATE": "1", "RAGTRACE_JUDGE": "overlap"})
+        {'RAGTRACE_SAMPEL_RATE': "; did you mean 'RAGTRACE_SAMPLE_RATE'?"}
+    """
+    valid = {variable for _, variable, _, _ in variables() if variable}
+    # RAGTRACE_GOLDEN_DIR belongs to the project's own tests.
+    found = sorted(name for name in env if name.startswith(_PREFIX) and name not in {*valid, "RAGTRACE_GOLDEN_DIR"})
+    return {name: nearest(name, valid) for name in found}
+
+
+def _variable(item: Field[Any]) -> str:
+    """Return the variable of a setting, nothing for what only an argument can be."""
+    return "" if item.metadata["kind"] is Callable else _PREFIX + item.name.upper()
 
 
 def _from_otel(env: Mapping[str, str]) -> dict[str, Any]:
@@ -280,89 +337,78 @@ def _from_otel(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_NUMBERS = {
-    "judge_timeout_s": float,
-    "price_input_usd_per_million": float,
-    "price_output_usd_per_million": float,
-    "sample_rate": float,
-    "window_s": float,
-    "metrics_port": int,
-    "label_freeze": int,
-    "health_port": int,
-    "canary_every_s": float,
-}
-_FUNCTIONS = {"redact": "from text to text", "shadow": "of query and top_k that returns passages"}
-_PORTS = ("metrics_port", "health_port")
+_READERS: Mapping[Any, Callable[[str], Any]] = {bool: lambda text: _WORDS[text.lower()], int: int, float: float}
 
 
-def _parsed(variable: str, text: str, default: Any) -> Any:
-    name = variable.removeprefix(_PREFIX).lower()
-    text = text.strip()
+def _read(source: str, text: str, item: Field[Any]) -> Any:
+    """Return the value that a text stands for."""
+    kind = item.metadata["kind"]
+    read = _READERS.get(kind, str)
     try:
-        if isinstance(default, bool):
-            return _WORDS[text.lower()]
-        if isinstance(default, tuple):
-            items = tuple(part.strip() for part in text.split(",") if part.strip())
-            return tuple(int(item) for item in items) if name == "k_values" else items
-        if name in _NUMBERS:
-            return _NUMBERS[name](text)
-        if isinstance(default, int | float):
-            return type(default)(text)
+        return tuple(map(read, names(text))) if _is_several(item) else read(text.strip())
     except (KeyError, ValueError):
-        kind = "a truth value" if isinstance(default, bool) else "a number"
-        raise ConfigError(f"{variable}={text!r} is not {kind}; correct or unset it") from None
-    return text
+        what = "a truth value" if kind is bool else "a number"
+        raise ConfigError(f"{source}={text.strip()!r} is not {what}; correct or unset it") from None
 
 
-def _coerced(name: str, value: Any, default: Any) -> Any:
-    if isinstance(default, tuple):
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(","))
-        return tuple(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else tuple(value)
-    wanted = _NUMBERS.get(name, type(default) if default is not None else None)
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if wanted is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)):
-        raise ConfigError(f"{name}={value!r} is not of type {wanted.__name__}")
-    return value
+def _taken(name: str, value: Any, item: Field[Any]) -> Any:
+    """Return the value that an argument stands for."""
+    kind = item.metadata["kind"]
+    if not _is_several(item):
+        if kind is float and type(value) is int:
+            return float(value)
+        return os.fspath(value) if kind is str and isinstance(value, os.PathLike) else value
+    if isinstance(value, str):
+        return _read(name, value, item)
+    if isinstance(value, dict):
+        return tuple(f"{key}={one}" for key, one in value.items())
+    if not isinstance(value, Iterable):
+        raise ConfigError(f"{name}={value!r} is not a list")
+    return tuple(value)
 
 
-def _check(name: str, value: Any, rules: Mapping[str, Any]) -> None:
+def _is_several(item: Field[Any]) -> bool:
+    return isinstance(item.default, tuple)
+
+
+def _check(name: str, value: Any, item: Field[Any]) -> None:
+    """Refuse a wrong value; a function, or what may hold a password, is not repeated."""
+    rules = item.metadata
+    values = value if _is_several(item) else () if value is None else (value,)
+    wrong = next((words for one in values for words in _complaints(one, rules)), None)
+    if wrong is not None:
+        is_named_alone = "address" in rules or "secret" in rules or rules["kind"] is Callable
+        shown = name if is_named_alone else f"{name}={value!r}"
+        raise ConfigError(f"{shown} must be {rules['must']}" if "must" in rules else f"{shown} {wrong}")
+
+
+def _complaints(value: Any, rules: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with a value; after the first nothing can be relied on."""
+    kind = rules["kind"]
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        yield f"is not of type {getattr(kind, '__name__', kind)}"
     if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{name}={value!r} is not a finite number")
+        yield "is not a finite number"
     if "one_of" in rules and value not in rules["one_of"]:
-        raise ConfigError(f"{name}={value!r} is not valid{nearest(str(value), rules['one_of'])}")
+        yield f"is not valid{nearest(value, rules['one_of'])}"
     if "above" in rules and not value > rules["above"]:
-        raise ConfigError(f"{name}={value!r} must be above {rules['above']}")
-    if "least" in rules and value is not None and not value >= rules["least"]:
-        raise ConfigError(f"{name}={value!r} must be at least {rules['least']}")
+        yield f"must be above {rules['above']}"
+    if "least" in rules and not value >= rules["least"]:
+        yield f"must be at least {rules['least']}"
     if "low" in rules and not rules["low"] <= value <= rules["high"]:
-        raise ConfigError(f"{name}={value!r} must lie between {rules['low']} and {rules['high']}")
+        yield f"must lie between {rules['low']} and {rules['high']}"
     if "address" in rules and value:
-        _check_address(name, value)
-    _check_kind(name, value)
+        yield from _no_address(value.strip())
 
 
-def _check_kind(name: str, value: Any) -> None:
-    if name == "k_values" and not all(isinstance(k, int) and k > 0 for k in value):
-        raise ConfigError(f"k_values={value!r} must be positive whole numbers")
-    if name in _PORTS and value is not None and not 0 <= value <= 65_535:
-        raise ConfigError(f"{name}={value!r} must lie between 0 (any free port) and 65535")
-    if name == "pairs" and value is not None and not (isinstance(value, str) or callable(value)):
-        raise ConfigError(f"pairs={value!r} must be onnx:FOLDER, or a function from pairs to floats")
-    if name in _FUNCTIONS and value is not None and not callable(value):
-        raise ConfigError(f"{name} must be a function {_FUNCTIONS[name]}")
-
-
-def _check_address(name: str, address: Any) -> None:
-    """Refuse what no request can be sent to; it is not repeated, since it may hold a password."""
-    text = address.strip() if isinstance(address, str) else ""
+def _no_address(text: str) -> Iterator[str]:
+    """Yield why no request can be sent to it."""
     if not text.startswith(("http://", "https://")):
-        raise ConfigError(f"{name} must begin with http:// or https://, for example http://127.0.0.1:8000")
+        yield "must begin with http:// or https://, for example http://127.0.0.1:8000"
     try:
         parts = urlsplit(text)
         is_whole = bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_whole = False
     if not is_whole:
-        raise ConfigError(f"{name} has no valid host and port")
+        yield "has no valid host and port"

@@ -55,11 +55,12 @@ def run(args: argparse.Namespace) -> int:
     """Read, compare and report; see `EPILOG` for the exit status."""
     from ragtrace.cli.scored import read_arms
     from ragtrace.scoring.comparison import compare
+    from ragtrace.settings import names
 
     _check(args)
-    names = [name for name in map(str.strip, (args.metrics or "").split(",")) if name not in {"", "all"}]
+    metrics = [name for name in names(args.metrics or "") if name != "all"]
     arms = read_arms(args.files)
-    found = compare(arms, metrics=names, seed=args.seed)
+    found = compare(arms, metrics=metrics, seed=args.seed)
     _report(args, arms, found)
     return 3 if found.refused else 1 if any(arm.broken for arm in arms) else 0
 

@@ -15,7 +15,6 @@ Run it where the application runs, with the same environment. It sends an empty 
 asks an LLM judge one small question (about 600 tokens); it changes nothing, and prints no key.
 Exit status: 0 nothing failed (there may be warnings), 1 something failed, 2 usage.
 """
-_JUDGE_SERVER = "https://api.openai.com/v1"
 
 
 def add_parser(commands: Any) -> None:
@@ -66,8 +65,10 @@ def examined(*, is_judge_asked: bool) -> list[Finding]:
 def _judge_clock(settings: Settings) -> list[tuple[str, float]]:
     """Return how far we are ahead of the judge's server; its root page is asked, without a key."""
     from ragtrace.cli.doctor_endpoints import ahead_of
+    from ragtrace.judges.registry import kinds
+    from ragtrace.judges.transport import DEFAULT_BASE_URL
 
-    if "openai:" not in settings.judge:
+    if "openai" not in kinds(settings.judge):
         return []
-    ahead_s = ahead_of(settings.judge_base_url or _JUDGE_SERVER)
+    ahead_s = ahead_of(settings.judge_base_url or DEFAULT_BASE_URL)
     return [] if ahead_s is None else [("the judge's server", ahead_s)]

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from ragtrace.cli.finding import Finding, Level
 from ragtrace.errors import ConfigError
+from ragtrace.settings import shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,10 +125,15 @@ def _signal(signal: str, limit_s: float) -> Reached:
             Finding(check=name, level="ok", said=f"not sent (exporter {', '.join(exporters) or 'none'})")
         )
     address, variable = _address(signal, spoken)
+    shown = shown_address(address)
     try:
-        shown = _shown(address)
+        _, login = _parted(address)
     except ValueError:
-        return Reached(Finding(check=name, level="fail", said=f"{variable} holds no address", todo="correct it"))
+        todo = "correct it; in a login / stands as %2F, ? as %3F and # as %23"
+        return Reached(Finding(check=name, level="fail", said=f"{variable} holds no address", todo=todo))
+    if spoken == "grpc" and login:
+        said, todo = f"{shown}: gRPC knows no login in an address", "send it with OTEL_EXPORTER_OTLP_HEADERS"
+        return Reached(Finding(check=name, level="fail", said=said, todo=todo))
     if spoken == "grpc":
         return Reached(_over_grpc(name, signal, address, shown, variable, limit_s))
     return _over_http(name, signal, address, shown, variable, limit_s)
@@ -142,17 +148,14 @@ def _address(signal: str, spoken: str) -> tuple[str, str]:
     return (base if spoken == "grpc" else f"{base.rstrip('/')}/v1/{signal.lower()}"), _ENDPOINT
 
 
-def _shown(url: str) -> str:
-    """Return an address without user, password and query."""
-    if "://" not in url:
-        return url.rpartition("@")[2]
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
 def _parted(url: str) -> tuple[str, str]:
-    """Return an address without user and password, and those: the exporter sends them as a header too."""
+    """Return an address without user and password, and those: the exporter sends them as a header too.
+
+    Raises:
+        ValueError: what stands for the port is no number, as where a password holds a ``/``; exporters refuse it.
+    """
     parts = urlsplit(url)
+    _ = parts.port
     login, _, host = parts.netloc.rpartition("@")
     return urlunsplit((parts.scheme, host, parts.path, parts.query, "")), login
 
@@ -236,7 +239,7 @@ def _why(error: OSError) -> str:
 def _over_grpc(name: str, signal: str, address: str, shown: str, variable: str, limit_s: float) -> Finding:
     grpc: Any = importlib.import_module("grpc")  # the exporters bring it; it has no types
     parts = urlsplit(address)
-    target = parts.netloc.rpartition("@")[2] if parts.netloc else address
+    target = parts.netloc or address
     insecure = _of(signal, "INSECURE").lower()
     is_plain = parts.scheme == "http" or (parts.scheme != "https" and insecure == "true")
     certificate = _of(signal, "CERTIFICATE")

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragtrace.cli.finding import Finding
-from ragtrace.errors import ConfigError, MissingExtra, nearest
+from ragtrace.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Judge
     from ragtrace.settings import Settings
 
 JUDGE_LIMIT_S = 20.0
-_PREFIX = "RAGTRACE_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +32,12 @@ class _File:
 
 def check_settings() -> tuple[list[Finding], Settings | None]:
     """Resolve the settings of the environment; None with the reason when they do not."""
-    from ragtrace.settings import Settings, variables
+    from ragtrace.settings import Settings, unknown_variables, variables
 
-    known = {variable for _, variable, _, _ in variables() if variable}
-    unknown = sorted(name for name in os.environ if name.startswith(_PREFIX) and name not in known)
+    unknown = unknown_variables(os.environ)
     findings = [
-        Finding(check="settings", level="warn", said=f"{name} is no setting{nearest(name, known)}", todo="unset it")
-        for name in unknown
+        Finding(check="settings", level="warn", said=f"{name} is no setting{hint}", todo="unset it")
+        for name, hint in unknown.items()
     ]
     try:
         settings = Settings.resolve({}, {name: os.environ[name] for name in os.environ if name not in unknown})
@@ -51,7 +49,7 @@ def check_settings() -> tuple[list[Finding], Settings | None]:
     if settings.scorer == "worker" and settings.spool is None:
         said, todo = "scorer=worker needs a spool that the worker reads", "set RAGTRACE_SPOOL to a file"
         findings.append(Finding(check="settings", level="fail", said=said, todo=todo))
-    n = sum(name.startswith(_PREFIX) for name in os.environ) - len(unknown)
+    n = sum(variable in os.environ for _, variable, _, _ in variables())
     return findings or [
         Finding(check="settings", level="ok", said=f"{n} from the environment, all resolve")
     ], settings
@@ -67,14 +65,15 @@ def check_disk(settings: Settings) -> list[Finding]:
 
 def check_judge(settings: Settings, *, is_called: bool) -> Finding:
     """Build the judge and the metrics, and ask the judge one small thing, unless it is not to be called."""
+    from ragtrace.judges.registry import costs
     from ragtrace.service.judges import build_scorer
 
     try:  # without the cache of grades: its file would be made
         scorer = build_scorer(settings.with_changes(judge_repeats=1, consensus="mean", grade_cache="off"))
     except (ConfigError, MissingExtra) as error:
         return Finding(check="judge", level="fail", said=str(error))
-    if settings.judge.strip() == "overlap" or scorer.judge is None:
-        return Finding(check="judge", level="ok", said="overlap, offline: it needs no server")
+    if scorer.judge is None or not costs(settings.judge):
+        return Finding(check="judge", level="ok", said=f"{settings.judge.strip()}, offline: it needs no server")
     if not is_called:
         return Finding(check="judge", level="ok", said=f"{settings.judge} was not asked (--no-judge)")
     return asyncio.run(_asked(scorer.judge))

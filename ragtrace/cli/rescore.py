@@ -46,7 +46,8 @@ def add_parser(commands: Any) -> None:
     add = parser.add_argument
     add_store(parser)
     add("--since", required=True, help="records no older than this")
-    add("--metric", required=True, help="names, separated by commas, as `ragtrace metrics` lists them; or all")
+    help_text = "names, separated by commas, as `ragtrace metrics` lists them; or all"
+    add("--metrics", "--metric", required=True, metavar="METRICS", help=help_text)
     add("--judge", help="overlap (offline, the default) or openai:MODEL")
     add("--base-url", help="an OpenAI-compatible server for the judge")
     add("--workflow", help="this workflow alone")
@@ -91,8 +92,7 @@ async def _work(rescoring: Rescoring, scorer: Scorer, records: Iterable[tuple[Ra
 def _settings(args: argparse.Namespace) -> Settings:
     from ragtrace.settings import Settings
 
-    metrics = tuple(name.strip() for name in args.metric.split(",") if name.strip())
-    return Settings.resolve({"metrics": metrics, "judge": args.judge, "judge_base_url": args.base_url})
+    return Settings.resolve({"metrics": args.metrics, "judge": args.judge, "judge_base_url": args.base_url})
 
 
 def _gate(settings: Settings, stack: ExitStack) -> JudgeGate | None:

@@ -98,7 +98,7 @@ def _scorer(args: argparse.Namespace) -> Scorer:
     from ragtrace.settings import Settings
 
     given = {
-        "metrics": _names(args.metrics),
+        "metrics": args.metrics or None,
         "judge": args.judge,
         "judge_repeats": args.judge_repeats,
         "consensus": args.consensus,
@@ -181,7 +181,3 @@ def _report(
     if is_interrupted:
         hint = "the same command with --resume goes on" if to_file else "with --out FILE a run can be resumed"
         print(f"ragtrace: stopped; {summary.lines} lines are written, {hint}", file=sys.stderr)
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else None

@@ -48,9 +48,12 @@ def run(args: argparse.Namespace) -> int:
     from ragtrace.errors import ConfigError
     from ragtrace.service import runtime
 
-    names = tuple(name.strip() for name in args.metrics.split(",")) if args.metrics else None
     runtime.configure(
-        spool=args.spool, judge=args.judge, metrics=names, metrics_port=args.metrics_port, scorer="thread"
+        spool=args.spool,
+        judge=args.judge,
+        metrics=args.metrics or None,
+        metrics_port=args.metrics_port,
+        scorer="thread",
     )
     service = runtime.current()
     if service is None:

@@ -25,6 +25,7 @@ from ragtrace.demo.tally import TAG, Tally
 from ragtrace.demo.view import Heading
 from ragtrace.demo.writers import OfflineWriter, ServerWriter
 from ragtrace.errors import MissingExtra
+from ragtrace.judges.registry import costs
 from ragtrace.service import current
 from ragtrace.stats.intervals import bootstrap_mean_ci
 
@@ -168,7 +169,7 @@ class _Session:
 
     def _configure_ragtrace(self, port: int, tracer_provider: TracerProvider | None) -> None:
         options = self._options
-        is_offline = options.judge == "overlap"
+        is_offline = not costs(options.judge)
         ragtrace.configure(
             enabled=True,
             judge=options.judge,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ragtrace.demo.answerer import answer
 from ragtrace.errors import ConfigError, MissingExtra
+from ragtrace.settings import shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,7 @@ class ServerWriter:
         self._client = _openai().OpenAI(
             base_url=base_url, api_key=api_key or "none", timeout=_TIMEOUT_S, max_retries=1
         )
-        self.model = model or self._first_model(base_url)
+        self.model = model or self._first_model(shown_address(base_url or ""))
 
     def write(self, system: str, user: str) -> Written:
         """Ask the model; raises the client's own errors."""
@@ -117,13 +118,13 @@ class ServerWriter:
             output_tokens=usage.completion_tokens if usage else None,
         )
 
-    def _first_model(self, base_url: str | None) -> str:
+    def _first_model(self, where: str) -> str:
         try:
             listed = list(self._client.models.list())
         except Exception as error:
-            raise ConfigError(f"{base_url}: the server lists no models ({error}); give --model NAME") from error
+            raise ConfigError(f"{where}: the server lists no models ({error}); give --model NAME") from error
         if not listed:
-            raise ConfigError(f"{base_url}: the server lists no models; give --model NAME")
+            raise ConfigError(f"{where}: the server lists no models; give --model NAME")
         return str(listed[0].id)
 
 

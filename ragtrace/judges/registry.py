@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _NAMES = ("openai", "overlap")
 _EMBEDDERS = ("local", "openai", "overlap")
+_OFFLINE = frozenset({"local", "overlap"})
 
 
 def judge_names() -> tuple[str, ...]:
@@ -26,6 +27,26 @@ def judge_names() -> tuple[str, ...]:
         ('openai', 'overlap')
     """
     return _NAMES
+
+
+def kinds(spec: str) -> frozenset[str]:
+    """Return the names before the colon of a judge, a panel of judges, or an embedder.
+
+    Example:
+        >>> sorted(kinds("overlap, openai:a,openai:b"))
+        ['openai', 'overlap']
+    """
+    return frozenset(name.partition(":")[0].strip() for name in spec.split(","))
+
+
+def costs(spec: str) -> bool:
+    """Return whether a judge, a panel of judges or an embedder may cost something: all but those that are offline.
+
+    Example:
+        >>> costs("overlap"), costs("local:/opt/openai/x"), costs("overlap,openai:m"), costs("mine:m1")
+        (False, False, True, True)
+    """
+    return not kinds(spec) <= _OFFLINE
 
 
 def make_judge(
@@ -138,7 +159,7 @@ def make_judges(spec: str, *, repeats: int = 1, consensus: Consensus = "mean", *
     names = [name.strip() for name in spec.split(",")]
     if not all(names):
         raise ConfigError(f"judge {spec!r}: a name is missing; write them as openai:MODEL,openai:OTHER")
-    if repeats > 1 and "overlap" in names:
+    if repeats > 1 and "overlap" in kinds(spec):
         raise ConfigError("judge 'overlap' never changes its mind: repeats are for judges that ask a model")
     if consensus == "median" and len(names) == 1:
         raise ConfigError(

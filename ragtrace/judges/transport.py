@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import time
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit, urlunsplit
 
 from ragtrace.errors import (
     ConfigError,
@@ -28,6 +27,7 @@ from ragtrace.errors import (
 from ragtrace.judges.gates import Need, Took, took_of
 from ragtrace.judges.patience import Patience
 from ragtrace.judges.quiet import uninstrumented
+from ragtrace.settings import shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,7 +95,7 @@ class Transport:
         if importlib.util.find_spec("openai") is None:
             raise MissingExtra("openai", "openai")
         self.base_url = (base_url or DEFAULT_BASE_URL).rstrip("/")
-        self.where = _without_password(self.base_url)
+        self.where = shown_address(self.base_url)
         self.requests_sent = 0
         self._api_key = (api_key or "").strip()
         if not self._api_key.isascii() or not self._api_key.isprintable():
@@ -285,8 +285,3 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time())
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

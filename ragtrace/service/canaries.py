@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ragtrace.judges.registry import costs
 from ragtrace.scoring.canaries import METRIC, Canaries
 from ragtrace.service.judges import build_scorer
 from ragtrace.service.limits import build_gate
@@ -29,7 +30,7 @@ def canary_period_s(settings: Settings) -> float | None:
     """
     if settings.canary_every_s is not None:
         return settings.canary_every_s or None
-    return None if settings.judge.strip() == "overlap" else DEFAULT_EVERY_S
+    return DEFAULT_EVERY_S if costs(settings.judge) else None
 
 
 def canary_settings(settings: Settings) -> Settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.capture.redact import safe
-from ragtrace.judges.registry import make_embedder, make_grade_cache, make_judges, make_pairs
+from ragtrace.judges.registry import costs, make_embedder, make_grade_cache, make_judges, make_pairs
 from ragtrace.metrics.case import Options
 from ragtrace.metrics.registry import select
 from ragtrace.metrics.shadow import Shadow
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def is_limited(settings: Settings) -> bool:
     """Return whether judge or embedder cost something; the offline ones have no limits."""
-    return any("openai" in name for name in (settings.judge, settings.embedder))
+    return costs(settings.judge) or costs(settings.embedder)
 
 
 def build_scorer(settings: Settings, gate: Gate | None = None) -> Scorer:

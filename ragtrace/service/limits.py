@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ragtrace.judges.transport import DEFAULT_BASE_URL
 from ragtrace.scoring.limits import Caps, JudgeGate, Prices
 from ragtrace.scoring.limits.concurrency import Concurrency
 from ragtrace.scoring.limits.judge_gate import BACKFILL_PATIENCE_S, PATIENCE_S
@@ -13,9 +14,6 @@ from ragtrace.scoring.limits.judge_gate import BACKFILL_PATIENCE_S, PATIENCE_S
 if TYPE_CHECKING:
     from ragtrace.judges.gates import Need, Pass
     from ragtrace.settings import Settings
-
-_OPENAI_HOST = "api.openai.com"
-
 
 BACKFILL = "backfill"
 """The account of a backfill."""
@@ -48,7 +46,7 @@ def build_gate(settings: Settings, *, account: str = "scoring") -> JudgeGate:
     spool = Path(settings.spool) if settings.spool else None
     most = settings.judge_calls
     return JudgeGate(
-        host=urlsplit(settings.judge_base_url or "").netloc.rpartition("@")[2] or _OPENAI_HOST,
+        host=urlsplit(settings.judge_base_url or DEFAULT_BASE_URL).netloc.rpartition("@")[2],
         caps=caps,
         path=spool.with_name(f"{spool.name}.limits") if spool else None,
         prices=build_prices(settings),

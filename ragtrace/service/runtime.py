@@ -65,7 +65,7 @@ def configure(
 
     Args:
         judge: ``overlap`` (offline, the default) or ``openai:MODEL``.
-        metrics: names as ``ragtrace metrics`` lists them.
+        metrics: names as ``ragtrace metrics`` lists them, in a list or in a text with commas.
         sample_rate: share of traces to score, 0 to 1; default .05.
         content: ``none`` (default) keeps texts off spans, ``full`` writes them.
         redact: applied to every text before it is kept; if it raises, the text is dropped and counted.
@@ -91,7 +91,7 @@ def configure(
     given = {
         **settings,
         "judge": judge,
-        "metrics": tuple(metrics) if metrics is not None else None,
+        "metrics": metrics,
         "sample_rate": sample_rate,
         "content": content,
         "redact": redact,

@@ -287,6 +287,15 @@ def test_a_real_model_behind_a_base_url_answers(tmp_path: Path, collector: tuple
     assert {line["usage"]["input_tokens"] for line in lines} == {7}
 
 
+def test_a_server_that_lists_no_models_is_named_without_its_password(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    status, said = finish(tmp_path / "demo.jsonl", "--base-url", f"http://ada:s3cret@127.0.0.1:{port}/v1")
+    assert status == 2, said
+    assert f"http://***@127.0.0.1:{port}/v1: the server lists no models" in said
+    assert "s3cret" not in said
+
+
 def test_a_model_that_is_down_ends_the_run_with_a_reason(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

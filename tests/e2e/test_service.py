@@ -79,6 +79,15 @@ def test_weights_are_one_over_the_probability(service: Any) -> None:
     assert counts["offered"] == 200 == counts["scored"] + counts["skipped"]
 
 
+def test_metrics_may_be_one_text(service: Any) -> None:
+    keeper = Keeper()
+    service.configure(sample_rate=1.0, sinks=[keeper], metrics="no_answer, faithfulness,", **quiet())
+    capture()
+    assert service.flush(60.0)
+    ((_, scores),) = keeper.seen
+    assert {score.key.metric for score in scores} == {"answered", "faithfulness"}
+
+
 def test_a_sink_that_raises_is_counted_and_stops_nobody(service: Any) -> None:
     class Broken:
         def emit(self, record: Any, scores: Any) -> None:

@@ -95,6 +95,12 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path):
     assert said.count("\n") == 1
 
 
+def test_a_comma_at_the_end_of_the_metrics_is_none(path):
+    process = worker(path, "--once", "--metrics", "faithfulness,")
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, "stopped; nothing scored" in said) == (0, True), said
+
+
 @pytest.mark.parametrize("wrong", ["nan", "inf", "-1", "soon"])
 def test_a_deadline_that_is_no_time_is_a_matter_of_usage(path, wrong):
     process = worker(path, f"--deadline={wrong}")

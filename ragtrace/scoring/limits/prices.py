@@ -7,10 +7,10 @@ import logging
 from dataclasses import dataclass
 
 from ragtrace.errors import ConfigError
+from ragtrace.judges.transport import DEFAULT_BASE_URL
 
 _log = logging.getLogger("ragtrace")
 _unknown: set[tuple[str, str]] = set()  # (model, address): said, and not looked up again
-_OPENAI_URL = "https://api.openai.com/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Prices:
             in_usd = prompt_tokens * self.input_usd_per_million
             return (in_usd + completion_tokens * self.output_usd_per_million) / 1e6
         name = model.removeprefix("openai:")
-        where = self.base_url or _OPENAI_URL
+        where = self.base_url or DEFAULT_BASE_URL
         if (name, where) in _unknown:
             return None
         price = _listed(name, prompt_tokens, completion_tokens, where)

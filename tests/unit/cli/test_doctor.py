@@ -137,6 +137,21 @@ def test_an_unknown_variable_is_a_warning_with_the_nearest_name(doctor, monkeypa
     assert "did you mean 'RAGTRACE_SAMPLE_RATE'?" in checks["settings"]["said"]
 
 
+def test_the_folder_of_our_own_tests_is_no_setting_to_unset(doctor, monkeypatch):
+    monkeypatch.setenv("RAGTRACE_GOLDEN_DIR", "x")
+    monkeypatch.setenv("RAGTRACE_SAMPLE_RATE", "0.5")
+    _, checks = doctor()
+    assert (checks["settings"]["level"], checks["settings"]["said"]) == (
+        "ok",
+        "1 from the environment, all resolve",
+    )
+
+
+def test_what_only_an_argument_can_be_is_no_variable(doctor, monkeypatch):
+    monkeypatch.setenv("RAGTRACE_REDACT", "x")
+    assert doctor()[1]["settings"]["said"].startswith("RAGTRACE_REDACT is no setting")
+
+
 def test_a_wrong_value_fails_and_the_other_checks_go_on(doctor, monkeypatch):
     monkeypatch.setenv("RAGTRACE_SAMPLE_RATE", "7")
     status, checks = doctor()
@@ -194,6 +209,25 @@ def test_a_login_in_the_address_is_sent_and_not_shown(doctor, monkeypatch, colle
     assert status == 0
     assert server.requests[0][1]["Authorization"] == "Basic dXNlcjpwYXNzLXdvcmQ="
     assert "pass-word" not in json.dumps(checks)
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+@pytest.mark.parametrize("login", ["ada:s3/cret", "ada:s3?cret", "ada:s3#cret", "ada:s3@cret", "ada:7/s3cret"])
+def test_a_password_is_not_shown_however_it_is_written(monkeypatch, capsys, login, protocol):
+    monkeypatch.setattr("ragtrace.cli.doctor_endpoints.LIMIT_S", 0.3)
+    send_to(monkeypatch, f"http://{login}@127.0.0.1:{closed_port()}", "TRACES")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "s3" not in said
+    assert "cret" not in said
+
+
+def test_a_login_that_no_address_holds_is_told_how_to_write_it(doctor, monkeypatch):
+    send_to(monkeypatch, "http://ada:s3/cret@127.0.0.1:4318", "TRACES")
+    _, checks = doctor()
+    assert "holds no address" in checks["otlp traces"]["said"]
+    assert "%2F" in checks["otlp traces"]["todo"]
 
 
 def test_nobody_there(doctor, monkeypatch):
@@ -259,6 +293,12 @@ def test_a_grpc_endpoint(doctor, monkeypatch):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
         _, checks = doctor()
         assert checks["otlp traces"]["level"] == "ok", checks
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://user:pass-word@127.0.0.1:{port}")
+        said = doctor()[1]["otlp traces"]
+        assert (said["level"], "knows no login" in said["said"]) == ("fail", True), (
+            "the exporter finds no host there"
+        )
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
         _, checks = doctor()
         assert checks["otlp traces"]["level"] == "fail"

@@ -226,6 +226,8 @@ def test_forget_in_a_spool_of_its_own(path, tmp_path, capsys):
             ["rescore", "--metric", "faithfulnes", "--since", "1d", "--store", "STORE"],
             "did you mean 'faithfulness'",
         ),
+        (["rescore", "--metrics", ",", "--since", "1d", "--store", "STORE"], "no metric is given"),
+        (["rescore", "--since", "1d", "--store", "STORE"], "required: --metrics"),
         (["feedback", "no-such-file", "--store", "STORE"], "no-such-file"),
     ],
 )
@@ -248,6 +250,12 @@ def test_what_is_wrong_is_said_in_one_line_and_changes_nothing(args, words, path
 
 
 # -- rescore --
+
+
+@pytest.mark.parametrize("flag", ["--metric", "--metrics"])
+def test_rescore_takes_names_as_the_other_commands_do(flag, path, capsys):
+    assert main(["rescore", "--store", str(path), "--since", "1d", flag, "faithfulness, no_answer,"]) == 0
+    assert {row["metric"] for row in rows_of(path) if row["source"] == "rescore"} == {"faithfulness", "answered"}
 
 
 def test_rescore_makes_a_series_of_its_own_once(path, capsys):

@@ -366,8 +366,9 @@ def test_a_key_that_no_header_can_hold() -> None:
         assert key not in str(caught.value)
 
 
-async def test_a_password_in_the_address_is_not_shown() -> None:
-    model = OpenAIChat("m", base_url="http://me:hunter2@127.0.0.1:9/v1", backoff_s=0.001)
+@pytest.mark.parametrize("login", ["me:hunter2", "me:1/hunter2", "me:x@hunter2"])
+async def test_a_password_in_the_address_is_not_shown(login: str) -> None:
+    model = OpenAIChat("m", base_url=f"http://{login}@127.0.0.1:9/v1", backoff_s=0.001)
     with pytest.raises(JudgeUnavailable) as caught:
         await ask(model)
     assert "hunter2" not in str(caught.value)

@@ -36,6 +36,8 @@ def judge_server():
         ({}, None),
         ({"judge": "openai:m"}, 21_600.0),
         ({"judge": "openai:m,openai:n"}, 21_600.0),
+        ({"judge": "somebodys:m"}, 21_600.0),
+        ({"judge": " overlap "}, None),
         ({"judge": "openai:m", "canary_every_s": 0}, None),
         ({"canary_every_s": 600}, 600.0),
     ],

@@ -8,6 +8,7 @@ import pytest
 
 from ragtrace.errors import ConfigError
 from ragtrace.judges.gates import Need, Took
+from ragtrace.service.judges import is_limited
 from ragtrace.service.limits import build_gate, build_prices
 from ragtrace.settings import Settings
 
@@ -24,6 +25,17 @@ async def test_processes_with_one_spool_share_the_file_beside_it(tmp_path: Path)
     assert (other.reading().budget_usd, other.reading().concurrency) == (None, 8)
     one.close()
     other.close()
+
+
+def test_limits_are_for_what_may_cost_something() -> None:
+    paid = (
+        {"judge": "openai:m"},
+        {"judge": "overlap,openai:m"},
+        {"judge": "somebodys:m"},
+        {"embedder": "openai:e"},
+    )
+    offline = ({}, {"judge": " overlap "}, {"embedder": "local"}, {"embedder": "local:/opt/openai/vectors"})
+    assert [given for given in (*paid, *offline) if is_limited(Settings.resolve(given, {}))] == [*paid]
 
 
 def test_every_limit_can_be_turned_off_by_a_variable() -> None:

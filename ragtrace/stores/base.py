@@ -1,14 +1,12 @@
-"""What a store is, and the values that go in and out of it."""
+"""The values that go in and out of a store."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ragtrace.model import RagRecord, Score
 
 DAY_S = 86_400.0
@@ -105,41 +103,9 @@ class Pending:
     Attributes:
         record: the trace's facts, without texts.
         scores: as they were written, details as far as they were kept.
-        marks: for `Store.exported`: a score that was replaced since is not marked.
+        marks: for `SqliteStore.exported`: a score that was replaced since is not marked.
     """
 
     record: RagRecord
     scores: tuple[Score, ...]
     marks: tuple[tuple[int, int, int], ...]
-
-
-class Store(Protocol):
-    """Keeps scores; the same key replaces, never adds. Errors are raised: who calls from the scorer counts them."""
-
-    def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
-        """Write the scores of one trace, and its record where that is kept."""
-        ...
-
-    def rate(self, labels: Iterable[Label]) -> int:
-        """Write human labels; return how many."""
-        ...
-
-    def pending(self, limit: int) -> list[Pending]:
-        """Return traces with scores not yet published, the oldest first."""
-        ...
-
-    def claim(self, limit: int, *, before: float, for_s: float) -> list[Pending]:
-        """Return what `pending` does of traces not scored after, and keep it from other claims for some seconds."""
-        ...
-
-    def exported(self, marks: Iterable[tuple[int, int, int]]) -> None:
-        """Note that these were published."""
-        ...
-
-    def forget(self, subject: Subject, identity: str) -> Erased:
-        """Erase all of a trace, session or user, so that no byte of it is left in the file."""
-        ...
-
-    def close(self, timeout_s: float = 5.0) -> bool:
-        """Close the store."""
-        ...

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.model.codec import record_from_json, record_to_json
+from ragtrace.sampling.draw import uniform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.model import RagRecord, Score
 
-_SALT = b"ragtrace:payload\0"  # not the salt of sampling: of traces drawn there this must draw a share alike
+_SALT = b"ragtrace:payload\0"
 _NEGATIVE = 0.5  # feedback below it
 
 
@@ -47,7 +47,7 @@ def kept(record: RagRecord, scores: Sequence[Score], share: float) -> Kept | Non
     is_disliked = any(item.value < _NEGATIVE for item in record.feedback)
     if is_disliked or any(score.stratum == "forced" for score in scores):
         return Kept("flagged", 1.0)
-    return Kept("sample", share) if _uniform(record.trace_id or record.id) < share else None
+    return Kept("sample", share) if uniform(record.trace_id or record.id, _SALT) < share else None
 
 
 def to_payload(record: RagRecord) -> bytes:
@@ -67,8 +67,3 @@ def from_payload(payload: bytes) -> RagRecord:
         'Where?'
     """
     return record_from_json(json.loads(payload), fallback_id="")
-
-
-def _uniform(trace_id: str) -> float:
-    digest = hashlib.sha256(_SALT + trace_id.encode("utf-8", "replace")).digest()
-    return (int.from_bytes(digest[:8], "big") >> 11) / (1 << 53)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import threading
 import time
-import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import lost
+from ragtrace.capture.forking import in_children
 from ragtrace.errors import StoreError
 from ragtrace.sqlite_file import is_broken, make, opened, put_aside
 from ragtrace.stores.ageing import age
@@ -113,7 +112,7 @@ class SqliteStore:
             raise StoreError(f"there is no store at {path}; check the path")
         with self._transaction():
             pass  # a wrong path is said at once
-        _reset_in_children(self)
+        in_children(self.reset_after_fork)
 
     # -- writing --
 
@@ -164,13 +163,10 @@ class SqliteStore:
 
     # -- the outbox --
 
-    def pending(self, limit: int = 100) -> list[Pending]:
-        """Return at most `limit` traces with scores that nobody said were published, the oldest first."""
-        sql = "SELECT DISTINCT run FROM scores WHERE exported = 0 ORDER BY run LIMIT ?"
-        return self._pending([row["run"] for row in self._read(sql, (limit,))])
-
     def claim(self, limit: int = 100, *, before: float, for_s: float) -> list[Pending]:
-        """Return what `pending` does, and keep it from other claims for some time: one of several publishes it.
+        """Return traces with scores that nobody said were published, the oldest first, and keep others from them.
+
+        One of several scorers publishes what one that was killed had left.
 
         Args:
             limit: most traces.
@@ -182,15 +178,12 @@ class SqliteStore:
         """
         with self._transaction() as connection:
             runs = claim(connection, limit, before=before, now=self._wall(), for_s=for_s)
-        return self._pending(runs)
-
-    def _pending(self, runs: Iterable[int]) -> list[Pending]:
         sql = "SELECT * FROM scored WHERE exported = 0 AND run = ? ORDER BY series"
         found = (self._read(sql, (run,)) for run in runs)
         return [_pending(rows) for rows in found if rows]
 
     def exported(self, marks: Iterable[tuple[int, int, int]]) -> None:
-        """Note that scores were published; one that was replaced since `pending` stays to be published again."""
+        """Note that scores were published; one that was replaced since the claim stays to be published again."""
         with self._transaction() as connection:
             connection.executemany(
                 "UPDATE scores SET exported = 1 WHERE run = ? AND series = ? AND writes = ?", list(marks)
@@ -330,10 +323,6 @@ class SqliteStore:
 
     # -- the connection --
 
-    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - a sink's method; every write is there at once
-        """Do nothing: what was written stands in the file."""
-        return True
-
     def close(self, timeout_s: float = 5.0) -> bool:  # noqa: ARG002 - a sink's method; it takes no time
         """Close the connection; a later call opens it again."""
         with self._lock:
@@ -443,15 +432,3 @@ def _pending(rows: Sequence[Mapping[str, Any]]) -> Pending:
             lost("ragtrace.stores.pending", error)
     marks = tuple((row["run"], row["series"], row["writes"]) for row in rows)
     return Pending(record=record_from(rows[0]), scores=tuple(scores), marks=marks)
-
-
-def _reset_in_children(store: SqliteStore) -> None:
-    if hasattr(os, "register_at_fork"):
-        found = weakref.ref(store)
-
-        def reset() -> None:
-            inherited = found()
-            if inherited is not None:
-                inherited.reset_after_fork()
-
-        os.register_at_fork(after_in_child=reset)

@@ -7,6 +7,11 @@ import pytest
 NOW = 1_800_000_000.0
 
 
+def unpublished(store, limit=100):
+    """Return what a claim would give, and keep it from nobody."""
+    return store.claim(limit, before=NOW + 60.0, for_s=0.0)
+
+
 class Wall:
     def __init__(self):
         self.at = NOW

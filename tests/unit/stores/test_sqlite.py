@@ -22,7 +22,7 @@ from ragtrace.queues.spool import Entry, Spool
 from ragtrace.sqlite_file import used_bytes
 from ragtrace.stores import Label, Policy
 from ragtrace.stores.sqlite import SqliteStore, writer
-from tests.unit.stores.conftest import NOW
+from tests.unit.stores.conftest import NOW, unpublished
 
 FULL = Policy(has_content=True, payload_share=0.0)
 SECRET = "Ada Lovelace lives at 12 St James's Square. "
@@ -72,7 +72,7 @@ def test_a_score_comes_back_as_it_went_in(store):
     one = score(r, details={"claims": ["It rains."], "n": 3}, weight=20.0, stratum="forced")
     store.emit(r, [one])
     assert store.scores_of(r) == [one]
-    (pending,) = store.pending()
+    (pending,) = unpublished(store)
     assert pending.scores == (one,)
     facts = ("trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "model", "revision")
     assert all(getattr(pending.record, name) == getattr(r, name) for name in facts)
@@ -151,15 +151,15 @@ def test_texts_that_sqlite_cannot_hold_are_mended(store):
 def test_what_was_published_is_not_given_out_again_and_what_was_replaced_is(store):
     r = record()
     store.emit(r, [score(r)])
-    (before,) = store.pending()
+    (before,) = unpublished(store)
     store.emit(r, [score(r, value=0.1, at=NOW + 1)])
     store.exported(before.marks)
-    (after,) = store.pending()
+    (after,) = unpublished(store)
     assert after.scores[0].result.value == 0.1
     store.exported(after.marks)
-    assert store.pending() == []
+    assert unpublished(store) == []
     store.emit(r, [score(r, value=0.1, at=NOW + 1)])
-    assert store.pending() == []
+    assert unpublished(store) == []
 
 
 def test_scores_just_written_are_marked_by_themselves(store):
@@ -168,13 +168,13 @@ def test_scores_just_written_are_marked_by_themselves(store):
     store.emit(r, scores)
     store.emit(other, [score(other)])
     store.published(scores)
-    assert [p.record.trace_id for p in store.pending()] == [other.trace_id]
+    assert [p.record.trace_id for p in unpublished(store)] == [other.trace_id]
 
 
 def test_the_outbox_gives_whole_traces_the_oldest_first(store):
     for n in range(1, 6):
         store.emit(record(n), [score(record(n)), score(record(n), "mrr")])
-    found = store.pending(2)
+    found = unpublished(store, 2)
     assert [len(p.scores) for p in found] == [2, 2]
     assert [p.record.trace_id for p in found] == [record(1).trace_id, record(2).trace_id]
 
@@ -255,7 +255,9 @@ def test_a_label_may_come_before_its_scores(store):
         ("human", "human:bob", 0.5),
         ("judge", "v1", 0.9),
     ]
-    assert [p.scores[0].key.metric for p in store.pending()] == ["faithfulness"]  # labels are not ours to publish
+    assert [p.scores[0].key.metric for p in unpublished(store)] == [
+        "faithfulness"
+    ]  # labels are not ours to publish
 
 
 def test_a_clock_that_was_ahead_leaves_nothing_for_ever(store, wall):
@@ -509,10 +511,10 @@ def test_a_score_of_a_newer_ragtrace_is_passed_over_and_counted(store):
     store.emit(r, [score(r), score(r, "mrr")])
     with store._transaction() as connection:
         connection.execute("UPDATE scores SET state = 'unheard_of' WHERE series = 1")
-    (pending,) = store.pending()
+    (pending,) = unpublished(store)
     assert [s.key.metric for s in pending.scores] == ["mrr"]
     store.exported(pending.marks)
-    assert store.pending() == []
+    assert unpublished(store) == []
 
 
 def test_many_threads_write_through_one_store(store):

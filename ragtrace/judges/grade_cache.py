@@ -184,7 +184,12 @@ def normal_form(query: str) -> str:
 
 def text_key(text: str) -> str:
     """Return the key of a passage's text, as 64 hex digits."""
-    return _hash(text)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def joint_key(*parts: str) -> str:
+    """Return the key of some texts in their order, as 64 hex digits; where one ends and the next begins counts."""
+    return text_key("\0".join(map(text_key, parts)))
 
 
 def grade_key(query: str, text: str, rubric: str, judge: str) -> str:
@@ -202,7 +207,7 @@ def grade_key(query: str, text: str, rubric: str, judge: str) -> str:
         >>> grade_key("Where is it?", "a", "r", "j") == grade_key("Where is it?", "a", "r", "other")
         False
     """
-    return _hash("\0".join(map(_hash, (normal_form(query), text, rubric, judge))))
+    return joint_key(normal_form(query), text, rubric, judge)
 
 
 def universe_key(query: str, corpus: str, rubric: str, judge: str) -> str:
@@ -218,8 +223,4 @@ def universe_key(query: str, corpus: str, rubric: str, judge: str) -> str:
         >>> universe_key("Where?", "handbook 1", "r", "j") == universe_key("Where?", "handbook 2", "r", "j")
         False
     """
-    return _hash("\0".join(map(_hash, ("universe", normal_form(query), corpus, rubric, judge))))
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return joint_key("universe", normal_form(query), corpus, rubric, judge)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ragtrace.judges.grade_cache import normal_form
+from ragtrace.judges.grade_cache import joint_key, normal_form, text_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -112,9 +111,4 @@ def nugget_key(query: str, texts: Collection[str], judge: str) -> str:
         >>> nugget_key("Where is it?", ["ab"], "j") == nugget_key("Where is it?", ["a", "b"], "j")
         False
     """
-    parts = [normal_form(query), judge, *sorted(map(_hash, set(texts)))]
-    return _hash("\0".join(map(_hash, parts)))
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return joint_key(normal_form(query), judge, *sorted(map(text_key, set(texts))))

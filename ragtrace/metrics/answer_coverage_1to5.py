@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.metrics.one_to_five import declared, graded_answer, shown_contexts
-from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from ragtrace.metrics.case import Case
+    from ragtrace.model import MetricResult
 
 NAME = "answer_coverage_1to5"
 
@@ -52,10 +52,7 @@ class AnswerCoverage1to5:
         elif case.contexts():
             data["contexts"] = shown_contexts(case)
         else:
-            return [
-                MetricResult(name=output.name, state="na", reason="missing_input:reference", details=details)
-                for output in self.declaration.outputs
-            ]
+            return self.declaration.every("na", "missing_input:reference", details)
         return await graded_answer(case, self.declaration, data, details=details)
 
 

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from ragtrace.model import MetricResult, Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ragtrace.judges.base import Task
     from ragtrace.metrics.case import Case
-    from ragtrace.model import MetricResult
+    from ragtrace.model import State
 
 Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder", "pairs", "runs"]
-Direction = Literal["up", "down"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """One exported number of a metric: its name, range, direction and default threshold.
+class Output(Scale):
+    """One exported number of a metric: its name, and its scale with the default threshold.
 
     `threshold` None: no pass or fail label, and no ``low.w`` counter (METRICS.md 0.9).
     """
 
     name: str
-    low: float = 0.0
-    high: float = 1.0
-    direction: Direction = "up"
     threshold: float | None = 0.8
 
 
@@ -64,6 +62,12 @@ class Declaration:
     options: tuple[str, ...] = ()
     code_version: int = 1
     has_shadow: bool = False
+
+    def every(self, state: State, reason: str, details: Mapping[str, Any] | None = None) -> list[MetricResult]:
+        """Return one result without a number for each output."""
+        return [
+            MetricResult(name=it.name, state=state, reason=reason, details=details or {}) for it in self.outputs
+        ]
 
 
 class Metric(Protocol):

@@ -9,8 +9,6 @@ import numpy as np
 from ragtrace.errors import JudgeInvalidOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 
@@ -52,13 +50,3 @@ def _unit(row: NDArray[np.float64]) -> NDArray[np.float64] | None:
     scaled = row / largest
     unit: NDArray[np.float64] = scaled / np.linalg.norm(scaled)
     return unit
-
-
-def known(values: Sequence[float | None]) -> list[float]:
-    """Return the cosines that exist.
-
-    Example:
-        >>> known([0.5, None])
-        [0.5]
-    """
-    return [value for value in values if value is not None]

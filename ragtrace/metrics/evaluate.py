@@ -70,7 +70,7 @@ def expected(
         if declaration.task is None and not declaration.prompts and not is_asking:
             continue
         case = Case(RagRecord(id=""), judge=judge, embedder=embedder, pairs=pairs, options=options)
-        results.extend(_signed(declaration, _every(declaration, "na", "no_answer"), case))
+        results.extend(_signed(declaration, declaration.every("na", "no_answer"), case))
     return results
 
 
@@ -79,7 +79,7 @@ async def _one(metric: Metric, case: Case) -> Sequence[MetricResult]:
     case.tasks_used.clear()
     missing = _missing(declaration, case)
     if missing is not None:
-        results: Sequence[MetricResult] = _every(declaration, "na", missing)
+        results: Sequence[MetricResult] = declaration.every("na", missing)
     elif isinstance(case.judge, JudgePanel):
         results = await _by_panel(metric, case, case.judge)
     else:
@@ -136,20 +136,12 @@ async def _guarded(metric: Metric, case: Case) -> Sequence[MetricResult]:
     try:
         return await metric.compute(case)
     except JudgeUnsupported as error:
-        return _every(metric.declaration, "na", error.reason, str(error))
+        return metric.declaration.every("na", error.reason, {"message": str(error)})
     except JudgeError as error:
-        return _every(metric.declaration, "error", error.reason, str(error))
+        return metric.declaration.every("error", error.reason, {"message": str(error)})
     except Exception as error:
         _log.exception("metric %s failed on record %s", metric.declaration.name, case.record.id)
-        return _every(metric.declaration, "error", "internal_error", type(error).__name__)
-
-
-def _every(declaration: Declaration, state: str, reason: str, message: str = "") -> list[MetricResult]:
-    details = {"message": message} if message else {}
-    return [
-        MetricResult(name=output.name, state=state, reason=reason, details=details)  # type: ignore[arg-type]
-        for output in declaration.outputs
-    ]
+        return metric.declaration.every("error", "internal_error", {"message": type(error).__name__})
 
 
 def _missing(declaration: Declaration, case: Case) -> str | None:
@@ -252,9 +244,21 @@ def _tasks_of(judge: Judge) -> frozenset[Task]:
 def _passed(output: Output | None, result: MetricResult, case: Case) -> bool | None:
     if output is None or result.value is None:
         return None
-    threshold = case.options.thresholds.get(result.name, output.threshold)
-    if result.judge is None and case.judge is not None and case.tasks_used:
-        threshold = case.judge.thresholds.get(result.name, threshold)
-    if threshold is None:
+    judge = case.judge if result.judge is None and case.tasks_used else None
+    return replace(output, threshold=threshold_of(output, case.options, judge)).passes(result.value)
+
+
+def threshold_of(output: Output, options: Options, judge: Judge | None) -> float | None:
+    """Return the threshold in force: a person's choice, else the judge's own, else the metric's.
+
+    An output without a threshold gets none by either.
+
+    Args:
+        output: of what.
+        options: with what a person chose.
+        judge: who gives the verdict, None where no judge does.
+    """
+    if output.threshold is None:
         return None
-    return result.value >= threshold if output.direction == "up" else result.value <= threshold
+    own = judge.thresholds if judge is not None else {}
+    return options.thresholds.get(output.name, own.get(output.name, output.threshold))

@@ -109,10 +109,7 @@ class Nuggets:
         chosen = await _chosen(case)
         if chosen.fault is not None:
             state: State = "error" if chosen.fault == "invalid_grade" else "na"
-            results = [
-                MetricResult(name=output.name, state=state, reason=chosen.fault, details=chosen.details)
-                for output in self.declaration.outputs
-            ]
+            results = self.declaration.every(state, chosen.fault, chosen.details)
         else:
             results = _results(await case.inquire(nuggets_of(chosen.places, case.options.max_nuggets)), chosen)
         return [replace(result, judge=_judge(case, chosen.scale)) for result in results]

@@ -70,10 +70,7 @@ async def graded_answer(
     grade, unit = declaration.outputs
     if not found.attempted:
         facts["grade"] = found.grade
-        return [
-            MetricResult(name=output.name, state="na", reason="abstained", details=facts)
-            for output in declaration.outputs
-        ]
+        return declaration.every("na", "abstained", facts)
     return [
         MetricResult(name=grade.name, state="ok", value=float(found.grade), details=facts),
         MetricResult(name=unit.name, state="ok", value=normalised(found.grade), details=facts),

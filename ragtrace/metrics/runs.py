@@ -5,15 +5,13 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragtrace.model import MetricResult
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
 
     from ragtrace.metrics.base import Declaration
     from ragtrace.metrics.case import Case
-    from ragtrace.model import RagRecord
+    from ragtrace.model import MetricResult, RagRecord
 
     T = TypeVar("T")
 
@@ -84,15 +82,7 @@ class OverRuns:
 
     async def compute(self, case: Case) -> Sequence[MetricResult]:  # noqa: ARG002 - one record is never enough
         """Return ``na insufficient_runs`` for each output."""
-        return self.every("na", "insufficient_runs")
-
-    def every(self, state: str, reason: str, message: str = "") -> list[MetricResult]:
-        """Return one result without a number for each output."""
-        details = {"message": message} if message else {}
-        return [
-            MetricResult(name=output.name, state=state, reason=reason, details=details)  # type: ignore[arg-type]
-            for output in self.declaration.outputs
-        ]
+        return self.declaration.every("na", "insufficient_runs")
 
 
 def _bare(text: str) -> str:

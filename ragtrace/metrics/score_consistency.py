@@ -51,10 +51,11 @@ def score_consistency(values: Sequence[float]) -> list[MetricResult]:
         'insufficient_runs'
     """
     if len(values) < LEAST_RUNS:
-        return METRIC.every("na", "insufficient_runs")
+        return METRIC.declaration.every("na", "insufficient_runs")
     found = dispersion(values)
     if found is None:
-        return METRIC.every("error", "internal_error", "the values are too large for a deviation")
+        fault = {"message": "the values are too large for a deviation"}
+        return METRIC.declaration.every("error", "internal_error", fault)
     details = found.to_json()
     results = {STD: found.std, CV: found.cv, INDEX: found.consistency_adjusted_index}
     return [_result(name, value, details) for name, value in results.items()]

@@ -277,12 +277,11 @@ def _calibration(
     pairs = [(a, b) for one in gates if one["state"] == "ok" for a, b in one["details"]["pairs"]]
     failures = [str(one["reason"]) for one in gates if one["state"] != "ok"]
     output = number.output
-    threshold = scorer.thresholds.get(output.name, output.threshold)
     return calibrate(
         rows,
         output=output,
         form=labelled.form,
-        threshold=threshold,
+        threshold=scorer.threshold_of(output),
         gate=gate(pairs, failures=failures) if has_batches else None,
     )
 

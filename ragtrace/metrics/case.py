@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.shadow import Shadow, ShadowPool
     from ragtrace.model import Passage, RagRecord
 
+_THRESHOLD_1TO5, _HALLUCINATION = 3.0, 0.5
 _ONE_TO_FIVE = ("faithfulness_1to5", "answer_relevancy_1to5", "answer_coverage_1to5")
 
 
@@ -69,8 +70,8 @@ class Options:
     max_nuggets: int = 20
     nuggets_from_graded: bool = False
     length_debias: bool = True
-    threshold_1to5: float = 3.0
-    hallucination_threshold: float = 0.5
+    threshold_1to5: float = _THRESHOLD_1TO5
+    hallucination_threshold: float = _HALLUCINATION
 
     def __post_init__(self) -> None:
         if not 0.01 <= self.factual_beta <= 100.0:
@@ -82,10 +83,14 @@ class Options:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """Pass thresholds by output that a person chose, which replace the metric's default."""
-        chosen = dict.fromkeys(("hallucination", "hallucination_min"), self.hallucination_threshold)
-        chosen |= dict.fromkeys(_ONE_TO_FIVE, self.threshold_1to5)
-        return chosen | {f"{name}_normalised": (self.threshold_1to5 - 1.0) / 4.0 for name in _ONE_TO_FIVE}
+        """Pass thresholds by output that a person chose: those that are not the defaults."""
+        chosen: dict[str, float] = {}
+        if self.hallucination_threshold != _HALLUCINATION:
+            chosen |= dict.fromkeys(("hallucination", "hallucination_min"), self.hallucination_threshold)
+        if self.threshold_1to5 != _THRESHOLD_1TO5:
+            chosen |= dict.fromkeys(_ONE_TO_FIVE, self.threshold_1to5)
+            chosen |= {f"{name}_normalised": (self.threshold_1to5 - 1.0) / 4.0 for name in _ONE_TO_FIVE}
+        return chosen
 
 
 class Case:

@@ -18,6 +18,7 @@ from ragtrace.model.record import (
     Usage,
     added_usage,
 )
+from ragtrace.model.scale import Direction, Scale
 from ragtrace.model.score import (
     ERROR_REASONS,
     NA_REASONS,
@@ -40,6 +41,7 @@ __all__ = [
     "SKIP_REASONS",
     "AnswerPart",
     "Cost",
+    "Direction",
     "End",
     "Feedback",
     "JudgeInfo",
@@ -52,6 +54,7 @@ __all__ = [
     "Passage",
     "Pool",
     "RagRecord",
+    "Scale",
     "Score",
     "ScoreKey",
     "Stage",

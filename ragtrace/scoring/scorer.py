@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from ragtrace.capture.own import own_work
 from ragtrace.judges.quiet import uninstrumented
 from ragtrace.metrics.case import Case, Options
-from ragtrace.metrics.evaluate import evaluate
+from ragtrace.metrics.evaluate import evaluate, threshold_of
 from ragtrace.model import Score, ScoreKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.judges.base import Embedder, Judge, PairScorer
-    from ragtrace.metrics.base import Metric
+    from ragtrace.metrics.base import Metric, Output
     from ragtrace.metrics.shadow import Shadow
     from ragtrace.model import MetricResult, RagRecord
     from ragtrace.queues import Unit
@@ -44,10 +44,9 @@ class Scorer:
     pairs: PairScorer | None = None
     shadow: Shadow | None = None
 
-    @property
-    def thresholds(self) -> dict[str, float]:
-        """Pass thresholds by output that replace the metric's default: the judge's, and those a person chose."""
-        return {**(self.judge.thresholds if self.judge else {}), **self.options.thresholds}
+    def threshold_of(self, output: Output) -> float | None:
+        """Return the pass threshold of an output where the judge gives the verdict."""
+        return threshold_of(output, self.options, self.judge)
 
     def chosen(self, unit: Unit) -> list[Metric]:
         """Return the metrics that a unit was drawn for; none where another process drew it for others."""

@@ -107,7 +107,6 @@ def _assembled(
         ),
         held=Hold(writer, limit_ms=settings.hold_ms) if settings.attach == "hold" else None,
         outputs={output.name: output for metric in scorer.metrics for output in metric.declaration.outputs},
-        thresholds=scorer.thresholds,
         price_of=gate.price_of if gate is not None else unpriced,
     )
     for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):

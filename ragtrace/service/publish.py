@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded
+from ragtrace.model import Scale
 from ragtrace.scoring.scorer import MAX_WEIGHT
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.hold import Hold
     from ragtrace.telemetry.instruments import Instruments
     from ragtrace.telemetry.root import Root
-
-NO_THRESHOLD: dict[str, float] = {}
+_UNKNOWN = Scale()  # of a score that no chosen metric gives: one that a killed scorer had written
 
 
 def unpriced(model: str, prompt_tokens: int, completion_tokens: int) -> float | None:  # noqa: ARG001 - of any
@@ -36,7 +36,6 @@ class Publisher:
         evaluation: writes evaluation spans and events.
         held: holds roots back in ``attach = hold``; None otherwise.
         outputs: every output of the chosen metrics by name.
-        thresholds: the judge's own thresholds.
         price_of: dollars of (model, prompt tokens, completion tokens); None where the price is unknown.
     """
 
@@ -47,27 +46,19 @@ class Publisher:
         evaluation: EvaluationWriter,
         held: Hold | None,
         outputs: Mapping[str, Output],
-        thresholds: Mapping[str, float] = NO_THRESHOLD,
         price_of: Callable[[str, int, int], float | None] = unpriced,
     ) -> None:
         self.instruments = instruments
         self._evaluation = evaluation
         self._held = held
         self.outputs = outputs
-        self._thresholds = thresholds
         self._price_of = price_of
 
     def expect(self, result: MetricResult) -> None:
         """Announce a metric before its first score, so that its label sets exist at 0 first."""
         output = self.outputs.get(result.name)
         if output is not None:
-            self.instruments.expect(
-                result,
-                low=output.low,
-                high=output.high,
-                direction=output.direction,
-                threshold=self._threshold(result, output),
-            )
+            self.instruments.expect(result, output)
 
     def hold(self, root: Root, ended_ns: int) -> bool:
         """Keep a root open for its scores; False when it has to end now."""
@@ -134,16 +125,8 @@ class Publisher:
 
     @guarded
     def _to_metrics(self, unit: Unit, score: Score) -> None:
-        output = self.outputs.get(score.result.name)
-        self.instruments.scored(
-            unit.record,
-            score,
-            is_recorded=unit.is_recorded,
-            low=output.low if output else 0.0,
-            high=output.high if output else 1.0,
-            direction=output.direction if output else "up",
-            threshold=self._threshold(score.result, output),
-        )
+        scale = self.outputs.get(score.result.name, _UNKNOWN)
+        self.instruments.scored(unit.record, score, scale, is_recorded=unit.is_recorded)
 
     @guarded
     def _to_self_metrics(self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int) -> None:
@@ -168,7 +151,3 @@ class Publisher:
                 costs.append(self._price_of(model, result.prompt_tokens, result.completion_tokens))
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known and len(known) == len(costs) else None
-
-    def _threshold(self, result: MetricResult, output: Output | None) -> float | None:
-        default = output.threshold if output else None
-        return self._thresholds.get(result.name, default) if default is not None else None

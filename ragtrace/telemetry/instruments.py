@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
 
     from ragtrace.capture import Captured
-    from ragtrace.model import MetricResult, RagRecord, Score
+    from ragtrace.model import MetricResult, RagRecord, Scale, Score
     from ragtrace.telemetry.readings import DriftReading, LedgerReading, Observed, QueueReading
     from ragtrace.telemetry.window import WindowMean
 
@@ -134,17 +134,9 @@ class Instruments:
         with self._lock:
             return set(self._seen)
 
-    def expect(
-        self,
-        result: MetricResult,
-        *,
-        low: float = 0.0,
-        high: float = 1.0,
-        direction: str = "up",
-        threshold: float | None = None,
-    ) -> None:
+    def expect(self, result: MetricResult, scale: Scale) -> None:
         """Announce a metric before its first score, by any result of it (``na`` will do): see `eligible`."""
-        self._know(Measure.of(result, low=low, high=high, direction=direction, threshold=threshold))
+        self._know(Measure.of(result, scale))
 
     def traces(self, decision: str, reason: str | None) -> None:
         """Count one captured trace as what was decided of it, once: ``sampled``, ``skipped`` or ``dropped``."""
@@ -155,17 +147,7 @@ class Instruments:
 
     # -- scores: called in the scorer's thread --
 
-    def scored(
-        self,
-        record: RagRecord,
-        score: Score,
-        *,
-        is_recorded: bool,
-        low: float = 0.0,
-        high: float = 1.0,
-        direction: str = "up",
-        threshold: float | None = None,
-    ) -> None:
+    def scored(self, record: RagRecord, score: Score, scale: Scale, *, is_recorded: bool) -> None:
         """Enter one score: outcome, histogram, weighted sums and window.
 
         Sums and window take the random stratum with a known weight alone; a metric outside [0, 1] that is no
@@ -173,32 +155,28 @@ class Instruments:
 
         Args:
             record: what was scored.
-            score: the score, of any state.
+            score: the score, of any state, and whether it passed.
+            scale: of the metric.
             is_recorded: whether the root was exported, so that an exemplar may point at it.
-            low: the metric's lowest value.
-            high: its highest.
-            direction: up = higher is better.
-            threshold: of pass and fail; None = none.
         """
         result = score.result
-        measure = Measure.of(result, low=low, high=high, direction=direction, threshold=threshold)
+        measure = Measure.of(result, scale)
         self._know(measure)
         self._fan.add(semconv.EVALUATIONS, 1, self._outcome(record, result))
         if result.value is None:
             return
         self._scored_at = score.scored_at or time.time()
-        value = measure.exported(result.value)
+        value = scale.exported(result.value)
         attributes = measure.attributes(self._about(record), score.stratum)
-        if measure.is_summed:
+        if scale.is_unit:
             value = min(max(value, 0.0), 1.0)
             context = remote_context(record.trace_id, record.span_id, is_sampled=True) if is_recorded else None
             self._fan.record(semconv.EVALUATION_SCORE, value, attributes, context or _NO_TRACE)
         if score.stratum != "random" or score.weight is None:
             return
-        is_pass = measure.is_pass(result.value)
-        if measure.is_summed:
-            self._sum(attributes, value, score.weight, is_pass=is_pass)
-        self._into_window(measure, attributes, value, score.weight, is_pass=is_pass)
+        if scale.is_unit:
+            self._sum(attributes, value, score.weight, is_pass=result.passed)
+        self._into_window(scale, attributes, value, score.weight, is_pass=result.passed)
 
     def evaluated(
         self,
@@ -302,10 +280,10 @@ class Instruments:
             if key in self._created or len(self._created) >= _MOST_PRECREATED:
                 return
             self._created.add(key)
-        if measure.is_summed:
+        if measure.scale.is_unit:
             for name in _SUMS:
                 self._fan.add(name, 0.0, attributes)
-            if measure.threshold is not None:
+            if measure.scale.threshold is not None:
                 self._fan.add(semconv.SCORE_LOW_W, 0.0, attributes)
         outcome = {semconv.GEN_AI_EVALUATION_NAME: measure.name, semconv.GEN_AI_WORKFLOW_NAME: workflow}
         self._fan.add(semconv.EVALUATIONS, 0, self._judge(outcome, measure.judge_model) | {semconv.OUTCOME: "ok"})
@@ -343,9 +321,9 @@ class Instruments:
             self._fan.add(semconv.SCORE_LOW_W, 0.0 if is_pass else w, attributes)
 
     def _into_window(
-        self, measure: Measure, attributes: dict[str, Any], x: float, w: float, *, is_pass: bool | None
+        self, scale: Scale, attributes: dict[str, Any], x: float, w: float, *, is_pass: bool | None
     ) -> None:
-        low, high = (0.0, 1.0) if measure.is_summed else (measure.low, measure.high)
+        low, high = (0.0, 1.0) if scale.is_unit else (scale.low, scale.high)
         key = tuple(sorted(attributes.items()))
         with self._lock:
             found = self._windows.get(key)

@@ -12,7 +12,7 @@ from ragtrace.telemetry.wire import clean_attributes, clean_value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ragtrace.model import MetricResult
+    from ragtrace.model import MetricResult, Scale
 
 OTHER = "other"
 
@@ -48,27 +48,19 @@ class Measure:
 
     Attributes:
         name: the exported metric name.
-        low: lowest value.
-        high: highest value.
-        direction: up = higher is better.
-        threshold: of pass and fail, None = none.
+        scale: of its values.
     """
 
     name: str
+    scale: Scale
     judge_model: str | None = None
     judge_version: str | None = None
     label_scale: str | None = None
     universe: str | None = None
     k: int | None = None
-    low: float = 0.0
-    high: float = 1.0
-    direction: str = "up"
-    threshold: float | None = None
 
     @classmethod
-    def of(
-        cls, result: MetricResult, *, low: float, high: float, direction: str, threshold: float | None
-    ) -> Measure:
+    def of(cls, result: MetricResult, scale: Scale) -> Measure:
         """Return how a result was measured."""
         judge = result.judge
         return cls(
@@ -78,38 +70,8 @@ class Measure:
             label_scale=judge.label_scale if judge else None,
             universe=result.universe,
             k=result.k,
-            low=low,
-            high=high,
-            direction=direction,
-            threshold=threshold,
+            scale=scale,
         )
-
-    @property
-    def is_summed(self) -> bool:
-        """Whether it has counters and a histogram: only scores in [0, 1], a 1-5 form as (s - 1) / 4."""
-        return (self.low >= 0.0 and self.high <= 1.0) or self.is_five_point
-
-    @property
-    def is_five_point(self) -> bool:
-        """Whether it is a 1-5 form."""
-        return (self.low, self.high) == (1.0, 5.0)
-
-    def exported(self, value: float) -> float:
-        """Return the value as it enters sums and gauges.
-
-        Example:
-            >>> Measure(name="grade", low=1.0, high=5.0).exported(4.0)
-            0.75
-        """
-        return (value - 1.0) / 4.0 if self.is_five_point else value
-
-    def is_pass(self, value: float) -> bool | None:
-        """Say whether a raw value meets the threshold; None without one."""
-        if self.threshold is None:
-            return None
-        # A 1-5 form may have its threshold as .5 or as 3 of 5.
-        shown = self.exported(value) if self.is_five_point and self.threshold < 1.0 else value
-        return shown >= self.threshold if self.direction == "up" else shown <= self.threshold
 
     def attributes(self, about: Mapping[str, Any], stratum: str) -> dict[str, Any]:
         """Return the point attributes of a score of this measure."""

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ragtrace.model import JudgeInfo
+from ragtrace.model import JudgeInfo, Scale
 from ragtrace.telemetry.evaluation import EvaluationWriter
 from ragtrace.telemetry.instruments import Instruments
 from ragtrace.telemetry.provider import providers
@@ -37,7 +37,7 @@ def send_one_run(found):
     )  # fmt: skip
     instruments = Instruments(found.meters())
     instruments.operations(captured)
-    instruments.scored(captured.record, scores[0], is_recorded=root.is_recording, threshold=0.8)
+    instruments.scored(captured.record, scores[0], Scale(threshold=0.8), is_recorded=root.is_recording)
     instruments.evaluated(captured.record, scores, duration_s=0.1, lag_s=0.2)
     return root
 

@@ -136,7 +136,7 @@ async def test_settings_reach_a_real_model_and_a_function(tmp_path):
     environ = {"RAGTRACE_PAIRS": f"onnx:{folder}", "RAGTRACE_HALLUCINATION_THRESHOLD": "0.7"}
     scorer = build_scorer(Settings.resolve({"metrics": ("hallucination",)}, environ))
     assert isinstance(scorer.pairs, OnnxPairScorer)
-    assert scorer.thresholds["hallucination_min"] == 0.7
+    assert [scorer.threshold_of(output) for output in scorer.metrics[0].declaration.outputs] == [0.7, 0.7]
     (mean, least) = await scorer.results(record(answer="is red"))
     assert mean.state == "ok"
     assert mean.value == least.value > 0.9

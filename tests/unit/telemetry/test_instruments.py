@@ -10,13 +10,13 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from ragtrace import semconv
 from ragtrace.capture import lost
-from ragtrace.model import JudgeInfo, MetricResult, RagRecord
+from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Scale
 from ragtrace.telemetry.instruments import Instruments
 from ragtrace.telemetry.readings import DriftReading, LedgerReading, QueueReading
-from ragtrace.telemetry.series import Measure
 from ragtrace.telemetry.window import Window
 from tests.unit.telemetry.runs import score, support_run
 
+UNIT = Scale(threshold=0.8)
 JUDGE = JudgeInfo(model="overlap", prompt_hash="abcd0123")
 RECORD = RagRecord(id="1", trace_id="0" * 31 + "a", span_id="0" * 15 + "b", workflow="support", model="gpt-x")
 SERIES = {
@@ -59,7 +59,8 @@ def metered():
 
 
 def faith(value=0.75, **facts):
-    return score(value=value, judge=JUDGE, **facts)
+    passed = UNIT.passes(value) if facts.get("state", "ok") == "ok" else None
+    return score(value=value, judge=JUDGE, **{"passed": passed, **facts})
 
 
 def test_the_table_names_every_instrument_once_by_the_naming_rule():
@@ -76,7 +77,7 @@ def test_kinds_units_and_boundaries_as_created(metered):
     instruments = Instruments([metered.meter])
     _, captured = support_run()
     instruments.operations(captured)
-    instruments.scored(RECORD, faith(), is_recorded=True, threshold=0.8)
+    instruments.scored(RECORD, faith(), UNIT, is_recorded=True)
     instruments.evaluated(RECORD, [faith()], duration_s=0.2, lag_s=1.5)
     found = metered.collect()
     table = {it.name: it for it in semconv.METRICS}
@@ -91,7 +92,7 @@ def test_kinds_units_and_boundaries_as_created(metered):
 def test_the_weighted_sums(metered):
     instruments = Instruments([metered.meter])
     for value, weight in ((0.5, 20.0), (1.0, 10.0)):
-        instruments.scored(RECORD, faith(value, weight=weight), is_recorded=True, threshold=0.8)
+        instruments.scored(RECORD, faith(value, weight=weight), UNIT, is_recorded=True)
     expected = {"n": 2.0, "w": 30.0, "wx": 20.0, "w2": 500.0, "w2x": 300.0, "w2x2": 200.0, "low.w": 20.0}
     for name, value in expected.items():
         assert metered.values(f"ragtrace.score.{name}") == [(SERIES, value)]
@@ -99,8 +100,8 @@ def test_the_weighted_sums(metered):
 
 def test_forced_scores_and_unknown_weights_enter_no_sum_and_no_window(metered):
     instruments = Instruments([metered.meter])
-    instruments.scored(RECORD, faith(stratum="forced"), is_recorded=True, threshold=0.8)
-    instruments.scored(RECORD, faith(weight=None), is_recorded=True, threshold=0.8)
+    instruments.scored(RECORD, faith(stratum="forced"), UNIT, is_recorded=True)
+    instruments.scored(RECORD, faith(weight=None), UNIT, is_recorded=True)
     found = metered.collect()
     assert "ragtrace.score.n" not in found
     assert "ragtrace.evaluation.score.window.mean" not in found
@@ -112,7 +113,7 @@ def test_forced_scores_and_unknown_weights_enter_no_sum_and_no_window(metered):
 
 def test_a_metric_that_can_be_negative_has_the_window_alone(metered):
     instruments = Instruments([metered.meter])
-    instruments.scored(RECORD, score("answer_similarity", -0.5), is_recorded=True, low=-1.0, threshold=0.8)
+    instruments.scored(RECORD, score("answer_similarity", -0.5), Scale(low=-1.0, threshold=0.8), is_recorded=True)
     found = metered.collect()
     assert "ragtrace.score.n" not in found
     assert "ragtrace.evaluation.score" not in found
@@ -121,14 +122,14 @@ def test_a_metric_that_can_be_negative_has_the_window_alone(metered):
 
 def test_a_one_to_five_form_is_exported_between_0_and_1(metered):
     instruments = Instruments([metered.meter])
-    instruments.scored(RECORD, score("grade", 4.0), is_recorded=True, low=1.0, high=5.0, threshold=0.5)
+    instruments.scored(RECORD, score("grade", 4.0), Scale(low=1.0, high=5.0, threshold=0.5), is_recorded=True)
     assert metered.values("ragtrace.score.wx")[0][1] == 15.0
 
 
 def test_a_metric_where_lower_is_better_counts_what_lies_above_its_threshold():
-    harm = Measure(name="harm_at_k", direction="down", threshold=0.2)
-    assert harm.is_pass(0.1)
-    assert not harm.is_pass(0.3)
+    harm = Scale(direction="down", threshold=0.2)
+    assert harm.passes(0.1)
+    assert not harm.passes(0.3)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_a_metric_where_lower_is_better_counts_what_lies_above_its_threshold():
 )
 def test_outcomes(metered, facts, outcome, reason):
     instruments = Instruments([metered.meter])
-    instruments.scored(RECORD, faith(**facts), is_recorded=True, threshold=0.8)
+    instruments.scored(RECORD, faith(**facts), UNIT, is_recorded=True)
     ((attributes, value),) = metered.values("ragtrace.evaluations")
     assert (attributes["ragtrace.outcome"], attributes.get("ragtrace.reason"), value) == (outcome, reason, 1)
     assert ("ragtrace.score.n" in metered.collect()) == (outcome == "ok")
@@ -149,7 +150,7 @@ def test_outcomes(metered, facts, outcome, reason):
 
 def test_an_exemplar_carries_the_evaluated_trace(metered):
     instruments = Instruments([metered.meter])
-    instruments.scored(RECORD, faith(), is_recorded=True)
+    instruments.scored(RECORD, faith(), UNIT, is_recorded=True)
     (exemplar,) = metered.points("ragtrace.evaluation.score")[0].exemplars
     assert (exemplar.trace_id, exemplar.span_id, exemplar.value) == (0xA, 0xB, 0.75)
 
@@ -157,7 +158,7 @@ def test_an_exemplar_carries_the_evaluated_trace(metered):
 def test_no_exemplar_for_a_trace_that_was_not_exported(metered, spans):
     instruments = Instruments([metered.meter])
     with spans.tracer.start_as_current_span("the scorer's own"):
-        instruments.scored(RECORD, faith(), is_recorded=False)
+        instruments.scored(RECORD, faith(), UNIT, is_recorded=False)
     assert not metered.points("ragtrace.evaluation.score")[0].exemplars
 
 
@@ -165,20 +166,20 @@ def test_label_sets_exist_at_zero_before_the_first_score(metered):
     instruments = Instruments([metered.meter])
     instruments.expect(
         MetricResult(name="faithfulness", state="na", reason="no_answer", judge=JUDGE, version="0a1b2c3d"),
-        threshold=0.8,
+        UNIT,
     )
     instruments.eligible(RECORD)
     for name in ("n", "w", "wx", "w2", "w2x", "w2x2", "low.w"):
         assert metered.values(f"ragtrace.score.{name}") == [(SERIES, 0.0)]
     assert [value for _, value in metered.values("ragtrace.evaluations")] == [0]
-    instruments.scored(RECORD, faith(), is_recorded=True, threshold=0.8)
+    instruments.scored(RECORD, faith(), UNIT, is_recorded=True)
     assert metered.values("ragtrace.score.n") == [(SERIES, 1.0)], "the score lands in the series that was created"
     assert [value for _, value in metered.values("ragtrace.evaluations")] == [1]
 
 
 def test_a_new_workflow_gets_the_series_that_others_have(metered):
     instruments = Instruments([metered.meter])
-    instruments.scored(RECORD, faith(), is_recorded=True, threshold=0.8)
+    instruments.scored(RECORD, faith(), UNIT, is_recorded=True)
     instruments.eligible(RagRecord(id="2", workflow="sales", model="gpt-x"))
     values = {attributes["gen_ai.workflow.name"]: value for attributes, value in metered.values("ragtrace.score.n")}
     assert values == {"support": 1.0, "sales": 0.0}
@@ -187,7 +188,7 @@ def test_a_new_workflow_gets_the_series_that_others_have(metered):
 def test_at_most_a_hundred_workflows(metered):
     instruments = Instruments([metered.meter])
     for number in range(150):
-        instruments.scored(RagRecord(id="x", workflow=f"w{number}"), faith(), is_recorded=False)
+        instruments.scored(RagRecord(id="x", workflow=f"w{number}"), faith(), UNIT, is_recorded=False)
     names = {attributes["gen_ai.workflow.name"]: value for attributes, value in metered.values("ragtrace.score.n")}
     assert len(names) == 101
     assert names["other"] == 50.0
@@ -202,8 +203,8 @@ def test_window_gauges_are_absent_when_empty_and_gone_after_the_window(metered):
     gauges = [f"ragtrace.evaluation.score.window.{name}" for name in ("mean", "low", "high")]
     gauges.append("ragtrace.evaluation.pass.ratio")
     assert not set(gauges) & set(metered.collect())
-    instruments.scored(RECORD, faith(0.5, weight=1.0), is_recorded=True, threshold=0.8)
-    instruments.scored(RECORD, faith(1.0, weight=3.0), is_recorded=True, threshold=0.8)
+    instruments.scored(RECORD, faith(0.5, weight=1.0), UNIT, is_recorded=True)
+    instruments.scored(RECORD, faith(1.0, weight=3.0), UNIT, is_recorded=True)
     found = {name: metered.values(name) for name in gauges}
     assert found[gauges[0]] == [(SERIES, 0.875)]
     assert found[gauges[3]] == [(SERIES, 0.75)]
@@ -214,7 +215,7 @@ def test_window_gauges_are_absent_when_empty_and_gone_after_the_window(metered):
 
 def test_a_metric_without_a_threshold_has_no_pass_ratio_and_no_low_sum(metered):
     instruments = Instruments([metered.meter])
-    instruments.scored(RECORD, faith(), is_recorded=True, threshold=None)
+    instruments.scored(RECORD, faith(passed=None), Scale(), is_recorded=True)
     found = metered.collect()
     assert "ragtrace.evaluation.pass.ratio" not in found
     assert "ragtrace.score.low.w" not in found
@@ -282,7 +283,7 @@ def test_what_scoring_took(metered):
 def test_last_time_is_absent_before_the_first_score(metered):
     instruments = Instruments([metered.meter])
     assert not metered.points("ragtrace.evaluation.last.time")
-    instruments.scored(RECORD, faith(), is_recorded=True)
+    instruments.scored(RECORD, faith(), UNIT, is_recorded=True)
     assert metered.values("ragtrace.evaluation.last.time") == [({}, 1_700_000_002.0)]
 
 
@@ -379,9 +380,9 @@ def test_a_reader_that_raises_spoils_its_own_gauge_alone(metered):
 
 def test_a_second_configure_on_the_same_meter_takes_the_gauges_over(metered, caplog):
     old = Instruments([metered.meter])
-    old.scored(RECORD, faith(0.2), is_recorded=True)
+    old.scored(RECORD, faith(0.2), UNIT, is_recorded=True)
     new = Instruments([metered.meter])
-    new.scored(RECORD, faith(0.9), is_recorded=True)
+    new.scored(RECORD, faith(0.9), UNIT, is_recorded=True)
     assert [value for _, value in metered.values("ragtrace.evaluation.score.window.mean")] == [0.9]
     assert metered.values("ragtrace.score.n")[0][1] == 2.0
     old.close()
@@ -393,7 +394,7 @@ def test_a_second_configure_on_the_same_meter_takes_the_gauges_over(metered, cap
 
 def test_several_meters_get_the_same(metered):
     other = Metered()
-    Instruments([metered.meter, other.meter]).scored(RECORD, faith(), is_recorded=True)
+    Instruments([metered.meter, other.meter]).scored(RECORD, faith(), UNIT, is_recorded=True)
     for each in (metered, other):
         assert each.values("ragtrace.score.n") == [(SERIES, 1.0)]
         assert each.points("ragtrace.evaluation.score.window.mean")

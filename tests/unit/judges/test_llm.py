@@ -400,12 +400,11 @@ JSON = st.recursive(
 async def test_whatever_a_model_replies_only_judge_errors_come_out(replies: list[Any]) -> None:
     given_record = record(*TWO, reference="r", answer_parts=parts(("p0",)))
     for task in ("audit", "grades", "facts"):
-        spent = None
         try:
-            await getattr(LLMJudge(ScriptedChat(list(replies))), task)(given_record)
+            found = await getattr(LLMJudge(ScriptedChat(list(replies))), task)(given_record)
         except JudgeError as error:
-            spent = error.spent
-        assert spent is None or spent.llm_calls >= 1
+            found = error
+        assert found.spent.llm_calls >= 1
 
 
 @pytest.mark.parametrize(

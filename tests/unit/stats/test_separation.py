@@ -32,8 +32,8 @@ def test_auroc_is_the_share_of_pairs_won(rows: list[tuple[int, bool]]) -> None:
 def test_no_threshold_is_better_than_the_best(rows: list[tuple[int, bool]]) -> None:
     scores, truth = [row[0] for row in rows], [row[1] for row in rows]
     best = best_threshold(scores, truth)
+    assert (best is None) == (len(set(scores)) == 1 or len(set(truth)) == 1)
     if best is None:
-        assert len(set(scores)) == 1 or len(set(truth)) == 1
         return
     reached = balanced_accuracy(scores, truth, best, n_resamples=0).value
     inner = [balanced_accuracy(scores, truth, t, n_resamples=0).value for t in np.arange(-0.5, 5.0, 0.5)]

@@ -19,16 +19,6 @@ _EMBEDDERS = ("local", "openai", "overlap")
 _OFFLINE = frozenset({"local", "overlap"})
 
 
-def judge_names() -> tuple[str, ...]:
-    """Return the names of the judges that ragtrace brings, sorted.
-
-    Example:
-        >>> judge_names()
-        ('openai', 'overlap')
-    """
-    return _NAMES
-
-
 def kinds(spec: str) -> frozenset[str]:
     """Return the names before the colon of a judge, a panel of judges, or an embedder.
 

@@ -236,7 +236,9 @@ class Settings:
                 values[name] = _taken(name, given[name], item)
         for name, value in values.items():
             _check(name, value, known[name])
-        return cls(**values)
+        settings = cls(**values)
+        _check_files(settings)
+        return settings
 
     def with_changes(self, **changes: Any) -> Settings:
         """Return a copy with some settings replaced, checked."""
@@ -380,6 +382,13 @@ def _check(name: str, value: Any, item: Field[Any]) -> None:
         is_named_alone = "address" in rules or "secret" in rules or rules["kind"] is Callable
         shown = name if is_named_alone else f"{name}={value!r}"
         raise ConfigError(f"{shown} must be {rules['must']}" if "must" in rules else f"{shown} {wrong}")
+
+
+def _check_files(settings: Settings) -> None:
+    """Refuse grades in the file of store or spool: where it is new, each would take it for its own."""
+    others = {os.path.realpath(path) for path in (settings.store, settings.spool) if path}
+    if settings.grade_cache not in {"memory", "off"} and os.path.realpath(settings.grade_cache) in others:
+        raise ConfigError(f"grade_cache={settings.grade_cache!r} needs a file of its own, not store's or spool's")
 
 
 def _complaints(value: Any, rules: Mapping[str, Any]) -> Iterator[str]:

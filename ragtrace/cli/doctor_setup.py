@@ -32,6 +32,7 @@ class _File:
 
 def check_settings() -> tuple[list[Finding], Settings | None]:
     """Resolve the settings of the environment; None with the reason when they do not."""
+    from ragtrace.service.rates import rates_of
     from ragtrace.settings import Settings, unknown_variables, variables
 
     unknown = unknown_variables(os.environ)
@@ -41,6 +42,7 @@ def check_settings() -> tuple[list[Finding], Settings | None]:
     ]
     try:
         settings = Settings.resolve({}, {name: os.environ[name] for name in os.environ if name not in unknown})
+        rates_of(settings)
     except ConfigError as error:
         return [*findings, Finding(check="settings", level="fail", said=str(error))], None
     if not settings.enabled:
@@ -68,15 +70,24 @@ def check_judge(settings: Settings, *, is_called: bool) -> Finding:
     from ragtrace.judges.registry import costs
     from ragtrace.service.judges import build_scorer
 
-    try:  # without the cache of grades: its file would be made
-        scorer = build_scorer(settings.with_changes(judge_repeats=1, consensus="mean", grade_cache="off"))
+    once = {"judge_repeats": 1, "consensus": "mean", "grade_cache": "off", "label_freeze": None, "pairs": None}
+    try:
+        build_scorer(_unmade(settings))
+        judge = build_scorer(settings.with_changes(**once)).judge
     except (ConfigError, MissingExtra) as error:
         return Finding(check="judge", level="fail", said=str(error))
-    if scorer.judge is None or not costs(settings.judge):
+    if judge is None or not costs(settings.judge):
         return Finding(check="judge", level="ok", said=f"{settings.judge.strip()}, offline: it needs no server")
     if not is_called:
         return Finding(check="judge", level="ok", said=f"{settings.judge} was not asked (--no-judge)")
-    return asyncio.run(_asked(scorer.judge))
+    return asyncio.run(_asked(judge))
+
+
+def _unmade(settings: Settings) -> Settings:
+    """Return the settings without a file of grades that is not there: to open it would make it."""
+    named = settings.grade_cache
+    is_new = named not in {"memory", "off"} and not Path(named).exists()
+    return settings.with_changes(grade_cache="off", label_freeze=None) if is_new else settings
 
 
 def _files(settings: Settings) -> list[_File]:

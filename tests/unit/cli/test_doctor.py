@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sqlite3
 import threading
 import time
 from concurrent import futures
@@ -167,6 +168,13 @@ def test_a_wrong_value_fails_and_the_other_checks_go_on(doctor, monkeypatch):
         ("RAGTRACE_METRICS", "fathfulness", "judge", "did you mean 'faithfulness'?"),
         ("RAGTRACE_JUDGE", "openai:m", "judge", "set OPENAI_API_KEY"),
         ("RAGTRACE_SCORER", "worker", "settings", "needs a spool"),
+        ("RAGTRACE_METRIC_RATES", "faithfulness", "settings", "is no METRIC=RATE"),
+        ("RAGTRACE_METRIC_RATES", "fathfulness=1", "settings", "did you mean 'faithfulness'?"),
+        ("RAGTRACE_METRIC_RATES", "faithfulness=2", "settings", "a rate lies between 0 and 1"),
+        ("RAGTRACE_SAMPLING_RULES", "foo=1", "settings", "unknown field 'foo'"),
+        ("RAGTRACE_SAMPLING_RULES", "rate=9", "settings", "a rate lies between 0 and 1"),
+        ("RAGTRACE_JUDGE_REPEATS", "3", "judge", "never changes its mind"),
+        ("RAGTRACE_LABEL_FREEZE", "5", "judge", "grade_cache=memory has no labels to freeze"),
         ("OTEL_TRACES_EXPORTER", "oltp", "otlp traces", "did you mean 'otlp'?"),
     ],
 )
@@ -382,6 +390,33 @@ def test_a_spool_that_can_be_written_is_left_alone(doctor, monkeypatch, tmp_path
     monkeypatch.setenv("RAGTRACE_GRADE_CACHE_BYTES", "70000")
     _, checks = doctor()
     assert (checks["spool"]["level"], checks["grade cache"]["level"]) == ("ok", "ok")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_grade_cache_that_is_another_programs_file_fails(doctor, monkeypatch, tmp_path):
+    with sqlite3.connect(tmp_path / "other") as other:
+        other.execute("CREATE TABLE theirs (n)")
+    other.close()
+    monkeypatch.setenv("RAGTRACE_GRADE_CACHE", str(tmp_path / "other"))
+    status, checks = doctor()
+    assert (status, checks["judge"]["level"]) == (1, "fail")
+    assert "use a file of its own" in checks["judge"]["said"]
+
+
+@pytest.mark.parametrize("other", ["STORE", "SPOOL"])
+def test_a_grade_cache_in_the_file_of_store_or_spool_fails(doctor, monkeypatch, tmp_path, other):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(f"RAGTRACE_{other}", str(tmp_path / "one"))
+    monkeypatch.setenv("RAGTRACE_GRADE_CACHE", "one")
+    status, checks = doctor()
+    assert (status, checks["settings"]["level"]) == (1, "fail")
+    assert "a file of its own" in checks["settings"]["said"]
+
+
+def test_a_new_grade_cache_may_be_frozen(doctor, monkeypatch, tmp_path):
+    monkeypatch.setenv("RAGTRACE_GRADE_CACHE", str(tmp_path / "grades"))
+    monkeypatch.setenv("RAGTRACE_LABEL_FREEZE", "5")
+    assert doctor()[0] == 0
     assert list(tmp_path.iterdir()) == []
 
 

@@ -27,9 +27,6 @@ SCOPE: Final = "ragtrace"
 SPAN_WORKFLOW: Final = "invoke_workflow"
 SPAN_RETRIEVAL: Final = "retrieval"
 SPAN_RERANK: Final = "rerank"
-SPAN_CHAT: Final = "chat"
-SPAN_TEXT_COMPLETION: Final = "text_completion"
-SPAN_EMBEDDINGS: Final = "embeddings"
 SPAN_EVALUATION: Final = "evaluation"
 
 # -- standard attributes: OpenTelemetry --

@@ -21,8 +21,17 @@ def content_id(text: str) -> str:
         >>> content_id("Refunds take 5 days.")
         'sha256:558c378376e08651'
     """
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
-    return f"sha256:{digest.hexdigest()[:16]}"
+    return f"sha256:{content_hash(text)}"
+
+
+def content_hash(text: str) -> str:
+    """Return 16 hex digits of a text's SHA-256.
+
+    Example:
+        >>> content_hash("Refunds take 5 days.")
+        '558c378376e08651'
+    """
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,7 @@ def gathered(
 
 
 def frozen_baseline(series: Series, scores: Sequence[Weighed], *, at: float, note: str = "") -> FrozenBaseline:
-    """Return the baseline of a series' scores, at least one.
+    """Return the baseline of a series' scores.
 
     Args:
         series: what it is to be the normal of.
@@ -68,6 +68,7 @@ def frozen_baseline(series: Series, scores: Sequence[Weighed], *, at: float, not
 
     Raises:
         KeyError: no detector watches that metric.
+        ValueError: there is no score.
 
     Example:
         >>> found = frozen_baseline(Series("faithfulness", "rag", "v"), [(0.0, 0.8, 1.0), (1.0, 1.0, 3.0)], at=2.0)

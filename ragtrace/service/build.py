@@ -92,14 +92,36 @@ def _assembled(
     storing: Storing | None,
     gate: ServiceGate | None,
 ) -> Service:
-    tracer = given.tracer()
     writer = SpanWriter(
-        tracer, content=settings.content, dialect=settings.dialect, max_span_bytes=settings.max_span_bytes
+        given.tracer(), content=settings.content, dialect=settings.dialect, max_span_bytes=settings.max_span_bytes
     )
+    publisher = _publisher(settings, scorer, given, writer, gate)
+    service = Service(
+        settings,
+        providers=given,
+        writer=writer,
+        publisher=publisher,
+        scorer=scorer,
+        drift=_drift(settings, publisher, storing),
+        sinks=sinks,
+        endpoint=endpoint,
+        sweep=recorder.sweep,
+        storing=storing,
+        gate=gate,
+        canaries=_canaries(settings, gate),
+    )
+    _observe(publisher.instruments, service)
+    service.refresh_baselines()
+    return service
+
+
+def _publisher(
+    settings: Settings, scorer: Scorer, given: Providers, writer: SpanWriter, gate: ServiceGate | None
+) -> Publisher:
     publisher = Publisher(
         instruments=Instruments(given.meters(), window_s=settings.window_s),
         evaluation=EvaluationWriter(
-            tracer,
+            given.tracer(),
             given.logger(),
             content=settings.content,
             attach="link" if settings.attach == "link" else "child",
@@ -111,32 +133,19 @@ def _assembled(
     )
     for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):
         publisher.expect(result)
+    return publisher
+
+
+def _drift(settings: Settings, publisher: Publisher, storing: Storing | None) -> DriftMonitor:
     # Who hands its units to a worker scores nothing, and so has nothing to hold against a baseline.
     store = storing.store if storing is not None and settings.scorer == "thread" else None
-    drift = DriftMonitor(
+    return DriftMonitor(
         publisher.outputs,
         baseline=settings.drift_baseline,
         tolerance=settings.drift_tolerance,
         alarmed=publisher.instruments.drift_alarm,
         frozen=store.baselines if store is not None else None,
     )
-    service = Service(
-        settings,
-        providers=given,
-        writer=writer,
-        publisher=publisher,
-        scorer=scorer,
-        drift=drift,
-        sinks=sinks,
-        endpoint=endpoint,
-        sweep=recorder.sweep,
-        storing=storing,
-        gate=gate,
-        canaries=_canaries(settings, gate),
-    )
-    _observe(publisher.instruments, service)
-    service.refresh_baselines()
-    return service
 
 
 def _endpoint(settings: Settings) -> OpenMetricsEndpoint | None:

@@ -321,9 +321,9 @@ def _reading(state: DriftState) -> DriftReading:
         state=min(STATE_NUMBERS[state.state], _MOST[state.detector]),
         statistic=state.statistic if state.threshold is not None else None,
         threshold=state.threshold,
-        change_time=state.changed_time,
+        changed_time=state.changed_time,
         baseline_mean=state.baseline_mean,
         baseline_sd=state.baseline_sd,
-        baseline_n=state.baseline_n_eff,
-        frozen_time=state.frozen_at,
+        baseline_n_eff=state.baseline_n_eff,
+        frozen_at=state.frozen_at,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragtrace.capture.clamp import clean_score
+from ragtrace.model.passage import content_hash
 from ragtrace.telemetry.wire import is_plain, quoted, scalars_json, size_bytes
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Room:
         text_bytes: left for questions, answers and messages.
         limit_chars: the SDK's own limit on an attribute value, which would cut JSON in the middle; None = none.
         sent: texts that an earlier span of the trace carries.
+        shown: scores as JSON by the identity of their passages, None where one has none: see `scores_of`.
     """
 
     document_bytes: int
@@ -64,16 +65,6 @@ def _shown_scores(passages: Sequence[Passage]) -> list[str] | None:
     if set(map(type, scores)) != {float} or not math.isfinite(sum(scores)):  # type: ignore[arg-type]
         return None
     return list(map(repr, scores))
-
-
-def content_hash(text: str) -> str:
-    """Return 16 hex digits of a text's SHA-256: what stands for a text that is not sent.
-
-    Example:
-        >>> content_hash("Refunds take 5 days.")
-        '558c378376e08651'
-    """
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def documents_json(passages: Sequence[Passage], room: Room, *, has_content: bool) -> Documents:
@@ -197,7 +188,7 @@ def _hash(passage: Passage) -> str:
     # An id of ours is the hash of the text already.
     if not passage.text or passage.id.startswith("sha256:"):
         return ""
-    return f',"hash":"{content_hash(passage.text)}"'
+    return f',"hash":"{content_hash(passage.text)}"'  # what stands for a text that is not sent
 
 
 def reranked_json(candidates: Sequence[Passage], chosen: Sequence[Passage], room: Room) -> str:

@@ -10,12 +10,19 @@ from ragtrace.telemetry.delivery import CountedLogs, CountedMetrics, CountedSpan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeVar
 
+    from opentelemetry._logs import LoggerProvider as LoggerApi
+    from opentelemetry.metrics import MeterProvider as MeterApi
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import MetricReader
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.trace import TracerProvider as TracerApi
 
     from ragtrace.telemetry.delivery import Delivery
+
+    T = TypeVar("T")
+    Own = tuple[T, list[Any]]  # a provider, and its exporters
 
 _EXPORTERS = ("otlp", "console", "none")
 _PROTOCOLS = ("http/protobuf", "grpc")
@@ -69,8 +76,8 @@ def check(signals: Sequence[str]) -> None:
             protocol(signal)
 
 
-def own_tracer_provider(resource: Resource, delivery: Delivery) -> Any:
-    """Return a provider of our own with the exporters of OTEL_TRACES_EXPORTER; a no-op without any."""
+def own_tracer_provider(resource: Resource, delivery: Delivery) -> Own[TracerApi]:
+    """Return a provider of our own with the exporters of OTEL_TRACES_EXPORTER, and these; a no-op without any."""
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
     from opentelemetry.trace import NoOpTracerProvider  # noqa: PLC0415
@@ -86,8 +93,8 @@ def own_tracer_provider(resource: Resource, delivery: Delivery) -> Any:
     return provider, exporters
 
 
-def own_meter_provider(resource: Resource, delivery: Delivery, readers: Sequence[MetricReader]) -> Any:
-    """Return a provider of our own with the exporters of OTEL_METRICS_EXPORTER and extra readers."""
+def own_meter_provider(resource: Resource, delivery: Delivery, readers: Sequence[MetricReader]) -> Own[MeterApi]:
+    """Return a provider of our own with extra readers and the exporters of OTEL_METRICS_EXPORTER, and these."""
     from opentelemetry.metrics import NoOpMeterProvider  # noqa: PLC0415
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
 
@@ -106,8 +113,8 @@ def read_by(resource: Resource, readers: Sequence[MetricReader]) -> MeterProvide
     return MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
 
 
-def own_logger_provider(resource: Resource, delivery: Delivery) -> Any:
-    """Return a provider of our own with the exporters of OTEL_LOGS_EXPORTER; a no-op without any."""
+def own_logger_provider(resource: Resource, delivery: Delivery) -> Own[LoggerApi]:
+    """Return a provider of our own with the exporters of OTEL_LOGS_EXPORTER, and these; a no-op without any."""
     from opentelemetry._logs import NoOpLoggerProvider  # noqa: PLC0415
     from opentelemetry.sdk._logs import LoggerProvider  # noqa: PLC0415
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor  # noqa: PLC0415

@@ -39,11 +39,11 @@ class DriftReading:
         state: 0 learning, 1 ok, 2 warning, 3 alarm.
         statistic: the detector's value.
         threshold: where it alarms.
-        change_time: Unix seconds at which the change is estimated to have begun.
+        changed_time: Unix seconds at which the change is estimated to have begun.
         baseline_mean: mean of the baseline.
         baseline_sd: its standard deviation.
-        baseline_n: its effective number of scores, Kish's (sum of w)^2 / sum of w^2.
-        frozen_time: Unix seconds at which it was frozen or accepted; None for one that was learnt.
+        baseline_n_eff: its effective number of scores, Kish's (sum of w)^2 / sum of w^2.
+        frozen_at: Unix seconds at which it was frozen or accepted; None for one that was learnt.
     """
 
     metric: str
@@ -56,11 +56,11 @@ class DriftReading:
     universe: str | None = None
     statistic: float | None = None
     threshold: float | None = None
-    change_time: float | None = None
+    changed_time: float | None = None
     baseline_mean: float | None = None
     baseline_sd: float | None = None
-    baseline_n: float | None = None
-    frozen_time: float | None = None
+    baseline_n_eff: float | None = None
+    frozen_at: float | None = None
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -88,11 +88,11 @@ _DRIFT_FIELDS = {
     semconv.DRIFT_STATISTIC: "statistic",
     semconv.DRIFT_THRESHOLD: "threshold",
     semconv.DRIFT_STATE: "state",
-    semconv.DRIFT_CHANGE_TIME: "change_time",
+    semconv.DRIFT_CHANGE_TIME: "changed_time",
     semconv.BASELINE_MEAN: "baseline_mean",
     semconv.BASELINE_SD: "baseline_sd",
-    semconv.BASELINE_N: "baseline_n",
-    semconv.BASELINE_FROZEN_TIME: "frozen_time",
+    semconv.BASELINE_N: "baseline_n_eff",
+    semconv.BASELINE_FROZEN_TIME: "frozen_at",
 }
 DRIFT_GAUGES = tuple(_DRIFT_FIELDS)
 """Names of the gauges that a `DriftReading` fills."""

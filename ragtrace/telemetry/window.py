@@ -17,7 +17,7 @@ class WindowMean:
     """What a window says: weighted mean, 95 % bounds, weighted share that passes (None without a threshold).
 
     Example:
-        >>> WindowMean(mean=0.9, low=0.8, high=1.0, passed=None, n=12).mean
+        >>> WindowMean(mean=0.9, low=0.8, high=1.0, passed=None).mean
         0.9
     """
 
@@ -25,7 +25,6 @@ class WindowMean:
     low: float
     high: float
     passed: float | None
-    n: int
 
 
 class Window:
@@ -54,18 +53,18 @@ class Window:
         self._slot_s = length_s / _SLOTS
         self._low = low
         self._high = high
-        # Each: slot number, n, w, wx, w2, w2x, w2x2, w with a threshold, w that pass.
+        # Each: slot number, w, wx, w2, w2x, w2x2, w with a threshold, w that pass.
         self._slots: deque[list[float]] = deque(maxlen=_SLOTS)
 
     def add(self, now: float, value: float, weight: float, *, is_pass: bool | None) -> None:
         """Add one score at `now` (monotonic seconds); `is_pass` None for a metric without a threshold."""
         number = now // self._slot_s
         if not self._slots or self._slots[-1][0] < number:
-            self._slots.append([number, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+            self._slots.append([number, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
         slot = self._slots[-1]
         square = weight * weight
         parts = (
-            1.0, weight, weight * value, square, square * value, square * value * value,
+            weight, weight * value, square, square * value, square * value * value,
             0.0 if is_pass is None else weight, weight if is_pass else 0.0,
         )  # fmt: skip
         for place, part in enumerate(parts, start=1):
@@ -82,7 +81,7 @@ class Window:
             self._slots.popleft()
         if not self._slots:
             return None
-        n, w, wx, w2, w2x, w2x2, w_rated, w_passed = (
+        w, wx, w2, w2x, w2x2, w_rated, w_passed = (
             sum(column) for column in list(zip(*self._slots, strict=True))[1:]
         )
         mean = wx / w
@@ -95,5 +94,4 @@ class Window:
             low=max(mean - half, self._low),
             high=min(mean + half, self._high),
             passed=w_passed / w_rated if w_rated else None,
-            n=int(n),
         )

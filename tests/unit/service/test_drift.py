@@ -81,10 +81,10 @@ def test_both_detectors_learn_one_baseline_and_say_so():
     fed(monitor, good(60))
     cusum, e = of(monitor, "cusum"), of(monitor)
     assert (cusum.state, e.state) == (1, 1)
-    assert (cusum.baseline_mean, cusum.baseline_sd, cusum.baseline_n) == (
-        e.baseline_mean, e.baseline_sd, e.baseline_n,
+    assert (cusum.baseline_mean, cusum.baseline_sd, cusum.baseline_n_eff) == (
+        e.baseline_mean, e.baseline_sd, e.baseline_n_eff,
     )  # fmt: skip
-    assert cusum.baseline_n == 100.0
+    assert cusum.baseline_n_eff == 100.0
     assert e.threshold == pytest.approx(math.log(73_000))
     assert cusum.threshold != e.threshold
     assert {it.attributes["ragtrace.detector"] for it in monitor.readings()} == {"cusum", "e_detector"}
@@ -106,8 +106,8 @@ def test_the_cusum_warns_first_and_only_the_e_detector_alarms(caplog):
     assert [(it.detector, it.state) for it in alarms] == [("cusum", 2), ("e_detector", 3)]
     assert [record.getMessage().split(":")[0] for record in caplog.records] == ["drift warning", "drift alarm"]
     began = 300 * 600.0
-    assert of(monitor).change_time == pytest.approx(began, abs=10 * 600.0)
-    assert of(monitor, "cusum").change_time == pytest.approx(began, abs=10 * 600.0)
+    assert of(monitor).changed_time == pytest.approx(began, abs=10 * 600.0)
+    assert of(monitor, "cusum").changed_time == pytest.approx(began, abs=10 * 600.0)
 
 
 def test_an_alarm_ends_when_its_evidence_is_gone_and_a_second_incident_is_counted(caplog):
@@ -119,7 +119,7 @@ def test_an_alarm_ends_when_its_evidence_is_gone_and_a_second_incident_is_counte
             end = fed(monitor, [0.3] * 2_000, start=end)
             assert (of(monitor, "cusum").state, of(monitor).state) == (2, 3)
             end = fed(monitor, good(1_200), start=end)
-        assert [(it.state, it.change_time) for it in monitor.readings()] == [(1, None)] * 2
+        assert [(it.state, it.changed_time) for it in monitor.readings()] == [(1, None)] * 2
         assert [(it.detector, it.state) for it in alarms] == [("cusum", 2), ("e_detector", 3)] * incident
     said = [record.getMessage() for record in caplog.records]
     assert [it.split(":")[0] for it in said] == ["drift warning", "drift alarm", "drift over", "drift over"] * 2
@@ -134,14 +134,14 @@ def test_the_estimated_time_of_the_change_stands_while_the_alarm_does():
     monitor = DriftMonitor(OUTPUTS, baseline=200)
     end = fed(monitor, good(300))
     end = fed(monitor, [0.3] * 60, start=end)
-    first = of(monitor, "cusum").change_time
+    first = of(monitor, "cusum").changed_time
     assert first == pytest.approx(300 * 600.0, abs=10 * 600.0)
     told = {first}
     for value in good(2_000):
         end = fed(monitor, [value], start=end)
-        told.add(of(monitor, "cusum").change_time)
+        told.add(of(monitor, "cusum").changed_time)
     assert told == {first, None}
-    assert of(monitor, "cusum").change_time is None, "the alarm is over"
+    assert of(monitor, "cusum").changed_time is None, "the alarm is over"
 
 
 def test_a_burst_within_one_hour_is_no_alarm():
@@ -182,7 +182,7 @@ def test_the_number_of_a_baseline_is_its_effective_one():
     monitor = DriftMonitor(OUTPUTS, baseline=500)
     fed(monitor, good(450), weight=1.0)
     fed(monitor, good(50), weight=20.0)
-    assert of(monitor).baseline_n == of(monitor, "cusum").baseline_n == pytest.approx(1_450**2 / 20_450)
+    assert of(monitor).baseline_n_eff == of(monitor, "cusum").baseline_n_eff == pytest.approx(1_450**2 / 20_450)
     assert monitor.state("faithfulness").baseline_n == 500
 
 
@@ -239,12 +239,12 @@ def test_a_frozen_baseline_is_exported_before_the_first_score_and_nothing_is_lea
     )
     monitor.refresh()
     for detector in ("cusum", "e_detector"):
-        assert (of(monitor, detector).baseline_mean, of(monitor, detector).baseline_n) == (0.9, 500.0)
+        assert (of(monitor, detector).baseline_mean, of(monitor, detector).baseline_n_eff) == (0.9, 500.0)
         assert of(monitor, detector, "incorrect_rate").baseline_mean == pytest.approx(0.1)
         assert of(monitor, detector).state == 1
     fed(monitor, [0.4] * 60)
     assert of(monitor).state == 3
-    assert of(monitor).baseline_n == 500.0
+    assert of(monitor).baseline_n_eff == 500.0
 
 
 def test_a_frozen_baseline_is_of_one_label_scale_and_universe():
@@ -254,7 +254,7 @@ def test_a_frozen_baseline_is_of_one_label_scale_and_universe():
     monitor.refresh()
     fed(monitor, [0.4] * 60, judge=judge, universe="pool")
     fed(monitor, [0.4] * 60, judge=judge, universe="gold")
-    told = {(it.universe, it.baseline_n, it.state) for it in monitor.readings() if it.detector == "e_detector"}
+    told = {(it.universe, it.baseline_n_eff, it.state) for it in monitor.readings() if it.detector == "e_detector"}
     assert told == {("pool", 103.0, 1), ("gold", None, 0), (None, 500.0, 1)}
 
 
@@ -272,7 +272,7 @@ def test_accepting_a_new_normal_ends_the_alarm_of_a_running_monitor(clock, caplo
     monitor.refresh()
     assert len(reads) == 2
     assert "drift over: faithfulness of rag, e_detector; there is a new baseline" in caplog.messages
-    assert (of(monitor).state, of(monitor).baseline_mean, of(monitor).change_time) == (1, 0.5, None)
+    assert (of(monitor).state, of(monitor).baseline_mean, of(monitor).changed_time) == (1, 0.5, None)
     fed(monitor, [0.5] * 80, start=end)
     assert (of(monitor).state, of(monitor, "cusum").state) == (1, 1)
 
@@ -333,7 +333,7 @@ def test_only_a_frozen_baseline_tells_when_it_was_frozen(clock):
     kept = []
     monitor = DriftMonitor(OUTPUTS, baseline=10, frozen=lambda: list(kept))
     fed(monitor, good(20))
-    assert (of(monitor).baseline_n, of(monitor).frozen_time) == (10.0, None)
+    assert (of(monitor).baseline_n_eff, of(monitor).frozen_at) == (10.0, None)
     kept.append(frozen(0.9, at=1_700_000_000.0))
     monitor.refresh()
     assert {it.value("ragtrace.baseline.frozen.time") for it in monitor.readings()} == {1_700_000_000.0}
@@ -371,13 +371,13 @@ def test_a_service_reads_its_store_s_baselines_at_its_start_and_again_while_it_r
     ragtrace.configure(store=str(path), sample_rate=1.0, metrics=("faithfulness",))
     try:
         service = current()
-        assert of(service.drift).baseline_n == 321.0
+        assert of(service.drift).baseline_n_eff == 321.0
         store.freeze([frozen(0.81, n=322, at=2.0)])
         service.begin()
         end = time.monotonic() + 20.0
-        while of(service.drift).baseline_n != 322.0 and time.monotonic() < end:
+        while of(service.drift).baseline_n_eff != 322.0 and time.monotonic() < end:
             time.sleep(0.02)
-        assert (of(service.drift).baseline_mean, of(service.drift).baseline_n) == (0.81, 322.0)
+        assert (of(service.drift).baseline_mean, of(service.drift).baseline_n_eff) == (0.81, 322.0)
         assert not [site for site in losses() if "refresh" in site]
     finally:
         ragtrace.shutdown(5.0)
@@ -395,7 +395,9 @@ def test_detectors_name_a_workflow_as_the_scores_do():
         service = current()
         for name in ["w" * 300, *(f"workflow {i}" for i in range(120))]:
             record = RagRecord(id="1", trace_id="t", workflow=name)
-            service.handling.publish(Unit(record=record, decision="random", probability=1.0), [score(0.9)], time.time_ns())
+            service.handling.publish(
+                Unit(record=record, decision="random", probability=1.0), [score(0.9)], time.time_ns()
+            )
         named = {it.workflow for it in service.drift.readings()}
         assert len(named) == 101
         assert {"w" * 128, "workflow 98", "other"} < named

@@ -232,7 +232,7 @@ def test_window_bounds_follow_the_formula():
     read = window.read(0.0)
     assert read.mean == pytest.approx(mean)
     assert read.low == pytest.approx(mean - 1.96 * math.sqrt(variance))
-    assert read.n == 120
+    assert read.high == pytest.approx(mean + 1.96 * math.sqrt(variance))
 
 
 def test_a_perfect_window_is_not_certain():
@@ -246,7 +246,7 @@ def test_window_slides():
     for second in range(120):
         window.add(float(second), float(second >= 60), 1.0, is_pass=None)
     assert window.read(119.0).mean == 1.0
-    assert window.read(119.0).n == 60
+    assert window.read(119.0).low == pytest.approx(1 - 1.96 * math.sqrt(0.02 / 60)), "of sixty scores"
 
 
 # -- the rest --
@@ -320,7 +320,7 @@ def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
     counts = {("skipped", "not_sampled"): 80}
     instruments.observe_queue(lambda: QueueReading(size=3, capacity=2_048, oldest_s=1.5))
     instruments.observe_ledger(lambda: [LedgerReading(ends=counts, pending=2)])
-    reading = DriftReading(metric="faithfulness", detector="cusum", state=0, baseline_n=12)
+    reading = DriftReading(metric="faithfulness", detector="cusum", state=0, baseline_n_eff=12)
     instruments.observe_drift(lambda: [reading])
     instruments.drift_alarm(reading)
     assert metered.values("ragtrace.queue.size") == [({}, 3)]

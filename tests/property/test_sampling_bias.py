@@ -68,10 +68,7 @@ def test_the_weighted_mean_is_right_on_a_thousand_days():
     good = chance.binomial(drawn, rate)
     w = 1 / p
     w_all, w_good, w2_all, w2_good = drawn @ w, good @ w, drawn @ w**2, good @ w**2
-    read = [
-        window_of(*sums).read(0.0)
-        for sums in zip(drawn.sum(1), w_all, w_good, w2_all, w2_good, w2_good, strict=True)
-    ]
+    read = [window_of(*sums).read(0.0) for sums in zip(w_all, w_good, w2_all, w2_good, w2_good, strict=True)]
     means = np.array([one.mean for one in read])
     covered = [one.low <= TRUTH <= one.high for one in read]
     unweighted = good.sum(1) / drawn.sum(1)

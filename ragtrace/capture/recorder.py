@@ -16,7 +16,7 @@ from ragtrace.capture.passages import ReadPassages, ranked, sourced_passage
 from ragtrace.capture.prompt import places_in
 from ragtrace.capture.redact import safe
 from ragtrace.capture.run import MAX_NAME_CHARS, Run
-from ragtrace.capture.steps import Captured
+from ragtrace.capture.steps import Captured, Retrieval
 from ragtrace.model import Pool, RagRecord
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Limits:
 
     passage_chars: int = 65_536
     record_chars: int = 262_144
-    answer_chars: int = 65_536
+    text_chars: int = 65_536  # of an answer, a query, a reference, a message
     open_runs: int = 4_096
     run_idle_s: float = 600.0
 
@@ -120,7 +120,7 @@ class Recorder:
             user: end user's id.
             corpus: name of the index searched.
             corpus_version: its version.
-            tags: free labels.
+            tags: free labels; a text is one.
             k: cut-off of @K metrics; default the number of contexts delivered.
             started_ns: Unix ns; default now.
         """
@@ -142,6 +142,7 @@ class Recorder:
     def _begin(self, run: Run, workflow: str | None) -> None:
         name = clean_text(workflow or self.workflow, MAX_NAME_CHARS)[0]
         run.facts["workflow"] = name
+        run.facts["environment"] = self.environment
         run.listener = None if is_own_work() else self.listener
         if run.listener is not None:
             run.ref = run.listener.started(name, run.started_ns)
@@ -164,7 +165,7 @@ class Recorder:
             self._open.pop(id(run), None)
         if run.listener is None or run.ref is None:
             return
-        run.listener.finished(run.ref, captured(run, outcome, ended_ns, self.environment))
+        run.listener.finished(run.ref, captured(run, outcome, ended_ns))
 
     @guarded
     def take_up(self) -> None:
@@ -215,7 +216,7 @@ def _touched(run: Run) -> float:
     return run.touched
 
 
-def captured(run: Run, outcome: Outcome, ended_ns: int, environment: str | None) -> Captured:
+def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
     """Build the record and the steps of a run that ends now."""
     retrieved = run.candidates()
     selected = None if run.selection is None else _sourced(run.selection, retrieved)
@@ -228,7 +229,6 @@ def captured(run: Run, outcome: Outcome, ended_ns: int, environment: str | None)
         id=f"{trace_id}-{span_id}",
         trace_id=trace_id,
         span_id=span_id,
-        environment=environment,
         pools=pools,
         selection_source=source if retrieved or selected else None,
         feedback=tuple(run.given_feedback),
@@ -314,7 +314,7 @@ def _pools(
     used: tuple[Passage, ...] | None,
 ) -> tuple[Pool, ...]:
     pools = []
-    if retrieved or any(hasattr(step, "top_k") for step in run.steps):
+    if retrieved or any(isinstance(step, Retrieval) for step in run.steps):
         pools.append(Pool(stage="retrieved", passages=ranked(retrieved)))
     if selected is not None:
         pools.append(Pool(stage="reranked", passages=selected))

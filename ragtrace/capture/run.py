@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ragtrace.capture.clamp import clean_score, clean_text
 from ragtrace.capture.guard import guarded, lost
-from ragtrace.capture.passages import PassageReader
+from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader
 from ragtrace.capture.prompt import found_in
+from ragtrace.capture.request import tags_of
 from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval
 from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, Message, Universe, Usage
 
@@ -77,19 +78,38 @@ class Run:
     @guarded
     def asked(self, query: str) -> None:
         """Set the question, when it was not known at the start."""
-        self._put("query", query, self._recorder.limits.answer_chars)
+        self._put("query", query, self._recorder.limits.text_chars)
 
     @guarded
-    def about(self, **facts: str | None) -> None:
-        """Set session, user, corpus, corpus_version, environment, workflow or model."""
+    def about(
+        self,
+        *,
+        session: str | None = None,
+        user: str | None = None,
+        corpus: str | None = None,
+        corpus_version: str | None = None,
+        environment: str | None = None,
+        workflow: str | None = None,
+        model: str | None = None,
+    ) -> None:
+        """Set what is known of the run's surroundings; None leaves a fact as it is."""
+        facts = {
+            "session": session,
+            "user": user,
+            "corpus": corpus,
+            "corpus_version": corpus_version,
+            "environment": environment,
+            "workflow": workflow,
+            "model": model,
+        }
         for name, value in facts.items():
             if value is not None:
                 self._put(name, value, MAX_NAME_CHARS)
 
     @guarded
     def tagged(self, tags: Iterable[str]) -> None:
-        """Add tags."""
-        new = (clean_text(self._redacted(tag), MAX_NAME_CHARS)[0] for tag in tags)
+        """Add tags; a text is one tag."""
+        new = (clean_text(self._redacted(tag), MAX_NAME_CHARS)[0] for tag in tags_of(tags))
         self.facts["tags"] = tuple(dict.fromkeys((*self.facts.get("tags", ()), *filter(None, new))))[:64]
 
     @guarded
@@ -291,7 +311,7 @@ class Run:
             usage: its tokens, as `Usage` or a mapping with input_tokens and output_tokens.
             parts: sentences with citations: `AnswerPart`s, or mappings with text and citations (passage ids).
         """
-        self._put("answer", text, self._recorder.limits.answer_chars)
+        self._put("answer", text, self._recorder.limits.text_chars)
         if model is not None:
             self._put("model", model, MAX_NAME_CHARS)
         if usage is not None:
@@ -302,7 +322,7 @@ class Run:
     @guarded
     def reference(self, text: str) -> None:
         """Set the reference answer, for metrics that need one."""
-        self._put("reference", text, self._recorder.limits.answer_chars)
+        self._put("reference", text, self._recorder.limits.text_chars)
 
     @guarded
     def labels(
@@ -314,7 +334,7 @@ class Run:
         version: str | None = None,
     ) -> None:
         """Set relevance grades 1 to 5 by passage id."""
-        cleaned = {clean_text(name, MAX_NAME_CHARS)[0]: grade for name, grade in grades.items()}
+        cleaned = {clean_text(name, MAX_ID_CHARS)[0]: grade for name, grade in grades.items()}
         self.facts["labels"] = Labels(grades=cleaned, universe=universe, scale=scale, version=version)
 
     @guarded
@@ -340,7 +360,13 @@ class Run:
 
     @guarded
     def cut_at(self, k: int) -> None:
-        """Set the K of this run's @K metrics; the default is the number of contexts delivered."""
+        """Set the K of this run's @K metrics; the default is the number of contexts delivered.
+
+        What is no whole number is counted as a loss.
+        """
+        if type(k) is not int:
+            lost("ragtrace.capture.run.cut_at")
+            return
         self.facts["k"] = k
 
     @guarded
@@ -361,7 +387,7 @@ class Run:
     @guarded
     def interrupted(self, payload: object) -> None:
         """Keep what the run waits for: the payload of an interrupt, shown as text; outcome is set by `finish`."""
-        self._put("interrupt", payload, self._recorder.limits.answer_chars)
+        self._put("interrupt", payload, self._recorder.limits.text_chars)
 
     def before_finish(self, report: Callable[[], None]) -> None:
         """Have `report` called once, just before the run ends, however it ends; a second call replaces the first.
@@ -460,14 +486,14 @@ class Run:
         return text if redact is None else redact(text)
 
     def _text(self, value: object) -> str:
-        return clean_text(self._redacted(value), self._recorder.limits.answer_chars)[0]
+        return clean_text(self._redacted(value), self._recorder.limits.text_chars)[0]
 
     def _message(self, role: str, content: object) -> Message:
         return Message(role=clean_text(role, 32)[0], content=self._text(content))
 
     def _part(self, part: Any) -> AnswerPart:
         text, cites = (part.text, part.citations) if isinstance(part, AnswerPart) else _mapped(part)
-        cited = tuple(clean_text(name, MAX_NAME_CHARS)[0] for name in cites)
+        cited = tuple(clean_text(name, MAX_ID_CHARS)[0] for name in cites)
         return AnswerPart(text=self._text(text), citations=cited)
 
     def _failure(self, error: BaseException | None) -> Failure | None:

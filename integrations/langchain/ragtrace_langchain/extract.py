@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.load import Serializable
 from langchain_core.messages import BaseMessage
 
-from ragtrace.capture import shown
+from ragtrace.capture import before_question, shown, spoken
 from ragtrace.model import Message
 from ragtrace_langchain.documents import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "search_query", "prompt", "text")
 HISTORY_KEYS = ("chat_history", "history", "messages")
@@ -75,9 +75,9 @@ def history_in(inputs: Any) -> tuple[Message, ...]:
         for key in HISTORY_KEYS:
             turns = turns_in(inputs.get(key))
             if turns:
-                return _before_question(turns) if key == "messages" else _spoken(turns)
+                return before_question(turns) if key == "messages" else spoken(turns)
         return ()
-    return _before_question(turns_in(inputs))
+    return before_question(turns_in(inputs))
 
 
 def recalled_in(inputs: Any, asked: Any) -> tuple[Message, ...]:
@@ -98,19 +98,10 @@ def recalled_in(inputs: Any, asked: Any) -> tuple[Message, ...]:
             continue
         turns = turns_in(part)
         if key in HISTORY_KEYS and key != "messages":
-            return _spoken(turns)
+            return spoken(turns)
         if question_in(part) == question_in(asked):
-            return _before_question(turns)
+            return before_question(turns)
     return ()
-
-
-def _before_question(turns: Sequence[Message]) -> tuple[Message, ...]:
-    last = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=0)
-    return _spoken(turns[:last])
-
-
-def _spoken(turns: Iterable[Message]) -> tuple[Message, ...]:
-    return tuple(turn for turn in turns if turn.role in {"user", "assistant"} and turn.content)
 
 
 def turns_in(value: Any) -> tuple[Message, ...]:
@@ -216,16 +207,6 @@ def piece_text(piece: Any) -> str:
 
 def _is_text(block: Any) -> bool:
     return isinstance(block, str) or (isinstance(block, dict) and block.get("type") == "text")
-
-
-def prompt_text(messages: Iterable[Message]) -> str:
-    r"""Return a rendered prompt as one text, message after message.
-
-    Example:
-        >>> prompt_text([Message(role="system", content="Be brief."), Message(role="user", content="Where?")])
-        'Be brief.\nWhere?'
-    """
-    return "\n".join(message.content for message in messages)
 
 
 def answer_in(outputs: Any, depth: int = 0) -> str | None:

@@ -1,4 +1,8 @@
-"""The global install: every top-level call of the process is captured, with no handler given to any."""
+"""The global install: every top-level call of the process is captured, with no handler given to any.
+
+There is no block form: LangChain hands a config to each call. ``callbacks=[RagtraceHandler(...)]`` captures that
+call alone, and ``metadata={"ragtrace.session": ...}`` with ``tags`` describe its request.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,9 @@ def instrument(recorder: Recorder | None = None, **defaults: Any) -> None:
     """Capture every top-level LangChain call of this process, in all threads, from now on.
 
     A second call replaces the arguments of the first; nothing is captured twice. A call that is given a
-    `RagtraceHandler` of its own is captured by that one alone. Thread-safe.
+    `RagtraceHandler` of its own is captured by that one alone. What a request says of itself comes first: its tags,
+    and its metadata ``ragtrace.workflow``, ``session``, ``user``, ``corpus``, ``corpus_version``, ``reference``,
+    ``labels`` and ``k``, each behind ``ragtrace.``. Thread-safe.
 
     Args:
         recorder: where runs go; default the process's own, as ``ragtrace.configure`` set it up.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.capture import provider_named
 from ragtrace.model import Message, Usage
 from ragtrace_langchain.extract import content_text, turn_of
 
@@ -14,20 +15,6 @@ if TYPE_CHECKING:
     from langchain_core.outputs import LLMResult
 
 _MODEL_KEYS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment", "repo_id")
-# Names of the GenAI conventions for what LangChain calls otherwise.
-_PROVIDERS = {
-    "azure": "azure.ai.openai",
-    "azure_openai": "azure.ai.openai",
-    "amazon_bedrock": "aws.bedrock",
-    "bedrock": "aws.bedrock",
-    "google_genai": "gcp.gemini",
-    "google_vertexai": "gcp.vertex_ai",
-    "vertexai": "gcp.vertex_ai",
-    "mistral": "mistral_ai",
-    "mistralai": "mistral_ai",
-    "ibm": "ibm.watsonx.ai",
-    "xai": "x_ai",
-}
 _IN_PROCESS = ("fake", "llamacpp", "huggingface_pipeline", "huggingfacepipeline", "gpt4all", "ctransformers")
 
 
@@ -71,7 +58,7 @@ def model_facts(
     kind = f"{provider or ''} {name}".lower()
     return ModelFacts(
         model=model or name or None,
-        provider=_PROVIDERS.get(provider, provider) if provider else None,
+        provider=provider_named(provider) if provider else None,
         is_in_process=any(word in kind for word in _IN_PROCESS),
     )
 

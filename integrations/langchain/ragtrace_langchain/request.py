@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import guarded, shown
+from ragtrace.capture import Defaults, describe, guarded, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ragtrace.capture import Run
 
-Fact = Literal["session", "user", "corpus", "corpus_version"]
-
 PREFIX = "ragtrace."
+_OWN = {name: PREFIX + name for name in ("session", "user", "corpus", "corpus_version", "k", "reference", "labels")}
 # Names that applications and LangGraph use already, for what is not given under our own.
 _COMMON = {
     "session": ("session_id", "conversation_id", "thread_id"),
@@ -22,74 +20,36 @@ _COMMON = {
 }
 # Tags that LangChain and LangGraph set on their own steps.
 _INNER_TAGS = ("seq:step:", "map:key:", "graph:step:", "langsmith:")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Defaults:
-    """What a handler says of every run, where the request's metadata do not."""
-
-    workflow: str | None = None
-    session: str | None = None
-    user: str | None = None
-    corpus: str | None = None
-    corpus_version: str | None = None
-    k: int | None = None
-    tags: tuple[str, ...] = field(default=())
-
-
 _NOTHING = Defaults()
 
 
 def workflow_of(defaults: Defaults, metadata: Mapping[str, Any], name: str) -> str:
-    """Return a run's workflow: the handler's argument, then ``ragtrace.workflow``, then the root's name.
+    """Return a run's workflow: ``ragtrace.workflow``, then the handler's argument, then the root's name.
 
     Example:
-        >>> workflow_of(Defaults(), {"ragtrace.workflow": "support"}, "RunnableSequence")
+        >>> workflow_of(Defaults(workflow="support"), {}, "RunnableSequence")
         'support'
     """
-    return defaults.workflow or _shown(metadata.get(f"{PREFIX}workflow")) or name
+    return shown(metadata.get(f"{PREFIX}workflow")) or defaults.workflow or name
 
 
-def facts_of(defaults: Defaults, metadata: Mapping[str, Any]) -> dict[Fact, str | None]:
-    """Return session, user, corpus and its version: the request's metadata, then the handler's arguments.
+def said_in(defaults: Defaults, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request's metadata say: under our own keys, and under common ones what is else unknown.
 
     Example:
-        >>> facts_of(Defaults(user="u1"), {"thread_id": 7})["session"]
-        '7'
+        >>> said_in(Defaults(user="u1"), {"thread_id": 7, "user_id": 8, "ragtrace.k": 4})
+        {'k': 4, 'session': 7}
     """
-    return {
-        "session": _given(metadata, "session", defaults.session),
-        "user": _given(metadata, "user", defaults.user),
-        "corpus": _given(metadata, "corpus", defaults.corpus),
-        "corpus_version": _given(metadata, "corpus_version", defaults.corpus_version),
-    }
-
-
-def _given(metadata: Mapping[str, Any], fact: Fact, default: str | None) -> str | None:
-    own = _shown(metadata.get(PREFIX + fact))
-    if own is not None or default is not None:
-        return own if own is not None else default
-    return next((name for key in _COMMON.get(fact, ()) if (name := _shown(metadata.get(key)))), None)
-
-
-def _shown(value: Any) -> str | None:
-    return shown(value) or None
+    said = {name: metadata[key] for name, key in _OWN.items() if key in metadata}
+    for name, keys in _COMMON.items():
+        if not shown(said.get(name)) and not getattr(defaults, name):
+            said.update((name, metadata[key]) for key in reversed(keys) if shown(metadata.get(key)))
+    return said
 
 
 @guarded
-def describe(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: Iterable[str] | None) -> None:
+def describe_request(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: Iterable[str] | None) -> None:
     """Write the per-request data onto a run."""
-    if not metadata and not tags and defaults == _NOTHING:
-        return
-    run.about(**facts_of(defaults, metadata))
-    own = [*defaults.tags, *(tag for tag in tags or () if not str(tag).startswith(_INNER_TAGS))]
-    if own:
-        run.tagged(own)
-    k = metadata.get(f"{PREFIX}k", defaults.k)
-    if isinstance(k, int) and not isinstance(k, bool):
-        run.cut_at(k)
-    reference = metadata.get(f"{PREFIX}reference")
-    if reference is not None:
-        run.reference(str(reference))
-    if (labels := metadata.get(f"{PREFIX}labels")) is not None:
-        run.labelled(labels)
+    if metadata or tags or defaults != _NOTHING:
+        own = [tag for tag in tags or () if not str(tag).startswith(_INNER_TAGS)]
+        describe(run, defaults, {**said_in(defaults, metadata), "tags": own})

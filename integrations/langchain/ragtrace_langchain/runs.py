@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from langchain_core.runnables.config import var_child_runnable_config
 
+from ragtrace.capture import Buried
 from ragtrace_langchain.documents import KnownDocuments
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ class RunMap:
     def __init__(self) -> None:
         self._nodes: dict[object, Node] = {}
         self._trees: dict[int, Tree] = {}
-        self._buried: set[int] = set()
-        self._buried_before: set[int] = set()
+        self._buried = Buried(MAX_BURIED)
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -84,14 +84,11 @@ class RunMap:
 
     def bury(self, run_id: object) -> None:
         """Remember an id whose children are not to open a run of their own."""
-        self._buried.add(hash(getattr(run_id, "int", run_id)))
-        if len(self._buried) > MAX_BURIED:
-            self._buried_before, self._buried = self._buried, set()
+        self._buried.add(getattr(run_id, "int", run_id))
 
     def is_buried(self, run_id: object) -> bool:
         """Tell whether an id belonged to a root that has ended."""
-        name = hash(getattr(run_id, "int", run_id))
-        return name in self._buried or name in self._buried_before
+        return getattr(run_id, "int", run_id) in self._buried
 
     def _look_over(self) -> None:
         """Look at the two oldest trees and drop what ended without its tree, as only a failure of ours leaves it.

@@ -71,7 +71,7 @@ def test_buried_ids_are_bounded():
         runs.bury(number)
     assert runs.is_buried(5 * MAX_BURIED - 1)
     assert not runs.is_buried(0)
-    assert len(runs._buried) + len(runs._buried_before) <= 2 * MAX_BURIED + 1
+    assert len(runs._buried) <= 2 * MAX_BURIED + 1
 
 
 def test_a_swept_tree_leaves_the_map_with_the_next_roots():

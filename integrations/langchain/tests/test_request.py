@@ -48,8 +48,23 @@ def test_handler_arguments_stand_behind_the_request(keeper, recorder):
     config = {"callbacks": [handler], "metadata": {"ragtrace.session": "s1", "ragtrace.workflow": "other"}}
     lcel().invoke("Where?", config)
     record = keeper.only.record
-    assert (record.workflow, record.session, record.corpus) == ("app", "s1", "faq")
+    assert (record.workflow, record.session, record.corpus) == ("other", "s1", "faq")
     assert (record.k, record.tags) == (3, ("prod",))
+
+
+def test_a_text_is_one_tag(keeper, recorder):
+    lcel().invoke(
+        "Where?", {"callbacks": [RagtraceHandler(recorder, workflow="app", tags="vip")], "tags": ["beta"]}
+    )
+    assert (keeper.only.record.workflow, keeper.only.record.tags) == ("app", ("vip", "beta"))
+
+
+@pytest.mark.usefixtures("loses")
+def test_a_k_that_is_none_is_counted(keeper, config):
+    before = losses().get("ragtrace.capture.run.cut_at", 0)
+    config["metadata"] = {"ragtrace.k": "many"}
+    lcel().invoke("Where?", config)
+    assert (keeper.only.record.k, losses()["ragtrace.capture.run.cut_at"]) == (None, before + 1)
 
 
 def test_workflow_defaults_to_the_name_of_the_root(keeper, config):

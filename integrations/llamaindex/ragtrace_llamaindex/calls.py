@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import guarded
+from ragtrace.capture import guarded, prompt_text
 from ragtrace.model import Message, added_usage
 from ragtrace_llamaindex.models import (
     asked_of,
@@ -13,7 +13,6 @@ from ragtrace_llamaindex.models import (
     is_in_process,
     messages_of,
     model_of,
-    prompt_text,
     provider_of,
     reply_in,
     usage_in,

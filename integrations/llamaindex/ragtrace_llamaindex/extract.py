@@ -12,16 +12,15 @@ from llama_index.core.base.response.schema import PydanticResponse, Response
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 
-from ragtrace.capture import shown
+from ragtrace.capture import before_question, shown, spoken
 from ragtrace.model import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 QUESTION_KEYS = ("query", "question", "message", "user_msg", "input", "query_str", "query_bundle", "prompt")
 _QUERY_ARGUMENTS = ("str_or_query_bundle", *QUESTION_KEYS, "messages")
 _HISTORY_ARGUMENTS = ("chat_history", "history", "messages")
-_SPOKEN = {"user", "assistant"}
 _TURN = re.compile(r"^(" + "|".join(role.value for role in MessageRole) + "): ", re.MULTILINE)
 _DEPTH = 4
 
@@ -97,17 +96,6 @@ def history_in(arguments: Mapping[str, Any]) -> tuple[Message, ...]:
             return before_question(turns) if name == "messages" else spoken(turns)
     event = arguments.get("start_event")
     return () if event is None else history_in(fields_of(event))
-
-
-def before_question(turns: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return what was said before the last user turn; system messages are not among it."""
-    last = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=0)
-    return spoken(turns[:last])
-
-
-def spoken(turns: Iterable[Message]) -> tuple[Message, ...]:
-    """Return the turns of user and assistant that say something."""
-    return tuple(turn for turn in turns if turn.role in _SPOKEN and turn.content)
 
 
 def turns_before(turns: Sequence[Message], question: str) -> tuple[Message, ...]:

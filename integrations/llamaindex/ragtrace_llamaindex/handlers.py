@@ -18,7 +18,7 @@ from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 
 from ragtrace.capture import guarded, lost
-from ragtrace_llamaindex.settings import holder
+from ragtrace_llamaindex.defaults import holder
 from ragtrace_llamaindex.tracer import Tracer
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from llama_index_instrumentation import get_dispatcher
 
-from ragtrace.capture import guarded
+from ragtrace.capture import Defaults, guarded, guarded_constructor
+from ragtrace_llamaindex.defaults import holder, inside
 from ragtrace_llamaindex.handlers import RagtraceEventHandler, RagtraceSpanHandler
-from ragtrace_llamaindex.settings import Settings, holder, inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ _span_handler = RagtraceSpanHandler()
 _event_handler = RagtraceEventHandler()
 
 
-@guarded
+@guarded_constructor
 def instrument(
     recorder: Recorder | None = None,
     *,
@@ -38,17 +38,21 @@ def instrument(
     """Capture every LlamaIndex run of this process from now on.
 
     A second call adds nothing to what is captured; its arguments replace those of the first for runs that begin
-    later. Thread-safe; never raises.
+    later. Thread-safe.
 
     Args:
         recorder: where runs go; default the process's own, as ``ragtrace.configure`` set it up.
-        workflow: name of the application; default the class of the outermost call.
-        session: conversation id of every run; what `request` says comes first, here and below.
+        workflow: name of the application; default the class of the outermost call. What `request` says comes
+            first, and so it is with the others.
+        session: conversation id of every run.
         user: end user's id.
         corpus: name of the index searched.
         corpus_version: its version.
         k: cut-off of @K metrics; default the number of contexts delivered.
-        tags: tags of every run.
+        tags: tags of every run; a text is one.
+
+    Raises:
+        TypeError: an argument that there is not.
 
     Example:
         >>> instrument()
@@ -56,7 +60,7 @@ def instrument(
         True
         >>> uninstrument()
     """
-    settings = Settings(
+    defaults = Defaults(
         recorder=recorder,
         workflow=workflow,
         session=session,
@@ -64,10 +68,10 @@ def instrument(
         corpus=corpus,
         corpus_version=corpus_version,
         k=k,
-        tags=_listed(tags),
+        tags=tags,
     )
     with _lock:
-        holder.base = settings
+        holder.base = defaults
         _settle()
 
 
@@ -114,7 +118,7 @@ class instrumented:  # noqa: N801 - used like a function: ``with instrumented(..
         False
     """
 
-    @guarded
+    @guarded_constructor
     def __init__(
         self,
         recorder: Recorder | None = None,
@@ -127,8 +131,8 @@ class instrumented:  # noqa: N801 - used like a function: ``with instrumented(..
         k: int | None = None,
         tags: Iterable[str] = (),
     ) -> None:
-        self._token: Token[Settings | None] | None = None
-        self._settings = Settings(
+        self._token: Token[Defaults | None] | None = None
+        self._defaults = Defaults(
             recorder=recorder,
             workflow=workflow,
             session=session,
@@ -136,7 +140,7 @@ class instrumented:  # noqa: N801 - used like a function: ``with instrumented(..
             corpus=corpus,
             corpus_version=corpus_version,
             k=k,
-            tags=_listed(tags),
+            tags=tags,
         )
 
     def __enter__(self) -> instrumented:
@@ -160,14 +164,14 @@ class instrumented:  # noqa: N801 - used like a function: ``with instrumented(..
     @guarded
     def _open(self) -> None:
         with _lock:
-            holder.blocks = (*holder.blocks, self._settings)
+            holder.blocks = (*holder.blocks, self._defaults)
             _settle()
-        self._token = inside.set(self._settings)
+        self._token = inside.set(self._defaults)
 
     @guarded
     def _close(self) -> None:
         with _lock:
-            holder.blocks = tuple(block for block in holder.blocks if block is not self._settings)
+            holder.blocks = tuple(block for block in holder.blocks if block is not self._defaults)
             _settle()
         token, self._token = self._token, None
         if token is not None:
@@ -175,10 +179,6 @@ class instrumented:  # noqa: N801 - used like a function: ``with instrumented(..
                 inside.reset(token)
             except ValueError:  # closed in another context, as a fixture may be; the block is off the list anyway
                 inside.set(None)
-
-
-def _listed(tags: Iterable[str]) -> tuple[str, ...]:
-    return (tags,) if isinstance(tags, str) else tuple(tags)
 
 
 def _settle() -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatResponse
 
+from ragtrace.capture import provider_named
 from ragtrace.model import Message, Usage
 from ragtrace_llamaindex.attributes import argument, first_of
 from ragtrace_llamaindex.extract import turn_of, turns_in
@@ -17,22 +18,6 @@ if TYPE_CHECKING:
 _MODEL_ATTRIBUTES = ("model", "model_name", "model_id", "engine", "deployment_name")
 _SENT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count")
 _WRITTEN = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count")
-_PROVIDERS = {
-    "openai": "openai",
-    "azure_openai": "azure.ai.openai",
-    "anthropic": "anthropic",
-    "bedrock": "aws.bedrock",
-    "bedrock_converse": "aws.bedrock",
-    "google_genai": "gcp.gemini",
-    "gemini": "gcp.gemini",
-    "vertex": "gcp.vertex_ai",
-    "mistralai": "mistral_ai",
-    "cohere": "cohere",
-    "groq": "groq",
-    "deepseek": "deepseek",
-    "perplexity": "perplexity",
-    "ibm": "ibm.watsonx.ai",
-}
 _IN_PROCESS = ("mock", "fake", "llama_cpp", "llamacpp", "huggingface", "gpt4all", "optimum", "onnx")
 
 
@@ -64,7 +49,7 @@ def provider_of(owner: type) -> str | None:
     for base in owner.__mro__:
         parts = base.__module__.split(".")
         if parts[0] == "llama_index" and len(parts) > 2 and parts[1] in {"llms", "embeddings"}:
-            return _PROVIDERS.get(parts[2], parts[2])
+            return provider_named(parts[2])
     return None
 
 
@@ -99,16 +84,6 @@ def messages_of(asked: Any) -> tuple[Message, ...]:
 
 def _listed(asked: Any) -> Sequence[Any]:
     return list(asked) if hasattr(asked, "__len__") and hasattr(asked, "__iter__") else ()
-
-
-def prompt_text(messages: Sequence[Message]) -> str:
-    r"""Return a rendered prompt as one text, message after message.
-
-    Example:
-        >>> prompt_text([Message(role="system", content="Be brief."), Message(role="user", content="Where?")])
-        'Be brief.\nWhere?'
-    """
-    return messages[0].content if len(messages) == 1 else "\n".join(message.content for message in messages)
 
 
 def reply_in(response: Any) -> Message | None:

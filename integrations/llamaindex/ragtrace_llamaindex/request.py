@@ -1,18 +1,15 @@
-"""Per-request data: what `instrument` says of every run, and `request` of those begun inside it."""
+"""Per-request data: what `request` says of the runs begun inside it."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import guarded, shown
+from ragtrace.capture import tags_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    from ragtrace.capture import Run
-    from ragtrace_llamaindex.settings import Settings
 
 
 _asked: ContextVar[dict[str, Any] | None] = ContextVar("ragtrace_llamaindex_request", default=None)
@@ -75,9 +72,7 @@ def request(
 def _merged(facts: dict[str, Any]) -> dict[str, Any]:
     outer = _asked.get() or {}
     new = {name: value for name, value in facts.items() if value is not None and name != "tags"}
-    given = facts["tags"]
-    tags = (given,) if isinstance(given, str) else tuple(given or ())
-    return {**outer, **new, "tags": (*outer.get("tags", ()), *tags)}
+    return {**outer, **new, "tags": (*outer.get("tags", ()), *tags_of(facts["tags"] or ()))}
 
 
 def said() -> dict[str, Any]:
@@ -88,29 +83,3 @@ def said() -> dict[str, Any]:
         {}
     """
     return _asked.get() or {}
-
-
-@guarded
-def describe(run: Run, settings: Settings, facts: Mapping[str, Any]) -> None:
-    """Write the per-request data onto a run: what the request says, else the settings."""
-    names: tuple[Literal["session", "user", "corpus", "corpus_version"], ...] = (
-        "session",
-        "user",
-        "corpus",
-        "corpus_version",
-    )
-    run.about(**{name: _shown(facts.get(name, getattr(settings, name))) for name in names})
-    tags = (*settings.tags, *facts.get("tags", ()))
-    if tags:
-        run.tagged(tags)
-    k = facts.get("k", settings.k)
-    if isinstance(k, int) and not isinstance(k, bool):
-        run.cut_at(k)
-    if (reference := facts.get("reference")) is not None:
-        run.reference(str(reference))
-    if (labels := facts.get("labels")) is not None:
-        run.labelled(labels)
-
-
-def _shown(value: Any) -> str | None:
-    return shown(value) or None

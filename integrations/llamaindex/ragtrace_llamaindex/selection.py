@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import guarded, is_equal
+from ragtrace.capture import guarded, is_equal, prompt_text
 from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
 from ragtrace.capture.prompt import found_in, places_in
 from ragtrace.capture.steps import Generation
-from ragtrace_llamaindex.models import prompt_text
 from ragtrace_llamaindex.nodes import Column
 
 if TYPE_CHECKING:

@@ -45,9 +45,9 @@ def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, An
     """Hand on what a generator yields, and note it.
 
     Example:
-        >>> from ragtrace_llamaindex.settings import Settings
+        >>> from ragtrace.capture import Defaults
         >>> from ragtrace_llamaindex.tree import Node, Stream, Tree
-        >>> stream = Stream(Node(Tree(Settings()), None, "query", "q", 0, 0), is_answer=True)
+        >>> stream = Stream(Node(Tree(Defaults()), None, "query", "q", 0, 0), is_answer=True)
         >>> list(watched(iter("ab"), Watch(stream, lambda stream, error: setattr(stream, "is_done", True))))
         ['a', 'b']
         >>> stream.text, stream.is_done

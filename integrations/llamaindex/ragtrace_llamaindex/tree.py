@@ -6,14 +6,13 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from ragtrace.capture import Run
+    from ragtrace.capture import Defaults, Run
     from ragtrace.capture.passages import ReadPassages
     from ragtrace.model import Message, Passage, Usage
     from ragtrace_llamaindex.kinds import Kind
     from ragtrace_llamaindex.nodes import Column
-    from ragtrace_llamaindex.settings import Settings
 
 MAX_IDS = 16_384  # of spans that have ended, of one tree
 
@@ -42,6 +41,7 @@ class Tree:
     __slots__ = (
         "answer",
         "arguments",
+        "defaults",
         "error",
         "examples",
         "explicit",
@@ -65,13 +65,12 @@ class Tree:
         "root",
         "run",
         "seen",
-        "settings",
         "streams",
         "usage",
     )
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, defaults: Defaults) -> None:
+        self.defaults = defaults
         self.run: Run | None = None
         self.root: Node | None = None
         self.arguments: Mapping[str, Any] | None = None
@@ -173,15 +172,6 @@ class Node:
     def within_key(self) -> str | None:
         """Key of the nearest retriever above, None outside retrievers."""
         return self.within.id if self.within is not None else None
-
-    def enclosing(self) -> Iterator[Node]:
-        """Yield the nodes above, up to and with the nearest retriever, else up to the root."""
-        node = self.parent
-        while node is not None:
-            yield node
-            if node.kind == "retriever":
-                return
-            node = node.parent
 
     def scope(self) -> Node:
         """Return the nearest node above that what is found here is delivered to."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from llama_index_instrumentation import get_dispatcher
 
 import ragtrace_llamaindex
@@ -99,6 +100,14 @@ async def test_blocks_of_concurrent_tasks_keep_their_own_settings(keeper, record
     assert not is_instrumented()
 
 
+def test_an_argument_that_is_none_is_said():
+    uninstrument()
+    for capture in (instrument, instrumented):
+        with pytest.raises(TypeError, match="wrkflow"):
+            capture(wrkflow="support")
+    assert not is_instrumented()
+
+
 def test_uninstrumented_in_the_middle_of_a_stream(keeper):
     response = engine(streaming=True).query("Where?")
     uninstrument()
@@ -129,8 +138,6 @@ def test_a_shut_down_dispatcher_is_harmless(keeper):
 def test_without_llama_index_the_extra_is_named(monkeypatch):  # class 18
     import importlib
     import sys
-
-    import pytest
 
     from ragtrace.errors import MissingExtra
 

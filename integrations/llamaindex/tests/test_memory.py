@@ -95,21 +95,21 @@ def test_a_run_is_freed_without_a_garbage_collection():
 def test_buried_spans_are_bounded():
     own = Tracer()
     for number in range(5 * MAX_BURIED):
-        own._bury(str(number))
-    assert own._is_buried(str(5 * MAX_BURIED - 1))
-    assert not own._is_buried("0")
-    assert len(own._buried) + len(own._buried_before) <= 2 * MAX_BURIED + 1
+        own._buried.add(str(number))
+    assert str(5 * MAX_BURIED - 1) in own._buried
+    assert "0" not in own._buried
+    assert len(own._buried) <= 2 * MAX_BURIED + 1
 
 
 def test_outermost_spans_that_never_end_are_bounded(recorder):
     import inspect
 
-    from ragtrace_llamaindex.settings import Settings
+    from ragtrace.capture import Defaults
 
     own = Tracer()
     bound = inspect.signature(lambda query: None).bind("Where?")
     for number in range(3 * MAX_UNSTARTED):
-        own.entered(Settings(recorder=recorder), f"f-{number:036d}", bound, None, None)
+        own.entered(Defaults(recorder=recorder), f"f-{number:036d}", bound, None, None)
     assert len(own) == len(own._unstarted) == MAX_UNSTARTED
 
 

@@ -47,6 +47,13 @@ def test_the_arguments_of_instrument_stand_behind_the_request(keeper, recorder):
     assert record.tags == ("prod", "beta")
 
 
+def test_the_workflow_of_the_request_comes_first_as_all_it_says(keeper, recorder):
+    instrument(recorder, workflow="app", tags="prod")
+    with request(workflow="support"):
+        engine().query("Where?")
+    assert (keeper.only.record.workflow, keeper.only.record.tags) == ("support", ("prod",))
+
+
 def test_a_block_inside_another_adds_to_it(keeper):
     with request(session="s1", user="u1", tags="a"), request(session="s2", tags="b"):
         engine().query("Where?")

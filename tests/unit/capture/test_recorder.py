@@ -259,7 +259,7 @@ def test_open_runs_are_bounded() -> None:
     recorder = Recorder(keeper, limits=Limits(open_runs=3))
     runs = [recorder.start(query=str(i)) for i in range(5)]
     assert recorder.open_runs == 3
-    assert [r.record.query for r in keeper.runs] == ["", ""] or len(keeper.runs) == 2
+    assert [r.record.query for r in keeper.runs] == ["0", "1"]
     assert runs[0].is_finished
 
 
@@ -297,3 +297,27 @@ def test_a_passage_given_as_such_keeps_its_facts() -> None:
     passage = keeper.runs[0].record.contexts[0]
     assert (passage.id, passage.rank, passage.source, passage.metadata) == ("x", 1, "s", {"page": 3})
     assert isinstance(keeper.runs[0].steps[0], Retrieval)
+
+
+def test_a_run_may_say_its_own_environment() -> None:
+    keeper = Keeper()
+    with Recorder(keeper, environment="prod").start(query="q") as run:
+        run.about(environment="staging", corpus="faq")
+    assert (keeper.runs[0].record.environment, keeper.runs[0].record.corpus) == ("staging", "faq")
+
+
+def test_a_fact_that_there_is_not_is_counted_and_the_run_is_kept() -> None:
+    keeper = Keeper()
+    before = losses().get("ragtrace.capture.run.Run.about", 0)
+    with Recorder(keeper).start(query="q") as run:
+        run.about(enviroment="staging")  # type: ignore[call-arg]
+        run.answered("a")
+    assert keeper.runs[0].record.answer == "a"
+    assert losses()["ragtrace.capture.run.Run.about"] == before + 1
+
+
+def test_one_tag_may_be_given_as_a_text() -> None:
+    keeper = Keeper()
+    with Recorder(keeper).start(query="q", tags="vip") as run:
+        run.tagged("beta")
+    assert keeper.runs[0].record.tags == ("vip", "beta")

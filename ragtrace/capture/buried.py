@@ -1,0 +1,36 @@
+"""Names of what has ended: an event that comes late from inside it opens no run of its own."""
+
+from __future__ import annotations
+
+
+class Buried:
+    """The names buried last, at least `limit` and at most twice as many; by their hashes, so that none is held.
+
+    There is no lock: every change is one set operation, and a forked child can therefore never inherit a held one.
+
+    Example:
+        >>> buried = Buried(100)
+        >>> buried.add("span-7")
+        >>> "span-7" in buried, "span-8" in buried
+        (True, False)
+    """
+
+    __slots__ = ("_before", "_limit", "_now")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._now: set[int] = set()
+        self._before: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._now) + len(self._before)
+
+    def __contains__(self, name: object) -> bool:
+        number = hash(name)
+        return number in self._now or number in self._before
+
+    def add(self, name: object) -> None:
+        """Remember a name."""
+        self._now.add(hash(name))
+        if len(self._now) > self._limit:
+            self._before, self._now = self._now, set()

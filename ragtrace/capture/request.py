@@ -1,0 +1,75 @@
+"""What a request says of itself, and what an integration says of every run where its request does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture.clamp import shown
+from ragtrace.capture.guard import guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ragtrace.capture.recorder import Recorder
+    from ragtrace.capture.run import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """Where runs go, and what is said of each where its request says nothing.
+
+    Example:
+        >>> Defaults(tags="beta").tags
+        ('beta',)
+    """
+
+    recorder: Recorder | None = field(default=None, compare=False)
+    workflow: str | None = None
+    session: str | None = None
+    user: str | None = None
+    corpus: str | None = None
+    corpus_version: str | None = None
+    k: int | None = None
+    tags: Iterable[str] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tags", tags_of(self.tags))
+
+
+def tags_of(given: Iterable[str]) -> tuple[str, ...]:
+    """Return tags as a tuple; a text is one tag, and not as many as it has letters.
+
+    Example:
+        >>> tags_of("vip"), tags_of(["vip", "beta"])
+        (('vip',), ('vip', 'beta'))
+    """
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+@guarded
+def describe(run: Run, defaults: Defaults, said: Mapping[str, Any]) -> None:
+    """Write onto a run what its request says, else the defaults; tags add up.
+
+    Args:
+        run: an open run.
+        defaults: what holds where the request says nothing.
+        said: session, user, corpus, corpus_version, k, tags, reference and labels, as they came.
+    """
+    run.about(
+        session=_first(said, defaults, "session"),
+        user=_first(said, defaults, "user"),
+        corpus=_first(said, defaults, "corpus"),
+        corpus_version=_first(said, defaults, "corpus_version"),
+    )
+    run.tagged((*defaults.tags, *said.get("tags", ())))
+    if (k := said.get("k", defaults.k)) is not None:
+        run.cut_at(k)
+    if (reference := said.get("reference")) is not None:
+        run.reference(reference)
+    if (labels := said.get("labels")) is not None:
+        run.labelled(labels)
+
+
+def _first(said: Mapping[str, Any], defaults: Defaults, name: str) -> str | None:
+    return shown(said.get(name)) or shown(getattr(defaults, name)) or None

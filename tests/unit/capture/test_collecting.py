@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 
 from ragtrace.capture import Recorder
 from tests.unit.capture.test_ending import Kept
@@ -55,3 +57,35 @@ def test_at_a_shutdown_no_run_stays_open():
     recorder.end_all()
     assert [c.record.outcome for c in kept.captured] == ["partial", "partial"]
     assert recorder.open_runs == 0
+
+
+SIGNALLED = """
+import gc, signal
+from ragtrace.capture import watch_collector
+
+class Stop(Exception):
+    pass
+
+def stop(*_):
+    raise Stop
+
+watch_collector()
+kept = [[number] for number in range(300_000)]  # so that nearly all of the loop's time is a collection
+signal.signal(signal.SIGALRM, stop)
+stopped = 0
+for turn in range(20):
+    signal.setitimer(signal.ITIMER_REAL, 0.01 + turn / 1_000)
+    try:
+        for _ in range(1_000):
+            gc.collect()
+    except Stop:
+        stopped += 1
+print(stopped)
+"""
+
+
+def test_a_signal_that_comes_during_a_collection_still_ends_the_work():
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED], check=False, capture_output=True, text=True, timeout=300
+    )
+    assert (done.stdout, done.stderr) == ("20\n", "")

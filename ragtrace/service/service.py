@@ -49,8 +49,10 @@ class Service:
         settings: what it was built from.
         ledger: what became of the runs of this process.
         queue: what waits to be scored.
+        sampler: draws what is.
         intake: listens to the recorder.
         handling: scores and publishes.
+        publisher: sends scores out as telemetry.
         readings: what it says of itself.
         drift: watches the scores.
         canaries: tell whether the judge obeys what it reads; None where there are none.
@@ -75,11 +77,11 @@ class Service:
         canaries: Callable[[], Canaries | None] = lambda: None,
     ) -> None:
         self.settings = settings
+        self.publisher = publisher
         self.drift = drift
         self.endpoint = endpoint
         self.health: HealthEndpoint | None = None
         self._providers = providers
-        self._publisher = publisher
         self._scorer = scorer
         self._sinks = tuple(sinks)
         self._recorder_sweep = sweep
@@ -148,7 +150,7 @@ class Service:
         """Wait until everything offered so far is scored and exported; False when the time is over first."""
         deadline = time.monotonic() + timeout_s
         is_scored = self.ledger.wait_settled(timeout_s) and self._is_spool_scored(deadline)
-        self._publisher.release_held()
+        self.publisher.release_held()
         left_s = max(deadline - time.monotonic(), 0.0)
         calls = [lambda: self._providers.flush(left_s), *self._sink_calls("flush", left_s)]
         return all_within(calls, left_s + _GRACE_S) and is_scored
@@ -168,14 +170,14 @@ class Service:
         left = self.queue.clear()
         for _ in left:
             self.ledger.end("dropped", "shutdown")
-        self._publisher.release_held()
+        self.publisher.release_held()
         for part in (self.endpoint, self.health, self._gate):
             if part is not None:
                 part.close()
         left_s = max(deadline - time.monotonic(), 0.05)
         calls = [lambda: self._providers.shutdown(left_s), *self._sink_calls("close", left_s, kept)]
         is_exported = all_within(calls, left_s + _GRACE_S)
-        self._publisher.close()
+        self.publisher.close()
         if not (is_scored and is_exported):
             _log.warning(
                 "shutdown: the deadline of %.1f s was not met; %d traces not scored%s",
@@ -193,7 +195,7 @@ class Service:
         if self._gate is not None:
             self._gate.reset_after_fork()
         self.canaries = self._new_canaries()
-        self._publisher.reset_after_fork()
+        self.publisher.reset_after_fork()
         self.drift.reset_after_fork()
         self._worker = self._new_worker()
 
@@ -206,10 +208,14 @@ class Service:
             close=self._close,
         )
 
-    @guarded
     def _begin_worker(self) -> None:
+        """Start the thread with the first run; every run comes by, and so it is guarded behind the question."""
         if not self._worker.is_begun:
-            self._worker.start()
+            self._start_worker()
+
+    @guarded
+    def _start_worker(self) -> None:
+        self._worker.start()
 
     async def _close(self) -> None:
         if self.canaries is not None:
@@ -228,12 +234,12 @@ class Service:
         if self._storing is not None:
             self._storing.sweep()
         self.refresh_baselines()
-        self._publisher.sweep()
+        self.publisher.sweep()
 
     @guarded
     def _share_series(self) -> None:
         """Tell the other processes of a spool what is captured here, and pre-create the series of theirs."""
-        instruments = self._publisher.instruments
+        instruments = self.publisher.instruments
         for name in self.queue.share([json.dumps(like) for like in instruments.likes()]):
             instruments.announce(*json.loads(name))
 

@@ -274,7 +274,7 @@ async def test_canaries_leave_no_trace_and_no_account(service):
     assert ragtrace.flush(10)
     assert exported.spans() == []
     assert exported.sink.seen == []
-    assert now.accounts() == ({}, 0)
+    assert now.readings.accounts() == ({}, 0)
     points = exported.points()
     assert points.pop("ragtrace.canary.gap") == [(watch.last.gap, {"ragtrace.judge.model": "openai:reading"})]
     assert [name for name in points if "score" in name or "evaluation" in name or "traces" in name] == []

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.unit.judges.judge_server import JudgeServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -16,3 +22,12 @@ def shared_dir() -> Path:
     if not (folder / "data").is_dir():
         pytest.skip("the labelled data folder ../shared is not on this machine")
     return folder
+
+
+@pytest.fixture
+def judge_server() -> Iterator[JudgeServer]:
+    """A real server on loopback; what it answers is set on it."""
+    server = JudgeServer()
+    server.start()
+    yield server
+    server.stop()

@@ -42,12 +42,6 @@ MOST_ATTRIBUTE_BYTES = 300_000  # of all spans of a trace
 
 
 @pytest.fixture
-def seen():
-    with watching() as spans:
-        yield spans
-
-
-@pytest.fixture
 def config():
     return {"callbacks": [RagtraceHandler()]}
 

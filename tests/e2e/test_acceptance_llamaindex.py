@@ -63,11 +63,10 @@ MOST_ATTRIBUTE_BYTES = 300_000  # of all spans of a trace
 
 
 @pytest.fixture
-def seen() -> Iterator[Seen]:
-    with watching() as spans:
-        instrument()
-        yield spans
-        uninstrument()
+def seen(seen: Seen) -> Iterator[Seen]:
+    instrument()
+    yield seen
+    uninstrument()
 
 
 def whole(seen, root, question="Where?", pool=6, delivered=("d5", "d4"), answer=ANSWER):

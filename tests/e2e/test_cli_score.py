@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +23,7 @@ import pytest
 from scipy.stats import rankdata
 
 from ragtrace.model.schema import SCHEMA
+from tests.process.observing import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,14 +72,6 @@ def rows(text: bytes | Path) -> list[dict[str, Any]]:
 
 def table_row(text: bytes, metric: str) -> list[str]:
     return next(line.split() for line in text.decode().splitlines() if line.startswith(f"{metric} "))
-
-
-def until(is_so: Any, process: subprocess.Popen[bytes], limit_s: float = 60.0) -> None:
-    end = time.monotonic() + limit_s
-    while not is_so():
-        assert process.poll() is None, f"it ended with {process.returncode}"
-        assert time.monotonic() < end
-        time.sleep(0.005)  # a file tells nobody that it has grown
 
 
 @pytest.fixture
@@ -351,7 +343,7 @@ def test_a_killed_run_is_gone_on_with_and_nothing_is_scored_twice_or_lost(tmp_pa
     out = tmp_path / "out.jsonl"
     command = [*COMMAND, "score", str(path), "--metrics", "faithfulness", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as run:
-        until(lambda: out.exists() and out.stat().st_size > 20_000, run)
+        until(lambda: out.exists() and out.stat().st_size > 20_000, running=run)
         run.kill()
     before = out.read_bytes()
     n_before = before.count(b"\n")
@@ -371,7 +363,7 @@ def test_ctrl_c_keeps_what_is_written_and_says_how_to_go_on(tmp_path: Path) -> N
     out = tmp_path / "out.jsonl"
     command = [*COMMAND, "score", str(path), "--metrics", "faithfulness", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as run:
-        until(lambda: out.exists() and out.stat().st_size > 20_000, run)
+        until(lambda: out.exists() and out.stat().st_size > 20_000, running=run)
         run.send_signal(signal.SIGINT)
         shown, said = run.communicate(timeout=60)
     assert run.returncode == 130

@@ -43,12 +43,9 @@ def reply(user: str, schema: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def judge_server() -> Iterator[JudgeServer]:
-    server = JudgeServer()
-    server.always = judged
-    server.start()
-    yield server
-    server.stop()
+def judge_server(judge_server: JudgeServer) -> JudgeServer:
+    judge_server.always = judged
+    return judge_server
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 
 from ragtrace.cli.doctor_packages import own_floors
 from ragtrace.cli.main import main
-from tests.unit.judges.judge_server import Answer, JudgeServer, completion
+from tests.unit.judges.judge_server import Answer, completion
 
 SIGNALS = ("TRACES", "METRICS", "LOGS")
 AUDIT = {
@@ -89,15 +89,12 @@ def collector():
 
 
 @pytest.fixture
-def judge_server(monkeypatch):
-    server = JudgeServer()
-    server.always = lambda _: Answer(200, completion(AUDIT))
-    server.start()
+def judge_server(judge_server, monkeypatch):
+    judge_server.always = lambda _: Answer(200, completion(AUDIT))
     monkeypatch.setenv("RAGTRACE_JUDGE", "openai:m")
-    monkeypatch.setenv("RAGTRACE_JUDGE_BASE_URL", server.url)
+    monkeypatch.setenv("RAGTRACE_JUDGE_BASE_URL", judge_server.url)
     monkeypatch.setenv("RAGTRACE_JUDGE_API_KEY", "sk-very-secret")
-    yield server
-    server.stop()
+    return judge_server
 
 
 def send_to(monkeypatch, url, *signals):

@@ -6,7 +6,7 @@ import pytest
 
 from ragtrace.service.canaries import build_canaries, canary_period_s
 from ragtrace.settings import Settings
-from tests.unit.judges.judge_server import Answer, JudgeServer, completion
+from tests.unit.judges.judge_server import Answer, completion
 
 AUDIT = {
     "attempted": True,
@@ -22,12 +22,9 @@ def settings(**given):
 
 
 @pytest.fixture
-def judge_server():
-    server = JudgeServer()
-    server.always = lambda _: Answer(200, completion(AUDIT))
-    server.start()
-    yield server
-    server.stop()
+def judge_server(judge_server):
+    judge_server.always = lambda _: Answer(200, completion(AUDIT))
+    return judge_server
 
 
 @pytest.mark.parametrize(

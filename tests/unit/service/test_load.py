@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
@@ -12,6 +10,7 @@ from opentelemetry.sdk.trace import TracerProvider
 import ragtrace
 from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.service import current
+from tests.process.observing import until
 from tests.unit.queues.test_queues import unit
 
 
@@ -32,13 +31,6 @@ def ask():
     with ragtrace.query("Where is the lab?") as run:
         run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
         run.answered("The lab is in Oslo.")
-
-
-def until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_of_a_spool_it_is_what_all_processes_did(start, tmp_path):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture import lost
 from ragtrace.capture.own import own_work
+from ragtrace.scoring.daemon_threads import DaemonThreads
 
 if TYPE_CHECKING:
     import sqlite3
@@ -106,8 +107,12 @@ class Worker:
         with self._lock:
             if self._thread is None and not self._is_stopping:
                 self.turned_at_s = time.monotonic()
-                self._thread = threading.Thread(target=self._run, name="ragtrace-scorer", daemon=True)
-                self._thread.start()
+                # Its loop's threads begin here: a script may be at its end before the scorer's thread has a turn.
+                thread = threading.Thread(
+                    target=self._run, args=(DaemonThreads(),), name="ragtrace-scorer", daemon=True
+                )
+                thread.start()
+                self._thread = thread
 
     def wake(self) -> None:
         """Tell the thread that there is work; called from any thread, starts it at first."""
@@ -136,20 +141,31 @@ class Worker:
         self.wake()
         return False
 
-    def _run(self) -> None:
+    def _run(self, threads: DaemonThreads | None) -> None:
         """Run the loop until it is stopped; a defect of ours that ends it is counted, and it begins anew."""
         while True:
             try:
                 with own_work():  # what a judge or a sink built on a captured framework does is no run to score
-                    asyncio.run(self._main())
+                    self._run_loop(threads or DaemonThreads())
             except Exception as error:
                 lost("ragtrace.scoring.worker", error)
                 _log.exception("the scorer's loop ended by an error and begins anew")
                 if self._is_stopping:
                     return
                 time.sleep(RETRY_S)
+                threads = None  # they ended with the loop
             else:
                 return
+
+    def _run_loop(self, threads: DaemonThreads) -> None:
+        """Run a loop to its end; `asyncio.run` would begin a thread at its end, which fails in ``atexit``."""
+        loop = asyncio.new_event_loop()
+        loop.set_default_executor(threads)
+        try:
+            loop.run_until_complete(self._main())
+        finally:
+            loop.run_until_complete(_ended())
+            loop.close()
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -263,3 +279,12 @@ class Worker:
             lost("ragtrace.scoring.worker.lease_lost")
         elif outcome.then is not None and self._queue.is_shared:
             outcome.then()
+
+
+async def _ended() -> None:
+    """End what a loop that is to be closed has left."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()

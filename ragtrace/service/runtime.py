@@ -223,8 +223,8 @@ def _install(
             recorder=_state.recorder,
             needs_ports=needs_ports,
         )
-    if not _state.is_configured:
-        atexit.register(_at_exit)
+    atexit.unregister(_at_exit)
+    atexit.register(_at_exit)  # anew each time: what was registered last runs first, so before the providers' own
     old, _state.service, _state.is_configured = _state.service, service, True
     _state.recorder.redact = safe(settings.redact)
     _state.recorder.workflow = settings.workflow

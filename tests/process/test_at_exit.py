@@ -1,0 +1,29 @@
+"""What is scored while the interpreter ends: its judge is reached by name, and its spans arrive."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.process.test_limits_wired import GOOD
+from tests.process.test_worker_command import QUIET, ROOT
+from tests.unit.judges.judge_server import Answer, completion
+
+
+@pytest.mark.parametrize("how", ["plain", "again", "threadless"])
+def test_a_script_that_just_ends_has_its_last_runs_scored_and_exported(server, how):
+    server.always = lambda _: Answer(200, completion(GOOD))
+    url = server.url.replace("127.0.0.1", "localhost")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.process.ending_app", url, how],
+        env={**os.environ, **QUIET, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["ends"]) == (0, {"offered": 3, "scored": 3}), done.stderr
+    assert said["spans"]["evaluation rag"] == 3
+    assert "Traceback" not in done.stderr

@@ -286,6 +286,16 @@ def shown_address(address: str) -> str:
     return f"{scheme}{'***@' if login else ''}{host}{'?***' if query else ''}"
 
 
+def check_address(name: str, address: str) -> None:
+    """Refuse an address that no request can be sent to; it is not repeated, since it may hold a password.
+
+    Raises:
+        ConfigError: it has no scheme, host or port of the web.
+    """
+    for wrong in _no_address(address.strip()):
+        raise ConfigError(f"{name} {wrong}")
+
+
 def names(text: str) -> tuple[str, ...]:
     """Return the names of a list with commas; blanks are none.
 

@@ -32,18 +32,39 @@ def count(text: str) -> int:
     return number
 
 
+def port(text: str) -> int:
+    """Return the number of a port; 0 is any free one.
+
+    Raises:
+        argparse.ArgumentTypeError: anything else.
+    """
+    number = _whole(text)
+    if number is None or not 0 <= number <= 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: 0 (any free port) to 65535")
+    return number
+
+
 def seconds(text: str) -> float:
     """Return a span of time of 0 or more.
 
     Raises:
         argparse.ArgumentTypeError: anything else, without end too.
     """
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (math.isfinite(number) and number >= 0.0):
+    number = _finite(text)
+    if number is None or number < 0.0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return number
+
+
+def pace(text: str) -> float:
+    """Return how many a second, above 0.
+
+    Raises:
+        argparse.ArgumentTypeError: anything else, without end too.
+    """
+    number = _finite(text)
+    if number is None or number <= 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return number
 
 
@@ -59,6 +80,14 @@ def cutoffs(text: str | None) -> tuple[int, ...] | None:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise ConfigError(f"--k-values {text}: write whole numbers separated by commas, for example 3,5") from None
+
+
+def _finite(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _whole(text: str) -> int | None:

@@ -37,18 +37,17 @@ def add_parser(commands: Any) -> None:
         help="show, freeze or accept what the drift detectors take for normal",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    show = actions.add_parser("show", help="list the frozen baselines", allow_abbrev=False)
+    show = actions.add_parser("show", help="list the frozen baselines")
     add_store(show)
-    show.add_argument("--json", action="store_true", help="as one JSON array")
+    show.add_argument("--json", action="store_true", help="print one JSON array")
     _add_choice(actions, "freeze", "keep the scores of the store as the normal; frozen baselines stay as they are")
     _add_choice(actions, "accept", "make recent scores the new normal, over frozen ones; give --since the change")
 
 
 def _add_choice(actions: Any, name: str, text: str) -> None:
-    parser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    parser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     add_store(parser)
     last = "all since then" if name == "freeze" else "RAGTRACE_DRIFT_BASELINE (500), all where --since is given"
     parser.add_argument("--since", metavar="WHEN", help=f"{MOMENT}; default 14d")

@@ -50,7 +50,6 @@ def add_parser(commands: Any) -> None:
         help="compare a judge's scores with human labels",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add = parser.add_argument
     add("file", help="JSON lines, gzip too")
@@ -65,7 +64,7 @@ def add_parser(commands: Any) -> None:
     add("--k-values", help="cut-offs of @K metrics; without NAME@K the first one is compared")
     add("--out", help="where scored lines go, to go on with; default nowhere")
     add("--resume", action="store_true", help="go on with --out: what stands there is not judged again")
-    add("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    add("--json", type=Path, metavar="FILE", help="write the report there, as JSON")
     add("--plot", type=Path, metavar="FILE", help="draw it, as .png or .svg (extra: plots)")
     add("--jobs", type=positive, default=8, help="records scored at once (8)")
     add("--limit", type=positive, help="read no further than so many lines")

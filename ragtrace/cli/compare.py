@@ -38,7 +38,6 @@ def add_parser(commands: Any) -> None:
         help="compare scored files: means, differences, consistency",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add = parser.add_argument
     add("files", nargs="+", metavar="FILE", help="scored JSON lines, gzip too; - reads standard input")
@@ -47,7 +46,7 @@ def add_parser(commands: Any) -> None:
         "--plot", type=Path, metavar="FILE", help="box plots and questions answered, as .png or .svg (extra: plots)"
     )
     add("--csv", type=Path, metavar="FILE", help="one row a query, in the form of Open RAG Eval")
-    add("--json", type=Path, metavar="FILE", help="write the comparison as JSON")
+    add("--json", type=Path, metavar="FILE", help="write the comparison there, as JSON")
     add("--seed", type=int, default=0, metavar="S", help="of the bootstrap (0)")
 
 

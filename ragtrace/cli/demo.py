@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragtrace.cli.arguments import pace, port, positive
 from ragtrace.demo.options import DEFAULT_OUT, DEFAULT_PORT, STACK_QUESTIONS, STACK_RATE, DemoOptions
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     defaults = DemoOptions()
     add = parser.add_argument
     counts = f"how many to ask ({defaults.questions}; {STACK_QUESTIONS} with --stack)"
-    add("--questions", type=_count, metavar="N", help=counts)
+    add("--questions", type=positive, metavar="N", help=counts)
     add(
         "--rate",
-        type=_rate,
+        type=pace,
         metavar="R",
         help=f"questions a second ({defaults.rate:g}; {STACK_RATE:g} with --stack)",
     )
@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     add("--out", type=Path, default=DEFAULT_OUT, metavar="FILE", help="scored records (%(default)s)")
     add(
         "--port",
-        type=_port,
+        type=port,
         default=DEFAULT_PORT,
         metavar="P",
         help="OpenMetrics endpoint (%(default)s; 0: any free)",
@@ -84,24 +84,3 @@ def run(args: argparse.Namespace) -> int:
     console = Console()
     # Without a terminal rich assumes 80 columns, which cut the reasons of na off.
     return run_demo(options, console if console.is_terminal else Console(width=PLAIN_WIDTH))
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
-def _rate(text: str) -> float:
-    number = float(text)
-    if not (math.isfinite(number) and number > 0.0):
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
-
-
-def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 65_535:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 65535")
-    return number

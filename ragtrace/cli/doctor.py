@@ -24,10 +24,9 @@ def add_parser(commands: Any) -> None:
         help="check settings, endpoints, judge, clock, disk and packages",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("--no-judge", action="store_true", help="do not ask the judge, nor its server")
-    parser.add_argument("--json", action="store_true", help="as one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:

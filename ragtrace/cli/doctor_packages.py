@@ -10,6 +10,7 @@ from ragtrace.cli.finding import Finding
 
 OURS = "ragtrace-otel"
 STRANGER = "ragtrace"  # a distribution of that name is somebody else's, and its files would overwrite ours
+SHOWN = ("opentelemetry-sdk", "langchain-core", "llama-index-core", "openai")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9][0-9.]*)(?:.*extra == ['\"]([\w-]+)['\"])?")
 
 
@@ -86,9 +87,8 @@ def _versions(floors: list[Floor] | None) -> Finding:
         return Finding(
             check="versions", level="fail", said="; ".join(wrong.values()), todo=f"pip install --upgrade {wanted}"
         )
-    shown = ("opentelemetry-sdk", "langchain-core", "llama-index-core", "openai")
     said = ", ".join(
-        f"{floor.package} {version}" for floor, version in known.items() if version and floor.package in shown
+        f"{floor.package} {version}" for floor, version in known.items() if version and floor.package in SHOWN
     )
     return Finding(check="versions", level="ok", said=said)
 

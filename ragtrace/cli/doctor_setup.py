@@ -103,6 +103,14 @@ def _files(settings: Settings) -> list[_File]:
 
 
 def _file(one: _File) -> Finding:
+    try:
+        return _seen(one)
+    except OSError as error:
+        said = f"{one.path.name!r}: {error.strerror or error}"
+        return Finding(check=one.check, level="fail", said=said, todo="choose another file")
+
+
+def _seen(one: _File) -> Finding:
     from ragtrace.service.disk import unwritable
 
     reason = unwritable(one.path)

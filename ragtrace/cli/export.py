@@ -31,7 +31,6 @@ def add_parser(commands: Any) -> None:
         help="write the scores of a store as JSON lines, CSV or Parquet",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add = parser.add_argument
     add_store(parser)

@@ -33,7 +33,6 @@ def add_parser(commands: Any) -> None:
         help="keep human labels of traces in the store",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("file", help="JSON lines, gzip too; - reads standard input")
     add_store(parser)

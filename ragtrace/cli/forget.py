@@ -28,7 +28,6 @@ def add_parser(commands: Any) -> None:
         help="erase a trace, a session or a user from the store and the spool",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     who = parser.add_mutually_exclusive_group(required=True)
     for subject in ("trace", "session", "user"):

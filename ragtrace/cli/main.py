@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from ragtrace._version import __version__
@@ -36,7 +37,7 @@ COMMANDS: dict[str, str] = {
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
     """Build the parser; only the command that was asked for is imported, all of them for ``--help``."""
-    parser = Parser(prog="ragtrace", description="Traces RAG applications and scores them.", allow_abbrev=False)
+    parser = Parser(prog="ragtrace", description="Traces RAG applications and scores them.")
     parser.add_argument("--version", action="version", version=f"ragtrace {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     wanted = [command] if command in COMMANDS else list(COMMANDS)
@@ -47,6 +48,8 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # as standard error: an odd id or path ends no command
     args = list(sys.argv[1:] if argv is None else argv)
     command = next((arg for arg in args if not arg.startswith("-")), None)
     if command is not None and command not in COMMANDS and not args[0].startswith("-"):
@@ -65,11 +68,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # Whoever read us (head, less) has gone: close quietly, as a filter does.
-        from ragtrace.cli.outfile import abandon_stdout
-
-        abandon_stdout()
+        _leave_stdout()
         return 141
+    except OSError as error:  # a name that the system does not take, a disk that is full behind standard output
+        _leave_stdout()
+        return _complain(": ".join(str(said) for said in (error.filename, error.strerror or error) if said))
     return status
+
+
+def _leave_stdout() -> None:
+    """Write what standard output still holds; where that cannot be done, the interpreter need not try again."""
+    from ragtrace.cli.outfile import abandon_stdout
+
+    try:
+        sys.stdout.flush()
+    except OSError:
+        abandon_stdout()
 
 
 def _complain(line: str) -> int:

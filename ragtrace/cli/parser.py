@@ -5,13 +5,19 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ragtrace.errors import nearest
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in one line what was wrong and what to do, and exits with 2."""
+    """Says in one line what was wrong and what to do, and exits with 2; no flag may be cut short.
+
+    The parsers of its sub-commands are of this kind too.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **arguments})
 
     def error(self, message: str) -> NoReturn:
         """Print one line and exit."""

@@ -41,7 +41,6 @@ def add_parser(commands: Any) -> None:
         help="score the records of a store again, as a series of its own",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add = parser.add_argument
     add_store(parser)

@@ -45,7 +45,6 @@ def add_parser(commands: Any) -> None:
         help="score a file of RAG answers",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add = parser.add_argument
     add("file", help="JSON lines, gzip too; - reads standard input")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import platform
-from importlib import metadata
 from typing import Any
 
 from ragtrace._version import __version__
+from ragtrace.cli.doctor_packages import SHOWN, installed
 
 
 def add_parser(commands: Any) -> None:
@@ -19,9 +19,6 @@ def run(args: argparse.Namespace) -> int:
     """Print one line a package."""
     del args
     print(f"ragtrace {__version__} (Python {platform.python_version()})")
-    for name in ("opentelemetry-sdk", "langchain-core", "openai", "numpy", "pydantic"):
-        try:
-            print(f"{name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            print(f"{name} is not installed")
+    for name in (*SHOWN, "numpy", "pydantic"):
+        print(f"{name} {installed(name) or 'is not installed'}")
     return 0

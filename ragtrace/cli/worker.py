@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.arguments import seconds
+from ragtrace.cli.arguments import port, seconds
 
 if TYPE_CHECKING:
     from ragtrace.service.service import Service
@@ -32,13 +32,12 @@ def add_parser(commands: Any) -> None:
         help="score what applications put into a spool",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add = parser.add_argument
     add("--spool", help="the file; default RAGTRACE_SPOOL")
     add("--judge", help="overlap (offline, the default) or openai:MODEL")
     add("--metrics", help="names, separated by commas, as `ragtrace metrics` lists them; or all")
-    add("--metrics-port", type=int, help="serve OpenMetrics on this port of loopback")
+    add("--metrics-port", type=port, help="serve OpenMetrics on this port of loopback")
     add("--once", action="store_true", help="stop when the spool is empty")
     add("--deadline", type=seconds, default=30.0, metavar="S", help="seconds for the end (30)")
 

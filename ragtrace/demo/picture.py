@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from ragtrace.demo.view import WIDEST, Room, frame
+from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +23,15 @@ _FOREIGN_FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
 def save_picture(path: Path, progress: Progress, heading: Heading) -> None:
-    """Write the frame as it stands at the end, at full width and with every row."""
+    """Write the frame as it stands at the end, at full width and with every row.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
     console = Console(record=True, width=WIDEST, height=HEIGHT, file=io.StringIO(), force_terminal=True)
     console.print(frame(progress, heading, Room.on(WIDEST, HEIGHT, len(progress.metrics))))
     svg = console.export_svg(title="ragtrace demo")
-    path.write_text(_FOREIGN_FONT.sub("", svg), encoding="utf-8")
+    try:
+        path.write_text(_FOREIGN_FONT.sub("", svg), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--save-svg {path}: {error.strerror or error}; choose another file") from None

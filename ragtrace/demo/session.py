@@ -27,6 +27,7 @@ from ragtrace.demo.writers import OfflineWriter, ServerWriter
 from ragtrace.errors import MissingExtra
 from ragtrace.judges.registry import costs
 from ragtrace.service import current
+from ragtrace.settings import check_address
 from ragtrace.stats.intervals import bootstrap_mean_ci
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ def run_demo(options: DemoOptions, console: Console) -> int:
     """
     if importlib.util.find_spec("langchain_core") is None:
         raise MissingExtra("langchain-core", "langchain")
+    for flag, address in (("--otlp", options.otlp), ("--base-url", _base_url(options))):
+        if address:
+            check_address(flag, address)
     programs = chosen_programs(options)
     writer = _writer(options)
     with ScoredFile(options.out) as file, _quiet_logs():
@@ -249,8 +253,11 @@ def _writer(options: DemoOptions) -> Writer:
     if options.model is None and options.base_url is None:
         return OfflineWriter(options.seed)
     # A key in the environment alone starts nothing: 300 paid calls are a person's decision.
-    base_url = options.base_url or os.environ.get("OPENAI_BASE_URL")
-    return ServerWriter(options.model, base_url=base_url, api_key=os.environ.get("OPENAI_API_KEY"))
+    return ServerWriter(options.model, base_url=_base_url(options), api_key=os.environ.get("OPENAI_API_KEY"))
+
+
+def _base_url(options: DemoOptions) -> str | None:
+    return options.base_url or os.environ.get("OPENAI_BASE_URL")
 
 
 def _interval(values: Sequence[float]) -> tuple[float | None, float | None]:

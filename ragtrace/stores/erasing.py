@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.stores.ageing import drop_runs
 from ragtrace.stores.base import Erased
+from ragtrace.stores.rows import clean
 from ragtrace.stores.tables import has_tables
 from ragtrace.stores.writing import HUMAN, version_of
 
@@ -40,7 +41,7 @@ def erase(connection: sqlite3.Connection, subject: Subject, identity: str) -> Er
         >>> erase(connection, "user", "ada")
         Erased(runs=0, scores=0, labels=0, payloads=0, jobs=0)
     """
-    erased = Erased()
+    erased, identity = Erased(), clean(identity) or ""
     if has_tables(connection, "store_facts"):
         erased += _from_store(connection, subject, identity)
     if has_tables(connection, "jobs", "ledger", "facts"):

@@ -296,6 +296,16 @@ def test_a_server_that_lists_no_models_is_named_without_its_password(tmp_path: P
     assert "s3cret" not in said
 
 
+def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    picture = tmp_path / "no" / "demo.svg"
+    status, said = finish(
+        tmp_path / "demo.jsonl", "--fast", "--questions", "2", "--no-incident", "--save-svg", str(picture)
+    )
+    assert status == 2, said
+    assert f"ragtrace: --save-svg {picture}: No such file or directory; choose another file" in said
+    assert "Traceback" not in said
+
+
 def test_a_model_that_is_down_ends_the_run_with_a_reason(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -424,6 +424,14 @@ def test_a_spool_whose_folder_is_not_there(doctor, monkeypatch, tmp_path):
     assert "make the folder" in checks["spool"]["todo"]
 
 
+def test_a_name_that_the_system_refuses_fails_and_the_other_checks_go_on(doctor, monkeypatch, tmp_path):
+    monkeypatch.setenv("RAGTRACE_STORE", str(tmp_path / ("a" * 300)))
+    status, checks = doctor()
+    assert (status, checks["store"]["level"]) == (1, "fail")
+    assert checks["store"]["said"].endswith("File name too long")
+    assert checks["versions"]["level"] == "ok"
+
+
 def test_a_store_that_others_may_read_is_a_warning(doctor, monkeypatch, tmp_path):
     store = tmp_path / "store"
     store.touch()

@@ -199,6 +199,17 @@ def test_forget_says_what_it_erases_and_erases_it(path, capsys):
     assert rows_of(path) == []
 
 
+def test_forget_finds_an_id_that_is_no_unicode(path, tmp_path, capsys):
+    broken = RagRecord(id="9", trace_id="9" * 32, user="ada\udcff")
+    store = SqliteStore(path, Policy(has_content=True))
+    store.emit(broken, [score(broken, 0.1)])
+    store.close()
+    spool = Spool(tmp_path / "spool")
+    spool.put([Entry(key="1", payload=to_bytes(Unit(record=broken)))])
+    assert main(["forget", "--user", "ada\udcff", "--store", str(path), "--spool", str(spool.path)]) == 0
+    assert "1 scores, 0 human labels, 1 records, 1 waiting units erased" in capsys.readouterr().out
+
+
 def test_forget_in_a_spool_of_its_own(path, tmp_path, capsys):
     spool = Spool(tmp_path / "spool")
     spool.put([Entry(key=str(n), payload=to_bytes(Unit(record=record(n)))) for n in (1, 2)])

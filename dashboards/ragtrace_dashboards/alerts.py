@@ -204,7 +204,7 @@ def _scorer_silent(config: Config) -> Alert:
         f"or absent(last_over_time({SERIES[semconv.QUEUE_CAPACITY]}[{window}]))",
         printf="%.0f",
         labels=("job",),
-        for_s=config.for_s,
+        for_s=config.lag_limit_s + config.for_s,  # a score that comes so late is still fine
     )
 
 
@@ -231,16 +231,25 @@ def _drift_blind(config: Config) -> Alert:
     total = summed(SERIES[semconv.SCORE_N], window, WHOSE, where)
     once = summed(SERIES[semconv.SCORE_N], window, WHOSE, where, f"offset {window}")
     share = f"{config.z + POWER_Z:g} * sqrt({sample.s2} / ({sample.n_eff}))"
+    few = (
+        f"((\n  {config.tolerance:g} + {share}\n) > {config.detectable_drop:g}\nand ({before} > 0))\n"
+        f"or on ({', '.join(WHOSE)})\n"
+        f"(({total} == 0) + 1 and ({once} > 0))"
+    )
+    # In Grafana nothing stands in for a baseline of too few scores.
+    size = f"avg by ({', '.join(HELD)}) ({SERIES[semconv.BASELINE_N]}{{{where}}})"
+    held = summed(SERIES[semconv.SCORE_N], window, HELD, where)
+    small = f"({size} < bool {config.min_baseline_n_eff}) > 0 and ({held} > 0)"
     return Alert(
         name="RagtraceDriftBlind",
         topic="n_eff",
         severity="info",
         summary=f"Too few scores to see a drop: {_OF}",
         description=f"With the scores of {window} a drop smaller than {VALUE} may stay unseen; "
-        f"{config.detectable_drop:g} is promised. Raise the sampling fraction or the judge's budget, or accept it.",
-        expr=f"((\n  {config.tolerance:g} + {share}\n) > {config.detectable_drop:g}\nand ({before} > 0))\n"
-        f"or on ({', '.join(WHOSE)})\n"
-        f"(({total} == 0) + 1 and ({once} > 0))",
+        f"{config.detectable_drop:g} is promised; at 1 nothing is compared, for want of scores now or in the "
+        "baseline. Raise the sampling fraction or the judge's budget, freeze a larger baseline, or accept it.",
+        expr=few,
+        raw=f"{few}\nor on ({', '.join(WHOSE)})\n({small})",
         for_s=config.hour_s,
     )
 

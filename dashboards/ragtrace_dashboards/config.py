@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from ragtrace_dashboards.directions import LOWER_IS_BETTER
+
+PROVISIONED_UID: Final = "ragtrace-prometheus"
+"""Of the Prometheus that the pack brings into Grafana, where it has none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
@@ -12,13 +17,16 @@ class Watched:
 
     Attributes:
         name: the exported metric name.
-        direction: up = higher is better.
-        threshold: of pass and fail, in [0, 1].
+        direction: up = higher is better; None = as the metric declares, up for one that is not ragtrace's.
     """
 
     name: str
-    direction: Literal["up", "down"] = "up"
-    threshold: float = 0.8
+    direction: Literal["up", "down"] | None = None
+
+    @property
+    def is_down(self) -> bool:
+        """Whether less is better."""
+        return self.direction == "down" or (self.direction is None and self.name in LOWER_IS_BETTER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +34,9 @@ class Config:
     """What the pack is generated from. Times are in seconds; the defaults are rule F of the measured table.
 
     Attributes:
-        datasource_uid: uid of the provisioned Prometheus; boards use their variable instead.
+        datasource_uid: uid of the Prometheus that Grafana's alerts ask; boards use their variable instead. Another
+            than the default is one that you have, and none is provisioned.
         tempo_uid: uid of the provisioned Tempo.
-        job_label: label of the service.
-        workflow_label: label of the workflow.
         day_window_s: the slow arm's shorter window.
         days_window_s: its longer one, for slow drops.
         fast_window_s: the fast arm's window.
@@ -65,10 +72,8 @@ class Config:
         folder_uid: its uid.
     """
 
-    datasource_uid: str = "ragtrace-prometheus"
+    datasource_uid: str = PROVISIONED_UID
     tempo_uid: str = "ragtrace-tempo"
-    job_label: str = "job"
-    workflow_label: str = "gen_ai_workflow_name"
     day_window_s: int = 86_400
     days_window_s: int = 259_200
     fast_window_s: int = 21_600
@@ -85,7 +90,7 @@ class Config:
         Watched(name="answer_relevancy"),
         Watched(name="context_precision"),
         Watched(name="selection_efficiency_at_k"),
-        Watched(name="harm_at_k", direction="down", threshold=0.2),
+        Watched(name="harm_at_k"),
     )
     baseline_memory_s: int = 2_592_000
     baseline_interval_s: int = 900
@@ -111,7 +116,12 @@ class Config:
     @property
     def down_metrics(self) -> tuple[str, ...]:
         """The watched metrics of which less is better."""
-        return tuple(it.name for it in self.metrics if it.direction == "down")
+        return tuple(it.name for it in self.metrics if it.is_down)
+
+    @property
+    def lower_is_better(self) -> tuple[str, ...]:
+        """Every metric of which less is better, watched or not: boards show them all."""
+        return tuple(sorted({*LOWER_IS_BETTER, *self.down_metrics}))
 
     @property
     def baseline_rest_s(self) -> int:
@@ -138,6 +148,7 @@ class Config:
             keep_firing_s=0,
             hour_s=10,
             day_step_s=5,
+            lag_limit_s=60,
         )
 
 

@@ -189,7 +189,8 @@ def _frozen_rules(config: Config) -> list[dict[str, str]]:
     """Return the recording rules of the baselines that were frozen or accepted; of several the newest.
 
     They are looked for as far back as the longest window: while it holds a score, a scorer that is away for a night
-    must not make an accepted level an alarm again.
+    must not make an accepted level an alarm again. One of too few scores is left aside: nothing would be held
+    against it, and it would stand in the way of the rolling one for as long as it is frozen.
     """
     back, by = duration(config.days_window_s), ", ".join(HELD)
     where = watching(it.name for it in config.metrics)
@@ -200,7 +201,8 @@ def _frozen_rules(config: Config) -> list[dict[str, str]]:
     def of_newest(name: str) -> str:  # all labels alike: the same process told both
         return f"avg by ({by}) ({last(name)} and {FROZEN}_time)"
 
-    time = last(semconv.BASELINE_FROZEN_TIME)
+    enough = f"{last(semconv.BASELINE_N)} >= {config.min_baseline_n_eff}"
+    time = f"({last(semconv.BASELINE_FROZEN_TIME)} and {enough})"
     return [
         _rule(f"{FROZEN}_time", f"{time}\n== on ({by}) group_left () max by ({by}) ({time})"),
         _rule(f"{FROZEN}_mean", of_newest(semconv.BASELINE_MEAN)),

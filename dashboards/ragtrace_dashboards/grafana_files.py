@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragtrace_dashboards.alerts import VALUE, alerts
-from ragtrace_dashboards.config import duration
+from ragtrace_dashboards.config import PROVISIONED_UID, duration
 from ragtrace_dashboards.prometheus_files import dashboard_url
 from ragtrace_dashboards.yaml_text import yaml_text
 
@@ -106,6 +106,7 @@ def _condition() -> dict[str, Any]:
 
 
 def _datasources(config: Config) -> dict[str, Any]:
+    """Return the data sources. Grafana does not start with two of one uid: yours is left to you."""
     prometheus = {
         "name": "ragtrace Prometheus",
         "type": "prometheus",
@@ -127,7 +128,8 @@ def _datasources(config: Config) -> dict[str, Any]:
         "url": config.tempo_url,
         "editable": False,
     }
-    return {"apiVersion": 1, "datasources": [prometheus, tempo]}
+    is_ours = config.datasource_uid == PROVISIONED_UID
+    return {"apiVersion": 1, "datasources": [*([prometheus] if is_ours else []), tempo]}
 
 
 def _provider(config: Config) -> dict[str, Any]:

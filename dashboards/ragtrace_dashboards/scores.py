@@ -156,9 +156,7 @@ def means(
 
 def z_both(sample: Sample, config: Config, tolerance: float, *, is_fixed: bool = False) -> str:
     """Return z on the bad side of the baseline, whichever side that is for a metric."""
-    down = "|".join(config.down_metrics)
-    if not down:
-        return z_score(sample, baseline_of(sample, config, is_fixed=is_fixed), tolerance)
+    down = "|".join(config.lower_is_better)
     ups = replace(sample, where=f'{sample.where},{METRIC}!~"{down}"')
     downs = replace(sample, where=f'{sample.where},{METRIC}=~"{down}"')
     shown = z_score(ups, baseline_of(ups, config, is_fixed=is_fixed), tolerance)

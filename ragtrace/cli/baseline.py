@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from dataclasses import asdict
@@ -16,15 +17,16 @@ from ragtrace.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from ragtrace.service.baselines import Weighed
-    from ragtrace.stats.baseline import Series
+    from ragtrace.stats.baseline import Baseline, Series
     from ragtrace.stores.baselines import FrozenBaseline
     from ragtrace.stores.sqlite import SqliteStore
 
-LEAST = 200  # as for the baseline of the alerts; a normal of 100 scores gives one run in ten four times the alarms
+LEAST = 200  # as the alerts' gate, in effective scores; a normal of 100 gives one run in ten four times the alarms
 EPILOG = """\
 Without a frozen baseline a detector learns anew after each restart, from whatever comes first then. A running
 scorer with the same store takes a new baseline within 15 seconds and begins its detectors anew; the alerts of
-`ragtrace dashboards` take it too, instead of their own. Each judge version, K, label scale and labelled universe
+`ragtrace dashboards` take it too, instead of their own, if it has 200 effective scores: unequal weights make fewer
+of the same scores. Each judge version, K, label scale and labelled universe
 has a baseline of its own.
 Exit status: 0 done (or kept already), 2 usage, a failure, or too few scores; nothing has changed then.
 """
@@ -53,7 +55,9 @@ def _add_choice(actions: Any, name: str, text: str) -> None:
     parser.add_argument("--since", metavar="WHEN", help=f"{MOMENT}; default 14d")
     parser.add_argument("--until", metavar="WHEN", help="the same; default now")
     parser.add_argument("--scores", metavar="N", type=positive, help=f"the last N of each series; default {last}")
-    parser.add_argument("--least", metavar="N", type=positive, default=LEAST, help=f"needed; default {LEAST}")
+    parser.add_argument(
+        "--least", metavar="N", type=positive, default=LEAST, help=f"effective scores needed; default {LEAST}"
+    )
     parser.add_argument("--metric", help="of this metric alone, by its exported name")
     parser.add_argument("--workflow", help="of this workflow alone")
     parser.add_argument("--note", default="", help="a release or a reason, shown by show")
@@ -96,7 +100,8 @@ def _table(baselines: list[FrozenBaseline]) -> None:
     for name in ("metric", "workflow", "version", "K", *named, "mean", "sd", "n", "frozen (UTC)", "note"):
         table.add_column(name, no_wrap=name != "note", justify="right" if name in {"mean", "sd", "n"} else "left")
     for it in baselines:
-        figures = (f"{it.baseline.mean:.3f}", f"{it.baseline.sd:.3f}", str(it.baseline.n))
+        n, worth = it.baseline.n, _worth(it.baseline)
+        figures = (f"{it.baseline.mean:.3f}", f"{it.baseline.sd:.3f}", str(n) if n == worth else f"{worth} of {n}")
         k = "" if it.k is None else str(it.k)
         more = [getattr(it, name) or "" for name in about]
         table.add_row(it.metric, it.workflow, it.version, k, *more, *figures, _date(it.frozen_at)[:16], it.note)
@@ -113,25 +118,44 @@ def _write(store: SqliteStore, args: argparse.Namespace) -> int:
     from ragtrace.service.baselines import frozen_baseline
 
     now = time.time()
-    series = _chosen(store, args, now)
     kept = {it.series: it for it in store.baselines()} if args.action == "freeze" else {}
-    enough = {key: scores for key, scores in series.items() if len(scores) >= args.least}
-    if not enough:
-        raise ConfigError(_too_few(series, args))
-    made = [
-        frozen_baseline(key, scores, at=now, note=args.note) for key, scores in enough.items() if key not in kept
+    found = [
+        frozen_baseline(key, scores, at=now, note=args.note) for key, scores in _chosen(store, args, now).items()
     ]
+    enough = [it for it in found if _worth(it.baseline) >= args.least]
+    if not enough:
+        raise ConfigError(_too_few(found, args))
+    made = [it for it in enough if it.series not in kept]
     store.freeze(made)
     for it in made:
-        print(f"{_done(args)}: {_named(it.series)}: mean {it.baseline.mean:.3f} over {it.baseline.n} scores")
+        print(f"{_done(args)}: {_named(it.series)}: mean {it.baseline.mean:.3f} over {_counted(it.baseline)}")
+        if _worth(it.baseline) < LEAST:
+            print(_aside(it.baseline), file=sys.stderr)
     if args.action == "accept" and not args.since:
         print("Taken are the last scores, also from before a change: give --since the change to leave those out.")
-    for key in enough:
-        if key in kept:
-            print(f"kept: {_named(key)}, frozen {_date(kept[key].frozen_at)}; accept replaces it")
-    for key in series.keys() - enough.keys():
-        print(f"too few: {_named(key)}: {len(series[key])} scores, {args.least} are needed", file=sys.stderr)
+    for it in enough:
+        if it.series in kept:
+            print(f"kept: {_named(it.series)}, frozen {_date(kept[it.series].frozen_at)}; accept replaces it")
+    for it in (it for it in found if it not in enough):
+        print(f"too few: {_named(it.series)}: {_counted(it.baseline)}, {args.least} are needed", file=sys.stderr)
     return 0
+
+
+def _aside(baseline: Baseline) -> str:
+    return (
+        f"{_worth(baseline)} effective scores are too few for alerts: they leave that baseline aside below {LEAST}."
+        " Rules of Prometheus take their rolling one, those of Grafana compare with nothing."
+    )
+
+
+def _worth(baseline: Baseline) -> int:
+    """Return the whole effective number; equal weights add up to a hair less than the number of scores."""
+    return math.floor(round(baseline.effective, 6))
+
+
+def _counted(baseline: Baseline) -> str:
+    n, worth = baseline.n, _worth(baseline)
+    return f"{n} scores" if n == worth else f"{worth} effective scores (of {n})"
 
 
 def _done(args: argparse.Namespace) -> str:
@@ -156,13 +180,17 @@ def _chosen(store: SqliteStore, args: argparse.Namespace, now: float) -> dict[Se
     return {key: scores[-most:] if most else scores for key, scores in found.items()}
 
 
-def _too_few(series: dict[Series, list[Weighed]], args: argparse.Namespace) -> str:
-    if not series:
+def _too_few(found: list[FrozenBaseline], args: argparse.Namespace) -> str:
+    if not found:
         return f"baseline {args.action}: the store has no such scores; look with `ragtrace export`"
-    best = max(series, key=lambda key: len(series[key]))
+    best = max(found, key=lambda it: _worth(it.baseline))
+    n, worth = best.baseline.n, _worth(best.baseline)
+    needed, has = (
+        (f"{args.least} scores", str(n)) if n == worth else (f"{args.least} effective scores", f"{worth} (of {n})")
+    )
     return (
-        f"baseline {args.action}: no series has {args.least} scores; {_named(best)} has {len(series[best])}:"
-        " wait, or take --since further back or --least lower"
+        f"baseline {args.action}: no series has {needed}; {_named(best.series)} has {has}: wait, or take --since"
+        f" further back or --least lower (alerts leave one below {LEAST} aside)"
     )
 
 

@@ -27,7 +27,11 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
         "nothing else is touched.",
     )
     export.add_argument("dir", type=Path, metavar="DIR", help="where to; made when it is missing")
-    export.add_argument("--datasource-uid", metavar="UID", help="uid of your Prometheus data source in Grafana")
+    export.add_argument(
+        "--datasource-uid",
+        metavar="UID",
+        help="uid of your Prometheus data source in Grafana, which stays as it is",
+    )
     export.add_argument("--runbook-url", metavar="URL", help="where you serve runbooks/, for links in alerts")
     export.add_argument("--grafana-url", metavar="URL", help="where Grafana stands, for links in alerts")
     export.add_argument("--demo", action="store_true", help="seconds instead of days: shows how alerts work")

@@ -99,9 +99,3 @@ def test_another_configuration_gives_other_boards():
     assert "hallucination" in text
     assert 'harm_at_k\\"}[12h]' not in text
     assert 3.5 in dict(walk(boards(Config(z=3.5))[INVESTIGATE])).values()
-
-
-def test_without_a_metric_of_which_less_is_better_z_has_one_side():
-    table = boards(Config(metrics=(Watched(name="faithfulness"),)))["ragtrace-overview"]["panels"][1]
-    z = next(it["expr"] for it in table["targets"] if it["refId"] == "z")
-    assert "!~" not in z

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 T0 = 6 * DAY
 ACCEPTED = T0 + 4 * DAY
-DOWN = replace(Config(), metrics=(*Config().metrics, Watched(name="contradicted_rate", direction="down")))
+DOWN = replace(Config(), metrics=(*Config().metrics, Watched(name="contradicted_rate")))
 
 
 def baseline_cases() -> list[Case]:
@@ -192,11 +192,20 @@ def _frozen() -> Iterator[Case]:
         + baseline(labels(job), (T0 + 2, 0.85), (94, 0.85), (36, None), (LONG, 0.85), frozen_h=T0),
         {QUALITY: [(ACCEPTED - 2, 0), *((ACCEPTED + it, 0) for it in (2, 10, 20, 34, 38, 60))]},
     )
+    # Too few to compare with: the rolling one stands in, where there is one; the other form says that it is blind.
     job = "frozen: too few"
+    few = scores(labels(job), *fallen) + baseline(labels(job), (LONG, 0.92), n=150, frozen_h=0)
+    yield Case(job, few, {QUALITY: [(T0, 0), (T0 + 96, 1)]}, forms=("prometheus",))
+    yield Case(job, few, {QUALITY: [(T0, 0), (T0 + 96, 0)]}, forms=("grafana",))
+    job = "too few are accepted over enough"
     yield Case(
-        job, scores(labels(job), *fallen) + baseline(labels(job), (LONG, 0.92), n=150, frozen_h=0),
-        {QUALITY: [(T0, 0), (T0 + 96, 0)]},
-    )  # fmt: skip
+        job,
+        scores(labels(job), *fallen)
+        + baseline(labels(job, instance="a"), (LONG, 0.92), frozen_h=0)
+        + baseline(labels(job, instance="b"), (LONG, 0.80), n=83, begin_h=T0 + 24, frozen_h=0),
+        {QUALITY: [(T0, 0), (T0 + 96, 1)]},
+        forms=("prometheus",),
+    )
 
 
 def _processes() -> Iterator[Case]:

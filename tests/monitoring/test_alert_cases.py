@@ -10,13 +10,13 @@ from ragtrace import semconv
 from ragtrace_dashboards.alerts import alerts
 from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.drift import DRIFT_ALERTS
-from ragtrace_dashboards.expressions import SERIES
+from ragtrace_dashboards.expressions import SERIES, label
 from tests.monitoring.baseline_cases import DOWN, baseline_cases, down_cases
 from tests.monitoring.cases import run_cases
 from tests.monitoring.drift_cases import CHANGED, QUALITY, drift_cases, labels, long_cases
 from tests.monitoring.level_cases import BLIND, LOW, level_cases
 from tests.monitoring.operation_cases import BUDGET, CANARY, EMPTY, ERRORS, LAG, SILENT, drawn, operation_cases
-from tests.monitoring.promtool import COARSE, FORMS, QUARTER, Scores, firing, gauge, run, scores
+from tests.monitoring.promtool import COARSE, FORMS, QUARTER, Scores, counter, firing, gauge, run, scores
 
 SETS = {
     "drift": (drift_cases, COARSE),
@@ -62,6 +62,23 @@ def test_a_service_without_a_trace_is_scraped(tmp_path, form):
     """No traces counter before the first run, after a quiet restart, and never from `ragtrace worker`."""
     series = [drawn("shop", (2, 0)), gauge(SERIES[semconv.QUEUE_CAPACITY], {"job": "shop"}, (12, 2_048.0))]
     run(tmp_path, series, [firing(SILENT, hour, 0, "") for hour in (1, 6, 11.75)], only=[SILENT], form=form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_score_that_comes_late_but_in_time_pages_nobody(tmp_path, form):
+    """A night without traffic, then a trace that is scored 14 minutes later; and one that never is."""
+
+    def counted(name, labels, quiet_h):
+        return counter(SERIES[name], labels, (1, 3), (quiet_h, 0), (1 / 60, 60), (2, 0), step_min=1)
+
+    series = []
+    for job, scored_h in (("in time", 9 + 14 / 60), ("never", 99)):
+        series.append(counted(semconv.TRACES, {"job": job, label(semconv.DECISION): "sampled"}, 9))
+        result = {"job": job, "gen_ai_evaluation_name": "faithfulness", label(semconv.OUTCOME): "ok"}
+        series.append(counted(semconv.EVALUATIONS, result, scored_h))
+    checks = [firing(SILENT, 10 + minutes / 60, 0, "in time") for minutes in range(0, 60, 2)]
+    checks += [firing(SILENT, 10 + minutes / 60, count, "never") for minutes, count in ((14, 0), (25, 1))]
+    run(tmp_path, series, checks, only=[SILENT], step_min=1, form=form)
 
 
 @pytest.mark.parametrize("form", FORMS)

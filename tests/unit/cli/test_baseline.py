@@ -154,6 +154,39 @@ def test_labels_of_another_scale_or_universe_are_not_averaged(tmp_path, capsys):
     assert sorted(row.split()[4:7] for row in rows) == [["0-3", "gold", "0.050"], ["1-5", "pool", "0.300"]]
 
 
+def test_unequal_weights_make_fewer_effective_scores(tmp_path, capsys):
+    """What is needed is needed in effective scores, as the alerts count them; `--least` may ask for less."""
+    path = tmp_path / "s"
+    store = SqliteStore(path)
+    emit(store, [0.5, 0.7] * 270, days_ago=0.5, weight=1.0)
+    emit(store, [0.5, 0.7] * 30, days_ago=0.4, weight=50.0)
+    store.close()
+    assert run(path, "accept", "--since", "1d") == 2
+    told = capsys.readouterr()
+    assert "no series has 200 effective scores; faithfulness of support (version v) has 83 (of 600):" in told.err
+    assert "--least lower" in told.err
+    assert "alerts leave one below 200 aside" in told.err
+    assert run(path, "accept", "--since", "1d", "--least", "80") == 0
+    told = capsys.readouterr()
+    assert (
+        told.out == "accepted: faithfulness of support (version v): mean 0.600 over 83 effective scores (of 600)\n"
+    )
+    assert told.err.startswith(
+        "83 effective scores are too few for alerts: they leave that baseline aside below 200."
+    )
+    assert shown(path, capsys)["faithfulness", "v"]["n"] == 600
+    assert run(path, "show") == 0
+    assert "83 of 600" in capsys.readouterr().out
+
+
+def test_equal_weights_of_any_size_count_in_full(tmp_path, capsys):
+    store = SqliteStore(tmp_path / "s")
+    emit(store, [0.5, 0.7] * 100, days_ago=0.5, weight=1 / 0.3)
+    store.close()
+    assert run(tmp_path / "s", "freeze") == 0
+    assert capsys.readouterr().out.endswith("mean 0.600 over 200 scores\n")
+
+
 def test_accept_without_since_says_that_older_scores_count_too(path, capsys):
     assert run(path, "accept") == 0
     assert "give --since the change" in capsys.readouterr().out

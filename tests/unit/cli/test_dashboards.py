@@ -75,8 +75,17 @@ def test_one_form_alone(tmp_path, part, folders):
     assert bool(list(tmp_path.glob("*.json"))) == (part == "--grafana")
 
 
-def test_the_uid_of_a_data_source_goes_into_alerts_and_data_sources_alone(tmp_path):
+def provisioned(folder):
+    found = yaml.safe_load((folder / "grafana" / "datasources" / "ragtrace.yaml").read_text())["datasources"]
+    return {it["type"]: it["uid"] for it in found}
+
+
+def test_the_uid_of_your_data_source_goes_into_alerts_and_no_second_one_is_made_of_it(tmp_path):
+    """Grafana does not start with two data sources of one uid."""
+    assert export(tmp_path, "--grafana") == 0
+    assert provisioned(tmp_path) == {"prometheus": Config().datasource_uid, "tempo": Config().tempo_uid}
     assert export(tmp_path, "--grafana", "--datasource-uid", "mine") == 0
+    assert provisioned(tmp_path) == {"tempo": Config().tempo_uid}
     rules = yaml.safe_load((tmp_path / "grafana" / "alerting" / "ragtrace.yaml").read_text())["groups"][0]["rules"]
     assert {it["data"][0]["datasourceUid"] for it in rules} == {"mine"}
     assert '"mine"' not in json.dumps([it.read_text() for it in tmp_path.glob("*.json")])

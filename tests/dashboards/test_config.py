@@ -1,0 +1,56 @@
+"""The configuration: what it says of metrics is so, and each of its fields does something."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from ragtrace.metrics.registry import all_metrics
+from ragtrace_dashboards.boards import boards
+from ragtrace_dashboards.config import INVESTIGATE, OVERVIEW, RETRIEVAL, Config, Watched
+from ragtrace_dashboards.directions import LOWER_IS_BETTER
+from ragtrace_dashboards.export import files
+
+OTHER = {int: lambda it: 2 * it, float: lambda it: 1.5 * it, str: lambda it: f"{it}x", tuple: lambda it: it[:-1]}
+
+
+def test_directions_are_those_of_the_registry():
+    outputs = [it for metric in all_metrics().values() for it in metric.declaration.outputs]
+    down = tuple(sorted(it.name for it in outputs if it.direction == "down"))
+    assert down == LOWER_IS_BETTER, f"directions.py: LOWER_IS_BETTER = {down}"
+
+
+@pytest.mark.parametrize(("uid", "number"), [(OVERVIEW, 11), (INVESTIGATE, 21), (INVESTIGATE, 42), (RETRIEVAL, 52)])
+def test_z_has_the_bad_side_of_each_metric_watched_or_not(uid, number):
+    config = Config(metrics=(Watched(name="faithfulness"), Watched(name="hallucination", direction="down")))
+    down = "|".join(sorted((*LOWER_IS_BETTER, "hallucination")))
+    panel = next(it for it in boards(config)[uid]["panels"] if it["id"] == number)
+    found = [it["expr"] for it in panel["targets"] if f'!~"{down}"' in it["expr"] and f'=~"{down}"' in it["expr"]]
+    assert len(found) == (3 if number == 21 else 1)
+
+
+@pytest.mark.parametrize(
+    ("watched", "is_down"),
+    [
+        (Watched(name="faithfulness"), False),
+        (Watched(name="contradicted_rate"), True),
+        (Watched(name="own"), False),
+        (Watched(name="own", direction="down"), True),
+    ],
+)
+def test_a_watched_metric_has_the_direction_that_it_declares(watched, is_down):
+    assert (Config(metrics=(watched,)).down_metrics == (watched.name,)) == is_down
+
+
+@pytest.mark.parametrize("name", [it.name for it in fields(Config)])
+def test_every_field_changes_a_file(name):
+    value = getattr(Config(), name)
+    assert files(replace(Config(), **{name: OTHER[type(value)](value)})) != files(Config())
+
+
+@pytest.mark.parametrize("name", [it.name for it in fields(Watched)])
+def test_every_field_of_a_watched_metric_changes_a_file(name):
+    plain = Watched(name="own")
+    other = replace(plain, **{name: {"name": "other", "direction": "down"}[name]})
+    assert files(Config(metrics=(plain,))) != files(Config(metrics=(other,)))

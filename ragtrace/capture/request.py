@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ragtrace.capture.recorder import Recorder
     from ragtrace.capture.run import Run
 
+_FACTS = ("session", "user", "corpus", "corpus_version")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
@@ -56,20 +58,14 @@ def describe(run: Run, defaults: Defaults, said: Mapping[str, Any]) -> None:
         defaults: what holds where the request says nothing.
         said: session, user, corpus, corpus_version, k, tags, reference and labels, as they came.
     """
-    run.about(
-        session=_first(said, defaults, "session"),
-        user=_first(said, defaults, "user"),
-        corpus=_first(said, defaults, "corpus"),
-        corpus_version=_first(said, defaults, "corpus_version"),
-    )
-    run.tagged((*defaults.tags, *said.get("tags", ())))
+    facts = {name: fact for name in _FACTS if (fact := shown(said.get(name)) or getattr(defaults, name))}
+    if facts:
+        run.about(**facts)
+    if tags := (*defaults.tags, *said.get("tags", ())):
+        run.tagged(tags)
     if (k := said.get("k", defaults.k)) is not None:
         run.cut_at(k)
     if (reference := said.get("reference")) is not None:
         run.reference(reference)
     if (labels := said.get("labels")) is not None:
         run.labelled(labels)
-
-
-def _first(said: Mapping[str, Any], defaults: Defaults, name: str) -> str | None:
-    return shown(said.get(name)) or shown(getattr(defaults, name)) or None

@@ -131,10 +131,10 @@ def _folded(text: str) -> str:
 
 def _kept(text: str, prompt: str) -> int:
     """Return how much of a text's beginning stands in the prompt; 0 when that is too short to tell."""
-    if text in prompt:
-        return len(text)
-    if len(text) < SHORTEST_CUT_CHARS or text[:SHORTEST_CUT_CHARS] not in prompt:
+    if text[:SHORTEST_CUT_CHARS] not in prompt:  # looked for first: `in` prepares itself for a long text
         return 0
+    if len(text) <= SHORTEST_CUT_CHARS or text in prompt:
+        return len(text)
     low, high = SHORTEST_CUT_CHARS, len(text)
     while low + 1 < high:
         middle = (low + high) // 2

@@ -13,14 +13,14 @@ from ragtrace.capture.collecting import is_collecting
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.own import is_own_work
 from ragtrace.capture.passages import ReadPassages, ranked, sourced_passage
-from ragtrace.capture.prompt import places_in
+from ragtrace.capture.prompt_set import prompt_set
 from ragtrace.capture.redact import safe
 from ragtrace.capture.run import MAX_NAME_CHARS, Run
 from ragtrace.capture.steps import Captured, Retrieval
 from ragtrace.model import Pool, RagRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from ragtrace.model import Outcome, Passage
 
@@ -273,7 +273,7 @@ def _used(run: Run, delivered: tuple[Passage, ...]) -> tuple[tuple[Passage, ...]
         return None, None
     if not delivered:
         return None, ()
-    found = _shown(run.prompts, _once(delivered))
+    found = prompt_set(run.prompts, run.steps, run.facts.get("answer", ""), _once(delivered))
     if found:
         return found, tuple(p.id for p in found)
     # The prompt shows none of them: a formatter rewrote them, so what was delivered stays what is scored.
@@ -286,25 +286,6 @@ def _once(passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
     if len({p.id for p in passages}) == len(passages):
         return passages
     return tuple({(p.id, p.text): p for p in passages}.values())
-
-
-def _shown(prompts: Sequence[str], delivered: tuple[Passage, ...]) -> tuple[Passage, ...]:
-    """Return the passages of the prompt that was answered from: the last one that shows them all, else several.
-
-    The last prompt of a run may be a check of the answer, or make a title for it. Where each prompt shows one
-    passage (map and reduce, refine), they were shown together by all of them.
-    """
-    singles: dict[int, Passage] = {}
-    several: tuple[Passage, ...] = ()
-    for prompt in reversed(prompts):
-        found = places_in(prompt, delivered)
-        if len(found) == len(delivered):
-            return tuple(passage for _, passage in found)
-        if len(found) > 1:
-            several = several or tuple(passage for _, passage in found)
-        for place, passage in found:
-            singles.setdefault(place, passage)
-    return several or tuple(singles[place] for place in sorted(singles))
 
 
 def _pools(

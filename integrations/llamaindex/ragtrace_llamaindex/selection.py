@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import guarded, is_equal, prompt_text
+from ragtrace.capture import guarded, is_equal
 from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
-from ragtrace.capture.prompt import found_in, places_in
-from ragtrace.capture.steps import Generation
+from ragtrace.capture.prompt import found_in
+from ragtrace.capture.prompt_set import answered_prompt, prompt_set
 from ragtrace_llamaindex.nodes import Column
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ragtrace.capture import Run
     from ragtrace.model import Passage
     from ragtrace_llamaindex.tree import Node, Tree
-
-TAIL_CHARS = 40  # a cut passage whose end stands in another prompt was shown whole, in two parts
 
 
 @guarded
@@ -122,13 +120,8 @@ def take_marked(node: Node, run: Run, nodes: Any) -> None:
 
 @guarded
 def settle(root: Node, run: Run, answer: str) -> None:
-    """Set selection and prompt set of a run that ends.
-
-    An engine that asks several sub-questions delivers the results of several choices; a synthesizer that
-    refines or summarises in a tree shows passages in several prompts, of which the recorder reads the last.
-    """
+    """Set the selection of a run that ends: an engine that asks several sub-questions made several choices."""
     tree = root.tree
-    last = None
     if tree.explicit is not None:
         run.selected(tree.explicit, selection_source="explicit")
     elif root.kind != "retriever":
@@ -137,10 +130,8 @@ def settle(root: Node, run: Run, answer: str) -> None:
         last = _last_attempt(tree, run, answer)
         if last is not None and run.selection is not None:
             run.selected(last, selection_source="framework")
-    if len(run.prompts) > 1:
-        shown = shown_in(run.prompts, last if last is not None else _delivered(run))
-        if shown:
-            run.used(shown)
+        elif last is not None:
+            run.used(ranked(prompt_set(run.prompts, run.steps, answer, last)))
 
 
 def _last_attempt(tree: Tree, run: Run, answer: str) -> ReadPassages | None:
@@ -151,16 +142,8 @@ def _last_attempt(tree: Tree, run: Run, answer: str) -> ReadPassages | None:
     last, delivered = tree.last, _delivered(run)
     if last is None or len(last) >= len(delivered) or not run.prompts:
         return None
-    prompt = _answered_prompt(run, answer)
+    prompt = answered_prompt(run.prompts, run.steps, answer)
     return last if set(_names(found_in(prompt, delivered))) == set(_names(last)) else None
-
-
-def _answered_prompt(run: Run, answer: str) -> str:
-    """Return the prompt whose reply is the run's answer; the last one where no reply is."""
-    for step in reversed(run.steps):
-        if isinstance(step, Generation) and step.outputs and step.outputs[-1].content == answer:
-            return prompt_text(step.inputs)
-    return run.prompts[-1]
 
 
 def _delivered(run: Run) -> Sequence[Passage]:
@@ -169,31 +152,6 @@ def _delivered(run: Run) -> Sequence[Passage]:
 
 def _names(passages: Sequence[Passage]) -> list[str]:
     return [passage.id for passage in passages]
-
-
-def shown_in(prompts: Sequence[str], delivered: Sequence[Passage]) -> ReadPassages:
-    """Return the passages that stand in any of several prompts, in the order in which they were delivered.
-
-    A passage of which one prompt shows the beginning and another the end was shown whole.
-
-    Example:
-        >>> from ragtrace.model import Passage
-        >>> pool = [Passage(id="a", text="Oslo.", rank=1), Passage(id="b", text="Bergen.", rank=2)]
-        >>> [p.id for p in shown_in(["Context: Bergen.", "Context: Oslo."], pool)]
-        ['a', 'b']
-    """
-    best: dict[int, Passage] = {}
-    for prompt in prompts:
-        for place, passage in places_in(prompt, delivered):
-            if place not in best or len(passage.text) > len(best[place].text):
-                best[place] = passage
-        if len(best) == len(delivered) and all(passage is delivered[place] for place, passage in best.items()):
-            break
-    for place, passage in best.items():
-        whole = delivered[place]
-        if passage is not whole and any(whole.text[-TAIL_CHARS:] in prompt for prompt in prompts):
-            best[place] = whole
-    return ranked(tuple(best[place] for place in sorted(best)))
 
 
 _MISSING = object()

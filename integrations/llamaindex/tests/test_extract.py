@@ -16,10 +16,9 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.workflow import StartEvent, StopEvent
 
 from integrations.llamaindex.tests.parts import Llm, ToolCaller
-from ragtrace.model import Message, Passage, Usage
+from ragtrace.model import Message, Usage
 from ragtrace_llamaindex.extract import answer_in, history_in, question_in, turn_of
 from ragtrace_llamaindex.models import facts_in, is_in_process, messages_of, model_of, usage_in
-from ragtrace_llamaindex.selection import shown_in
 
 
 class Place(BaseModel):
@@ -157,11 +156,3 @@ def test_a_message_with_a_tool_call():
     call = {"function": {"name": "search", "arguments": '{"q": 1}'}}
     message = ChatMessage("", role="assistant", additional_kwargs={"tool_calls": [call]})
     assert turn_of(message) == Message(role="assistant", content='search({"q": 1})')
-
-
-def test_a_passage_shown_in_two_parts():
-    whole = Passage(id="a", text="b" * 50 + " " + "e" * 50, rank=1)
-    cut = shown_in(["x " + "b" * 50, "nothing"], [whole])
-    assert (cut[0].text, cut[0].truncated) == ("b" * 50, 101)
-    assert shown_in(["x " + "b" * 50, "e" * 50 + " y"], [whole]) == (whole,)
-    assert shown_in(["nothing", "at all"], [whole]) == ()

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 CANDIDATES = 12
 DELIVERED = 4
-WORKFLOW = "handbook"
 
 
 class HandbookRetriever(BaseRetriever):

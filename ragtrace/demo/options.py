@@ -16,7 +16,7 @@ STACK_RATE = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOptions:
-    """Choices of one demo run; each has a flag of the same name.
+    """Choices of one demo run, as the flags of ``ragtrace demo`` make them.
 
     Attributes:
         questions: how many are asked, at least 1.

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Metric, Output
 
 GROUP = "ragtrace.metrics"
-DEFAULT = ("faithfulness", "answer_relevancy", "answer_similarity", "no_answer", "citations")
 
 # In the order of the lists that people see; each module holds one METRIC, whose declared name is the key.
 _MODULES = {

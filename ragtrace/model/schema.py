@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from ragtrace.model.codec import SCHEMA_ID
+from ragtrace.model.record import LabelScale, Outcome, Universe
 
 
 def _text(doc: str) -> dict[str, Any]:
@@ -74,8 +75,8 @@ SCHEMA: dict[str, Any] = {
                     "type": "object",
                     "properties": {
                         "grades": _GRADES,
-                        "universe": {"enum": ["gold", "cache", "pool", "shadow", "stratified", "sample"]},
-                        "scale": {"enum": ["direct5", "umbrela_mapped", "umbrela_mapped_strict"]},
+                        "universe": {"enum": list(get_args(Universe))},
+                        "scale": {"enum": list(get_args(LabelScale))},
                         "version": _text("Version of the label set."),
                         "query": _text("The query that was graded for, where it may be another than this one."),
                         "strata": _STRATA,
@@ -127,7 +128,7 @@ SCHEMA: dict[str, Any] = {
             },
         },
         "outcome": {
-            "enum": ["answered", "partial", "cancelled", "interrupted", "error"],
+            "enum": list(get_args(Outcome)),
             "description": "How the run ended; answers of other outcomes are not judged.",
         },
         "interrupt": _text("What an interrupted run waits for."),

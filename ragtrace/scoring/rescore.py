@@ -12,6 +12,7 @@ from ragtrace.model import Score, ScoreKey
 from ragtrace.scoring.limits.sparing import spared
 from ragtrace.scoring.retry import PASSING
 from ragtrace.scoring.scorer import MAX_WEIGHT
+from ragtrace.stores.writing import RESCORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -140,7 +141,7 @@ class Rescoring:
             return
         self.total.scored += 1
         self.total.errors += sum(result.state == "error" for result in results)
-        self._store.emit(record, scores, source="rescore")
+        self._store.emit(record, scores, source=RESCORE)
         step()
 
     def _has_to_wait(self, closed: Closed | None, scores: Sequence[Score]) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score
+    from ragtrace.settings import ContentMode
     from ragtrace.sinks.rest import Reply
 
 # Phoenix takes annotations of spans that it does not have yet and looks for them every 10 s, 60 times (measured
@@ -66,7 +67,7 @@ class PhoenixSink:
         endpoint: str,
         *,
         api_key: str | None = None,
-        content: Literal["none", "full"] = "none",
+        content: ContentMode = "none",
         timeout_s: float = 10.0,
         queue: int = 4_096,
         attempts: int = 8,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
     from ragtrace.model import MetricResult, RagRecord, Score
+    from ragtrace.settings import ContentMode
     from ragtrace.telemetry.root import Root
 
 MAX_SCORE_ATTRIBUTES = 80  # 100 a span, less what is not a score
@@ -47,7 +48,7 @@ class EvaluationWriter:
         tracer: Tracer,
         logger: Logger | None,
         *,
-        content: Literal["none", "full"] = "none",
+        content: ContentMode = "none",
         attach: Literal["child", "link"] = "child",
         evaluator: str = "ragtrace",
         evaluator_version: str = __version__,

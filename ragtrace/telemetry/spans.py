@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Captured, Failure
     from ragtrace.model import Passage
+    from ragtrace.settings import ContentMode, Dialect
 
-Content = Literal["none", "full"]
-Dialect = Literal["genai", "openinference", "both"]
 _DOCUMENT_SHARE = 0.75  # of the byte budget; the rest is for questions, answers and messages
 _NO_ERROR = frozenset({"CancelledError", "Cancelled", "GeneratorExit", "KeyboardInterrupt"})
 _MOST_MESSAGE_BYTES = 1_024
 _MOST_LINKS = 64  # of an evaluation span; the SDK keeps 128 and drops the oldest
 
-__all__ = ["Content", "Dialect", "Root", "SpanWriter"]
+__all__ = ["Root", "SpanWriter"]
 
 
 class SpanWriter:
@@ -59,7 +58,7 @@ class SpanWriter:
         self,
         tracer: Tracer,
         *,
-        content: Content = "none",
+        content: ContentMode = "none",
         dialect: Dialect = "both",
         max_span_bytes: int = 262_144,
     ) -> None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Limits
     from ragtrace.model import RagRecord
-    from ragtrace.telemetry.spans import Content, Root
+    from ragtrace.settings import ContentMode
+    from ragtrace.telemetry.spans import Root
 
 
 class Recording:
@@ -48,7 +49,7 @@ class Recording:
     def __init__(
         self,
         *,
-        content: Content = "full",
+        content: ContentMode = "full",
         redact: Callable[[str], str] | None = None,
         limits: Limits | None = None,
     ) -> None:

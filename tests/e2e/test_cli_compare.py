@@ -72,7 +72,7 @@ def test_what_score_writes_compare_reads(tmp_path: Path) -> None:
     done = ragtrace("compare", *arms, "--json", tmp_path / "out.json")
     assert done.returncode == 0, done.stderr
     row = next(one for one in done.stdout.splitlines() if "12 pairs" in one)
-    assert row.endswith("12 pairs: worse") or "12 pairs: worse" in row
+    assert row.rstrip().endswith("12 pairs: worse")
     found = json.loads((tmp_path / "out.json").read_text())
     metric = next(one for one in found["metrics"] if one["metric"] == "faithfulness")
     assert metric["judge"] == "overlap"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.cli.lines import open_lines, parsed, read_each
 from ragtrace.cli.stored import add_store, failures, open_store, store_path
 from ragtrace.errors import InputError
 
@@ -58,17 +58,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _labels(name: str, broken: list[str]) -> Iterator[Label]:
-    from ragtrace.cli.lines import open_lines
+    def tell(line: str) -> None:
+        broken.append(line)
+        print(line, file=sys.stderr)
 
     with open_lines(name) as stream:
-        for number, raw in enumerate(stream, start=1):
-            if not raw.strip():
-                continue
-            try:
-                yield label_of(raw)
-            except InputError as error:
-                broken.append(f"{name}:{number}: {error}")
-                print(broken[-1], file=sys.stderr)
+        yield from read_each(stream, name, tell, lambda raw, _: label_of(raw))
 
 
 def label_of(raw: bytes) -> Label:
@@ -83,10 +78,7 @@ def label_of(raw: bytes) -> Label:
     """
     from ragtrace.stores import Label
 
-    try:
-        given = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise InputError("not JSON") from None
+    given = parsed(raw)
     if not isinstance(given, dict):
         raise InputError("a line must be a JSON object")
     texts: dict[str, Any] = {name: given[name] for name in _TEXTS if given.get(name) is not None}

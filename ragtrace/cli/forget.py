@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.stored import add_store, failures, open_store, store_path
 from ragtrace.errors import ConfigError
+from ragtrace.model import as_trace_id
 
 if TYPE_CHECKING:
     from ragtrace.stores.base import Erased, Subject
@@ -60,7 +61,7 @@ def _whom(args: argparse.Namespace) -> tuple[Subject, str]:
     for subject in subjects:
         identity = getattr(args, subject)
         if identity:
-            return subject, identity
+            return subject, as_trace_id(identity) if subject == "trace" else identity
     raise ConfigError("forget: an empty id names nobody")
 
 

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.codec import record_from_json
+from ragtrace.model.schema import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GZIP = b"\x1f\x8b"
+_KNOWN = {*SCHEMA["properties"], "scores"}
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # Valid in JSON, but editors and str.splitlines see the end of a line there.
 _LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
@@ -34,12 +37,14 @@ class Line:
         id: as it was given, a text or a number; else the line number.
         rest: what it said beside id and scores, as JSON text.
         record: the record it makes.
+        unknown: fields that are no part of a record.
     """
 
     number: int
     id: str | float
     rest: str
     record: RagRecord
+    unknown: tuple[str, ...] = ()
 
     def scored(self, scores: Mapping[str, Any]) -> str:
         """Return the output line: the id, what was given, and the scores."""
@@ -54,6 +59,8 @@ def open_lines(name: str) -> IO[bytes]:
     Raises:
         ConfigError: the file cannot be opened.
     """
+    if not name:  # a path of its own: the folder where we are
+        raise ConfigError("'' is no file; check the path")
     try:
         raw = sys.stdin.buffer if name == "-" else Path(name).open("rb")  # noqa: SIM115 - the caller reads it
         buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast("Any", raw))
@@ -83,6 +90,9 @@ def read_each(
         if raw is None:
             return
         number += 1
+        if number == 1 and (raw.startswith(_WIDE_MARKS) or b"\0" in raw[:4]):
+            broken(f"{shown}:1: this is UTF-16 or UTF-32; write it as UTF-8")
+            return
         if not raw.strip():
             continue
         try:
@@ -122,7 +132,8 @@ def _line(raw: bytes, number: int) -> Line:
     except ValueError as error:
         raise InputError(f"cannot be written again as JSON: {error}") from None
     identity = given.get("id")
-    return Line(number, number if identity in {None, ""} else identity, text, record)
+    unknown = tuple(name for name in given if name not in _KNOWN)
+    return Line(number, number if identity in {None, ""} else identity, text, record, unknown)
 
 
 def parsed(raw: bytes) -> Any:
@@ -132,7 +143,7 @@ def parsed(raw: bytes) -> Any:
         InputError: it is not UTF-8 or not JSON.
     """
     try:
-        return json.loads(raw, parse_constant=_refuse)
+        return json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse)
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 (byte {error.start + 1} of the line)") from None
     except json.JSONDecodeError as error:

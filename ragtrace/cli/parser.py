@@ -31,10 +31,12 @@ class Parser(argparse.ArgumentParser):
             flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
             hint = nearest(name, flags) if name.startswith("-") else ""
             return f"unknown argument {name!r}{hint}"
-        choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        choice = re.match(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
         if choice:
-            names = [name.strip(" '") for name in choice[2].split(",")]
-            return f"unknown command {choice[1]!r}{nearest(choice[1], names)}"
+            where, word, listed = choice.groups()
+            said = f"{where}: unknown" if where.startswith("-") else f"unknown {where.lower()}"
+            names = [name.strip(" '") for name in listed.split(",")]
+            return f"{said} {word!r}{nearest(word, names)}"
         return f"{message}; see {self.prog} --help"
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201

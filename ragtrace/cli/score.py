@@ -146,6 +146,7 @@ async def _score(
                 scores = {result.key: score_to_json(result) for result in results}
                 out.write(line.scored(scores))
                 summary.add(scores)
+                summary.unknown.update(line.unknown)
                 step()
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ragtrace.stats.intervals import Interval
 
 _TOP, _BOTTOM, _RATIO = "ra_nwg_at_k", "proc_at_k", "pct_proc_micro"
+_MOST_SHOWN = 10  # unknown fields
 WIDE = 120  # columns below which reasons would be cut in the middle of words
 
 
@@ -82,6 +83,7 @@ class Summary:
         self.ratios: dict[str, dict[Maker, Ratio]] = {}
         self.lines = 0
         self.broken = 0
+        self.unknown: Counter[str] = Counter()  # fields that no metric reads
 
     def add(self, scores: Mapping[str, Mapping[str, Any]]) -> None:
         """Take the scores of one line."""
@@ -127,9 +129,14 @@ class Summary:
         return [(label_of(key, kind, found), column) for kind, column in found.items()]
 
     def warnings(self) -> list[str]:
-        """Return what makes a mean less than it seems: several judges, another than was asked, left out lines."""
+        """Return what makes a mean less than it seems: several judges, another than asked, what was left out."""
         keys = dict.fromkeys((*self.columns, *self.asked))
-        return [warning for key in keys for warning in self._warnings(key)]
+        return [*(warning for key in keys for warning in self._warnings(key)), *self._passed_over()]
+
+    def _passed_over(self) -> Iterator[str]:
+        if self.unknown:
+            fields = ", ".join(f"{name} ({count})" for name, count in self.unknown.most_common(_MOST_SHOWN))
+            yield f"passed over as no part of a record, see `ragtrace schema`: {fields}"
 
     def _warnings(self, key: str) -> Iterator[str]:
         rows = self._rows(key)

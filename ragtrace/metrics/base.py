@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Task
     from ragtrace.metrics.case import Case
-    from ragtrace.model import State
+    from ragtrace.model import RagRecord, State
 
 Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder", "pairs", "runs"]
 
@@ -68,6 +68,21 @@ class Declaration:
         return [
             MetricResult(name=it.name, state=state, reason=reason, details=details or {}) for it in self.outputs
         ]
+
+
+def answer_lacking(record: RagRecord) -> str | None:
+    """Return the reason for which an answer cannot be looked at, None where it can.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> answer_lacking(RagRecord(id="1", answer=" ")), answer_lacking(RagRecord(id="1", is_answer_given=False))
+        ('no_answer', 'missing_input:answer')
+    """
+    if record.outcome != "answered":
+        return "partial_run"
+    if not record.is_answer_given:
+        return "missing_input:answer"
+    return None if record.answer.strip() else "no_answer"
 
 
 class Metric(Protocol):

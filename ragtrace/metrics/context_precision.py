@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeIncomplete
 from ragtrace.metrics import rank
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import Declaration, Output, answer_lacking
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
@@ -77,11 +77,8 @@ class ContextPrecision:
             return "missing_input:query"
         if self._needs_reference and not has_reference:
             return "missing_input:reference"
-        if not has_reference and record.outcome != "answered":
-            return "partial_run"
-        if not has_reference and not record.answer.strip():
-            return "no_answer"
-        return None if case.contexts() else "no_contexts"
+        lacking = None if has_reference else answer_lacking(record)
+        return lacking or (None if case.contexts() else "no_contexts")
 
 
 METRIC = ContextPrecision()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ragtrace.errors import JudgeError, JudgeUnsupported
 from ragtrace.judges.base import JudgePanel
 from ragtrace.judges.checking import identity
+from ragtrace.metrics.base import answer_lacking
 from ragtrace.metrics.case import Case
 from ragtrace.metrics.consensus import combined
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord
@@ -156,9 +157,7 @@ def _missing(declaration: Declaration, case: Case) -> str | None:
 def _absent(need: Need, case: Case) -> str | None:
     record = case.record
     if need == "answer":
-        if record.outcome != "answered":
-            return "partial_run"
-        return None if record.answer.strip() else "no_answer"
+        return answer_lacking(record)
     if need == "query":
         return None if record.query.strip() else "missing_input:query"
     if need == "contexts":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import Declaration, Output, answer_lacking
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class NoAnswer:
     """1.0 when the answer attempts an answer, right or wrong; 0.0 when it declines or is blank; higher is better.
 
     A blank answer and a known phrase are decided without a call; a run that did not end as ``answered`` is
-    ``na partial_run``. Source: METRICS.md 1.9.
+    ``na partial_run``, a record file's line without an answer ``na missing_input:answer``. Source: METRICS.md 1.9.
 
     Example:
         >>> import asyncio
@@ -44,8 +44,9 @@ class NoAnswer:
 
     async def compute(self, case: Case) -> list[MetricResult]:
         """Return one result; raises JudgeError."""
-        if case.record.outcome != "answered":
-            return [MetricResult(name=NAME, state="na", reason="partial_run")]
+        lacking = answer_lacking(case.record)
+        if lacking is not None and lacking != "no_answer":
+            return self.declaration.every("na", lacking)
         bare = case.record.answer.strip().strip(".!?\"'").replace("’", "'").lower()
         if not bare or bare in PHRASES:
             return [_result(attempted=False, short_circuit=True)]

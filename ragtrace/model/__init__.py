@@ -31,6 +31,7 @@ from ragtrace.model.score import (
     State,
     Stratum,
 )
+from ragtrace.model.trace_id import as_trace_id
 
 __all__ = [
     "ENDS",
@@ -63,6 +64,7 @@ __all__ = [
     "Universe",
     "Usage",
     "added_usage",
+    "as_trace_id",
     "content_id",
     "is_drawn",
 ]

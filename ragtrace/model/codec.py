@@ -20,6 +20,7 @@ from ragtrace.model.record import (
     Universe,
     Usage,
 )
+from ragtrace.model.trace_id import as_trace_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,9 @@ def record_to_json(record: RagRecord) -> dict[str, Any]:
     names = {stage: name for name, stage in _STAGES.items()}
     shown: dict[str, Any] = {"schema": SCHEMA_ID, "id": record.id}
     shown |= {name: value for name in _TEXTS if (value := getattr(record, name))}
-    shown |= {"query": record.query, "answer": record.answer}
+    shown["query"] = record.query
+    if record.is_answer_given:
+        shown["answer"] = record.answer
     shown |= {names[pool.stage]: [_passage_to_json(p) for p in pool.passages] for pool in record.pools}
     if record.history:
         shown["history"] = [{"role": turn.role, "content": turn.content} for turn in record.history]
@@ -99,6 +102,7 @@ def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
         id=_identity(value.get("id"), fallback_id),
         query=_text(value, "query") or "",
         answer=_text(value, "answer") or "",
+        is_answer_given=value.get("answer") is not None,
         reference=_text(value, "reference"),
         pools=_pools(value),
         history=tuple(_turn(turn) for turn in _list(value, "history")),
@@ -118,6 +122,8 @@ def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
         head_probability=_number(value, "head_probability") if "head_probability" in value else 1.0,
     )
     given = {name: text for name in _TEXTS if (text := _text(value, name)) is not None}
+    if "trace_id" in given:
+        given["trace_id"] = as_trace_id(given["trace_id"])
     return replace(record, **cast("Any", given))
 
 

@@ -135,6 +135,8 @@ class RagRecord:
         span_id: 16 lower-case hex digits of the root span.
         pools: the stages that were seen, in the order retrieved, reranked, used.
         selection_source: how the selection was found: explicit, framework, retriever, chain, prompt.
+        is_answer_given: False where a record file has no ``answer``; a blank one that is given is of an application
+            that answered nothing.
         answer_parts: the answer cut into sentences with citations, where the application gave them.
         k: the cut-off of this record's @K metrics; None means the number of contexts delivered.
         head_probability: probability with which the trace reached us; None = unknown (outside weighted series).
@@ -164,6 +166,7 @@ class RagRecord:
     pools: tuple[Pool, ...] = ()
     selection_source: str | None = None
     answer: str = ""
+    is_answer_given: bool = True
     answer_parts: tuple[AnswerPart, ...] = ()
     reference: str | None = None
     labels: Labels | None = None

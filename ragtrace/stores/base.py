@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ragtrace.model import as_trace_id
+
 if TYPE_CHECKING:
     from ragtrace.model import RagRecord, Score
 
@@ -70,6 +72,7 @@ class Label:
     user: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "trace_id", as_trace_id(self.trace_id))
         if not self.trace_id:
             raise ValueError("a label needs the id of its trace")
         if not (math.isfinite(self.value) and 0.0 <= self.value <= 1.0):

@@ -26,7 +26,7 @@ from ragtrace.model.schema import SCHEMA
 from tests.process.observing import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 COMMAND = [sys.executable, "-m", "ragtrace"]
 KEY = "sk-never-to-be-seen-4711"
@@ -231,6 +231,44 @@ def test_broken_lines_are_reported_counted_and_the_rest_is_scored(tmp_path: Path
     assert "field 'answer' must be a text, got a number" in said
     assert "3 scored, 8 broken" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_file_in_another_unicode_form_is_one_line(
+    tmp_path: Path, encoding: str, packed: Callable[[bytes], bytes]
+) -> None:
+    text = "".join(json.dumps(record(i)) + "\n" for i in range(3)).encode(encoding)
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(packed(text))
+    done = ragtrace("score", path, "--metrics", "faithfulness")
+    assert (done.returncode, done.stdout) == (1, b"")
+    told = [line for line in done.stderr.decode().splitlines() if line.startswith(str(path))]
+    assert told == [f"{path}:1: this is UTF-16 or UTF-32; write it as UTF-8"]
+
+
+def test_utf_8_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(json.dumps(record(1)).encode("utf-8-sig"))
+    assert ragtrace("score", tmp_path / "in.jsonl", "--metrics", "faithfulness").returncode == 0
+
+
+def test_an_answer_of_another_name_is_no_answer_of_nothing(tmp_path: Path) -> None:
+    ragas = {"question": "Where?", "response": "In Oslo.", "retrieved_contexts": ["It is in Oslo."]}
+    path = write(tmp_path / "in.jsonl", [ragas, {**ragas, "query": "Where?"}, {}, record(1, answer="")])
+    done = ragtrace("score", path, "--metrics", "faithfulness,no_answer,context_precision")
+    scores = [row["scores"] for row in rows(done.stdout)]
+    scores.sort(key=lambda one: one["answered"]["state"])
+    assert [one["answered"]["reason"] for one in scores] == ["missing_input:answer"] * 3 + [None]
+    assert [one["faithfulness"]["reason"] for one in scores] == ["missing_input:answer"] * 3 + ["no_answer"]
+    assert scores[3]["answered"]["value"] == 0.0
+    (told,) = [line for line in done.stderr.decode().splitlines() if "no part of a record" in line]
+    assert told.endswith(": question (2), response (2), retrieved_contexts (2)")
+
+
+def test_lines_that_were_scored_once_hold_no_unknown_field(tmp_path: Path) -> None:
+    first = ragtrace("score", write(tmp_path / "in.jsonl", [record(1, id="a", outcome="answered")]))
+    again = ragtrace("score", "-", stdin=first.stdout)
+    assert (again.returncode, b"no part of a record" in again.stderr) == (0, False)
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -168,6 +170,38 @@ def test_feedback_from_a_file(path, tmp_path, capsys):
     assert {(row["metric"], row["version"], row["value"]) for row in human} == {
         ("feedback", "human:ada", 1.0), ("faithfulness", "human", 0.25), ("feedback", "human", 0.0),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", ["cut", "checksum"])
+def test_feedback_from_a_damaged_gzip_file_is_kept_up_to_the_damage(path, tmp_path, capsys, damage):
+    lines = [json.dumps({"trace_id": os.urandom(16).hex(), "value": 1}) for _ in range(2_000)]
+    packed = bytearray(gzip.compress("\n".join(lines).encode()))
+    if damage == "cut":
+        del packed[-200:]
+    else:
+        packed[-8] ^= 255
+    file = tmp_path / "labels.gz"
+    file.write_bytes(packed)
+    assert main(["feedback", "--store", str(path), str(file)]) == 1
+    said = capsys.readouterr().err
+    kept = len(rows_of(path)) - 6
+    assert kept > 500
+    assert f"{kept} labels kept, 1 broken lines" in said
+    assert f"{file}:{kept + 1}: the file cannot be read on from here" in said
+
+
+def test_a_trace_id_is_lower_case_as_traces_have_it(path, tmp_path, capsys):
+    trace = "57eDD83B" + "Ab" * 12
+    r = replace(record(7), trace_id=trace.lower())
+    store = SqliteStore(path)
+    store.emit(r, [score(r, 0.5)])
+    store.close()
+    file = tmp_path / "labels.jsonl"
+    file.write_text(json.dumps({"trace_id": trace, "value": 1}) + "\n")
+    assert main(["feedback", "--store", str(path), str(file)]) == 0
+    assert [row["source"] for row in rows_of(path) if row["trace_id"] == trace.lower()] == ["judge", "human"]
+    assert main(["forget", "--trace", trace.upper(), "--store", str(path)]) == 0
+    assert "1 scores, 1 human labels" in capsys.readouterr().out
 
 
 def test_a_command_deletes_nothing_to_make_room(path, tmp_path, monkeypatch):

@@ -264,3 +264,21 @@ def test_a_result_carries_all_that_its_number_rests_on() -> None:
 def test_a_failure_has_a_reason_and_no_number() -> None:
     shown = score_to_json(MetricResult(name="faithfulness", state="error", reason="judge_unavailable"))
     assert (shown["state"], shown["value"], shown["reason"]) == ("error", None, "judge_unavailable")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("57EDD83B" * 4, "57edd83b" * 4), ("57EDD83B", "57EDD83B"), ("X" * 32, "X" * 32)],
+)
+def test_a_trace_id_is_lower_case_as_traces_have_it(given: str, kept: str) -> None:
+    assert record_from_json({"trace_id": given}, fallback_id="1").trace_id == kept
+
+
+@pytest.mark.parametrize("line", [{"query": "Where?"}, {"query": "Where?", "answer": None}])
+def test_an_answer_that_is_not_given_is_told_from_a_blank_one(line: dict[str, Any]) -> None:
+    absent = record_from_json(line, fallback_id="1")
+    assert (absent.answer, absent.is_answer_given) == ("", False)
+    assert record_from_json(record_to_json(absent), fallback_id="1") == absent
+    blank = record_from_json({**line, "answer": ""}, fallback_id="1")
+    assert (blank.answer, blank.is_answer_given) == ("", True)
+    assert record_from_json(record_to_json(blank), fallback_id="1") == blank

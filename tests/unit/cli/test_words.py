@@ -1,0 +1,25 @@
+"""What the commands say of a word that is none: in one line, what it stands for and what is nearest."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragtrace.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (["scroe"], "unknown command 'scroe'; did you mean 'score'?"),
+        (["baseline", "frezee"], "unknown action 'frezee'; did you mean 'freeze'?"),
+        (["export", "--out", "-", "--format", "xml"], "--format: unknown 'xml'; valid: csv, jsonl, parquet"),
+        (["demo", "--stack", "foo"], "--stack: unknown 'foo'; valid: local"),
+        (["score", ""], "'' is no file; check the path"),
+    ],
+)
+def test_a_word_that_is_none(capsys, args, line):
+    try:
+        status = main(args)
+    except SystemExit as stopped:
+        status = stopped.code
+    assert (status, capsys.readouterr().err) == (2, f"ragtrace: {line}\n")

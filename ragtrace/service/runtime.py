@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -224,6 +225,7 @@ def _install(
             needs_ports=needs_ports,
         )
     atexit.unregister(_at_exit)
+    _end_with_multiprocessing()
     atexit.register(_at_exit)  # anew each time: what was registered last runs first, so before the providers' own
     old, _state.service, _state.is_configured = _state.service, service, True
     _state.recorder.redact = safe(settings.redact)
@@ -252,7 +254,31 @@ def _at_exit() -> None:
     shutdown(_AT_EXIT_S)
 
 
+@guarded
+def _at_child_exit() -> None:
+    _state.recorder.end_all()
+    service = _state.service
+    if service is not None and service.ledger.offered:  # a child that captured nothing is not held up
+        shutdown(_AT_EXIT_S)
+
+
+def _end_with_multiprocessing() -> None:
+    """Have `multiprocessing` call us at the end of its children: those it forks end without ``atexit``.
+
+    A child forgets the finalizers that stand when it begins, and has those that `register_after_fork` makes.
+    """
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+
+        def finalized(_: object = None) -> None:
+            util.Finalize(None, _at_child_exit, exitpriority=0)
+
+        util.register_after_fork(_state, finalized)
+        finalized()
+
+
 def _after_fork() -> None:
+    _end_with_multiprocessing()
     _state.lock = threading.RLock()
     _state.recorder.reset_after_fork()
     if _state.service is not None:

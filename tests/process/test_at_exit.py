@@ -1,4 +1,4 @@
-"""What is scored while the interpreter ends: its judge is reached by name, and its spans arrive."""
+"""What is captured just before a process ends: it is scored, its judge is reached by name, and its spans arrive."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
+from tests.process.parent_app import CHILDREN
 from tests.process.test_limits_wired import GOOD
-from tests.process.test_worker_command import QUIET, ROOT
+from tests.process.test_worker_command import QUIET, ROOT, accounts
 from tests.unit.judges.judge_server import Answer, completion
 
 
@@ -27,3 +28,16 @@ def test_a_script_that_just_ends_has_its_last_runs_scored_and_exported(server, h
     assert (done.returncode, said["ends"]) == (0, {"offered": 3, "scored": 3}), done.stderr
     assert said["spans"]["evaluation rag"] == 3
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_the_children_of_multiprocessing_hand_over_what_they_captured(tmp_path, method):
+    path = tmp_path / "spool.sqlite"
+    ours = {"RAGTRACE_SPOOL": str(path), "RAGTRACE_SCORER": "worker", "RAGTRACE_SAMPLE_RATE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.process.parent_app", method],
+        env={**os.environ, **QUIET, **ours, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert accounts(path).offered == 1 + CHILDREN

@@ -19,7 +19,7 @@ The applications: RAGTRACE_SPOOL=FILE RAGTRACE_SCORER=worker. Every setting of `
 too, so that one environment serves both; several workers may share a spool. SIGTERM and Ctrl-C let what is under
 way come to its end within --deadline and give the rest back; a worker that is killed loses nothing, its jobs are
 taken up by another when their leases end.
-Exit status: 0 stopped or done, 1 the deadline was not met, 2 usage.
+Exit status: 0 stopped or done, 1 the deadline was not met or --once could not read the spool, 2 usage.
 """
 _REPORT_EVERY_S = 60.0
 _LOOK_EVERY_S = 0.1
@@ -61,16 +61,17 @@ def run(args: argparse.Namespace) -> int:
         runtime.shutdown(0.0)
         raise ConfigError("worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL")
     stop = _on_signals()
-    print(f"ragtrace worker: {service.settings.spool}, judge {service.settings.judge}", file=sys.stderr, flush=True)
+    _say(f"{service.settings.spool}, judge {service.settings.judge}")
     service.begin()
+    is_read = True
     try:
-        _watch(service, stop, is_once=args.once)
+        is_read = _watch(service, stop, is_once=args.once)
     except KeyboardInterrupt:
         stop.set()
-    counts, pending = service.readings.accounts(is_fresh=True)
-    is_done = runtime.shutdown(args.deadline)
-    print(f"ragtrace worker: stopped; {_shown(counts)}, {pending} pending", file=sys.stderr, flush=True)
-    return 0 if is_done else 1
+    finally:
+        is_done = runtime.shutdown(args.deadline)
+    _say(f"stopped; {_accounts(service)}")
+    return 0 if is_done and is_read else 1
 
 
 def _on_signals() -> threading.Event:
@@ -79,15 +80,43 @@ def _on_signals() -> threading.Event:
     return stop
 
 
-def _watch(service: Service, stop: threading.Event, *, is_once: bool) -> None:
+def _watch(service: Service, stop: threading.Event, *, is_once: bool) -> bool:
+    """Report until it is time to stop; False when ``--once`` cannot tell, since the spool cannot be read."""
     told_at = time.monotonic()
     while not stop.wait(_LOOK_EVERY_S):
-        if is_once and service.flush(1.0):
-            return
+        if is_once:
+            try:
+                if service.flush(1.0):
+                    return True
+            except _unreadable() as error:
+                _say(f"the spool cannot be read: {error}")
+                return False
         if time.monotonic() - told_at >= _REPORT_EVERY_S:
             told_at = time.monotonic()
-            counts, pending = service.readings.accounts(is_fresh=True)
-            print(f"ragtrace worker: {_shown(counts)}, {pending} pending", file=sys.stderr, flush=True)
+            _say(_accounts(service))
+    return True
+
+
+def _accounts(service: Service) -> str:
+    """Return what became of the traces; as of the last look where the spool cannot be read now."""
+    try:
+        counts, pending = service.readings.accounts(is_fresh=True)
+    except _unreadable() as error:
+        counts, pending = service.readings.accounts()
+        return f"{_shown(counts)}, {pending} pending when last seen; the spool cannot be read: {error}"
+    return f"{_shown(counts)}, {pending} pending"
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    import sqlite3
+
+    from ragtrace.errors import QueueError
+
+    return QueueError, sqlite3.Error, OSError
+
+
+def _say(text: str) -> None:
+    print(f"ragtrace worker: {text}", file=sys.stderr, flush=True)
 
 
 def _shown(counts: Any) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+
+import pytest
 
 from tests.process.hung_app import ROUNDS
 from tests.process.observing import until
@@ -45,3 +48,24 @@ def test_a_worker_that_is_stopped_gives_its_leases_back_and_says_1(tmp_path, hun
         _, said = worker.communicate(timeout=120)
         assert worker.returncode == 1, said
         assert (accounts(path).leased, accounts(path).ready) == (0, 20)
+
+
+@pytest.mark.parametrize("is_once", [False, True])
+def test_a_worker_whose_spool_vanishes_says_so_and_ends_in_order(tmp_path, hung, is_once):
+    folder = tmp_path / "spools"
+    folder.mkdir()
+    path = folder / "spool.sqlite"
+    assert start("-m", "tests.process.app", path, 0, 3).wait(120) == 0
+    env = {"OPENAI_API_KEY": "k", "RAGTRACE_JUDGE": "openai:m", "RAGTRACE_JUDGE_BASE_URL": hung}
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "ragtrace", "worker", "--spool", path, "--deadline", "1", *["--once"] * is_once],
+        env={**os.environ, **QUIET, **env, "PYTHONPATH": str(ROOT)}, cwd=ROOT, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    until(lambda: accounts(path).leased > 0, running=worker)
+    shutil.rmtree(folder)
+    if not is_once:
+        worker.send_signal(signal.SIGTERM)
+    _, said = worker.communicate(timeout=120)
+    assert worker.returncode == 1, said
+    assert "pending when last seen; the spool cannot be read: " in said.splitlines()[-1]
+    assert "Traceback" not in said

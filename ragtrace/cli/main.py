@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragtrace._version import __version__
@@ -48,6 +51,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
+    _open_missing_streams()
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error: an odd id or path ends no command
     args = list(sys.argv[1:] if argv is None else argv)
@@ -76,6 +80,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def _open_missing_streams() -> None:
+    """Take a standard stream that was closed before we began for an empty one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - for good
+
+
 def _leave_stdout() -> None:
     """Write what standard output still holds; where that cannot be done, the interpreter need not try again."""
     from ragtrace.cli.outfile import abandon_stdout
@@ -87,7 +98,8 @@ def _leave_stdout() -> None:
 
 
 def _complain(line: str) -> int:
-    print(f"ragtrace: {line}", file=sys.stderr)
+    with suppress(OSError):  # of standard error: nobody can be told
+        print(f"ragtrace: {line}", file=sys.stderr)
     return 2
 
 

@@ -15,10 +15,10 @@ class Buried:
         (True, False)
     """
 
-    __slots__ = ("_before", "_limit", "_now")
+    __slots__ = ("_before", "_now", "limit")
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._now: set[int] = set()
         self._before: set[int] = set()
 
@@ -32,5 +32,5 @@ class Buried:
     def add(self, name: object) -> None:
         """Remember a name."""
         self._now.add(hash(name))
-        if len(self._now) > self._limit:
+        if len(self._now) > self.limit:
             self._before, self._now = self._now, set()

@@ -104,7 +104,7 @@ class Runs:
 
 @pytest.fixture
 def some(monkeypatch):
-    monkeypatch.setattr(tracer, "MAX_BURIED", 32)  # so that what is bounded is full before the first count
+    monkeypatch.setattr(spans._buried, "limit", 32)  # so that what is bounded is full before the first count
     made = Runs()
     with instrumented(made.recorder):
         yield made

@@ -9,6 +9,7 @@ from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
+from langchain_core.messages import ToolMessage
 
 from ragtrace.capture import is_equal, shown
 from ragtrace_langchain.control import is_command
@@ -150,7 +151,8 @@ def documents_in(value: Any) -> list[Any] | None:
 def new_documents(outputs: Any, inputs: Any) -> list[Any] | None:
     """Return the documents that a chain gave out, less the lists that it merely handed on from its input.
 
-    An output list that is empty where the input had documents is an empty choice: ``[]``.
+    An output list that is empty where the input had documents is an empty choice: ``[]``. A tool's message hands on
+    its artifact.
 
     Example:
         >>> docs = [Document(page_content="a"), Document(page_content="b")]
@@ -164,7 +166,7 @@ def new_documents(outputs: Any, inputs: Any) -> list[Any] | None:
         return [] if is_empty_choice else documents_in(outputs)
     made = fields_of(outputs)
     if made is None:
-        return None
+        return documents_in(outputs.artifact) if isinstance(outputs, ToolMessage) else None
     given = fields_of(inputs)
     return documents_in(made) if given is None else _new_in(made, given)
 

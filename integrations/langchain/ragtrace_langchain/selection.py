@@ -22,7 +22,7 @@ from ragtrace_langchain.documents import (
     read_documents,
     rerank_score_of,
 )
-from ragtrace_langchain.extract import answer_in
+from ragtrace_langchain.extract import answer_in, question_in
 from ragtrace_langchain.tree import Choice, Delivery
 
 if TYPE_CHECKING:
@@ -64,19 +64,31 @@ def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
     with tree.lock:
         base = _seen(tree, given) if given else {}
         passages, out = _met(tree, chosen, None if base or node.found else node.source)
-        if base or node.found:
+        if _is_added_to(base, out, tree.pool) and not node.found:
+            rest = {key: hit for key, hit in out.items() if key not in base}
+            _take_found(node, inputs, _passages(rest), rest, out, ended_ns)
+        elif base or node.found:
             choice = Choice(node, out, _candidates(node, out, base), ended_ns)
-            _take_choice(choice, is_sure=not is_beside and not _is_answered(tree, inputs))
+            is_last = node.parent is None and is_documents_only(outputs)
+            is_late = is_beside or _is_answered(tree, inputs) or _is_shown_before(choice)
+            _take_choice(choice, is_sure=is_last or not is_late)
         elif all(key in tree.pool for key in out):
             if not _is_joined(out, tree.delivered) and not _is_given_one(inputs):
                 choice = Choice(node, out, _delivered_with(tree, out), ended_ns)
                 _take_choice(choice, is_sure=not tree.run.prompts)
         else:
-            # A function that searches without a retriever: its documents come from nowhere else.
-            _take_waiting(tree)
-            _report_retrieval(node, passages, ended_ns)
-            tree.pool.update(out)
-            _deliver(node, out, ended_ns)
+            _take_found(node, inputs, passages, out, out, ended_ns)
+
+
+def _take_found(
+    node: Node, inputs: Any, passages: ReadPassages, found: dict[str, Hit], out: dict[str, Hit], ended_ns: int
+) -> None:
+    """Take what a function found that searches without a retriever: the documents come from nowhere else."""
+    _take_waiting(node.tree)
+    node.query = node.query or question_in(inputs)
+    _report_retrieval(node, passages, ended_ns)
+    node.tree.pool.update(found)
+    _deliver(node, out, ended_ns)
 
 
 @guarded
@@ -279,6 +291,23 @@ def _is_answered(tree: Tree, state: Any) -> bool:
     return said == answer or is_part
 
 
+def _is_added_to(base: dict[str, Hit], out: dict[str, Hit], pool: dict[str, Hit]) -> bool:
+    """Tell whether a step handed on all that it was given of the pool, and documents that are new beside it."""
+    is_kept = bool(base) and len(out) > len(base) and out.keys() >= base.keys()
+    if not is_kept or any(hit[0].text != out[key][0].text for key, hit in base.items()):
+        return False
+    return base.keys() <= pool.keys() and not any(key in pool for key in out if key not in base)
+
+
+def _is_shown_before(choice: Choice) -> bool:
+    """Tell whether a prompt has shown what a choice drops: it may pick out what an answer cites."""
+    tree, base = choice.node.tree, choice.base
+    since = next((one.prompts for one in reversed(tree.delivered) if one.hits.keys() & base.keys()), 0)
+    if since == len(tree.run.prompts):
+        return False
+    return tree.run.shows((hit[0] for key, hit in base.items() if key not in choice.out), since=since)
+
+
 def _is_given_one(inputs: Any) -> bool:
     """Tell whether a chain was given a single document: it decides on that one, and not on the pool."""
     parts = inputs.values() if isinstance(inputs, dict) else (inputs,)
@@ -316,6 +345,8 @@ def _take_choice(choice: Choice, *, is_sure: bool = True) -> None:
         _keep_order(choice)
         return
     is_again = waiting is not None and list(waiting.out) == list(choice.out)
+    if waiting is not None and not is_again and choice.base.keys() <= waiting.out.keys():
+        _take_waiting(tree)  # what it kept was chosen from
     if not is_sure:
         tree.waiting = waiting if is_again else choice
         return

@@ -10,7 +10,7 @@ from langchain_core.language_models import FakeListLLM
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
-from langchain_core.tools import create_retriever_tool
+from langchain_core.tools import create_retriever_tool, tool
 
 from integrations.langchain.tests.parts import (
     ANSWER,
@@ -270,9 +270,39 @@ class TestRoots:
         assert step(keeper.only, Generation).operation == "text_completion"
 
     def test_tool_with_a_retriever(self, keeper, config):
-        tool = create_retriever_tool(Faq(size=2), "search", "Searches.")
-        tool.invoke({"query": "Where?"}, config)
+        create_retriever_tool(Faq(size=2), "search", "Searches.").invoke({"query": "Where?"}, config)
         assert (ids(keeper.only, "retrieved"), keeper.only.record.query) == (["d0", "d1"], "Where?")
+
+    @pytest.mark.parametrize("is_alone", [True, False])
+    def test_tool_with_documents_as_its_artifact(self, keeper, config, is_alone):
+        @tool(response_format="content_and_artifact")
+        def search(query: str):
+            """Searches."""
+            found = Faq(size=2)._get_relevant_documents(query, run_manager=None)
+            return shown(found), found
+
+        call = {"name": "search", "args": {"query": "the lab"}, "id": "1", "type": "tool_call"}
+        chain = RunnableLambda(lambda question: call) | search
+        if not is_alone:
+            chain = chain | (lambda message: message.content) | chat()
+        chain.invoke("Where?", config)
+        found = step(keeper.only, Retrieval)
+        assert (found.source, found.query, [p.id for p in found.passages]) == ("search", "the lab", ["d0", "d1"])
+        assert keeper.only.prompt_ids == (None if is_alone else ("d0", "d1"))
+
+    def test_tool_that_hands_on_a_part_as_its_artifact(self, keeper, config):
+        @tool(response_format="content_and_artifact")
+        def search(query: str):
+            """Searches."""
+            found = Faq(size=4).invoke(query)[::2]
+            return shown(found), found
+
+        call = {"name": "search", "args": {"query": "the lab"}, "id": "1", "type": "tool_call"}
+        (RunnableLambda(lambda question: call) | search | (lambda said: said.content) | chat()).invoke("?", config)
+        assert (ids(keeper.only, "retrieved"), ids(keeper.only, "reranked")) == (
+            ["d0", "d1", "d2", "d3"],
+            ["d0", "d2"],
+        )
 
     def test_empty_pool(self, keeper, config):
         answering(Faq(size=0)).invoke("Where?", config)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import operator
 import threading
+from itertools import cycle
 from typing import Annotated, TypedDict
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.output_parsers import StrOutputParser
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 
@@ -170,6 +173,80 @@ class TestBesideAnAnswer:
         nodes = {"retrieve": node_documents, "grade": grade_again, "generate": node_answer}
         graph(nodes).invoke({"question": "Where?"}, config)
         assert ids(keeper.only, "reranked") == ["d0"]
+
+
+class TestAfterTheAnswer:
+    """Documents picked out once the model has answered: citations, sources for a page."""
+
+    @staticmethod
+    def picked(answered):
+        pick = RunnableLambda(lambda state: {"said": state["said"], "sources": state["documents"][:1]})
+        found = RunnableParallel(documents=Faq(size=4), question=RunnablePassthrough())
+        return found.assign(said=(lambda x: {"context": shown(x["documents"]), **x}) | PROMPT | answered) | pick
+
+    @pytest.mark.parametrize(
+        "answered",
+        [
+            pytest.param(chat() | StrOutputParser(), id="a text under a key of its own"),
+            pytest.param(chat(f'{{"answer": "{ANSWER}"}}') | JsonOutputParser(), id="parsed"),
+            pytest.param(
+                GenericFakeChatModel(
+                    messages=cycle(
+                        [AIMessage("", tool_calls=[{"name": "Answer", "args": {"text": ANSWER}, "id": "1"}])]
+                    )
+                )
+                | (lambda message: message.tool_calls[0]["args"]),
+                id="a tool call",
+            ),
+        ],
+    )
+    def test_what_was_in_the_prompt_stays(self, keeper, config, answered):
+        self.picked(answered).invoke("Where?", config)
+        assert kinds(keeper.only) == ["retrieval", "chat"]
+        assert (ids(keeper.only, "reranked"), keeper.only.prompt_ids) == ([], ("d0", "d1", "d2", "d3"))
+
+    def test_a_reranker_that_ends_the_run_chose(self, keeper, config):
+        def ask(documents):
+            chat("the last").invoke(shown(documents))
+            return documents[::-1][:2]
+
+        (Faq(size=4) | RunnableLambda(ask)).invoke("Where?", config)
+        assert ids(keeper.only, "reranked") == ["d3", "d2"]
+        assert step(keeper.only, Rerank).model == "ask"
+
+    def test_a_graph_s_grader_that_ends_the_run_chose(self, keeper, config):
+        def grade(state):
+            return {
+                "documents": [d for d in state["documents"] if chat("no").invoke(d.page_content).content == "no"][
+                    :2
+                ]
+            }
+
+        def rank(state):
+            return {"documents": state["documents"][::-1]}
+
+        chain = RunnableParallel(documents=Faq(size=4)) | RunnableLambda(grade) | RunnableLambda(rank)
+        chain.invoke("Where?", config)
+        assert [[p.id for p in one.passages] for one in keeper.only.steps if isinstance(one, Rerank)] == [
+            ["d0", "d1"], ["d1", "d0"],
+        ]  # fmt: skip
+        assert ids(keeper.only, "reranked") == ["d1", "d0"]
+
+
+class TestAdded:
+    def test_a_search_that_adds_to_what_a_grader_kept_is_a_retrieval(self, keeper, config):
+        web = Document(id="web", page_content="The web says that the lab is in Bergen.")
+        nodes = {
+            "retrieve": node_documents,
+            "grade": graded(["yes"] + ["no"] * 5),
+            "search": lambda state: {"documents": [*state["documents"], web]},
+            "generate": node_answer,
+        }
+        graph(nodes).invoke({"question": "Where?"}, config)
+        run = keeper.only
+        assert [one.source for one in run.steps if isinstance(one, Retrieval)] == ["Faq", "search"]
+        assert ids(run, "retrieved") == [*POOL, "web"]
+        assert ids(run, "reranked") == list(run.prompt_ids) == ["d0", "web"]
 
 
 class TestUnreadInput:

@@ -13,6 +13,7 @@ from ragtrace.capture import Recorder, guarded
 from ragtrace.capture.redact import safe
 from ragtrace.errors import ConfigError
 from ragtrace.settings import Settings
+from ragtrace.sinks.base import sinks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -56,7 +57,7 @@ def configure(
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
     logger_provider: Any = None,
-    sinks: Sequence[Sink] = (),
+    sinks: Iterable[Sink] | None = None,
     **settings: Any,
 ) -> None:
     """Set ragtrace up, or up anew: a second call replaces every setting of the first.
@@ -99,9 +100,9 @@ def configure(
         "attach": attach,
         "dialect": dialect,
     }
-    resolved = Settings.resolve(given)
+    resolved, given_sinks = Settings.resolve(given), sinks_of(sinks)
     with _state.lock:
-        _install(resolved, tracer_provider, meter_provider, logger_provider, sinks)
+        _install(resolved, tracer_provider, meter_provider, logger_provider, given_sinks)
 
 
 def recorder() -> Recorder:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,3 +27,22 @@ class Sink(Protocol):
     def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
         """Take one scored record."""
         ...
+
+
+def sinks_of(given: Any) -> tuple[Sink, ...]:
+    """Return the sinks that an application gave; None is no sink.
+
+    Raises:
+        ConfigError: it is no list, or something in it has no ``emit``.
+
+    Example:
+        >>> sinks_of([5])
+        Traceback (most recent call last):
+        ...
+        ragtrace.errors.ConfigError: sinks: an object with emit(record, scores) is wanted, got int
+    """
+    sinks = tuple(given) if isinstance(given, Iterable) else () if given is None else (given,)
+    for sink in sinks:
+        if not callable(getattr(sink, "emit", None)):
+            raise ConfigError(f"sinks: an object with emit(record, scores) is wanted, got {type(sink).__name__}")
+    return sinks

@@ -10,6 +10,7 @@ from opentelemetry import _logs, metrics, trace
 from ragtrace import semconv
 from ragtrace._version import __version__
 from ragtrace.capture import lost
+from ragtrace.errors import ConfigError
 from ragtrace.telemetry.deadline import all_within
 from ragtrace.telemetry.delivery import Delivery
 from ragtrace.telemetry.exporters import (
@@ -133,10 +134,14 @@ def providers(
             provider of their own.
 
     Raises:
-        ConfigError: an ``OTEL_*`` variable names an exporter or protocol that is not known.
+        ConfigError: a given provider is none, or an ``OTEL_*`` variable names an exporter or protocol that is not
+            known.
     """
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - only where providers are built
 
+    _refuse("tracer_provider", tracer_provider, "get_tracer")
+    _refuse("meter_provider", meter_provider, "get_meter")
+    _refuse("logger_provider", logger_provider, "get_logger")
     resource = Resource.create({"service.name": service_name} if service_name else {})
     tracers = tracer_provider or _global(trace.get_tracer_provider())
     meters = meter_provider or _global(metrics.get_meter_provider())
@@ -166,6 +171,11 @@ def providers(
         metered.append(read_by(getattr(tracers, "resource", resource), readers))
         owned.append(metered[-1])
     return Providers(tracers, metered, loggers, owned=owned, exporters=exporters, deliveries=deliveries)
+
+
+def _refuse(name: str, provider: Any, method: str) -> None:
+    if provider is not None and not callable(getattr(provider, method, None)):
+        raise ConfigError(f"{name} must be a provider with {method}(), got {type(provider).__name__}")
 
 
 def _global(provider: Any) -> Any:

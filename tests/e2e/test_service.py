@@ -122,6 +122,18 @@ def test_configure_again_replaces_the_settings_behind_a_kept_recorder(service: A
         ({"judge": "overlapp"}, "did you mean 'overlap'?"),
         ({"judge": "openai:x"}, "OPENAI_API_KEY"),
         ({"contents": "full"}, "did you mean 'content'?"),
+        ({"metrics": [5]}, "metrics"),
+        ({"metrics": 5}, "metrics=5 is not a list"),
+        ({"k_values": 3}, "k_values=3 is not a list"),
+        ({"metric_rates": 5}, "metric_rates=5 is not a list"),
+        ({"sampling_rules": 5}, "sampling_rules=5 is not a list"),
+        ({"spool": 5}, "spool=5"),
+        ({"sinks": 5}, "sinks: an object with emit(record, scores) is wanted, got int"),
+        ({"sinks": "x"}, "got str"),
+        ({"sinks": [print]}, "got builtin_function_or_method"),
+        ({"tracer_provider": 5}, "tracer_provider must be a provider with get_tracer(), got int"),
+        ({"meter_provider": object()}, "meter_provider must be a provider with get_meter()"),
+        ({"logger_provider": "x"}, "logger_provider must be a provider with get_logger()"),
     ],
 )
 def test_a_wrong_setting_raises_one_line_and_what_ran_goes_on(

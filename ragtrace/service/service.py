@@ -167,8 +167,7 @@ class Service:
         deadline = time.monotonic() + timeout_s
         is_scored = self._worker.stop(timeout_s * 0.6)
         is_scored = self.queue.close(timeout_s * 0.2) and is_scored
-        left = self.queue.clear()
-        for _ in left:
+        for _ in self.queue.clear():
             self.ledger.end("dropped", "shutdown")
         self.publisher.release_held()
         for part in (self.endpoint, self.health, self._gate):
@@ -182,7 +181,7 @@ class Service:
             _log.warning(
                 "shutdown: the deadline of %.1f s was not met; %d traces not scored%s",
                 timeout_s,
-                len(left) + self.ledger.pending,
+                self.ledger.counts().get(("dropped", "shutdown"), 0) + self.ledger.pending,
                 "" if is_exported else ", and not everything was exported",
             )
         return is_scored and is_exported

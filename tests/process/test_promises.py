@@ -24,6 +24,8 @@ from integrations.langchain.tests.parts import ANSWER, lcel
 from ragtrace.capture import losses
 from ragtrace.service import current
 from ragtrace_langchain import RagtraceHandler
+from tests.process.observing import until
+from tests.unit.judges.judge_server import Answer
 
 
 @pytest.fixture
@@ -149,6 +151,24 @@ def test_a_shutdown_keeps_its_deadline(start, hung):
     begun = time.monotonic()
     assert not ragtrace.shutdown(1.0)
     assert time.monotonic() - begun < 5.0
+
+
+def test_a_shutdown_says_how_many_traces_it_leaves(start, server, caplog):
+    class Sink:
+        def emit(self, record, scores):
+            raise AssertionError
+
+        def close(self, timeout_s):
+            until(lambda: service.ledger.pending == 0)  # those under way have ended, too
+
+    server.always = lambda _: Answer(hold=threading.Event())
+    service = start(judge="openai:m", judge_base_url=server.url, concurrency=2, sinks=[Sink()])
+    for _ in range(5):
+        ask()
+    until(lambda: len(server.requests) == 2)
+    assert not ragtrace.shutdown(1.0)
+    (said,) = [record.getMessage() for record in caplog.records if "deadline" in record.getMessage()]
+    assert "5 traces not scored" in said
 
 
 def test_a_service_that_was_shut_down_is_collected(start):

@@ -9,16 +9,24 @@ from ragtrace import semconv
 from ragtrace_dashboards.config import PANELS, duration
 from ragtrace_dashboards.drift import (
     CHANGED,
-    HELD,
-    MEASURED,
     NORMAL,
-    WHOSE,
     frozen_drift,
     judge_change,
     recorded_drift,
     watching,
 )
-from ragtrace_dashboards.expressions import METRIC, SERIES, WORKFLOW, Sample, label, summed
+from ragtrace_dashboards.expressions import (
+    HELD,
+    IDENTITY,
+    MEASURED,
+    METRIC,
+    SERIES,
+    WHOSE,
+    WORKFLOW,
+    Sample,
+    label,
+    summed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,7 +170,7 @@ def _low_scores(config: Config) -> Alert:
     allowed = 1.0 - config.good_share
 
     def sample(window_s: int) -> Sample:
-        return Sample(window=duration(window_s), by=MEASURED, where=where)
+        return Sample(window=duration(window_s), where=where)
 
     def arm(long_s: int, short_s: int, factor: float) -> str:
         most = f"{factor * allowed:g}"
@@ -181,7 +189,6 @@ def _low_scores(config: Config) -> Alert:
         description=f"{VALUE} of the answers miss their threshold; {config.good_share:.0%} should meet it. This "
         "is a ticket: the share is too high for days, whether or not it changed. Read the worst traces.",
         expr=f"{quick}\n  or {slow}",
-        labels=MEASURED,
         for_s=config.for_s,
     )
 
@@ -226,20 +233,26 @@ def _drawn_without(config: Config, outcomes: str, few: int) -> str:
 def _drift_blind(config: Config) -> Alert:
     where = watching(it.name for it in config.metrics)
     window = duration(config.days_window_s)
-    sample = Sample(window=window, by=MEASURED, where=where)
-    before = summed(SERIES[semconv.SCORE_N], window, MEASURED, where, f"offset {window}")
-    total = summed(SERIES[semconv.SCORE_N], window, WHOSE, where)
-    once = summed(SERIES[semconv.SCORE_N], window, WHOSE, where, f"offset {window}")
+    sample = Sample(window=window, where=where)
+
+    def counted(by: Sequence[str], window: str = window, at: str = "") -> str:
+        return summed(SERIES[semconv.SCORE_N], window, by, where, at)
+
+    before, today = counted(IDENTITY, at=f"offset {window}"), duration(config.day_window_s)
+    total, once = counted(WHOSE), counted(WHOSE, at=f"offset {window}")
     share = f"{config.z + POWER_Z:g} * sqrt({sample.s2} / ({sample.n_eff}))"
+    # A judge that another one has replaced runs out of scores, and nobody waits for them.
+    replaced = f"({before} > 0 unless {counted(IDENTITY, today)} > 0) and on ({', '.join(MEASURED)}) "
+    replaced += f"({counted(MEASURED, today)} > 0)"
     few = (
-        f"((\n  {config.tolerance:g} + {share}\n) > {config.detectable_drop:g}\nand ({before} > 0))\n"
+        f"((\n  {config.tolerance:g} + {share}\n) > {config.detectable_drop:g}\n"
+        f"and ({before} > 0)\nunless ({replaced}))\n"
         f"or on ({', '.join(WHOSE)})\n"
         f"(({total} == 0) + 1 and ({once} > 0))"
     )
     # In Grafana nothing stands in for a baseline of too few scores.
     size = f"avg by ({', '.join(HELD)}) ({SERIES[semconv.BASELINE_N]}{{{where}}})"
-    held = summed(SERIES[semconv.SCORE_N], window, HELD, where)
-    small = f"({size} < bool {config.min_baseline_n_eff}) > 0 and ({held} > 0)"
+    small = f"({size} < bool {config.min_baseline_n_eff}) > 0 and ({counted(HELD)} > 0)"
     return Alert(
         name="RagtraceDriftBlind",
         topic="n_eff",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ragtrace import semconv
 from ragtrace_dashboards import investigate, overview, retrieval, scorer, scores
 from ragtrace_dashboards.config import INVESTIGATE, OVERVIEW, RETRIEVAL, SCORER, duration
-from ragtrace_dashboards.expressions import CUTOFF, JOB, METRIC, SERIES
+from ragtrace_dashboards.expressions import CUTOFF, JOB, METRIC, SERIES, SERVED, WORKFLOW
 from ragtrace_dashboards.panels import PROMETHEUS, grid
 
 if TYPE_CHECKING:
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 42
 TAG = "ragtrace"
 
-OMITTED: Final[dict[str, str]] = {}
-"""Metrics of `ragtrace.semconv.METRICS` that stand on no board, each with the reason; today none."""
+OMITTED: Final = {
+    semconv.PASS_RATIO: "a share of one process and model, of which no mean is one: it is computed from sums",
+}
+"""Metrics of `ragtrace.semconv.METRICS` that stand on no board, each with the reason."""
 
 
 def boards(config: Config) -> dict[str, dict[str, Any]]:
@@ -41,21 +43,21 @@ def boards(config: Config) -> dict[str, dict[str, Any]]:
             "RAG quality overview",
             "Is the quality of answers and of retrieval as it was, and can the board see it? Begin here.",
             overview.rows(config),
-            [*_sources(), _job(), metrics, *sliced],
+            [*_sources(), _job(), _workflow(), metrics, *sliced],
         ),
         INVESTIGATE: _board(
             INVESTIGATE,
             "Investigate a drop",
             "Six questions about one metric, in the order in which the runbook asks them.",
             investigate.rows(config),
-            [*_sources(), _job(), metric, *sliced],
+            [*_sources(), _job(), _workflow(), metric, *sliced],
         ),
         RETRIEVAL: _board(
             RETRIEVAL,
             "Retrieval and reranking",
             "What the pool allowed, what selection made of it, what harms, and what was empty.",
             retrieval.rows(config),
-            [*_sources(), _job(), family, *sliced],
+            [*_sources(), _job(), _workflow(), family, *sliced],
         ),
         SCORER: _board(
             SCORER,
@@ -167,6 +169,11 @@ def _job() -> dict[str, Any]:
     return _query("job", "Job", f"label_values({SERIES[semconv.QUEUE_CAPACITY]}, job)", is_multi=True)
 
 
+def _workflow() -> dict[str, Any]:
+    query = f"label_values({SERIES[semconv.SCORE_N]}{{{JOB}}}, {WORKFLOW})"
+    return _query("workflow", "Workflow", query, is_multi=True, all_value=".*")  # a run may have no workflow
+
+
 def _metric(*, is_multi: bool = False, only: str = "") -> dict[str, Any]:
     query = f"label_values({SERIES[semconv.SCORE_N]}{{{JOB}}}, {METRIC})"
     found = _query("metric", "Metric", query, is_multi=is_multi)
@@ -189,7 +196,7 @@ def _slice() -> dict[str, Any]:
 
 
 def _slice_value() -> dict[str, Any]:
-    query = f"label_values({SERIES[semconv.SCORE_N]}{{{JOB}}}, $slice)"
+    query = f"label_values({SERIES[semconv.SCORE_N]}{{{SERVED}}}, $slice)"
     return _query("slice_value", "Slices", query, is_multi=True)
 
 

@@ -13,22 +13,24 @@ from typing import TYPE_CHECKING, Final
 
 from ragtrace import semconv
 from ragtrace_dashboards.config import duration
-from ragtrace_dashboards.expressions import CUTOFF, METRIC, S2_FLOOR, SERIES, WORKFLOW, Sample, label, summed
+from ragtrace_dashboards.expressions import (
+    HELD,
+    IDENTITY,
+    JUDGE_MODEL,
+    JUDGE_VERSION,
+    METRIC,
+    S2_FLOOR,
+    SERIES,
+    WHOSE,
+    Sample,
+    summed,
+    variance,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ragtrace_dashboards.config import Config
-
-JUDGE_MODEL: Final = label(semconv.JUDGE_MODEL)
-JUDGE_VERSION: Final = label(semconv.JUDGE_VERSION)
-WHOSE: Final = ("job", WORKFLOW, METRIC)
-MEASURED: Final = (*WHOSE, CUTOFF)
-HELD: Final = (*MEASURED, label(semconv.LABEL_SCALE), label(semconv.UNIVERSE), JUDGE_VERSION)
-"""What the scorer has one baseline for."""
-
-IDENTITY: Final = (*HELD, JUDGE_MODEL)
-"""All that forbids averaging two scores together: a new judge or prompt is another series with its own baseline."""
 
 DRIFT_ALERTS: Final = ("RagtraceQualityDrift", "RagtraceSelectionEfficiencyDrift", "RagtraceHarmDrift")
 CHANGED: Final = "ragtrace:judge_changed:day"
@@ -116,11 +118,10 @@ def baseline_rules(config: Config) -> list[dict[str, str]]:
         sample = _baseline(config, offset_s)
         rules += [_rule(sums[key], sample.sum(name)) for key, name in _BASE_SUMS.items()]
         mean = f"{sums['wx']} / ({sums['w']} > 0)"
-        w2 = f"({sums['w2']} > 0)"
-        s2 = f"clamp_min({sums['w2x2']} / {w2} - 2 * ({mean}) * {sums['w2x']} / {w2} + ({mean}) ^ 2, {S2_FLOOR})"
+        s2 = variance(mean, sums["w2"], sums["w2x"], sums["w2x2"])
         rules += [
             _resting(config, f"ragtrace:baseline_mean:{base}", mean),
-            _resting(config, f"ragtrace:baseline_n_eff:{base}", f"{sums['w']} ^ 2 / {w2}"),
+            _resting(config, f"ragtrace:baseline_n_eff:{base}", f"{sums['w']} ^ 2 / ({sums['w2']} > 0)"),
             _resting(config, f"ragtrace:baseline_s2:{base}", s2),
         ]
     return [*rules, _rule(KNOWN, _known(config, (*WHOSE, JUDGE_MODEL, JUDGE_VERSION)))]
@@ -166,7 +167,6 @@ def _rule(record: str, expr: str) -> dict[str, str]:
 def _baseline(config: Config, offset_s: int) -> Sample:
     return Sample(
         window=duration(config.baseline_s),
-        by=IDENTITY,
         where=watching(it.name for it in config.metrics),
         at=f"offset {duration(offset_s)}",
     )

@@ -8,7 +8,7 @@ z = (baseline - tolerance - mean) / sqrt(s2 (1 / n + 1 / n of the baseline)), wi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ragtrace import semconv
 from ragtrace.semconv import METRICS
@@ -39,19 +39,33 @@ def label(attribute: str) -> str:
 METRIC = label(semconv.GEN_AI_EVALUATION_NAME)
 WORKFLOW = label(semconv.GEN_AI_WORKFLOW_NAME)
 CUTOFF = label(semconv.K)
+LABEL_SCALE = label(semconv.LABEL_SCALE)
+UNIVERSE = label(semconv.UNIVERSE)
+JUDGE_MODEL = label(semconv.JUDGE_MODEL)
+JUDGE_VERSION = label(semconv.JUDGE_VERSION)
+
+WHOSE: Final = ("job", WORKFLOW, METRIC)
+MEASURED: Final = (*WHOSE, CUTOFF)
+HELD: Final = (*MEASURED, LABEL_SCALE, UNIVERSE, JUDGE_VERSION)
+"""What the scorer has one baseline for."""
+
+IDENTITY: Final = (*HELD, JUDGE_MODEL)
+"""All that forbids averaging two scores together: a new judge or prompt is another series with its own baseline."""
+
 JOB = 'job=~"$job"'
-CHOSEN = f'{JOB},{METRIC}=~"$metric"'
+SERVED = f'{JOB},{WORKFLOW}=~"$workflow"'
+CHOSEN = f'{SERVED},{METRIC}=~"$metric"'
 CHOSEN_K = f'{CHOSEN},{CUTOFF}=~"$k"'
 
 
 def of(names: Sequence[str]) -> str:
-    """Return the matchers of some metrics of the chosen services.
+    """Return the matchers of some metrics of the chosen services and workflows.
 
     Example:
         >>> of(["mrr", "p_at_k"])
-        'job=~"$job",gen_ai_evaluation_name=~"mrr|p_at_k"'
+        'job=~"$job",gen_ai_workflow_name=~"$workflow",gen_ai_evaluation_name=~"mrr|p_at_k"'
     """
-    return f'{JOB},{METRIC}=~"{"|".join(names)}"'
+    return f'{SERVED},{METRIC}=~"{"|".join(names)}"'
 
 
 def summed(series: str, window: str, by: Sequence[str], where: str = JOB, at: str = "") -> str:
@@ -65,19 +79,30 @@ def summed(series: str, window: str, by: Sequence[str], where: str = JOB, at: st
     return f"sum by ({', '.join(by)}) (increase({series}{{{where}}}[{window}]{shift}))"
 
 
+def variance(mean: str, w2: str, w2x: str, w2x2: str) -> str:
+    """Return the floored variance of one score from the mean and the sums of squared weights.
+
+    Example:
+        >>> variance("m", "a", "b", "c")
+        'clamp_min(c / (a > 0) - 2 * (m) * b / (a > 0) + (m) ^ 2, 0.02)'
+    """
+    w2 = f"({w2} > 0)"
+    return f"clamp_min({w2x2} / {w2} - 2 * ({mean}) * {w2x} / {w2} + ({mean}) ^ 2, {S2_FLOOR})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """The weighted scores of one window: expressions of their statistics.
 
     Attributes:
         window: a duration or a variable.
-        by: labels kept.
+        by: labels kept, never fewer than those by default: what they tell apart is not averaged.
         where: label matchers.
         at: ``offset`` and ``@`` behind the range, empty = none.
     """
 
     window: str
-    by: tuple[str, ...] = (METRIC, CUTOFF)
+    by: tuple[str, ...] = IDENTITY
     where: str = CHOSEN
     at: str = ""
 
@@ -98,9 +123,8 @@ class Sample:
     @property
     def s2(self) -> str:
         """Variance of one score, floored."""
-        w2 = f"({self.sum(semconv.SCORE_W2)} > 0)"
-        second, first = self.sum(semconv.SCORE_W2X2), self.sum(semconv.SCORE_W2X)
-        return f"clamp_min({second} / {w2} - 2 * ({self.mean}) * {first} / {w2} + ({self.mean}) ^ 2, {S2_FLOOR})"
+        w2, w2x, w2x2 = (self.sum(it) for it in (semconv.SCORE_W2, semconv.SCORE_W2X, semconv.SCORE_W2X2))
+        return variance(self.mean, w2, w2x, w2x2)
 
     @property
     def low_share(self) -> str:
@@ -132,6 +156,11 @@ def z_score(sample: Sample, base: Sample, tolerance: float, *, is_down: bool = F
     better, worse = (sample.mean, base.mean) if is_down else (base.mean, sample.mean)
     error = f"sqrt({base.s2} * (1 / ({sample.n_eff}) + 1 / ({base.n_eff})))"
     return f"(({better}) - ({worse}) - {tolerance}) / {error}"
+
+
+def where_alone(expr: str, sample: Sample) -> str:
+    """Keep an expression where its metric has one series: a band is drawn between two names, not among several."""
+    return f"({expr}) and on ({METRIC}) (count by ({METRIC}) ({sample.mean}) == 1)"
 
 
 def wilson(sample: Sample, side: str) -> str:

@@ -7,11 +7,30 @@ from typing import TYPE_CHECKING
 from ragtrace import semconv
 from ragtrace_dashboards import operations, scores
 from ragtrace_dashboards.config import PANELS
-from ragtrace_dashboards.expressions import CHOSEN, CUTOFF, JOB, METRIC, SERIES, label, summed
+from ragtrace_dashboards.expressions import (
+    CHOSEN,
+    CUTOFF,
+    HELD,
+    IDENTITY,
+    JOB,
+    JUDGE_MODEL,
+    JUDGE_VERSION,
+    LABEL_SCALE,
+    METRIC,
+    SERIES,
+    UNIVERSE,
+    WORKFLOW,
+    label,
+    summed,
+)
 from ragtrace_dashboards.panels import Panel, Query, Row, by_name
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
+
+WATCHED = (*HELD, scores.DETECTOR)
+DETECTED = f"{scores.WHICH} {{{{{scores.DETECTOR}}}}}"
+"""Labels and legend of one detector; the board is of one metric."""
 
 
 def rows(config: Config) -> list[Row]:
@@ -34,7 +53,8 @@ def _what(config: Config) -> list[Panel]:
             title="$metric with its 95 % band",
             description="Mean over the window and the baseline at the picture's right edge. A vertical mark is a "
             "release or an alarm: a drop that begins at one has its cause there. Lengthen the window if the band "
-            "is wider than the drop. Where a baseline is frozen or accepted it has a line too: alerts take that.",
+            "is wider than the drop; it is drawn for one workflow, K and judge, chosen above. Where a baseline is "
+            "frozen or accepted it has a line too: alerts take that.",
             has_frozen=True,
             width=16,
             height=10,
@@ -56,8 +76,8 @@ def _change_time() -> Panel:
         options={"textMode": "value_and_name", "wideLayout": False},
         queries=[
             Query(
-                expr=f"max by ({METRIC}, {scores.DETECTOR}) ({name}{{{CHOSEN}}}) * 1000",
-                legend=f"{{{{{METRIC}}}}} {{{{{scores.DETECTOR}}}}}",
+                expr=f"max by ({', '.join(WATCHED)}) ({name}{{{CHOSEN}}}) * 1000",
+                legend=DETECTED,
                 shape="now",
             )
         ],
@@ -67,8 +87,7 @@ def _change_time() -> Panel:
 
 
 def _real(config: Config) -> list[Panel]:
-    by = f"{METRIC}, {CUTOFF}, {scores.DETECTOR}"
-    legend = f"{{{{{METRIC}}}}} {{{{{CUTOFF}}}}} {{{{{scores.DETECTOR}}}}}"
+    by = ", ".join(WATCHED)
     return [
         scores.z_trend(config, number=PANELS["z"][1], width=12),
         Panel(
@@ -81,11 +100,11 @@ def _real(config: Config) -> list[Panel]:
             queries=[
                 Query(
                     expr=f"max by ({by}) ({SERIES[semconv.DRIFT_STATISTIC]}{{{CHOSEN}}})",
-                    legend=legend,
+                    legend=DETECTED,
                 ),
                 Query(
                     expr=f"max by ({by}) ({SERIES[semconv.DRIFT_THRESHOLD]}{{{CHOSEN}}})",
-                    legend=f"threshold {legend}",
+                    legend=f"threshold {DETECTED}",
                 ),
             ],
         ),
@@ -100,8 +119,8 @@ def _real(config: Config) -> list[Panel]:
             low=0,
             queries=[
                 Query(
-                    expr=summed(SERIES[semconv.DRIFT_ALARMS], "$window", (METRIC, CUTOFF, scores.DETECTOR), CHOSEN),
-                    legend=legend,
+                    expr=summed(SERIES[semconv.DRIFT_ALARMS], "$window", WATCHED, CHOSEN),
+                    legend=DETECTED,
                 )
             ],
             width=6,
@@ -112,8 +131,11 @@ def _real(config: Config) -> list[Panel]:
 
 
 def _baseline() -> Panel:
-    names = {METRIC: "metric", CUTOFF: "K", label(semconv.JUDGE_VERSION): "judge version"}
-    by = ", ".join(names)
+    by = ", ".join(HELD)
+    names = {
+        WORKFLOW: "workflow", CUTOFF: "K", LABEL_SCALE: "label scale", UNIVERSE: "universe",
+        JUDGE_VERSION: "judge version",
+    }  # fmt: skip
     columns = {
         "mean": semconv.BASELINE_MEAN,
         "sd": semconv.BASELINE_SD,
@@ -142,7 +164,7 @@ def _baseline() -> Panel:
             {
                 "id": "organize",
                 "options": {
-                    "excludeByName": {"Time": True},
+                    "excludeByName": {"Time": True, METRIC: True},
                     "indexByName": {},
                     "renameByName": {f"Value #{ref}": ref for ref in columns} | names,
                 },
@@ -155,7 +177,6 @@ def _baseline() -> Panel:
 
 
 def _measuring(config: Config) -> list[Panel]:
-    model, version = label(semconv.JUDGE_MODEL), label(semconv.JUDGE_VERSION)
     return [
         Panel(
             number=PANELS["judge_version"][1],
@@ -167,8 +188,8 @@ def _measuring(config: Config) -> list[Panel]:
             low=0,
             queries=[
                 Query(
-                    expr=summed(SERIES[semconv.SCORE_N], "1h", (model, version), CHOSEN),
-                    legend=f"{{{{{model}}}}} {{{{{version}}}}}",
+                    expr=summed(SERIES[semconv.SCORE_N], "1h", (JUDGE_MODEL, JUDGE_VERSION), CHOSEN),
+                    legend=f"{{{{{JUDGE_MODEL}}}}} {{{{{JUDGE_VERSION}}}}}",
                 )
             ],
             custom={"fillOpacity": 40, "lineWidth": 0, "stacking": {"group": "A", "mode": "normal"}},
@@ -177,25 +198,8 @@ def _measuring(config: Config) -> list[Panel]:
         operations.judge_errors(number=32, width=8),
         operations.canary_gap(config, number=33, width=8),
         operations.sampled_share(number=34, width=12),
-        coverage(number=35, width=12),
+        operations.coverage(number=35, width=12),
     ]
-
-
-def coverage(*, number: int, width: int) -> Panel:
-    """Return the share of drawn traces that got a score."""
-    return operations.gauge(
-        semconv.COVERAGE_RATIO,
-        number=number,
-        title="Coverage: drawn traces that were scored",
-        description="What is missing here is missing from every mean, and not at random: hard answers time out "
-        "more often. Below .95 read the losses on Scorer internals before the trend.",
-        unit="percentunit",
-        low=0,
-        high=1,
-        by=("job",),
-        by_kind="min",
-        width=width,
-    )
 
 
 def _where(config: Config) -> list[Panel]:
@@ -204,7 +208,7 @@ def _where(config: Config) -> list[Panel]:
         scores.means(
             config,
             number=42,
-            by=(METRIC, "$slice"),
+            by=(*IDENTITY, "$slice"),
             title="Slices, mean and distance from their own baseline",
         ),
     ]
@@ -226,7 +230,7 @@ def _answers() -> list[Panel]:
 
 
 def _application() -> list[Panel]:
-    kind, workflow = label(semconv.ERROR_TYPE), label(semconv.GEN_AI_WORKFLOW_NAME)
+    kind = label(semconv.ERROR_TYPE)
     runs = f"{SERIES[semconv.INVOKE_WORKFLOW_DURATION]}_count"
     return [
         operations.latency(
@@ -247,8 +251,8 @@ def _application() -> list[Panel]:
             low=0,
             queries=[
                 Query(
-                    expr=f"sum by ({workflow}, {kind}) (increase({runs}{{{JOB}}}[1h]))",
-                    legend=f"{{{{{workflow}}}}} {{{{{kind}}}}}",
+                    expr=f"sum by ({WORKFLOW}, {kind}) (increase({runs}{{{JOB}}}[1h]))",
+                    legend=f"{{{{{WORKFLOW}}}}} {{{{{kind}}}}}",
                 )
             ],
             width=8,

@@ -151,6 +151,23 @@ def sampled_share(*, number: int, **look: Any) -> Panel:
     )
 
 
+def coverage(*, number: int, width: int) -> Panel:
+    """Return the share of drawn traces that got a score."""
+    return gauge(
+        semconv.COVERAGE_RATIO,
+        number=number,
+        title="Coverage: drawn traces that were scored",
+        description="What is missing here is missing from every mean, and not at random: hard answers time out "
+        "more often. Below .95 read the losses on Scorer internals before the trend.",
+        unit="percentunit",
+        low=0,
+        high=1,
+        by=("job",),
+        by_kind="min",
+        width=width,
+    )
+
+
 def queue(*, number: int, **look: Any) -> Panel:
     """Return the queue's size and capacity."""
     return Panel(

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from ragtrace import semconv
 from ragtrace_dashboards import operations, scores
 from ragtrace_dashboards.config import PANELS
-from ragtrace_dashboards.expressions import CHOSEN, CUTOFF, JOB, METRIC, SERIES, WORKFLOW, label
-from ragtrace_dashboards.panels import NO_LEGEND, Panel, Query, Row, Search, by_pattern
+from ragtrace_dashboards.expressions import CHOSEN, JOB, SERIES, WORKFLOW, Sample, label
+from ragtrace_dashboards.panels import NO_LEGEND, Panel, Query, Row, by_pattern
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
 
 RECALLS = ("context_recall", "pool_recall4_at_k", "n_recall4_at_k", "n_recall5_at_k")
+MODEL = label(semconv.GEN_AI_REQUEST_MODEL)
 SETS = ("ra_nwg_at_k", "proc_at_k", "pct_proc_at_k", "precision4_at_k")
 
 
@@ -35,10 +36,10 @@ def rows(config: Config) -> list[Row]:
 
 def _now(config: Config) -> list[Panel]:
     return [
-        scores.means(config, number=PANELS["quality"][1], width=14, height=10),
-        scores.drift_state(number=12, width=10, height=5),
-        operations.budget(number=13, kind="stat", width=5, height=5),
-        operations.age(number=14, width=5, height=5),
+        scores.means(config, number=PANELS["quality"][1], height=10),
+        scores.drift_state(number=12, width=12, height=5),
+        operations.budget(number=13, kind="stat", width=6, height=5),
+        operations.age(number=14, width=6, height=5),
     ]
 
 
@@ -49,8 +50,8 @@ def _trends(config: Config) -> list[Panel]:
             number=21,
             title="$metric",
             description="Weighted mean over the window, its 95 % band and the baseline at the picture's right "
-            "edge. Act when the band leaves the baseline, not when the line does. Of a metric at several K choose "
-            "one above, or they are averaged.",
+            "edge. Act when the band leaves the baseline, not when the line does. Several workflows, K or judges "
+            "have a line each and no band: choose one above.",
             repeat="metric",
             width=24,
         ),
@@ -72,8 +73,8 @@ def _windows() -> Panel:
         decimals=3,
         queries=[
             Query(
-                expr=f"avg by ({METRIC}, {CUTOFF}) ({SERIES[name]}{{{CHOSEN}}})",
-                legend=f"{shown} {{{{{METRIC}}}}} {{{{{CUTOFF}}}}}",
+                expr=f"{SERIES[name]}{{{CHOSEN}}}",
+                legend=f"{shown} {scores.EACH} {{{{{MODEL}}}}} {{{{instance}}}}",
             )
             for shown, name in gauges.items()
         ],
@@ -82,6 +83,7 @@ def _windows() -> Panel:
 
 
 def _passes() -> Panel:
+    hour = Sample(window="1h")
     return Panel(
         number=23,
         title="Share that passes, last hour",
@@ -91,12 +93,7 @@ def _passes() -> Panel:
         unit="percentunit",
         low=0,
         high=1,
-        queries=[
-            Query(
-                expr=f"avg by ({METRIC}, {CUTOFF}) ({SERIES[semconv.PASS_RATIO]}{{{CHOSEN}}})",
-                legend=f"{{{{{METRIC}}}}} {{{{{CUTOFF}}}}}",
-            )
-        ],
+        queries=[Query(expr=f"1 - {hour.low_share}", legend=scores.EACH)],
     )
 
 
@@ -119,74 +116,66 @@ def _retrieval() -> list[Panel]:
             width=8,
         ),
         scores.empty_share(number=43, width=8),
-        pool_size(number=44),
+        scores.pool_size(number=44),
     ]
-
-
-def pool_size(*, number: int, width: int = 24) -> Panel:
-    """Return the number of retrieved passages by TraceQL: no metric counts them."""
-    count = f"span.{semconv.RETRIEVAL_DOCUMENT_COUNT}"
-    return Panel(
-        number=number,
-        title="Passages retrieved a search",
-        description="Median and tenth percentile of passages a search brought, from Tempo's spans (TraceQL metrics "
-        "must be on in Tempo). A fall means a filter or a score threshold that cuts too much.",
-        kind="timeseries",
-        unit="short",
-        low=0,
-        queries=[Search(traceql=f"{{ {count} >= 0 }} | quantile_over_time({count}, .1, .5)")],
-        width=width,
-    )
 
 
 def _cost() -> list[Panel]:
-    model = label(semconv.GEN_AI_REQUEST_MODEL)
-    kind = label(semconv.GEN_AI_TOKEN_TYPE)
-    tokens = f"{SERIES[semconv.CLIENT_TOKEN_USAGE]}_sum"
-    return [
-        operations.latency(
-            semconv.INVOKE_WORKFLOW_DURATION,
-            number=61,
-            title="Time of a run",
-            description="What users wait. Diamonds are single runs: open a slow one in Tempo and look whether "
-            "search, rerank or the model took the time.",
-            width=8,
-        ),
-        operations.latency(
-            semconv.CLIENT_OPERATION_DURATION,
-            number=62,
-            title="Time of a model call",
-            description="Time of single calls of the application's models. A rise with unchanged tokens is the "
-            "provider; with more tokens it is the prompt or the passages.",
-            by=(model,),
-            width=8,
-        ),
-        Panel(
-            number=63,
-            title="Tokens of the application an hour",
-            description="Input and output tokens by model. A step in input tokens is usually a larger K or longer "
-            "chunks: check whether the quality above paid for it.",
-            kind="timeseries",
-            unit="short",
-            low=0,
-            queries=[
-                Query(
-                    expr=f"sum by ({model}, {kind}) (increase({tokens}{{{JOB}}}[1h]))",
-                    legend=f"{{{{{model}}}}} {{{{{kind}}}}}",
-                )
-            ],
-            width=8,
-        ),
-        operations.cost(number=64),
-        operations.latency(
-            semconv.EVALUATION_DURATION,
-            number=65,
-            title="Time to score a trace",
-            description="What scoring one trace takes, judge calls included. It bounds how many traces a scorer "
-            "can do: concurrency divided by this is the rate.",
-            by=(WORKFLOW,),
-        ),
-    ]
+    return [_run_time(), _call_time(), _tokens(), operations.cost(number=64), _scoring_time()]
+
+
+def _run_time() -> Panel:
+    return operations.latency(
+        semconv.INVOKE_WORKFLOW_DURATION,
+        number=61,
+        title="Time of a run",
+        description="What users wait. Diamonds are single runs: open a slow one in Tempo and look whether "
+        "search, rerank or the model took the time.",
+        width=8,
+    )
+
+
+def _call_time() -> Panel:
+    return operations.latency(
+        semconv.CLIENT_OPERATION_DURATION,
+        number=62,
+        title="Time of a model call",
+        description="Time of single calls of the application's models. A rise with unchanged tokens is the "
+        "provider; with more tokens it is the prompt or the passages.",
+        by=(MODEL,),
+        width=8,
+    )
+
+
+def _tokens() -> Panel:
+    kind, tokens = label(semconv.GEN_AI_TOKEN_TYPE), f"{SERIES[semconv.CLIENT_TOKEN_USAGE]}_sum"
+    return Panel(
+        number=63,
+        title="Tokens of the application an hour",
+        description="Input and output tokens by model. A step in input tokens is usually a larger K or longer "
+        "chunks: check whether the quality above paid for it.",
+        kind="timeseries",
+        unit="short",
+        low=0,
+        queries=[
+            Query(
+                expr=f"sum by ({MODEL}, {kind}) (increase({tokens}{{{JOB}}}[1h]))",
+                legend=f"{{{{{MODEL}}}}} {{{{{kind}}}}}",
+            )
+        ],
+        width=8,
+    )
+
+
+def _scoring_time() -> Panel:
+    return operations.latency(
+        semconv.EVALUATION_DURATION,
+        number=65,
+        title="Time to score a trace",
+        description="What scoring one trace takes, judge calls included. It bounds how many traces a scorer "
+        "can do: concurrency divided by this is the rate.",
+        by=(WORKFLOW,),
+    )
 
 
 def _health() -> list[Panel]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace_dashboards.alerts import VALUE, alerts
 from ragtrace_dashboards.config import duration
 from ragtrace_dashboards.drift import baseline_rules, window_rules
+from ragtrace_dashboards.expressions import METRIC, WORKFLOW
 from ragtrace_dashboards.yaml_text import yaml_text
 
 if TYPE_CHECKING:
@@ -59,10 +60,12 @@ def _rule(alert: Alert, config: Config) -> dict[str, Any]:
 
 
 def dashboard_url(alert: Alert, config: Config) -> str:
-    """Return the address of the alert's panel with the alert's service and metric chosen."""
+    """Return the address of the alert's panel with the alert's service, metric and workflow chosen."""
     uid, panel = alert.dashboard
-    variables = {"job": "job", "gen_ai_evaluation_name": "metric"}
+    variables = {"job": "job", METRIC: "metric", WORKFLOW: "workflow"}
     chosen = "".join(
-        f"&var-{variables[name]}={{{{ $labels.{name} | urlquery }}}}" for name in alert.labels if name in variables
+        f"&var-{shown}={{{{ $labels.{name} | urlquery }}}}"
+        for name, shown in variables.items()
+        if name in alert.labels
     )
     return f"{config.grafana_url}/d/{uid}?viewPanel={panel}{chosen}"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from ragtrace import semconv
 from ragtrace_dashboards import operations, scores
 from ragtrace_dashboards.config import PANELS
-from ragtrace_dashboards.expressions import WORKFLOW, of
-from ragtrace_dashboards.overview import pool_size
+from ragtrace_dashboards.expressions import CUTOFF, WORKFLOW, of
 from ragtrace_dashboards.panels import Panel, Row
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def _pool() -> list[Panel]:
             "Pool high and delivered low is the reranker; both low is retrieval.",
             width=8,
         ),
-        pool_size(number=13, width=8),
+        scores.pool_size(number=13, width=8),
     ]
 
 
@@ -64,7 +63,7 @@ def _selection(config: Config) -> list[Panel]:
             title="Selection efficiency with its 95 % band",
             description="What selection delivered of what the pool allowed. A drop beside a steady pool is the "
             "reranker or the cut: its model, its input length, or top n.",
-            where=of(["selection_efficiency_at_k"]) + ',ragtrace_k=~"$k"',
+            where=f'{of(["selection_efficiency_at_k"])},{CUTOFF}=~"$k"',
             width=12,
         ),
         scores.several(
@@ -86,7 +85,7 @@ def _harm(config: Config) -> list[Panel]:
             title="Harm with its 95 % band",
             description="Share of delivered passages graded 1 or 2: noise that models copy. Less is better. A rise "
             "after a larger K or another reranker is the price of recall: lower K or raise the score threshold.",
-            where=of(["harm_at_k"]) + ',ragtrace_k=~"$k"',
+            where=f'{of(["harm_at_k"])},{CUTOFF}=~"$k"',
             width=12,
         ),
         scores.several(

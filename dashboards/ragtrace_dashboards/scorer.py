@@ -8,7 +8,6 @@ from ragtrace import semconv
 from ragtrace_dashboards import operations
 from ragtrace_dashboards.config import PANELS
 from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, label, summed
-from ragtrace_dashboards.investigate import coverage
 from ragtrace_dashboards.operations import MODEL, OUTCOME, REASON
 from ragtrace_dashboards.panels import Panel, Query, Row, by_name
 
@@ -32,61 +31,66 @@ def rows(config: Config) -> list[Row]:
 
 
 def _alive() -> list[Panel]:
+    return [operations.age(number=PANELS["last_score"][1], width=6, height=5), _fill(), _breaker(), _today()]
+
+
+def _fill() -> Panel:
     size, capacity = SERIES[semconv.QUEUE_SIZE], SERIES[semconv.QUEUE_CAPACITY]
-    return [
-        operations.age(number=PANELS["last_score"][1], width=6, height=5),
-        Panel(
-            number=12,
-            title="Queue fill",
-            description="Waiting traces as a share of what may wait. At 1 new traces are dropped: raise "
-            "concurrency, or lower the sampling rate until it falls.",
-            kind="bargauge",
-            unit="percentunit",
-            low=0,
-            high=1,
-            steps=[(0.0, "green"), (0.5, "orange"), (0.9, "red")],
-            queries=[
-                Query(
-                    expr=f"sum by (job) ({size}{{{JOB}}}) / (sum by (job) ({capacity}{{{JOB}}}) > 0)",
-                    legend="{{job}}",
-                    shape="now",
-                )
-            ],
-            width=6,
-            height=5,
-        ),
-        operations.gauge(
-            semconv.BREAKER_STATE,
-            number=13,
-            title="Circuit breaker of the judge",
-            description="Open: the judge failed so often that it is left alone for a while; half open: one call "
-            "tries it. Look at the failed evaluations for the reason, then at the provider's status page.",
-            unit="none",
-            by=(MODEL,),
-            kind="stat",
-            states=operations.BREAKER_STATES,
-            width=6,
-            height=5,
-        ),
-        Panel(
-            number=14,
-            title="Scores today",
-            description="Results of all metrics in the last day. Far fewer than yesterday with the same traffic: "
-            "look at sampling, budget and losses below.",
-            kind="stat",
-            unit="short",
-            queries=[
-                Query(
-                    expr=summed(SERIES[semconv.EVALUATIONS], "1d", (OUTCOME,)),
-                    legend=f"{{{{{OUTCOME}}}}}",
-                    shape="now",
-                )
-            ],
-            overrides=[by_name(shown, color={"fixedColor": color, "mode": "fixed"}) for shown, color in OUTCOMES],
-            width=6,
-            height=5,
-        ),
-    ]
+    return Panel(
+        number=12,
+        title="Queue fill",
+        description="Waiting traces as a share of what may wait. At 1 new traces are dropped: raise "
+        "concurrency, or lower the sampling rate until it falls.",
+        kind="bargauge",
+        unit="percentunit",
+        low=0,
+        high=1,
+        steps=[(0.0, "green"), (0.5, "orange"), (0.9, "red")],
+        queries=[
+            Query(
+                expr=f"sum by (job) ({size}{{{JOB}}}) / (sum by (job) ({capacity}{{{JOB}}}) > 0)",
+                legend="{{job}}",
+                shape="now",
+            )
+        ],
+        width=6,
+        height=5,
+    )
+
+
+def _breaker() -> Panel:
+    return operations.gauge(
+        semconv.BREAKER_STATE,
+        number=13,
+        title="Circuit breaker of the judge",
+        description="Open: the judge failed so often that it is left alone for a while; half open: one call "
+        "tries it. Look at the failed evaluations for the reason, then at the provider's status page.",
+        unit="none",
+        by=(MODEL,),
+        kind="stat",
+        states=operations.BREAKER_STATES,
+        width=6,
+        height=5,
+    )
+
+
+def _today() -> Panel:
+    return Panel(
+        number=14,
+        title="Scores today",
+        description="Results of all metrics in the last day. Far fewer than yesterday with the same traffic: "
+        "look at sampling, budget and losses below.",
+        kind="stat",
+        unit="short",
+        queries=[
+            Query(
+                expr=summed(SERIES[semconv.EVALUATIONS], "1d", (OUTCOME,)), legend=f"{{{{{OUTCOME}}}}}", shape="now"
+            )
+        ],
+        overrides=[by_name(shown, color={"fixedColor": color, "mode": "fixed"}) for shown, color in OUTCOMES],
+        width=6,
+        height=5,
+    )
 
 
 def _time() -> list[Panel]:
@@ -141,7 +145,7 @@ def _ledger(*, number: int, width: int) -> Panel:
 
 def _losses() -> list[Panel]:
     return [
-        coverage(number=PANELS["coverage"][1], width=8),
+        operations.coverage(number=PANELS["coverage"][1], width=8),
         operations.decisions(number=32, width=8),
         operations.sampled_share(number=33, width=8),
         _ledger(number=34, width=8),

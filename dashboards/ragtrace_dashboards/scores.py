@@ -11,18 +11,27 @@ from ragtrace_dashboards.expressions import (
     CHOSEN,
     CHOSEN_K,
     CUTOFF,
-    JOB,
+    HELD,
+    IDENTITY,
+    JUDGE_MODEL,
+    JUDGE_VERSION,
+    LABEL_SCALE,
     METRIC,
     SERIES,
+    SERVED,
+    UNIVERSE,
+    WORKFLOW,
     Sample,
     baseline_of,
     bound,
     label,
+    of,
     summed,
+    where_alone,
     wilson,
     z_score,
 )
-from ragtrace_dashboards.panels import Panel, Query, Search, band, by_name, by_query
+from ragtrace_dashboards.panels import Panel, Query, Search, band, by_name, by_pattern, by_query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,14 +39,18 @@ if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
 
 LOWER, UPPER = "lower 95 %", "upper 95 %"
+WHICH = " ".join(f"{{{{{it}}}}}" for it in (WORKFLOW, CUTOFF, LABEL_SCALE, UNIVERSE, JUDGE_VERSION))
+"""Legend that tells the series of one metric apart; a label that a series lacks leaves nothing."""
+
+EACH = f"{{{{{METRIC}}}}} {WHICH}"
 DETECTOR = label(semconv.DETECTOR)
 DRIFT_STATES = (("learning", "blue"), ("ok", "green"), ("warning", "orange"), ("alarm", "red"))
 SLICES = {
-    "workflow": label(semconv.GEN_AI_WORKFLOW_NAME),
+    "workflow": WORKFLOW,
     "model": label(semconv.GEN_AI_REQUEST_MODEL),
-    "judge version": label(semconv.JUDGE_VERSION),
-    "judge model": label(semconv.JUDGE_MODEL),
-    "universe": label(semconv.UNIVERSE),
+    "judge version": JUDGE_VERSION,
+    "judge model": JUDGE_MODEL,
+    "universe": UNIVERSE,
     "K": CUTOFF,
 }
 """Labels by which a board can be sliced, by the names that its reader chooses from."""
@@ -55,11 +68,10 @@ def trend(
     has_frozen: bool = False,
     **look: Any,
 ) -> Panel:
-    """Return mean, 95 % band and baseline over time, with the frozen one as well; `where` selects one series."""
-    sample = Sample(window="$window", by=(METRIC,), where=where)
+    """Return mean and baseline over time, the frozen one as well, and the 95 % band where there is one series."""
+    sample = Sample(window="$window", where=where)
     base = baseline_of(sample, config, is_fixed=True)
-    mean, time = (f"{SERIES[it]}{{{where}}}" for it in (semconv.BASELINE_MEAN, semconv.BASELINE_FROZEN_TIME))
-    frozen = Query(name="frozen", expr=f"avg by ({METRIC}) ({mean} and {time})", legend="frozen baseline")
+    frozen = Query(name="frozen", expr=_frozen(config, where), legend=f"frozen baseline {WHICH}")
     return Panel(
         number=number,
         title=title,
@@ -68,24 +80,32 @@ def trend(
         unit="none",
         decimals=3,  # no ends: between 0 and 1 a band of a few hundredths is flat
         queries=[
-            Query(name="mean", expr=sample.mean, legend=f"{{{{{METRIC}}}}}"),
-            Query(name="lower", expr=bound(sample, base, "-"), legend=LOWER),
-            Query(name="upper", expr=bound(sample, base, "+"), legend=UPPER),
-            Query(name="baseline", expr=base.mean, legend="baseline"),
+            Query(name="mean", expr=sample.mean, legend=WHICH),  # the title names the metric
+            Query(name="lower", expr=where_alone(bound(sample, base, "-"), sample), legend=LOWER),
+            Query(name="upper", expr=where_alone(bound(sample, base, "+"), sample), legend=UPPER),
+            Query(name="baseline", expr=base.mean, legend=f"baseline {WHICH}"),
             *([frozen] if has_frozen else []),
         ],
         overrides=[
             *band(LOWER, UPPER),
-            by_name("baseline", custom_lineStyle=_DASHED, custom_lineWidth=1),
-            *([by_name("frozen baseline", custom_lineWidth=1)] if has_frozen else []),
+            by_pattern("^baseline ", custom_lineStyle=_DASHED, custom_lineWidth=1),
+            *([by_pattern("^frozen baseline ", custom_lineWidth=1)] if has_frozen else []),
         ],
         **look,
     )
 
 
+def _frozen(config: Config, where: str) -> str:
+    mean, time, n = (
+        f"{SERIES[it]}{{{where}}}"
+        for it in (semconv.BASELINE_MEAN, semconv.BASELINE_FROZEN_TIME, semconv.BASELINE_N)
+    )
+    return f"avg by ({', '.join(HELD)}) ({mean} and {time} and {n} >= {config.min_baseline_n_eff})"
+
+
 def low_share(*, number: int, **look: Any) -> Panel:
     """Return the share of failing scores with its Wilson band."""
-    sample = Sample(window="$window", by=(METRIC,), where=CHOSEN_K)
+    sample = Sample(window="$window", where=CHOSEN_K)
     return Panel(
         number=number,
         title="Share below the threshold",
@@ -96,9 +116,9 @@ def low_share(*, number: int, **look: Any) -> Panel:
         low=0,
         high=1,
         queries=[
-            Query(name="share", expr=sample.low_share, legend=f"{{{{{METRIC}}}}}"),
-            Query(name="lower", expr=wilson(sample, "-"), legend=LOWER),
-            Query(name="upper", expr=wilson(sample, "+"), legend=UPPER),
+            Query(name="share", expr=sample.low_share, legend=EACH),
+            Query(name="lower", expr=where_alone(wilson(sample, "-"), sample), legend=LOWER),
+            Query(name="upper", expr=where_alone(wilson(sample, "+"), sample), legend=UPPER),
         ],
         overrides=band(LOWER, UPPER),
         **look,
@@ -106,9 +126,9 @@ def low_share(*, number: int, **look: Any) -> Panel:
 
 
 def means(
-    config: Config, *, number: int, where: str = CHOSEN, by: tuple[str, ...] = (METRIC, CUTOFF), **look: Any
+    config: Config, *, number: int, where: str = CHOSEN, by: tuple[str, ...] = IDENTITY, **look: Any
 ) -> Panel:
-    """Return a table with one line a metric and K: mean, interval, effective size, baseline and z of a day."""
+    """Return a table, a line for all that is not averaged: mean, interval, effective size, baseline, z of a day."""
     sample = Sample(window=duration(config.day_window_s), by=by, where=where)
     base = baseline_of(sample, config)
     columns = {
@@ -121,7 +141,8 @@ def means(
     }
     names = {f"Value #{ref}": shown for ref, (shown, _) in columns.items()}
     # Grafana fills variables in values of a transformation and not in keys: "$slice" would order nothing.
-    order = {key: at for at, key in enumerate((METRIC, *SLICES.values(), *names))}
+    labels = {METRIC: "metric", LABEL_SCALE: "label scale"} | {key: shown for shown, key in SLICES.items()}
+    order = {key: at for at, key in enumerate(("job", METRIC, *SLICES.values(), LABEL_SCALE, *names))}
     steps = [{"color": color, "value": value if at else None} for at, (value, color) in enumerate(Z_STEPS)]
     default: dict[str, Any] = {"width": 24, "height": 9, "title": "Mean, interval and distance from the baseline"}
     return Panel(
@@ -140,7 +161,7 @@ def means(
                 "options": {
                     "excludeByName": {"Time": True},
                     "indexByName": order,
-                    "renameByName": names | {METRIC: "metric"} | {key: shown for shown, key in SLICES.items()},
+                    "renameByName": names | labels,
                 },
             },
         ],
@@ -173,17 +194,18 @@ def z_trend(config: Config, *, number: int, **look: Any) -> Panel:
     }
     queries = [
         Query(
-            expr=z_both(Sample(window=duration(seconds), by=(METRIC,), where=CHOSEN_K), config, tolerance),
-            legend=f"{duration(seconds)}, tolerance {tolerance:g}",
+            expr=z_both(Sample(window=duration(seconds), where=CHOSEN_K), config, tolerance),
+            legend=f"{duration(seconds)} {WHICH}",
         )
         for seconds, tolerance in arms.items()
     ]
     return Panel(
         number=number,
         title="z: how far below the baseline",
-        description=f"Standard errors beyond the tolerance, each point against the {duration(config.baseline_s)} "
-        f"before it. The alert fires above {config.z:g}, in the {duration(config.fast_window_s)} window above "
-        f"{config.fast_z:g}. A short peak in one window alone is noise; all three rising is a drop. "
+        description="Standard errors beyond the tolerance, each point against the "
+        f"{duration(config.baseline_s)} before it. The alert fires above {config.z:g} with a tolerance of "
+        f"{config.tolerance:g}, in the {duration(config.fast_window_s)} window above {config.fast_z:g} with "
+        f"{config.fast_tolerance:g}. A short peak in one window alone is noise; all three rising is a drop. "
         "Where a baseline is frozen, alerts compare with that one instead.",
         kind="timeseries",
         unit="none",
@@ -198,7 +220,7 @@ def z_trend(config: Config, *, number: int, **look: Any) -> Panel:
 
 def n_eff(config: Config, *, number: int, **look: Any) -> Panel:
     """Return the effective sample size over time."""
-    sample = Sample(window="$window", by=(METRIC,), where=CHOSEN_K)
+    sample = Sample(window="$window", where=CHOSEN_K)
     return Panel(
         number=number,
         title="Effective scores in the window",
@@ -210,8 +232,8 @@ def n_eff(config: Config, *, number: int, **look: Any) -> Panel:
         steps=[(0.0, "red"), (config.min_n_eff, "green")],
         custom={"thresholdsStyle": {"mode": "line"}},
         queries=[
-            Query(expr=sample.n_eff, legend=f"{{{{{METRIC}}}}} effective"),
-            Query(expr=sample.sum(semconv.SCORE_N), legend=f"{{{{{METRIC}}}}} scored"),
+            Query(expr=sample.n_eff, legend=f"effective {WHICH}"),
+            Query(expr=sample.sum(semconv.SCORE_N), legend=f"scored {WHICH}"),
         ],
         **look,
     )
@@ -243,7 +265,7 @@ def distribution(*, number: int, where: str = CHOSEN, **look: Any) -> Panel:
 def quantiles(*, number: int, where: str = CHOSEN, **look: Any) -> Panel:
     """Return low quantiles of the scores, with exemplars."""
     bucket = f"{SERIES[semconv.EVALUATION_SCORE]}_bucket"
-    rate = f"sum by (le, {METRIC}) (increase({bucket}{{{where}}}[$window]))"
+    rate = f"sum by (le, {', '.join(IDENTITY)}) (increase({bucket}{{{where}}}[$window]))"
     return Panel(
         number=number,
         title="Low scores and their traces",
@@ -254,8 +276,8 @@ def quantiles(*, number: int, where: str = CHOSEN, **look: Any) -> Panel:
         low=0,
         high=1,
         queries=[
-            Query(expr=f"histogram_quantile(0.1, {rate})", legend=f"p10 {{{{{METRIC}}}}}", has_exemplars=True),
-            Query(expr=f"histogram_quantile(0.5, {rate})", legend=f"p50 {{{{{METRIC}}}}}"),
+            Query(expr=f"histogram_quantile(0.1, {rate})", legend=f"p10 {EACH}", has_exemplars=True),
+            Query(expr=f"histogram_quantile(0.5, {rate})", legend=f"p50 {EACH}"),
         ],
         **look,
     )
@@ -264,25 +286,25 @@ def quantiles(*, number: int, where: str = CHOSEN, **look: Any) -> Panel:
 def by_slice(*, number: int, **look: Any) -> Panel:
     """Return the mean of one slice; the board repeats it for each, on one axis."""
     where = f'{CHOSEN_K},$slice=~"$slice_value"'
-    sample = Sample(window="$window", by=(METRIC,), where=where)
+    sample = Sample(window="$window", where=where)
     return Panel(
         number=number,
         title="$slice_value",
         description="The weighted mean of one slice; all have the same axis. A drop in one slice alone points at "
-        "what that slice has of its own: its model, its prompt, its corpus.",
+        "what that slice has of its own: its model, its prompt, its corpus. To compare workflows choose all above.",
         kind="timeseries",
         unit="none",
         low=0,
         high=1,
-        queries=[Query(expr=sample.mean, legend=f"{{{{{METRIC}}}}}")],
+        queries=[Query(expr=sample.mean, legend=EACH)],
         repeat="slice_value",
         **({"width": 24, "height": 7} | look),
     )
 
 
 def drift_state(*, number: int, where: str = CHOSEN, **look: Any) -> Panel:
-    """Return the state of each detector in the process."""
-    expr = f"max by ({METRIC}, {DETECTOR}) ({SERIES[semconv.DRIFT_STATE]}{{{where}}})"
+    """Return the state of each detector in the process, of several series of a workflow the worst."""
+    expr = f"max by ({WORKFLOW}, {METRIC}, {DETECTOR}) ({SERIES[semconv.DRIFT_STATE]}{{{where}}})"
     return Panel(
         number=number,
         title="Drift detectors",
@@ -292,16 +314,16 @@ def drift_state(*, number: int, where: str = CHOSEN, **look: Any) -> Panel:
         unit="none",
         states=DRIFT_STATES,
         options={"textMode": "value_and_name"},
-        queries=[Query(expr=expr, legend=f"{{{{{METRIC}}}}} {{{{{DETECTOR}}}}}", shape="now")],
+        queries=[Query(expr=expr, legend=f"{{{{{WORKFLOW}}}}} {{{{{METRIC}}}}} {{{{{DETECTOR}}}}}", shape="now")],
         **look,
     )
 
 
 def empty_share(*, number: int, **look: Any) -> Panel:
     """Return the share of runs whose search found nothing."""
-    by = (label(semconv.GEN_AI_WORKFLOW_NAME),)
-    empty = summed(SERIES[semconv.RETRIEVAL_EMPTY], "$window", by)
-    runs = summed(f"{SERIES[semconv.INVOKE_WORKFLOW_DURATION]}_count", "$window", by)
+    by = (WORKFLOW,)
+    empty = summed(SERIES[semconv.RETRIEVAL_EMPTY], "$window", by, SERVED)
+    runs = summed(f"{SERIES[semconv.INVOKE_WORKFLOW_DURATION]}_count", "$window", by, SERVED)
     return Panel(
         number=number,
         title="Empty retrievals",
@@ -316,6 +338,22 @@ def empty_share(*, number: int, **look: Any) -> Panel:
     )
 
 
+def pool_size(*, number: int, width: int = 24) -> Panel:
+    """Return the number of retrieved passages by TraceQL: no metric counts them."""
+    count = f"span.{semconv.RETRIEVAL_DOCUMENT_COUNT}"
+    return Panel(
+        number=number,
+        title="Passages retrieved a search",
+        description="Median and tenth percentile of passages a search brought, from Tempo's spans (TraceQL metrics "
+        "must be on in Tempo). A fall means a filter or a score threshold that cuts too much.",
+        kind="timeseries",
+        unit="short",
+        low=0,
+        queries=[Search(traceql=f"{{ {count} >= 0 }} | quantile_over_time({count}, .1, .5)")],
+        width=width,
+    )
+
+
 def several(
     names: Sequence[str],
     *,
@@ -324,8 +362,8 @@ def several(
     description: str,
     **look: Any,
 ) -> Panel:
-    """Return the means of some metrics over time, one line for each metric and K."""
-    sample = Sample(window="$window", where=f'{JOB},{METRIC}=~"{"|".join(names)}"')
+    """Return the means of some metrics over time, one line for all that is not averaged."""
+    sample = Sample(window="$window", where=of(names))
     return Panel(
         number=number,
         title=title,
@@ -335,7 +373,7 @@ def several(
         low=0,
         high=1,
         decimals=3,
-        queries=[Query(expr=sample.mean, legend=f"{{{{{METRIC}}}}} {{{{{CUTOFF}}}}}")],
+        queries=[Query(expr=sample.mean, legend=EACH)],
         **look,
     )
 

@@ -28,7 +28,7 @@ WIDTH_PX = 1600
 METRICS = "faithfulness,context_recall,harm_at_k"
 BOARDS: dict[str, dict[str, str]] = {
     "overview": {"var-metric": METRICS},
-    "investigate": {},
+    "investigate": {"var-workflow": "docs"},  # as the alert's link does
     "retrieval": {},
     "scorer": {},
 }

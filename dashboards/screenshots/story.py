@@ -154,10 +154,11 @@ def _label(attribute: str, value: str) -> Labels:
 
 
 def _whose(metric: str, workflow: str) -> Labels:
-    # As in life a metric without K has no such label.
-    k = "5" if metric.endswith("_at_k") else ""
+    # As in life a metric that is no set's has neither K nor labelled passages.
+    k, scale, universe = ("5", "1-5", "pool") if metric.endswith("_at_k") else ("", "", "")
     found = {
         semconv.GEN_AI_EVALUATION_NAME: metric, semconv.GEN_AI_WORKFLOW_NAME: workflow, semconv.K: k,
+        semconv.LABEL_SCALE: scale, semconv.UNIVERSE: universe,
     }  # fmt: skip
     return {semconv.prometheus_name(key, ""): value for key, value in found.items()}
 

@@ -14,6 +14,7 @@ import promql_parser as pp
 from grafana_foundation_sdk.models import units
 
 from ragtrace import semconv
+from ragtrace_dashboards.expressions import HELD, IDENTITY
 from tests.dashboards.promql import asked, filled, variables
 
 if TYPE_CHECKING:
@@ -282,6 +283,32 @@ def known_labels(board):
                     yield f"{where}: {name} has no label {label}"
 
 
+_SUMS = {
+    semconv.SCORE_W, semconv.SCORE_WX, semconv.SCORE_W2, semconv.SCORE_W2X, semconv.SCORE_W2X2, semconv.SCORE_LOW_W,
+}  # fmt: skip
+_HELD = {
+    semconv.BASELINE_MEAN, semconv.BASELINE_SD, semconv.BASELINE_N, semconv.BASELINE_FROZEN_TIME,
+    semconv.DRIFT_STATISTIC, semconv.DRIFT_THRESHOLD, semconv.DRIFT_CHANGE_TIME, semconv.DRIFT_ALARMS,
+}  # fmt: skip
+_OF_A_PROCESS = {semconv.WINDOW_MEAN, semconv.WINDOW_LOW, semconv.WINDOW_HIGH, semconv.PASS_RATIO}
+
+
+def nothing_is_averaged_that_differs(board):
+    """Scores of two judges, scales, universes, workflows or K are never one number."""
+    for where, expr in expressions(board):
+        if where.startswith("annotation"):  # a mark in time
+            continue
+        for by, name in re.findall(r"(?:sum|avg|min|max) by \(([^)]*)\) \((?:increase\()?(\w+)", expr):
+            found, kept = instrument(name), set(by.split(", "))
+            if found is None:
+                continue
+            if found.name in _OF_A_PROCESS:
+                yield f"{where}: {name} of several processes"
+            needed = IDENTITY if found.name in _SUMS else HELD if found.name in _HELD else ()
+            for label in set(needed) - kept:
+                yield f"{where}: {name} over all {label}"
+
+
 def no_pie(board):
     for panel in panels(board):
         if "pie" in panel["type"]:
@@ -313,7 +340,7 @@ def variables_exist_and_are_used(board):
 OWN = (
     stable_uid, schema_version, unique_panel_ids, grid_without_overlap, repeats_alone_in_their_line,
     telling_description, no_value_text, ratios_from_0_to_1, templated_datasources, known_metrics, known_labels,
-    no_pie, no_exact_bucket, variables_exist_and_are_used,
+    nothing_is_averaged_that_differs, no_pie, no_exact_bucket, variables_exist_and_are_used,
 )  # fmt: skip
 
 

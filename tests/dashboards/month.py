@@ -108,7 +108,7 @@ class Month:
         name = f"{it.prometheus}{_labels(it, workflow=workflow)}"
         for place, at in enumerate(self.times):
             is_time = it.name in _TIMES
-            value = at - 60 if is_time else place if is_counter else 0.9
+            value = at - 60 if is_time else place if is_counter else 500 if it.name == semconv.BASELINE_N else 0.9
             yield f"{name} {value} {at}\n"
 
     def _histogram(self, it: semconv.Instrument) -> Iterator[str]:

@@ -9,7 +9,7 @@ import promql_parser as pp
 
 VALUES = {
     "__rate_interval": "1h", "__interval": "1h", "__range": "7d", "window": "1d", "slice": "gen_ai_workflow_name",
-    "job": ".+", "metric": ".+", "k": ".*", "slice_value": ".+",
+    "job": ".+", "workflow": ".*", "metric": ".+", "k": ".*", "slice_value": ".+",
 }  # fmt: skip
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::\w+)?\}|(\w+))")
 

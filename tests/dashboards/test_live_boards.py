@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ragtrace import semconv
 from ragtrace_dashboards.boards import boards
 from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.directions import LOWER_IS_BETTER
+from ragtrace_dashboards.expressions import SERIES
 from tests.dashboards import lint
 from tests.dashboards.month import AN_HOUR, DAY, METRICS, Month
 from tests.dashboards.promql import filled
@@ -80,6 +82,71 @@ def test_the_trend_falls_out_of_its_band(server):
     assert len(set(base)) == 1  # one look for the whole picture
     assert upper[0] > base[0]
     assert upper[-1] < base[-1]
+
+
+FEW = ("support", "A", 0.95), ("support", "B", 0.60), ("docs", "A", 0.92)
+FALLEN = 0.50
+WORTH = {
+    semconv.SCORE_N: lambda _: 1.0, semconv.SCORE_W: lambda _: 1.0, semconv.SCORE_W2: lambda _: 1.0,
+    semconv.SCORE_WX: lambda x: x, semconv.SCORE_W2X: lambda x: x, semconv.SCORE_W2X2: lambda x: x * x,
+    semconv.SCORE_LOW_W: lambda x: 1 - x,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def two_judges(tmp_path_factory):
+    """16 days of ten scores an hour of each: two judges of one workflow, and one workflow that falls in the last day."""
+    folder, lines = tmp_path_factory.mktemp("judges"), []
+    for name, worth in WORTH.items():
+        lines.append(f"# TYPE {SERIES[name].removesuffix('_total')} counter\n")
+        for workflow, judge, mean in FEW:
+            whose = (
+                f'job="app",gen_ai_workflow_name="{workflow}",gen_ai_evaluation_name="faithfulness",'
+                f'ragtrace_judge_model="{judge}",ragtrace_judge_version="{judge}"'
+            )
+            total = 0.0
+            for at in range(END - 16 * DAY, END + 1, 3_600):
+                total += 10 * worth(FALLEN if workflow == "docs" and at > END - DAY else mean)
+                lines.append(f"{SERIES[name]}{{{whose}}} {total:.6f} {at}\n")
+    backfill(folder, [*lines, "# EOF\n"])
+    with serving(folder) as found:
+        yield found
+
+
+def by_series(result):
+    names = ("gen_ai_workflow_name", "ragtrace_judge_version")
+    return {tuple(it["metric"][name] for name in names): float(it["value"][1]) for it in result}
+
+
+@pytest.mark.parametrize(
+    ("uid", "number", "ref"),
+    [("ragtrace-overview", 11, "mean"), ("ragtrace-overview", 21, "mean"), ("ragtrace-investigate", 42, "mean"),
+     ("ragtrace-overview", 23, "A"), ("ragtrace-overview", 51, "A")],
+)  # fmt: skip
+def test_no_mean_or_share_mixes_judges_or_workflows(two_judges, uid, number, ref):
+    expr = targets(uid, number)[ref]
+    found = by_series(two_judges.ask(expr, END))
+    assert found == pytest.approx(
+        {("support", "A"): 0.95, ("support", "B"): 0.60, ("docs", "A"): FALLEN}, abs=0.001
+    )
+
+
+def test_the_panel_of_the_alerts_link_shows_the_workflow_that_fell_and_its_z(two_judges):
+    asked = targets("ragtrace-investigate", 21, metric="faithfulness", workflow="docs")
+    for expr in asked.values():
+        ((series, z),) = by_series(two_judges.ask(expr, END)).items()
+        assert series == ("docs", "A")
+        assert z > 4
+    for expr in targets("ragtrace-investigate", 21, metric="faithfulness", workflow="support").values():
+        assert max(by_series(two_judges.ask(expr, END)).values()) < 0
+
+
+def test_a_band_is_drawn_where_one_line_is_left(two_judges):
+    for uid, number in (("ragtrace-investigate", 11), ("ragtrace-overview", 24)):
+        one, every = targets(uid, number, workflow="docs"), targets(uid, number)
+        for ref in ("lower", "upper"):
+            assert len(two_judges.ask(one[ref], END)) == 1
+            assert two_judges.ask(every[ref], END) == []
 
 
 def test_the_ledger_counts_a_spool_once_whoever_tells_of_it(tmp_path):

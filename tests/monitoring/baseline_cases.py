@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace_dashboards.config import Config, Watched
-from ragtrace_dashboards.drift import HELD
+from ragtrace_dashboards.expressions import HELD
 from tests.monitoring.cases import Case
 from tests.monitoring.drift_cases import DAY, HARM, LONG, METRIC_OF, NEW, QUALITY, SELECTION, labels
 from tests.monitoring.promtool import JUDGE, Scores, baseline, expecting, scores

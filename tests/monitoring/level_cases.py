@@ -68,6 +68,14 @@ def _judges() -> Iterator[Case]:
         {CHANGED: [(106, 1), (136, 0)]},
         kind="silence",
     )
+    # Two judges side by side, or in turns: each is looked at for itself.
+    for job, b, low, blind in (
+        ("a mild one hides a strict one", Scores(168, 200, low=0.3), 1, 0),
+        ("two of 40 a day", Scores(168, 40), 0, 2),
+        ("ten a day by a strict one", Scores(168, 9, low=1.0), 0, 1),
+    ):
+        a = Scores(168, 40 if blind == 2 else 200, low=0.05)
+        yield Case(job, by(job, "a", 0, a) + by(job, "b", 0, b), {LOW: [(160, low)], BLIND: [(160, blind)]})
     # One score by another judge has changed the measurement: the number does not count.
     yield Case(
         "three by another", by("three by another", "a", 0, Scores(168, 200)) + by("three by another", "b", 96, Scores(24, 3)),

@@ -14,8 +14,7 @@ import yaml
 
 from ragtrace import semconv
 from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.drift import HELD
-from ragtrace_dashboards.expressions import SERIES, label
+from ragtrace_dashboards.expressions import HELD, SERIES, label
 from ragtrace_dashboards.grafana_files import ALERTING, grafana_files
 from ragtrace_dashboards.prometheus_files import ALERT_GROUP, ALERTS, GROUPS, RECORDING, prometheus_files
 

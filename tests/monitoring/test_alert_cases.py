@@ -101,7 +101,7 @@ def test_the_message_names_mean_and_baseline(tmp_path):
     for text in (
         "faithfulness of support is worse than its baseline",
         "http://localhost:8000/runbooks/RagtraceQualityDrift.md#meaning",
-        "http://localhost:3000/d/ragtrace-investigate?viewPanel=21&var-job=shop&var-metric=faithfulness",
+        "http://localhost:3000/d/ragtrace-investigate?viewPanel=21&var-job=shop&var-metric=faithfulness&var-workflow=support",
     ):
         assert text in got
     found = re.search(r"lies ([0-9.]+) standard errors.*Mean of 1d: ([0-9.]+)\. Baseline: ([0-9.]+)\.", got)

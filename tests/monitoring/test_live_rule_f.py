@@ -10,8 +10,8 @@ import pytest
 
 from ragtrace_dashboards.alerts import alerts
 from ragtrace_dashboards.config import Config, duration
-from ragtrace_dashboards.drift import CHANGED, DRIFT_ALERTS, IDENTITY, arms, baseline_rules, window_rules
-from ragtrace_dashboards.expressions import METRIC, Sample, baseline_of, z_score
+from ragtrace_dashboards.drift import CHANGED, DRIFT_ALERTS, arms, baseline_rules, window_rules
+from ragtrace_dashboards.expressions import IDENTITY, METRIC, Sample, baseline_of, z_score
 from tests.dashboards.month import METRICS, Month
 from tests.dashboards.promql import asked
 from tests.dashboards.server import backfill, needs_prometheus, serving

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ def add_parser(commands: Any) -> None:
     add("--out", metavar="FILE", required=True, help="a new file; - is standard output (not for parquet)")
     add("--since", help="no earlier scores")
     add("--until", help="no later ones")
-    add("--metric", help="this metric alone")
+    add("--metric", help="this metric alone, by a name that `ragtrace metrics` lists or that stands in the store")
     add("--workflow", help="this workflow alone")
 
 
@@ -53,18 +54,34 @@ def run(args: argparse.Namespace) -> int:
     given = {
         "since": moment(args.since, now) if args.since else 0.0,
         "until": moment(args.until, now) if args.until else None,
-        "metric": args.metric,
         "workflow": args.workflow,
     }
+    names, unknown = _names(args.metric)
     store = open_store(path)
     count = 0
     with failures(path), _out(args.out) as stream, writer_of(args.format, stream) as write:
-        for row in store.rows(**given):
+        for row in chain.from_iterable(store.rows(**given, metric=name) for name in names):
             write(row)
             count += 1
+        if unknown is not None and not count:
+            raise unknown
     store.close()
     print(f"{count} rows{'' if args.out == '-' else f' in {args.out}'}", file=sys.stderr)
     return 0
+
+
+def _names(metric: str | None) -> tuple[tuple[str | None, ...], ConfigError | None]:
+    """Return the names under which a metric stands in a store, and the error where no metric has that name."""
+    from ragtrace.metrics.registry import select
+    from ragtrace.stores.base import FEEDBACK
+
+    if metric is None or metric == "all":
+        return (None,), None
+    try:
+        outputs = [output.name for one in select([metric]) for output in one.declaration.outputs]
+    except ConfigError as error:  # a label may have any name
+        return (metric,), None if metric == FEEDBACK else error
+    return (metric,) if metric.partition("@")[0] in outputs else (metric, *outputs), None
 
 
 @contextmanager

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ragtrace.model import RagRecord, Score
 
 DAY_S = 86_400.0
+FEEDBACK = "feedback"  # the metric of a label that is of the answer as a whole
 Subject = Literal["trace", "session", "user"]
 
 
@@ -65,7 +66,7 @@ class Label:
     trace_id: str
     value: float
     comment: str | None = None
-    metric: str = "feedback"
+    metric: str = FEEDBACK
     rater: str = ""
     at: float = 0.0
     session: str | None = None

@@ -135,8 +135,38 @@ def test_export_of_some(path, capsys):
     assert exported("--workflow", "other") == []
     assert [row["source"] for row in exported("--since", "30m")] == ["human"]
     assert len(exported("--until", "30m")) == 5
+    assert len(exported("--metric", "all")) == 6
+    assert exported("--metric", "mrr") == []  # known, but never scored here
+    assert [row["source"] for row in exported("--metric", "feedback")] == ["human"]
     assert main(["export", "--store", str(path), "--out", "-", "--since", "yesterday"]) == 2
     assert "write an age" in capsys.readouterr().err
+
+
+def test_export_takes_the_names_that_scoring_takes(path, capsys):
+    store = SqliteStore(path)
+    r = record(7)
+    given = ("answered", "citation_recall", "citation_f1", "our_own")
+    store.emit(r, [score(r, 1.0, metric=name) for name in given])
+    store.close()
+
+    def exported(name):
+        assert main(["export", "--store", str(path), "--out", "-", "--metric", name]) == 0
+        return [json.loads(line)["metric"] for line in capsys.readouterr().out.splitlines()]
+
+    assert exported("no_answer") == ["answered"]
+    assert sorted(exported("citations")) == ["citation_f1", "citation_recall"]
+    assert exported("citation_recall") == ["citation_recall"]
+    assert exported("our_own") == ["our_own"]
+    assert main(["forget", "--trace", TRACES[0], "--store", str(path)]) == 0
+    capsys.readouterr()
+    assert exported("feedback") == []
+
+
+def test_a_metric_that_nothing_knows_is_no_empty_export(path, tmp_path, capsys):
+    out = tmp_path / "out.jsonl"
+    assert main(["export", "--store", str(path), "--out", str(out), "--metric", "fathfulness"]) == 2
+    assert capsys.readouterr().err == "ragtrace: unknown metric 'fathfulness'; did you mean 'faithfulness'?\n"
+    assert not out.exists()
 
 
 def test_many_pages_come_out_whole_and_once(tmp_path, capsys):

@@ -111,6 +111,7 @@ def _file(one: _File) -> Finding:
 
 
 def _seen(one: _File) -> Finding:
+    from ragtrace.cli.stored import is_sqlite
     from ragtrace.service.disk import unwritable
 
     reason = unwritable(one.path)
@@ -118,6 +119,9 @@ def _seen(one: _File) -> Finding:
         todo = "make the folder, or choose another file" if "is not there" in reason else "mend that or move it"
         return Finding(check=one.check, level="fail", said=reason, todo=todo)
     there = one.path.stat() if one.path.exists() else None
+    if there is not None and not is_sqlite(one.path):
+        said, todo = f"{one.path.name!r} is no SQLite file", "check the path; an application may put the file aside"
+        return Finding(check=one.check, level="fail", said=said, todo=todo)
     if there is not None and stat.S_IMODE(there.st_mode) & 0o077:
         said = f"{one.path.name!r} holds texts and others may read it (mode {stat.S_IMODE(there.st_mode):o})"
         return Finding(check=one.check, level="warn", said=said, todo=f"chmod 600 {one.path}")

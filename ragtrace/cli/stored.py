@@ -64,6 +64,12 @@ def store_path(args: argparse.Namespace) -> Path:
     return Path(name)
 
 
+def is_sqlite(path: Path) -> bool:
+    """Return whether a file begins as SQLite's do, or is empty; what is neither, a service would put aside."""
+    with path.open("rb") as file:
+        return file.read(16) in {b"SQLite format 3\0", b""}
+
+
 def open_store(path: Path) -> SqliteStore:
     """Open a store that exists, under the settings of here and now but for its size.
 
@@ -76,9 +82,8 @@ def open_store(path: Path) -> SqliteStore:
     from ragtrace.settings import Settings
     from ragtrace.stores.sqlite import SqliteStore
 
-    with path.open("rb") as file:
-        if file.read(16) not in {b"SQLite format 3\0", b""}:
-            raise ConfigError(f"{path} is no SQLite file; check the path")
+    if not is_sqlite(path):
+        raise ConfigError(f"{path} is no SQLite file; check the path")
     try:
         policy = replace(policy_of(Settings.resolve({})), file_bytes=_NO_LIMIT)
         return SqliteStore(path, policy, is_made=False)

@@ -424,6 +424,19 @@ def test_a_spool_whose_folder_is_not_there(doctor, monkeypatch, tmp_path):
     assert "make the folder" in checks["spool"]["todo"]
 
 
+@pytest.mark.parametrize(("setting", "check"), [("SPOOL", "spool"), ("STORE", "store")])
+def test_a_file_that_is_none_of_sqlite_fails_and_stays(doctor, monkeypatch, tmp_path, setting, check):
+    notes = tmp_path / "notes"
+    notes.write_text("the thesis")
+    notes.chmod(0o600)
+    monkeypatch.setenv(f"RAGTRACE_{setting}", str(notes))
+    status, checks = doctor()
+    assert (status, checks[check]["level"]) == (1, "fail")
+    assert checks[check]["said"] == "'notes' is no SQLite file"
+    assert "check the path" in checks[check]["todo"]
+    assert notes.read_text() == "the thesis"
+
+
 def test_a_name_that_the_system_refuses_fails_and_the_other_checks_go_on(doctor, monkeypatch, tmp_path):
     monkeypatch.setenv("RAGTRACE_STORE", str(tmp_path / ("a" * 300)))
     status, checks = doctor()

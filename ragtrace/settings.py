@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
+from difflib import get_close_matches
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -317,11 +318,19 @@ def unknown_variables(env: Mapping[str, str]) -> dict[str, str]:
     Example:
         >>> unknown_variables({"RAGTRACE_SAMPEL_RATE": "1", "RAGTRACE_JUDGE": "overlap"})
         {'RAGTRACE_SAMPEL_RATE': "; did you mean 'RAGTRACE_SAMPLE_RATE'?"}
+        >>> unknown_variables({"RAGTRACE_NOSUCH": "1"})
+        {'RAGTRACE_NOSUCH': '; see `ragtrace settings`'}
     """
-    valid = {variable for _, variable, _, _ in variables() if variable}
+    valid = {variable.removeprefix(_PREFIX): variable for _, variable, _, _ in variables() if variable}
     # RAGTRACE_GOLDEN_DIR belongs to the project's own tests.
-    found = sorted(name for name in env if name.startswith(_PREFIX) and name not in {*valid, "RAGTRACE_GOLDEN_DIR"})
-    return {name: nearest(name, valid) for name in found}
+    ours = {*valid.values(), "RAGTRACE_GOLDEN_DIR"}
+    found = sorted(name for name in env if name.startswith(_PREFIX) and name not in ours)
+    # Compared without what all begin with: by it alone any two names would be near.
+    near = {name: get_close_matches(name.removeprefix(_PREFIX), valid, n=1) for name in found}
+    return {
+        name: f"; did you mean {valid[close[0]]!r}?" if close else "; see `ragtrace settings`"
+        for name, close in near.items()
+    }
 
 
 def _variable(item: Field[Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -34,11 +35,13 @@ def unwritable(path: Path) -> str | None:
         return f"the folder of {path.name!r} is not there"
     if path.exists() and not path.is_file():
         return f"{path.name!r} is no file"
+    # The file itself is not opened: closing it would end the locks that this process's SQLite holds on it, and
+    # another process would throw away the journal under it.
+    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+        return f"{path.name!r} cannot be written: {os.strerror(errno.EACCES)}"
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".ragtrace-", buffering=0) as probe:
             probe.write(b"ragtrace")
-        if path.exists():
-            os.close(os.open(path, os.O_RDWR))
         free = shutil.disk_usage(folder).free
     except OSError as error:
         return f"{path.name!r} cannot be written: {error.strerror or error}"

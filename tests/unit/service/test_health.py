@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 import os
 import socket
+import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,7 +134,9 @@ def test_a_judge_that_refuses_us_is_held_and_one_that_fails_opens_the_breaker():
 
 
 def test_a_spent_budget_is_ready():
-    assert judged(ready_facts(queue=lambda: (0, 1), closed=lambda: Closed(reason="budget_exceeded", wait_s=9.0))).is_well
+    assert judged(
+        ready_facts(queue=lambda: (0, 1), closed=lambda: Closed(reason="budget_exceeded", wait_s=9.0))
+    ).is_well
 
 
 def test_a_spool_whose_folder_has_gone_is_not_ready(tmp_path):
@@ -141,6 +147,20 @@ def test_a_spool_whose_folder_has_gone_is_not_ready(tmp_path):
     assert list(spool.parent.iterdir()) == [], "the probe leaves nothing behind"
     spool.parent.rmdir()
     assert judged(facts).to_json()["reasons"] == ["spool: the folder of 'spool.sqlite' is not there"]
+
+
+def test_a_look_at_the_spool_leaves_the_locks_of_its_own_process(tmp_path):
+    spool = tmp_path / "spool.sqlite"
+    with contextlib.closing(sqlite3.connect(spool, isolation_level=None)) as ours:
+        ours.execute("PRAGMA journal_mode = WAL")
+        ours.execute("CREATE TABLE jobs (n)")
+        assert judged(ready_facts(queue=lambda: (0, 1), spool=spool)).is_well
+        count = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1])\n"
+        count += "print(*db.execute('SELECT count(*) FROM jobs').fetchone()); db.close()"
+        for n in range(2):  # another process that closes believes it is the last, and throws our journal away
+            said = subprocess.run([sys.executable, "-c", count, spool], capture_output=True, text=True, check=True)
+            assert said.stdout == f"{n}\n"
+            ours.execute("INSERT INTO jobs VALUES (1)")
 
 
 def test_a_folder_that_cannot_be_written_and_a_path_that_is_a_folder(tmp_path):

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -119,8 +120,10 @@ class Outbox(Generic[T]):
                 else:
                     self._waiting.append(item)
             if self._waiting and self._thread is None and not self._is_closed:
-                self._thread = threading.Thread(target=self._run, name=self._site, daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name=self._site, daemon=True)
+                with suppress(RuntimeError):  # none begins in `atexit` from Python 3.12 on: `close` delivers
+                    thread.start()
+                    self._thread = thread
             self._count(refused, site)
             self._changed.notify_all()
 
@@ -152,6 +155,8 @@ class Outbox(Generic[T]):
             self._changed.notify_all()
         if thread is not None:
             thread.join(max(timeout_s, 0.0))
+        else:
+            self._run()
         with self._changed:
             left = self.pending
             # A delivery that is under way may still arrive; nobody will hear of it, so it counts as lost.

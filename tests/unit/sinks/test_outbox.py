@@ -233,3 +233,16 @@ def test_many_threads_offer_at_once_and_nothing_is_lost_or_doubled(request) -> N
     assert outbox.flush(20)
     assert sorted(other.items) == list(range(4_000))
     outbox.close(1)
+
+
+def test_where_no_thread_begins_the_end_delivers(request, monkeypatch) -> None:
+    def begin_none(_: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", begin_none)
+    other = Other()
+    outbox: Outbox[int] = Outbox(other, site=request.node.name)
+    outbox.offer([0, 1])
+    outbox.offer([2])
+    assert outbox.close(30)
+    assert other.items == [0, 1, 2]

@@ -170,7 +170,7 @@ def _baseline() -> Panel:
                 },
             },
         ],
-        overrides=[by_name("n", decimals=0), by_name("frozen", unit="dateTimeFromNow")],
+        overrides=[scores.NOT_A_NUMBER, by_name("n", decimals=0), by_name("frozen", unit="dateTimeFromNow")],
         width=12,
         height=6,
     )

@@ -54,6 +54,9 @@ SLICES = {
     "K": CUTOFF,
 }
 """Labels by which a board can be sliced, by the names that its reader chooses from."""
+NOT_A_NUMBER = by_pattern("^(K|label scale|universe|workflow|model|judge .*)$", unit="string", noValue="-")
+"""Override of a table's labels: K 5 would be shown as 5.000, and one that a series lacks as lost data."""
+
 Z_STEPS = ((0.0, "green"), (2.0, "yellow"), (3.0, "red"))
 _DASHED = {"dash": [8, 6], "fill": "dash"}
 
@@ -167,7 +170,7 @@ def means(
         ],
         overrides=[
             by_name("effective n", decimals=0),
-            by_name("K", unit="string", noValue="-"),  # a label, or 5 is shown as 5.000
+            NOT_A_NUMBER,
             by_name("z", decimals=1, color={"mode": "thresholds"}, custom_cellOptions={"type": "color-text"},
                     thresholds={"mode": "absolute", "steps": steps}),
         ],

@@ -12,6 +12,7 @@ from ragtrace_dashboards.config import INVESTIGATE, OVERVIEW, RETRIEVAL, Config,
 from ragtrace_dashboards.directions import LOWER_IS_BETTER
 from ragtrace_dashboards.export import files
 
+DEFAULT = files(Config())
 OTHER = {int: lambda it: 2 * it, float: lambda it: 1.5 * it, str: lambda it: f"{it}x", tuple: lambda it: it[:-1]}
 
 
@@ -46,7 +47,7 @@ def test_a_watched_metric_has_the_direction_that_it_declares(watched, is_down):
 @pytest.mark.parametrize("name", [it.name for it in fields(Config)])
 def test_every_field_changes_a_file(name):
     value = getattr(Config(), name)
-    assert files(replace(Config(), **{name: OTHER[type(value)](value)})) != files(Config())
+    assert files(replace(Config(), **{name: OTHER[type(value)](value)})) != DEFAULT
 
 
 @pytest.mark.parametrize("name", [it.name for it in fields(Watched)])

@@ -27,7 +27,7 @@ BEGIN = END - DAYS * 86_400
 WEIGHTS = (1.0, 1.0, 1.0, 2.0)
 MORE = 1.12  # scores of these weights for one of weight 1: (5 / 4)^2 / (7 / 4) of them are effective
 POINTS = LEARNING * DAY + np.arange((DAYS - LEARNING) * DAY + 1)
-DOWN = {it.name for it in CONFIG.metrics if it.direction == "down"}
+DOWN = set(CONFIG.down_metrics)
 
 
 @dataclass(frozen=True)

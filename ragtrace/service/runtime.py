@@ -226,7 +226,6 @@ def _install(
             needs_ports=needs_ports,
         )
     atexit.unregister(_at_exit)
-    _end_with_multiprocessing()
     atexit.register(_at_exit)  # anew each time: what was registered last runs first, so before the providers' own
     old, _state.service, _state.is_configured = _state.service, service, True
     _state.recorder.redact = safe(settings.redact)
@@ -286,5 +285,6 @@ def _after_fork() -> None:
         _state.service.reset_after_fork()
 
 
+_end_with_multiprocessing()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

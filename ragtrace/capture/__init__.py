@@ -8,7 +8,7 @@ from ragtrace.capture.buried import Buried
 from ragtrace.capture.clamp import is_equal, shown
 from ragtrace.capture.collecting import watch_collector
 from ragtrace.capture.guard import guarded, guarded_constructor, losses, lost, register_fork_reset
-from ragtrace.capture.passages import PassageReader, ReadPassages, ranked, reranked_passage
+from ragtrace.capture.passages import PassageReader, ReadPassages, are_joined, ranked, reranked_passage
 from ragtrace.capture.providers import provider_named
 from ragtrace.capture.recorder import Limits, Listener, Recorder, TraceRef
 from ragtrace.capture.request import Defaults, describe, tags_of
@@ -32,6 +32,7 @@ __all__ = [
     "Run",
     "Step",
     "TraceRef",
+    "are_joined",
     "before_question",
     "describe",
     "guarded",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,11 @@ from ragtrace.capture.clamp import clean_metadata, clean_score, clean_text, show
 from ragtrace.model import Passage, content_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 MAX_ID_CHARS = 256
 _MAX_SOURCE_CHARS = 256
+_ITEMS = (str, bytes, Mapping, Passage)
 _new = object.__new__
 _set_id, _set_text, _set_rank, _set_score, _set_source, _set_metadata, _set_truncated = (
     Passage.__dict__[slot].__set__ for slot in ("id", "text", "rank", "score", "source", "metadata", "truncated")
@@ -81,6 +83,26 @@ def ranked(passages: Sequence[Passage]) -> ReadPassages:
     )
 
 
+def are_joined(ids: Iterable[str], lists: Iterable[Sequence[str]]) -> bool:
+    """Tell whether ids are those of some lists, one behind the other, each once.
+
+    Example:
+        >>> are_joined(["c", "a", "b"], [["a", "b"], ["c", "a"]]), are_joined(["b", "a"], [["a", "b"]])
+        (True, False)
+    """
+    keys = list(dict.fromkeys(ids))
+    done: set[str] = set()
+    at = 0
+    while at < len(keys):
+        rests = ([key for key in part if key not in done] for part in lists)
+        rest = next((rest for rest in rests if rest and keys[at : at + len(rest)] == rest), None)
+        if rest is None:
+            return False
+        done.update(rest)
+        at += len(rest)
+    return True
+
+
 class PassageReader:
     """Reads passages of one run: clamps, redacts, and gives an id to those that came without one.
 
@@ -103,8 +125,8 @@ class PassageReader:
         """Return passages ranked from 1 in the order given.
 
         An item is a `Passage`, a text, or a mapping with ``text`` (or ``content``) and optionally ``id``,
-        ``score``, ``metadata``. Anything else is shown as text. None is an empty pool. What a reader of the
-        same run has read already comes back as it is.
+        ``score``, ``metadata``. Anything else is shown as text. One item without a list around it is a list of one.
+        None is an empty pool. What a reader of the same run has read already comes back as it is.
 
         Example:
             >>> [p.id for p in PassageReader(None, 100).read([{"id": 7, "text": "a"}, "b"])]
@@ -112,6 +134,8 @@ class PassageReader:
         """
         if type(items) is ReadPassages:
             return items
+        if isinstance(items, _ITEMS):
+            items = (items,)
         return ReadPassages(self._one(item, rank, source) for rank, item in enumerate(items or (), start=1))
 
     def columns(
@@ -177,7 +201,7 @@ class PassageReader:
     def _one(self, item: Any, rank: int, source: str | None) -> Passage:
         if isinstance(item, Passage):  # a person's: nothing says that it is clean
             return self.make(item.text, rank, item.id, item.score, item.source or source, item.metadata)
-        if isinstance(item, dict):
+        if isinstance(item, Mapping):
             text = item.get("text", item.get("content"))
             return self.make(text, rank, item.get("id"), item.get("score"), source, item.get("metadata"))
         return self.make(item, rank, None, None, source, None)

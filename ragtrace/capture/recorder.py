@@ -13,6 +13,7 @@ from ragtrace.capture.collecting import is_collecting
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.own import is_own_work
 from ragtrace.capture.passages import ReadPassages, ranked, sourced_passage
+from ragtrace.capture.prompt import found_in
 from ragtrace.capture.prompt_set import prompt_set
 from ragtrace.capture.redact import safe
 from ragtrace.capture.run import MAX_NAME_CHARS, Run
@@ -268,7 +269,9 @@ def _implied_source(retrieved: tuple[Passage, ...], used: tuple[Passage, ...] | 
 def _used(run: Run, delivered: tuple[Passage, ...]) -> tuple[tuple[Passage, ...] | None, tuple[str, ...] | None]:
     """Return the passages of the final prompt, and their ids; None where no prompt was seen."""
     if run.used_passages is not None:
-        return run.used_passages, tuple(p.id for p in run.used_passages)
+        named = found_in(run.used_text, _once(delivered)) if run.used_text is not None else ()
+        used = named or run.used_passages
+        return used, tuple(p.id for p in used)
     if not run.prompts:
         return None, None
     if not delivered:

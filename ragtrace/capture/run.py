@@ -53,6 +53,7 @@ class Run:
         self.selection_source: str | None = None
         self._is_selection_final = False
         self.used_passages: tuple[Passage, ...] | None = None
+        self.used_text: str | None = None
         self.pool_order: tuple[Passage, ...] | None = None
         self.fused_keys: set[str] = set()
         self.given_feedback: list[Feedback] = []
@@ -234,14 +235,19 @@ class Run:
 
     @guarded
     def used(self, passages: Iterable[Any]) -> None:
-        """Report the passages that really went into the prompt, in its order."""
+        """Report the passages that really went into the prompt, in its order.
+
+        A text is all that went into it: the passages that stand there are found when the run ends, and where none
+        does, the text itself is what was used.
+        """
+        self.used_text = self._prompt(passages) if isinstance(passages, str) else None
         self.used_passages = self.reader.read(passages)
 
     @guarded
     def prompted(self, prompt: str) -> None:
         """Report a rendered prompt; the passages that stand in it are found when the run ends."""
         if len(self.prompts) < MAX_STEPS:
-            self.prompts.append(clean_text(self._redacted(prompt), self._recorder.limits.record_chars)[0])
+            self.prompts.append(self._prompt(prompt))
 
     @guarded
     def shows(self, passages: Iterable[Passage], *, since: int = 0) -> bool:
@@ -484,6 +490,9 @@ class Run:
         text = value if type(value) is str else clean_text(value, self._recorder.limits.record_chars)[0]
         redact = self._recorder.redact
         return text if redact is None else redact(text)
+
+    def _prompt(self, value: object) -> str:
+        return clean_text(self._redacted(value), self._recorder.limits.record_chars)[0]
 
     def _text(self, value: object) -> str:
         return clean_text(self._redacted(value), self._recorder.limits.text_chars)[0]

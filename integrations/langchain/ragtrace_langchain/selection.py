@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
-from ragtrace.capture import ReadPassages, guarded, is_equal, ranked, reranked_passage
+from ragtrace.capture import ReadPassages, are_joined, guarded, is_equal, ranked, reranked_passage
 from ragtrace_langchain.control import is_control_flow
 from ragtrace_langchain.documents import (
     documents_in,
@@ -73,7 +73,7 @@ def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
             is_late = is_beside or _is_answered(tree, inputs) or _is_shown_before(choice)
             _take_choice(choice, is_sure=is_last or not is_late)
         elif all(key in tree.pool for key in out):
-            if not _is_joined(out, tree.delivered) and not _is_given_one(inputs):
+            if not _is_joined(out, tree) and not _is_given_one(inputs):
                 choice = Choice(node, out, _delivered_with(tree, out), ended_ns)
                 _take_choice(choice, is_sure=not tree.run.prompts)
         else:
@@ -314,20 +314,9 @@ def _is_given_one(inputs: Any) -> bool:
     return any(isinstance(part, Document) for part in parts)
 
 
-def _is_joined(out: Iterable[str], delivered: Iterable[Delivery]) -> bool:
+def _is_joined(out: dict[str, Hit], tree: Tree) -> bool:
     """Tell whether documents are those of some deliveries, one behind the other."""
-    parts = [list(delivery.hits) for delivery in delivered]
-    keys = list(out)
-    done: set[str] = set()
-    at = 0
-    while at < len(keys):
-        rests = ([key for key in part if key not in done] for part in parts)
-        rest = next((rest for rest in rests if rest and keys[at : at + len(rest)] == rest), None)
-        if rest is None:
-            return False
-        done.update(rest)
-        at += len(rest)
-    return True
+    return are_joined(out, [list(delivery.hits) for delivery in tree.delivered])
 
 
 def _take_waiting(tree: Tree) -> None:
@@ -383,7 +372,7 @@ def _is_joined_inside(choice: Choice) -> bool:
     """Tell whether a step gave out all that was found inside it, one result behind the other."""
     node, out, base, _ = choice
     is_all = base is node.found and node.sources > 1 and base.keys() == out.keys()
-    return is_all and _is_joined(out, node.tree.delivered) and not _is_scored_anew(node.tree, out, base)
+    return is_all and _is_joined(out, node.tree) and not _is_scored_anew(node.tree, out, base)
 
 
 def _keep_order(choice: Choice) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import guarded, is_equal
+from ragtrace.capture import are_joined, guarded, is_equal
 from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.prompt_set import answered_prompt, prompt_set
@@ -90,20 +90,26 @@ def take_synthesized(node: Node, run: Run, nodes: Any) -> None:
         return
     scope = node.scope()
     out = _column(nodes)
-    tree = node.tree
-    with tree.lock:
+    with node.tree.lock:
         _report_unknown(node, run, out)
-        found = scope.found
-        if scope.last is None:
-            if found and all(name in found for name in out.ids):
-                tree.last = ranked([found[name] for name in out.ids])
-            return
-        is_known = all(name in found for name in out.ids)
-        if not is_known or out.ids == _names(scope.last) or out.ids == list(found):
-            return
-        chosen = _rescored(tree, run, out, {name: found[name].score for name in out.ids})
-        run.selected(chosen, selection_source="framework")
-        _choose(node, list(found), chosen, node.started_ns)
+        _take_unseen_choice(node, scope, run, out)
+        scope.synthesized = len(scope.lists)
+
+
+def _take_unseen_choice(node: Node, scope: Node, run: Run, out: Column) -> None:
+    tree, found = node.tree, scope.found
+    if not found or not all(name in found for name in out.ids):
+        return
+    if scope.last is None and are_joined(out.ids, scope.lists):
+        tree.last = ranked([found[name] for name in out.ids])
+        return
+    if scope.last is not None and (out.ids == _names(scope.last) or out.ids == list(found)):
+        return
+    new = [*scope.lists[scope.synthesized :], out.ids]
+    given = list(found) if scope.last is not None else [name for part in new for name in part]
+    chosen = _rescored(tree, run, out, {name: found[name].score for name in out.ids})
+    run.selected(chosen, selection_source="framework")
+    _choose(node, given, chosen, node.started_ns)
 
 
 @guarded
@@ -272,6 +278,8 @@ def _choose(node: Node, given: Sequence[Any], chosen: ReadPassages, ended_ns: in
     dropped = set(given)
     kept = {name: passage for name, passage in scope.found.items() if name not in dropped}
     scope.found = {**kept, **out}
+    scope.lists = [[name for name in part if name not in dropped] for part in scope.lists]
+    scope.lists.append(list(out))
     scope.last = chosen
     scope.found_ns = ended_ns
     scope.is_narrowed = tree.is_narrowed = True
@@ -293,5 +301,6 @@ def pass_on(node: Node, found: dict[str, Passage], last: ReadPassages | None, en
     scope.found = {**scope.found, **found}
     scope.last = last if not scope.sources else None
     scope.sources += 1
+    scope.lists.append(list(found))
     scope.found_ns = ended_ns
     scope.is_narrowed = scope.is_narrowed or node.is_narrowed

@@ -115,6 +115,7 @@ class Node:
         found: passages that retrievers inside it delivered, less what rerankers inside it dropped, by id.
         last: the list delivered last inside it.
         sources: number of retriever results behind `found`.
+        lists: the ids of each, in turn, and `synthesized` how many of them a synthesizer has followed.
         given: nodes that a postprocessor was given.
     """
 
@@ -129,6 +130,7 @@ class Node:
         "is_outer",
         "kind",
         "last",
+        "lists",
         "model",
         "name",
         "owner",
@@ -137,6 +139,7 @@ class Node:
         "source",
         "sources",
         "started_ns",
+        "synthesized",
         "top_k",
         "tree",
         "within",
@@ -166,6 +169,8 @@ class Node:
         self.found_ns = 0
         self.last: ReadPassages | None = None
         self.sources = 0
+        self.lists: list[list[str]] = []
+        self.synthesized = 0
         self.is_narrowed = False
 
     @property

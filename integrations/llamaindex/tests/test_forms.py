@@ -375,6 +375,58 @@ CHATS = {
 }
 
 
+class TestFusedByHand:
+    """Several retrievers, and a few lines of an application's own between them and a synthesizer."""
+
+    @staticmethod
+    def asked(make, keeper):
+        class Own(CustomQueryEngine):
+            def custom_query(self, query_str):
+                return str(get_response_synthesizer(llm=Llm()).synthesize(query_str, make(query_str)))
+
+        Own().query("Where?")
+        run = keeper.only
+        return ids(run, "reranked"), list(run.prompt_ids), run.record.selection_source
+
+    def test_the_best_of_two_lists(self, keeper):
+        def fused(query):
+            words, meaning = Faq(size=3, prefix="w").retrieve(query), Faq(size=3, prefix="m").retrieve(query)
+            return [NodeWithScore(node=one.node, score=s) for one, s in ((meaning[1], 0.5), (words[0], 0.25))]
+
+        assert self.asked(fused, keeper) == (["m1", "w0"], ["m1", "w0"], "framework")
+        assert ids(keeper.only, "retrieved") == ["w0", "w1", "w2", "m0", "m1", "m2"]
+        assert scores(keeper.only, "reranked") == [0.5, 0.25]
+
+    def test_the_best_come_from_one_of_them(self, keeper):
+        def fused(query):
+            Faq(size=3, prefix="w").retrieve(query)
+            return Faq(size=3, prefix="m").retrieve(query)[1:]
+
+        assert self.asked(fused, keeper)[:2] == (["m1", "m2"], ["m1", "m2"])
+
+    @pytest.mark.parametrize("order", ["wm", "mw", "m"])
+    def test_whole_lists_are_no_choice(self, keeper, order):
+        def joined(query):
+            found = {prefix: Faq(size=2, prefix=prefix).retrieve(query) for prefix in "wm"}
+            return [one for prefix in order for one in found[prefix]]
+
+        assert self.asked(joined, keeper)[0] == []
+
+    def test_a_choice_for_each_question(self, keeper):
+        class Own(CustomQueryEngine):
+            def custom_query(self, query_str):
+                parts = []
+                for prefix in "ab":
+                    llm = Llm(says=f"This is what we found for part {prefix}.")
+                    best = Faq(size=3, prefix=prefix).retrieve(query_str)[1:]
+                    parts.append(str(get_response_synthesizer(llm=llm).synthesize(query_str, best)))
+                return Llm().complete("\n".join(parts)).text
+
+        Own().query("Both?")
+        run = keeper.only
+        assert ids(run, "reranked") == list(run.prompt_ids) == ["a1", "a2", "b1", "b2"]
+
+
 @pytest.mark.parametrize("name", CHATS)
 class TestChatEngines:
     def checked(self, run, name):

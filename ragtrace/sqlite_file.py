@@ -5,134 +5,253 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import threading
 import time
-from contextlib import contextmanager, suppress
+import weakref
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
+
+from ragtrace.capture import lost
 
 if sys.platform != "win32":
     import fcntl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _PAUSE_S = 0.005
+_FORK_WAIT_S = 1.0
 _JOURNAL = ("-wal", "-shm")
+_PASSES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL})
+_MARKS = ("ledger", "store_facts", "reservations", "labels")  # a table of each kind of file of ours
 
 
-def make(path: Path) -> None:
-    """Make an empty file, its owner's alone (mode 0600), where there is none; raises OSError.
-
-    One that is there is not opened: closing it would drop the locks of this process's other connections.
-    """
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+class ForeignFileError(sqlite3.DatabaseError):
+    """The file is another program's database."""
 
 
-def opened(path: Path, *, busy_s: float) -> sqlite3.Connection:
-    """Return a connection in autocommit, for any thread, to a file that is made when it is not there (mode 0600).
+class SharedFile:
+    """One connection to a SQLite file that processes share, opened when it is used. Thread-safe.
 
-    The journal is a WAL with ``synchronous = NORMAL``: a commit survives a killed process; a power cut may lose the
-    last ones (SCORING.md 3).
+    The file is made when it is not there (mode 0600). Its journal is a WAL with ``synchronous = NORMAL``: a commit
+    survives a killed process; a power cut may lose the last ones (SCORING.md 3). When another file stands at the
+    path (the one before was put aside or deleted), that one is opened; after a failure it is opened anew.
 
-    Args:
-        path: the file; its folder must exist.
-        busy_s: how long this, and later every transaction, waits for another process's lock.
-
-    Raises:
-        OSError: the file cannot be made.
-        sqlite3.DatabaseError: it is no database.
-        sqlite3.OperationalError: it cannot be opened, or stayed locked.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> connection = opened(pathlib.Path(tempfile.mkdtemp()) / "file.sqlite", busy_s=10)
-        >>> connection.execute("PRAGMA journal_mode").fetchone()
-        ('wal',)
-        >>> connection.close()
-    """
-    make(path)
-    connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
-    try:
-        _into_wal(connection, time.monotonic() + busy_s)
-        connection.execute("PRAGMA synchronous = NORMAL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection, *, is_reading: bool = False) -> Iterator[sqlite3.Connection]:
-    """Hold the write lock from the start, so that nothing fails half-way for it; commit, or roll back what raises.
+    No connection is open while the process forks. SQLite keeps the locks it has on a file in the process's memory:
+    a child that inherits an open one believes that it holds them, and what it commits is lost without an error.
 
     Args:
-        connection: one that `opened` returned.
-        is_reading: several reads of one moment, which keep nobody from writing.
-
-    Raises:
-        sqlite3.OperationalError: another process held the lock too long; or the disk is full or read-only.
-
-    Example:
-        >>> connection = sqlite3.connect(":memory:", isolation_level=None)
-        >>> with transaction(connection):
-        ...     _ = connection.execute("CREATE TABLE t (n)")
-        >>> connection.in_transaction
-        False
-    """
-    connection.execute("BEGIN DEFERRED" if is_reading else "BEGIN IMMEDIATE")
-    try:
-        yield connection
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # SQLite itself rolls back when the disk is full
-            connection.execute("ROLLBACK")
-        raise
-
-
-def is_broken(error: BaseException) -> bool:
-    """Return whether an error says that the file itself is broken, and not that a call, a lock or the disk failed.
-
-    The latter are subclasses; for a broken page, or a file that is no database, there is none.
-    """
-    return type(error) is sqlite3.DatabaseError
-
-
-def put_aside(path: Path, inode: int) -> Path | None:
-    """Rename a broken file, with its journal, and return its new path; None when another process was faster.
-
-    Of several processes that find a file broken at the same moment one puts it aside, and none the new one that
-    stands in its place.
-
-    Args:
-        path: the file; its connections of this process are closed.
-        inode: of the file that was found broken.
-
-    Raises:
-        OSError: the folder cannot be written.
+        path: the file; its folder must exist. None = in memory, for this process alone; a forked child begins anew.
+        busy_s: how long an opening or a transaction waits for another process's lock.
+        prepare: makes the tables, on each new connection and inside a transaction; may raise.
+        aside: told where a broken file was put and why, before a new one is begun; None = it stays, as an error.
 
     Example:
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "file.sqlite"
-        >>> _ = path.write_bytes(b"no database")
-        >>> inode = path.stat().st_ino
-        >>> put_aside(path, inode).name.startswith("file.sqlite.corrupt-"), put_aside(path, inode)
-        (True, None)
+        >>> file = SharedFile(path, prepare=lambda c: c.execute("CREATE TABLE IF NOT EXISTS labels (n)"))
+        >>> with file.transaction() as connection:
+        ...     connection.execute("INSERT INTO labels VALUES (1)").rowcount
+        1
+        >>> file.close()
     """
-    try:
-        with path.open("rb") as held:
-            _lock(held.fileno())  # until it is closed; who waited here finds another file in its place
-            if path.stat().st_ino != inode:
-                return None
-            aside = path.with_name(f"{path.name}.corrupt-{int(time.time())}-{os.getpid()}")
-            # The journal first: SQLite throws one away that it finds beside an empty file, not beside a filled one.
-            for suffix in _JOURNAL:
-                with suppress(FileNotFoundError):
-                    path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
-            path.rename(aside)
-            return aside
-    except FileNotFoundError:
-        return None
+
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        prepare: Callable[[sqlite3.Connection], object],
+        busy_s: float = 10.0,
+        aside: Callable[[Path, Exception], None] | None = None,
+    ) -> None:
+        self.path = path
+        self._prepare = prepare
+        self._busy_s = busy_s
+        self._aside = aside
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        with _all.lock:
+            _all.files.add(self)
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection, in autocommit; a failure closes it, and puts aside a file that is broken.
+
+        Raises:
+            OSError: the file cannot be made.
+            ForeignFileError: it is another program's database.
+            sqlite3.Error: it cannot be opened, stayed locked, is full, read-only or broken.
+        """
+        with self._lock, self._minded():
+            yield self._opened()
+
+    @contextmanager
+    def transaction(self, *, is_reading: bool = False) -> Iterator[sqlite3.Connection]:
+        """Lend it in a transaction that commits at the end, or rolls back what raises. Raises as `connection`.
+
+        It holds the write lock from the start, so that nothing fails half-way for it.
+
+        Args:
+            is_reading: several reads of one moment, which keep nobody from writing.
+        """
+        begin = "BEGIN DEFERRED" if is_reading else "BEGIN IMMEDIATE"
+        with self._lock, self._minded(), _ended(self._begun(begin)) as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close the connection; the next use opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    @contextmanager
+    def _minded(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            self.close()
+            self._heal(error)
+            raise
+
+    def _begun(self, begin: str) -> sqlite3.Connection:
+        """Return the connection in a transaction; where the file is found broken by now, the new one's."""
+        try:
+            connection = self._opened()
+            connection.execute(begin)
+        except sqlite3.DatabaseError as error:
+            self.close()
+            if not self._heal(error):
+                raise
+            connection = self._opened()
+            connection.execute(begin)
+        return connection
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is not None and self._inode != _inode(self.path):
+            self.close()
+        if self._connection is None:
+            self._connection = self._open()
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        """Open the file that stands at the path, and not one that is put aside at that moment."""
+        deadline = time.monotonic() + self._busy_s
+        while True:
+            if self.path is not None:
+                _make(self.path)
+            self._inode = _inode(self.path)
+            try:
+                connection = self._prepared()
+            except sqlite3.Error as error:
+                is_new = self._heal(error) or self._inode != _inode(self.path)
+                if not is_new or time.monotonic() >= deadline:
+                    raise
+            else:
+                if self._inode == _inode(self.path):
+                    return connection
+                connection.close()
+
+    def _prepared(self) -> sqlite3.Connection:
+        if self.path in _all.spoiled:
+            raise sqlite3.OperationalError(f"{self.path} was being written when this process was forked")
+        connection = _connected(self.path, self._busy_s)
+        try:
+            _into_wal(connection, time.monotonic() + self._busy_s)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA secure_delete = ON")
+            _refuse_foreign(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            with _ended(connection):
+                self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _heal(self, error: sqlite3.Error) -> bool:
+        """Put a broken file aside, and return whether one can be begun in its place."""
+        if self._aside is None or self.path is None or not _is_broken(error):
+            return False
+        try:
+            aside = _put_aside(self.path, self._inode)
+        except OSError as problem:
+            lost("ragtrace.sqlite_file.put_aside", problem)
+            return False
+        if aside is not None:  # no other process was faster
+            self._aside(aside, error)
+        return True
+
+    # -- at a fork --
+
+    def hold(self, deadline: float) -> bool:
+        """Close and hold the file while the process forks; False when a transaction takes too long."""
+        if not self._lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+            return False
+        if self.path is not None:
+            self.close()
+        return True
+
+    def let_go(self) -> None:
+        """Lend it again, in the parent."""
+        self._lock.release()
+
+    def begin_in_child(self) -> None:
+        """Begin anew; a file that was not held is lost to the child."""
+        self._lock = threading.RLock()
+        if self._connection is not None:
+            _all.left.append(self._connection)  # closing it would empty the journal under the parent
+            self._connection = None
+            if self.path is not None:
+                _all.spoiled.add(self.path)
+
+
+class _All:
+    """Every file of the process, so that none is open while it forks."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.files: weakref.WeakSet[SharedFile] = weakref.WeakSet()
+        self.spoiled: set[Path | None] = set()
+        self.left: list[sqlite3.Connection] = []
+        self._resting: list[SharedFile] = []
+
+    def before_fork(self) -> None:
+        self.lock.acquire()
+        deadline = time.monotonic() + _FORK_WAIT_S
+        self._resting = [file for file in list(self.files) if file.hold(deadline)]
+
+    def after_in_parent(self) -> None:
+        for file in self._resting:
+            file.let_go()
+        self._resting = []
+        self.lock.release()
+
+    def after_in_child(self) -> None:
+        self._resting = []
+        self.lock = threading.Lock()
+        for file in list(self.files):
+            file.begin_in_child()
+
+
+_all = _All()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_all.before_fork, after_in_parent=_all.after_in_parent, after_in_child=_all.after_in_child
+    )
+
+
+def will_pass(error: BaseException | None) -> bool:
+    """Return whether an error says that the file is locked or the disk full, which ends by itself.
+
+    Example:
+        >>> will_pass(sqlite3.OperationalError("no such table"))
+        False
+    """
+    code = getattr(error, "sqlite_errorcode", None)  # of sqlite3's own errors alone
+    return code is not None and code & 0xFF in _PASSES
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
@@ -143,9 +262,38 @@ def used_bytes(connection: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def _lock(descriptor: int) -> None:
-    if sys.platform != "win32":  # there an open file cannot be renamed at all
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+@contextmanager
+def _ended(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Commit a transaction, or roll it back."""
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # SQLite itself rolls back when the disk is full
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _connected(path: Path | None, busy_s: float) -> sqlite3.Connection:
+    # "rw": SQLite itself would make a missing file for all to read.
+    name = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode=rw"
+    return sqlite3.connect(name, timeout=busy_s, isolation_level=None, check_same_thread=False, uri=True)
+
+
+def _make(path: Path) -> None:
+    """Make an empty file, its owner's alone, where there is none.
+
+    One that is there is not opened: closing it would drop the locks of this process's other connections.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _inode(path: Path | None) -> int:
+    try:
+        return path.stat().st_ino if path is not None else 0
+    except FileNotFoundError:
+        return 0
 
 
 def _into_wal(connection: sqlite3.Connection, deadline: float) -> None:
@@ -158,9 +306,59 @@ def _into_wal(connection: sqlite3.Connection, deadline: float) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            # Extended codes (a recovery, a snapshot) keep the code in their lowest byte.
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+            if not will_pass(error) or time.monotonic() >= deadline:
                 raise
             time.sleep(_PAUSE_S)
         else:
             return
+
+
+def _refuse_foreign(connection: sqlite3.Connection) -> None:
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and tables.isdisjoint(_MARKS):
+        raise ForeignFileError(f"it has other tables ({', '.join(sorted(tables)[:3])}): use a file of its own")
+
+
+def _is_broken(error: BaseException) -> bool:
+    """Whether the file itself is broken; for a call, a lock or a disk that failed there are subclasses."""
+    return type(error) is sqlite3.DatabaseError
+
+
+def _put_aside(path: Path, inode: int) -> Path | None:
+    """Rename the file that was found broken, with its journal; None when another process was faster.
+
+    Of several processes that find it broken at once one puts it aside, and none the new one in its place: nor one
+    that only looked broken while another process began it.
+    """
+    with _alone(path):
+        if _inode(path) != inode or _is_whole(path):
+            return None
+        aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}-{os.getpid()}")
+        # The journal first: SQLite throws one away that it finds beside an empty file, not beside a filled one.
+        for suffix in _JOURNAL:
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
+        path.rename(aside)
+        return aside
+
+
+def _is_whole(path: Path) -> bool:
+    with closing(_connected(path, 1.0)) as connection:
+        try:
+            return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+        except sqlite3.Error as error:
+            return not _is_broken(error)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep other processes from the same; by the folder, for a lock on the file itself would end SQLite's."""
+    if sys.platform == "win32":  # there an open file cannot be renamed at all
+        yield
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
-import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import ConfigError
 from ragtrace.judges.grade_cache import LabelSet
-from ragtrace.sqlite_file import opened, transaction, used_bytes
+from ragtrace.sqlite_file import SharedFile, used_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ragtrace.judges.grade_cache import CachedGrade
 
@@ -31,7 +29,6 @@ CREATE TABLE labels (
 );
 CREATE INDEX by_key ON labels (key);
 """
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,31 +79,30 @@ class GradeFile:
         self.path = Path(path)
         self.frozen = frozen
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
-        self._db: sqlite3.Connection | None = None
-        self._parents: list[sqlite3.Connection] = []  # of before a fork: never to be touched, nor closed
+        self._file = SharedFile(self.path, prepare=_make, busy_s=BUSY_S)
         try:
-            self._do(lambda _: None)
+            with self._lent():
+                pass
         except OSError as error:
             raise ConfigError(str(error)) from error
 
     async def get(self, keys: Sequence[str]) -> Mapping[str, int]:
         """Return the grades that are known, by key; raises OSError."""
-        return await asyncio.to_thread(self._do, lambda db: _known(db, keys)) if keys else {}
+        return await asyncio.to_thread(self._known, keys) if keys else {}
 
     async def put(self, grades: Sequence[CachedGrade]) -> None:
         """Keep grades that are new to their universe; raises OSError. Nothing new is no write."""
         if grades:
-            await asyncio.to_thread(self._do, lambda db: self._keep(db, grades))
+            await asyncio.to_thread(self._keep, grades)
 
     async def labels(self, universe: str) -> LabelSet | None:
         """Return what was graded under a universe, up to the number frozen; raises OSError."""
-        return await asyncio.to_thread(self._do, lambda db: _labels(db, universe, self.frozen))
+        return await asyncio.to_thread(self._labels, universe)
 
     def facts(self) -> FileFacts:
         """Return what the file holds; `FileFacts.version` is the number to freeze at. Raises OSError."""
-        return self._do(_facts)
+        with self._lent() as db:
+            return _facts(db)
 
     async def aclose(self) -> None:
         """Close the file; it is opened again when it is used again."""
@@ -114,35 +110,32 @@ class GradeFile:
 
     def close(self) -> None:
         """Do the same, from any thread."""
-        with self._lock:
-            if self._db is not None and self._pid == os.getpid():
-                self._db.close()
-                self._db = None
+        self._file.close()
 
-    def _do(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        if self._pid != os.getpid():
-            self._reset_after_fork()
-        with self._lock:
-            try:
-                if self._db is None:
-                    self._db = _opened(self.path)
-                return work(self._db)
-            except (sqlite3.Error, OSError) as error:
-                raise OSError(f"grade cache {self.path}: {error}") from error
+    @contextmanager
+    def _lent(self, *, is_writing: bool = False) -> Iterator[sqlite3.Connection]:
+        try:
+            with self._file.transaction() if is_writing else self._file.connection() as db:
+                yield db
+        except (sqlite3.Error, OSError) as error:
+            raise OSError(f"grade cache {self.path}: {error}") from error
 
-    def _reset_after_fork(self) -> None:
-        self._lock, self._pid = threading.Lock(), os.getpid()
-        if self._db is not None:
-            self._parents.append(self._db)
-            self._db = None
+    def _known(self, keys: Sequence[str]) -> dict[str, int]:
+        with self._lent() as db:
+            return _known(db, keys)
 
-    def _keep(self, db: sqlite3.Connection, grades: Sequence[CachedGrade]) -> None:
+    def _labels(self, universe: str) -> LabelSet | None:
+        with self._lent() as db:
+            return _labels(db, universe, self.frozen)
+
+    def _keep(self, grades: Sequence[CachedGrade]) -> None:
         rows = {(bytes.fromhex(g.universe), bytes.fromhex(g.passage)): g for g in grades}
-        new = [(at, g) for at, g in rows.items() if not _is_known(db, at)]
+        with self._lent() as db:
+            new = [(at, g) for at, g in rows.items() if not _is_known(db, at)]
         if not new:
             return
         now = time.time()
-        with transaction(db):
+        with self._lent(is_writing=True) as db:
             self._make_room(db)
             db.executemany(
                 "INSERT OR IGNORE INTO labels (universe, passage, key, grade, added_at) VALUES (?, ?, ?, ?, ?)",
@@ -157,17 +150,6 @@ class GradeFile:
                 return
             oldest = "SELECT universe FROM labels GROUP BY universe ORDER BY max(seq) LIMIT ?"
             db.execute(f"DELETE FROM labels WHERE universe IN ({oldest})", (max(1, queries // 10),))  # noqa: S608
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    db = opened(path, busy_s=BUSY_S)  # a grade lost with the power is asked for again
-    try:
-        with transaction(db):
-            _make(db)
-    except BaseException:
-        db.close()
-        raise
-    return db
 
 
 def _make(db: sqlite3.Connection) -> None:

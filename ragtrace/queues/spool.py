@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import QueueError
 from ragtrace.queues.clock import Clock
-from ragtrace.sqlite_file import opened, transaction
+from ragtrace.sqlite_file import SharedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -106,9 +106,11 @@ class Spool:
         max_attempts: leases of a job before it is ``dead``.
         expire_s: age at which a job that waits is ``skipped`` as expired; ends are forgotten at the same age.
         clock: the time.
+        busy_s: how long a transaction waits for another process's.
+        aside: told where a broken file was put, and why; a new one is begun. None = it stays, as an error.
 
     Raises:
-        QueueError: the file cannot be opened, or was written by a newer ragtrace.
+        QueueError: the file cannot be opened, is another program's, or was written by a newer ragtrace.
 
     Example:
         >>> import tempfile, pathlib
@@ -133,6 +135,8 @@ class Spool:
         max_attempts: int = 5,
         expire_s: float = 86_400.0,
         clock: Clock | None = None,
+        busy_s: float = BUSY_S,
+        aside: Callable[[Path, Exception], None] | None = None,
     ) -> None:
         self.path = path
         self.capacity_bytes = capacity_bytes
@@ -140,25 +144,16 @@ class Spool:
         self.max_attempts = max_attempts
         self.expire_s = expire_s
         self._clock = clock or Clock()
-        self._connection = _opened(path)
-        self.inode = path.stat().st_ino
+        self._file = SharedFile(path, prepare=self._prepare, busy_s=busy_s, aside=aside)
         try:
-            self._prepare()
-        except BaseException:
-            self._connection.close()
-            raise
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the file at the path is still the one that is open; it may have been put aside or deleted."""
-        try:
-            return self.path.stat().st_ino == self.inode
-        except OSError:
-            return False
+            with self._file.connection():
+                pass
+        except (OSError, sqlite3.Error) as error:
+            raise QueueError(f"the spool {path} cannot be opened: {error}") from error
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self._file.close()
 
     def put(self, entries: Sequence[Entry]) -> int:
         """Take entries, in one transaction; return how many were new.
@@ -166,7 +161,7 @@ class Spool:
         A duplicate ends as ``skipped duplicate``, what has to make room as ``skipped evicted``.
         """
         now = self._clock.now()
-        with transaction(self._connection) as connection:
+        with self._file.transaction() as connection:
             taken, size = 0, 0
             for entry in entries:
                 row = (entry.key, entry.priority, now, len(entry.payload), entry.payload)
@@ -190,7 +185,7 @@ class Spool:
     def lease(self, owner: str, limit: int) -> list[Leased]:
         """Give out at most `limit` jobs that are due: highest priority first, then the oldest."""
         now = self._clock.now()
-        with transaction(self._connection) as connection:
+        with self._file.transaction() as connection:
             rows = connection.execute(
                 "UPDATE jobs SET state = 'leased', owner = ?1, lease_until = ?2, attempts = attempts + 1"
                 " WHERE seq IN (SELECT seq FROM jobs WHERE state = 'ready' AND not_before <= ?3"
@@ -207,7 +202,7 @@ class Spool:
     def extend(self, owner: str, keys: Sequence[str]) -> None:
         """Prolong leases: a worker's sign of life."""
         until = self._clock.now() + self.lease_s
-        with transaction(self._connection) as connection:
+        with self._file.transaction() as connection:
             connection.executemany(
                 "UPDATE jobs SET lease_until = ? WHERE key = ? AND owner = ? AND state = 'leased'",
                 [(until, key, owner) for key in keys],
@@ -225,7 +220,7 @@ class Spool:
 
         False, and nothing is written, when the lease was lost: another worker has the job, or ended it.
         """
-        with transaction(self._connection) as connection:
+        with self._file.transaction() as connection:
             held = connection.execute(
                 "SELECT size FROM jobs WHERE key = ? AND owner = ? AND state = 'leased'", (key, owner)
             ).fetchone()
@@ -238,7 +233,7 @@ class Spool:
 
     def retry(self, owner: str, key: str, wait_s: float, reason: str) -> bool:
         """Give a job back, due in `wait_s`; after `max_attempts` it ends as ``dead``. False as in `end`."""
-        with transaction(self._connection) as connection:
+        with self._file.transaction() as connection:
             held = connection.execute(
                 "SELECT size, attempts FROM jobs WHERE key = ? AND owner = ? AND state = 'leased'", (key, owner)
             ).fetchone()
@@ -256,7 +251,7 @@ class Spool:
     def release(self, owner: str, keys: Sequence[str] | None = None, wait_s: float = 0.0) -> None:
         """Give jobs back as if they had never been leased: at a stop, or while there is no budget. None = all."""
         due = self._clock.now() + wait_s
-        with transaction(self._connection) as connection:
+        with self._file.transaction() as connection:
             sql = (
                 "UPDATE jobs SET state = 'ready', owner = '', attempts = attempts - 1, not_before = ?"
                 " WHERE owner = ? AND state = 'leased'"
@@ -269,7 +264,7 @@ class Spool:
     def reap(self) -> int:
         """Take back leases that ran out, end what is too old, forget old ends; return how many came back."""
         now = self._clock.now()
-        with transaction(self._connection) as connection:
+        with self._file.transaction() as connection:
             late = connection.execute(
                 "SELECT key, size FROM jobs WHERE state = 'leased' AND lease_until < ? AND attempts >= ?",
                 (now, self.max_attempts),
@@ -287,12 +282,13 @@ class Spool:
 
     def next_due_s(self) -> float | None:
         """Return how long until the next job is due, 0.0 when one is, None without any."""
-        row = self._connection.execute("SELECT min(not_before) FROM jobs WHERE state = 'ready'").fetchone()
+        with self._file.connection() as connection:
+            row = connection.execute("SELECT min(not_before) FROM jobs WHERE state = 'ready'").fetchone()
         return None if row[0] is None else max(row[0] - self._clock.now(), 0.0)
 
     def accounts(self) -> Accounts:
         """Return one moment of the accounts."""
-        with transaction(self._connection, is_reading=True) as connection:
+        with self._file.transaction(is_reading=True) as connection:
             found = dict.fromkeys(("ready", "leased"), 0)
             oldest: float | None = None
             for state, n, first in connection.execute(
@@ -316,29 +312,29 @@ class Spool:
 
     def share(self, names: Collection[str]) -> set[str]:
         """Return the names that any process has shared so far, and these as far as there is room for 1,000."""
-        rows = self._connection.execute("SELECT substr(name, 8) FROM facts WHERE name GLOB 'shared *'")
+        with self._file.connection() as connection:
+            rows = connection.execute("SELECT substr(name, 8) FROM facts WHERE name GLOB 'shared *'").fetchall()
         known = {name for (name,) in rows}
         new = sorted(set(names) - known)[: max(_MOST_SHARED - len(known), 0)]
         if new:
-            with transaction(self._connection) as connection:
+            with self._file.transaction() as connection:
                 connection.executemany(
                     "INSERT OR IGNORE INTO facts VALUES (?, 0)", [(f"shared {name}",) for name in new]
                 )
         return known.union(new)
 
-    def _prepare(self) -> None:
-        with transaction(self._connection) as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version > SCHEMA_VERSION:
-                known = f"spool {version}, this one knows {SCHEMA_VERSION}"
-                raise QueueError(
-                    f"{self.path} was written by a newer ragtrace ({known}): upgrade ragtrace here, or set another"
-                )
-            if version == 0:
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            self._rebase(connection)
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            known = f"spool {version}, this one knows {SCHEMA_VERSION}"
+            raise QueueError(
+                f"{self.path} was written by a newer ragtrace ({known}): upgrade ragtrace here, or set another"
+            )
+        if version == 0:
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self._rebase(connection)
 
     def _rebase(self, connection: sqlite3.Connection) -> None:
         """After a restart of the host its clock begins anew: leases are over, waits too, ages begin at 0."""
@@ -378,15 +374,6 @@ class Spool:
             "UPDATE facts SET value = value - ? WHERE name = 'bytes'", (sum(size for _, size in jobs),)
         )
         _add(connection, state, reason, len(jobs))
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    try:
-        connection = opened(path, busy_s=BUSY_S)
-        connection.execute("PRAGMA secure_delete = ON")
-    except (OSError, sqlite3.OperationalError) as error:
-        raise QueueError(f"the spool {path} cannot be opened: {error}") from error
-    return connection
 
 
 def _add(connection: sqlite3.Connection, state: str, reason: str, n: int) -> None:

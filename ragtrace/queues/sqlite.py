@@ -15,8 +15,8 @@ from ragtrace.errors import QueueError
 from ragtrace.queues.base import Job
 from ragtrace.queues.memory import MemoryQueue, nobody
 from ragtrace.queues.payload import PRIORITIES, from_bytes, key_of, to_bytes
-from ragtrace.queues.spool import Entry, Spool
-from ragtrace.sqlite_file import is_broken, put_aside
+from ragtrace.queues.spool import BUSY_S, Entry, Spool
+from ragtrace.sqlite_file import will_pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -32,6 +32,7 @@ BATCH = 64  # units a transaction: 41,000 rows a second by 50, 12,000 one by one
 UNIT_BYTES = 262_144
 _BACKOFF_S = (0.1, 30.0)
 _IDLE_S = 1.0
+_FIRST_BUSY_S = 1.0  # an application that starts waits no longer for another process's transaction
 _LAST_STATEMENT_S = 1.0  # that a close waits for at least
 
 
@@ -103,8 +104,16 @@ class SqliteQueue:
         self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._spool: Spool | None = None
         self._accounts: Accounts | None = None
-        self._inode = 0
-        self._opened().close()  # a wrong path is said at once, and not by a thread
+        self._try()
+
+    def _try(self) -> None:
+        """Say a wrong path at once, and not in a thread; a file that is locked, or a full disk, may wait for it."""
+        try:
+            self._opened(_FIRST_BUSY_S).close()
+        except QueueError as error:
+            if not will_pass(error.__cause__):
+                raise
+            _log.warning("the spool %s cannot be written yet (%s); units wait in memory", self.path, error)
 
     # -- the application's side --
 
@@ -200,13 +209,13 @@ class SqliteQueue:
                 if not entries:
                     self._rest()
                     continue
-                spool = self._current(spool)
+                spool = spool or self._opened()
                 spool.put(entries)
                 self._accepted(entries)
                 entries, wait_s = [], _BACKOFF_S[0]
             except Exception as error:
                 lost("ragtrace.queues.sqlite.write", error)
-                spool = self._after(error, spool)
+                _log.warning("the spool %s cannot be written (%s); its units wait in memory", self.path, error)
                 if self._is_closed:
                     break
                 time.sleep(wait_s)
@@ -258,39 +267,19 @@ class SqliteQueue:
         self._came.wait(_IDLE_S)
         self._came.clear()
 
-    def _after(self, error: Exception, spool: Spool | None) -> Spool | None:
-        """Close a spool that failed; put it aside when it is broken for good."""
-        if spool is not None:
-            spool.close()
-        _log.warning("the spool %s cannot be written (%s); its units wait in memory", self.path, error)
-        self._set_aside(error)
-        return None
+    def _opened(self, busy_s: float = BUSY_S) -> Spool:
+        return Spool(
+            self.path,
+            capacity_bytes=self._spool_bytes,
+            lease_s=self._lease_s,
+            clock=self._clock,
+            busy_s=busy_s,
+            aside=self._put_aside,
+        )
 
-    def _set_aside(self, error: Exception) -> None:
-        if not is_broken(error):
-            return
-        try:
-            aside = put_aside(self.path, self._inode)
-        except OSError as problem:
-            lost("ragtrace.queues.sqlite.put_aside", problem)
-            return
-        if aside is not None:
-            _log.error("the spool %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)
-            lost("ragtrace.queues.sqlite.corrupt", error)
-
-    def _opened(self) -> Spool:
-        try:
-            return self._open()
-        except sqlite3.DatabaseError as error:
-            self._set_aside(error)
-            return self._open()
-
-    def _open(self) -> Spool:
-        if self.path.exists():  # known before it is found broken: what stands there later may be a new one
-            self._inode = self.path.stat().st_ino
-        spool = Spool(self.path, capacity_bytes=self._spool_bytes, lease_s=self._lease_s, clock=self._clock)
-        self._inode = spool.inode
-        return spool
+    def _put_aside(self, aside: Path, error: Exception) -> None:
+        _log.error("the spool %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)
+        lost("ragtrace.queues.sqlite.corrupt", error)
 
     # -- the scorer's side: one thread --
 
@@ -361,38 +350,27 @@ class SqliteQueue:
         return self._safely(lambda spool: spool.next_due_s())
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child: a SQLite connection must not cross a fork, so it is left and not closed."""
+        """Begin anew in a forked child; what stands in the buffer the parent writes."""
         self._buffer = MemoryQueue(self._buffer.capacity, self._buffer.capacity_bytes)
         self._buffer.on_put(self._come)
         self._came, self._written = threading.Event(), threading.Condition()
         self._start_lock, self._thread, self._in_hand = threading.Lock(), None, 0
         self._scoring, self._has_leased = threading.RLock(), False
-        _LEFT.append(self._spool)
-        self._spool = None
         self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     def _leasing(self) -> Spool:
-        self._spool = self._current(self._spool)
+        self._spool = self._spool or self._opened()
         return self._spool
 
-    def _current(self, spool: Spool | None) -> Spool:
-        """Return an open spool; one whose file another process put aside is left for the file of that name."""
-        if spool is not None and not spool.is_current:
-            spool.close()
-            spool = None
-        return spool or self._opened()
-
     def _safely(self, work: Callable[[Spool], T]) -> T | None:
-        """Run a transaction of the scorer's side; a failure is counted, and the next one opens the spool anew."""
+        """Run a transaction of the scorer's side; a failure is counted, and gives None."""
         with self._scoring:
             if self._is_scoring_over:
                 return None
             try:
                 return work(self._leasing())
-            except (sqlite3.Error, QueueError) as error:
+            except (sqlite3.Error, OSError, QueueError) as error:
                 lost("ragtrace.queues.sqlite.lease", error)
-                self._leave()
-                self._set_aside(error)
                 return None
 
     def _end_scoring(self, deadline: float) -> bool:
@@ -416,6 +394,3 @@ class SqliteQueue:
         if self._spool is not None:
             self._spool.close()
             self._spool = None
-
-
-_LEFT: list[Spool | None] = []  # of parents: closing one in a child would drop the parent's locks

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import lost
-from ragtrace.capture.forking import in_children
 from ragtrace.errors import StoreError
-from ragtrace.sqlite_file import is_broken, make, opened, put_aside
+from ragtrace.sqlite_file import SharedFile, will_pass
 from ragtrace.stores.ageing import age
 from ragtrace.stores.base import Erased, Pending, Policy
 from ragtrace.stores.baselines import read_baselines, write_baselines
@@ -37,7 +34,6 @@ _log = logging.getLogger("ragtrace")
 BUSY_S = 10.0  # how long a transaction waits for another process's
 _PAGE = 1_000  # rows read at once, so that no reader keeps the journal from being taken back
 _DEFAULT = Policy()
-_LEFT: list[sqlite3.Connection] = []  # of parents: closing one in a forked child would drop the parent's locks
 
 
 class SteadyWall:
@@ -103,16 +99,21 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self.policy = policy
-        self._is_made = is_made
         self._wall = wall or SteadyWall()
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._inode = 0
+        self._file = SharedFile(path, prepare=tables, busy_s=BUSY_S, aside=self._put_aside if is_made else None)
         if not (is_made or path.is_file()):
             raise StoreError(f"there is no store at {path}; check the path")
-        with self._transaction():
-            pass  # a wrong path is said at once
-        in_children(self.reset_after_fork)
+        self._try(may_wait=is_made)
+
+    def _try(self, *, may_wait: bool) -> None:
+        """Say a wrong path at once; a file that is locked, or a full disk, may wait for the calls to come."""
+        try:
+            with self._file.connection():
+                pass
+        except (OSError, sqlite3.Error) as error:
+            if not (may_wait and will_pass(error)):
+                raise StoreError(f"the store {self.path} cannot be opened: {error}") from error
+            _log.warning("the store %s cannot be written yet: %s", self.path, error)
 
     # -- writing --
 
@@ -128,7 +129,7 @@ class SqliteStore:
             sqlite3.Error: the disk is full, read-only or broken.
             StoreError: the file cannot be opened.
         """
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             self.writer(scores, record, source=source)(connection)
 
     def writer(
@@ -144,7 +145,7 @@ class SqliteStore:
             sqlite3.Error: as in `emit`.
         """
         count = 0
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             for label in labels:
                 write_label(connection, label, self.policy, self._wall())
                 count += 1
@@ -158,7 +159,7 @@ class SqliteStore:
         """
         has_more = True
         while has_more:
-            with self._transaction() as connection:
+            with self._file.transaction() as connection:
                 has_more = age(connection, self.policy, self._wall())
 
     # -- the outbox --
@@ -176,7 +177,7 @@ class SqliteStore:
         Raises:
             sqlite3.Error: as in `emit`.
         """
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             runs = claim(connection, limit, before=before, now=self._wall(), for_s=for_s)
         sql = "SELECT * FROM scored WHERE exported = 0 AND run = ? ORDER BY series"
         found = (self._read(sql, (run,)) for run in runs)
@@ -184,14 +185,14 @@ class SqliteStore:
 
     def exported(self, marks: Iterable[tuple[int, int, int]]) -> None:
         """Note that scores were published; one that was replaced since the claim stays to be published again."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.executemany(
                 "UPDATE scores SET exported = 1 WHERE run = ? AND series = ? AND writes = ?", list(marks)
             )
 
     def published(self, scores: Sequence[Score]) -> None:
         """Note that these very scores, just written, were published."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.executemany(
                 "UPDATE scores SET exported = 1"
                 " WHERE run = (SELECT id FROM runs WHERE trace_id = ? AND span_id = ?) AND series IN"
@@ -270,17 +271,13 @@ class SqliteStore:
         Raises:
             sqlite3.Error: as in `emit`.
         """
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             return write_baselines(connection, baselines)
 
     def baselines(self) -> list[FrozenBaseline]:
         """Return all frozen baselines, the oldest first."""
-        with self._lock:
-            try:
-                return read_baselines(self._opened())
-            except sqlite3.DatabaseError as error:
-                self._failed(error)
-                raise
+        with self._file.connection() as connection:
+            return read_baselines(connection)
 
     # -- erasing --
 
@@ -294,15 +291,14 @@ class SqliteStore:
             sqlite3.Error: the disk is full, read-only or broken; or another process kept the file from being
                 written anew: the rows are deleted then, and a second call finishes.
         """
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             erased = erase(connection, subject, identity)
         self._scrub()
         return erased
 
     def would_forget(self, subject: Subject, identity: str) -> Erased:
         """Return what `forget` would erase."""
-        with self._lock:
-            connection = self._opened()
+        with self._file.connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 return erase(connection, subject, identity)
@@ -310,8 +306,7 @@ class SqliteStore:
                 connection.execute("ROLLBACK")
 
     def _scrub(self) -> None:
-        with self._lock:
-            connection = self._opened()
+        with self._file.connection() as connection:
             connection.execute("VACUUM")
             deadline = time.monotonic() + BUSY_S
             while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
@@ -325,102 +320,18 @@ class SqliteStore:
 
     def close(self, timeout_s: float = 5.0) -> bool:  # noqa: ARG002 - a sink's method; it takes no time
         """Close the connection; a later call opens it again."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        self._file.close()
         return True
-
-    def reset_after_fork(self) -> None:
-        """Leave the parent's connection to it, in a forked child."""
-        self._lock = threading.RLock()
-        if self._connection is not None:
-            _LEFT.append(self._connection)
-            self._connection = None
 
     def _read(self, sql: str, given: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Any]]:
-        with self._lock:
-            try:
-                cursor = self._opened().execute(sql, given)
-                names = [column[0] for column in cursor.description]
-                return [dict(zip(names, row, strict=True)) for row in cursor]
-            except sqlite3.DatabaseError as error:
-                self._failed(error)
-                raise
+        with self._file.connection() as connection:
+            cursor = connection.execute(sql, given)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            connection = self._begun()
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException as error:
-                if connection.in_transaction:  # SQLite itself rolls back when the disk is full
-                    connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.DatabaseError):
-                    self._failed(error)
-                raise
-
-    def _begun(self) -> sqlite3.Connection:
-        """Return the connection inside a transaction; a broken file is put aside, and this one is the new one's."""
-        for is_last in (False, True):
-            try:
-                connection = self._opened()
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.DatabaseError as error:
-                if not self._failed(error) or is_last:
-                    raise StoreError(f"the store {self.path} cannot be used: {error}") from error
-            else:
-                return connection
-        raise AssertionError("the last turn returns or raises")
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is not None and not self._is_current():
-            self._connection.close()
-            self._connection = None
-        if self._connection is None:
-            self._connection = self._open()
-        return self._connection
-
-    def _is_current(self) -> bool:
-        """Whether the file at the path is still the open one; a spool of the same file may have put it aside."""
-        try:
-            return self.path.stat().st_ino == self._inode
-        except OSError:
-            return False
-
-    def _open(self) -> sqlite3.Connection:
-        try:
-            make(self.path)
-            self._inode = self.path.stat().st_ino  # known before it is found broken
-            connection = opened(self.path, busy_s=BUSY_S)
-        except (OSError, sqlite3.OperationalError) as error:
-            raise StoreError(f"the store {self.path} cannot be opened: {error}") from error
-        try:
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("BEGIN IMMEDIATE")
-            tables(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _failed(self, error: sqlite3.DatabaseError) -> bool:
-        """Close the connection; put the file aside when it is broken for good, and return whether it was."""
-        self.close()
-        if not is_broken(error) or not self._is_made:
-            return False
-        try:
-            aside = put_aside(self.path, self._inode)
-        except OSError as problem:
-            lost("ragtrace.stores.put_aside", problem)
-            return False
-        if aside is not None:
-            _log.error("the store %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)
-            lost("ragtrace.stores.corrupt", error)
-        return True
+    def _put_aside(self, aside: Path, error: Exception) -> None:
+        _log.error("the store %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)
+        lost("ragtrace.stores.corrupt", error)
 
 
 def _pending(rows: Sequence[Mapping[str, Any]]) -> Pending:

@@ -12,7 +12,7 @@ from ragtrace.judges.grade_file import GradeFile
 from ragtrace.queues.spool import Spool
 from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring.limits.books import Books, Caps
-from ragtrace.sqlite_file import opened
+from ragtrace.sqlite_file import SharedFile, will_pass
 from ragtrace.stores.sqlite import SqliteStore
 
 PROCESSES, ROUNDS = 4, 25  # without asking again one opening of a new file in twenty fails
@@ -89,11 +89,13 @@ def test_a_broken_file_is_put_aside_once(open_, tmp_path):
 
 def test_a_file_that_stays_locked_is_an_error_after_the_time_given(tmp_path):
     path = tmp_path / "file.sqlite"
-    holder = opened(path, busy_s=1)
-    holder.execute("PRAGMA journal_mode = DELETE")
+    holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(sqlite3.OperationalError, match="database is locked"):
-        opened(path, busy_s=0.1)
+    file = SharedFile(path, prepare=lambda connection: None, busy_s=0.1)
+    with pytest.raises(sqlite3.OperationalError, match="database is locked") as caught, file.connection():
+        pass
+    assert will_pass(caught.value)
     holder.execute("COMMIT")
-    opened(path, busy_s=0.1).close()
     holder.close()
+    with file.connection() as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)

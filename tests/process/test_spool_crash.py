@@ -29,7 +29,9 @@ def balanced(spool):
 def test_twenty_kills_lose_nothing_and_score_nothing_twice(tmp_path):
     path, calls = tmp_path / "spool", tmp_path / "calls"
     spool = Spool(path)
-    spool._connection.execute("CREATE TABLE scores (key TEXT PRIMARY KEY, times INTEGER)")
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE scores (key TEXT PRIMARY KEY, times INTEGER)")
+    connection.close()
     share = UNITS // PRODUCERS
     makers = {n: ("produce", path, n, n * share, (n + 1) * share) for n in range(PRODUCERS)}
     makers |= {f"w{n}": ("work", path, f"w{n}", calls) for n in range(WORKERS)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -71,9 +72,9 @@ def test_a_killed_worker_s_jobs_are_taken_up_and_a_stopped_one_s_are_given_back(
     _, said = second.communicate(timeout=60)
     assert second.returncode == 0, said
     assert accounts(path).leased == held  # a stopped worker holds nothing; a killed one's leases have yet to end
-    spool = Spool(path, lease_s=0)
-    spool._connection.execute("UPDATE jobs SET lease_until = 0 WHERE state = 'leased'")  # as two minutes later
-    spool.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE jobs SET lease_until = 0 WHERE state = 'leased'")  # as two minutes later
+    connection.close()
     third = worker(path, "--once")
     _, said = third.communicate(timeout=120)
     assert third.returncode == 0, said

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import sqlite3
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from ragtrace.queues.clock import Clock
 from ragtrace.scoring.limits import slices
 from ragtrace.scoring.limits.bucket import Bucket
-from ragtrace.sqlite_file import is_broken, make, opened, put_aside, transaction
+from ragtrace.sqlite_file import SharedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -132,9 +130,7 @@ class Books:
         self._caps = caps
         self._account = account
         self._clock = clock or Clock()
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
-        self._connection: sqlite3.Connection | None = None
+        self._file = SharedFile(path, prepare=_prepare, busy_s=BUSY_S, aside=_say)
         self._epoch = ""
         rpm, tpm = caps.requests_per_minute or 0.0, caps.tokens_per_minute or 0.0
         self._rates: dict[Rate, tuple[float, float]] = {}
@@ -212,10 +208,7 @@ class Books:
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
-        with self._lock:
-            connection, self._connection = self._connection, None
-            if connection is not None and self._pid == os.getpid():
-                connection.close()
+        self._file.close()
 
     def _over_budget(
         self, connection: sqlite3.Connection, nano_usd: int, tokens: int, wall_s: float
@@ -271,21 +264,9 @@ class Books:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        if self._pid != os.getpid():  # the parent's lock may be held; its connection is not ours to use or close
-            self._lock, self._connection, self._pid = threading.Lock(), None, os.getpid()
-        with self._lock:
-            if self._connection is None:
-                self._connection = _opened(self._path)
-            connection = self._connection
-            try:
-                with transaction(connection):
-                    self._epoch = self._clock.epoch()  # once a transaction: it is read from a file of the kernel
-                    yield connection
-            except sqlite3.DatabaseError as error:
-                if is_broken(error):  # it is looked at when it is opened again
-                    self._connection = None
-                    connection.close()
-                raise
+        with self._file.transaction() as connection:
+            self._epoch = self._clock.epoch()  # once a transaction: it is read from a file of the kernel
+            yield connection
 
 
 def _wait_s(budget: int, spent: int, reserved: int, need: int, wall_s: float) -> float:
@@ -303,34 +284,13 @@ def _nano(usd: float | None) -> int:
     return 0 if usd is None else math.ceil(round(usd * 1e9, 3))
 
 
-def _opened(path: Path | None) -> sqlite3.Connection:
-    """Open the books; a file that is no database is put aside, and said."""
-    if path is None:
-        return _prepared(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
-    make(path)
-    inode = path.stat().st_ino
-    try:
-        return _prepared(opened(path, busy_s=BUSY_S))
-    except sqlite3.DatabaseError as error:
-        if not is_broken(error):
-            raise
-        aside = put_aside(path, inode)
-        if aside is not None:
-            _log.exception("%s was broken and stands aside as %s: today's budget begins anew", path, aside.name)
-        return _prepared(opened(path, busy_s=BUSY_S))
-
-
-def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
-    try:
-        connection.executescript(_SCHEMA)
-        _check(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _check(connection: sqlite3.Connection) -> None:
-    """Look at every page; the file has a few."""
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables, and look at every page; the file has a few."""
+    for statement in _SCHEMA.split(";"):
+        connection.execute(statement)
     if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
         raise sqlite3.DatabaseError("quick_check found a broken page")
+
+
+def _say(aside: Path, error: Exception) -> None:
+    _log.error("the books were broken (%s) and stand aside as %s: today's budget begins anew", error, aside)

@@ -12,6 +12,7 @@ import pytest
 from ragtrace.errors import QueueError
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.queues import MemoryQueue, Queue, Unit
+from ragtrace.queues.spool import Spool
 from ragtrace.queues.sqlite import UNIT_BYTES, SqliteQueue
 from tests.process.observing import until
 
@@ -284,23 +285,24 @@ def test_a_read_only_disk_keeps_units_in_memory(tmp_path, ends):
     assert ends == {("spooled", ""): 1}
 
 
-def test_a_full_disk_keeps_units_in_memory(tmp_path, ends):
+def test_a_full_disk_keeps_units_in_memory(tmp_path, ends, monkeypatch):
     """A real disk that is full: SQLite's own limit of pages gives the same error as the file system."""
     path = tmp_path / "s"
     queue = SqliteQueue(path, ended=ends)
-    opened = queue._open
+    prepare = Spool._prepare
 
-    def small():
-        spool = opened()
-        spool._connection.execute("PRAGMA max_page_count = 30")
-        return spool
+    pages = [30]
 
-    queue._open = small
+    def limited(spool, connection):
+        prepare(spool, connection)
+        connection.execute(f"PRAGMA max_page_count = {pages[-1]}")
+
+    monkeypatch.setattr(Spool, "_prepare", limited)
     for number in range(40):
         queue.put(unit(str(number), text="x" * 10_000))
     assert not queue.flush(1.0)
-    queue._open = opened
-    assert queue.flush(30)
+    pages.append(1_000_000)
+    assert queue.flush(60)
     assert len(queue.lease(99)) == 40
     queue.close()
 

@@ -306,7 +306,7 @@ def test_the_file_stays_within_its_limit_and_payloads_go_first(tmp_path, wall):
 def test_without_payloads_the_oldest_scores_go(tmp_path, wall):
     path, limit = tmp_path / "s", 1_100_000
     store = SqliteStore(path, Policy(file_bytes=limit), wall=wall)
-    with store._transaction() as connection:
+    with store._file.transaction() as connection:
         for n in range(1, 6_001):
             wall.at += 1
             r = record(n)
@@ -334,7 +334,7 @@ def test_where_a_spool_fills_the_file_scores_are_lost_and_counted_and_the_job_en
 
 def test_a_score_costs_about_a_hundred_bytes(tmp_path):
     store = SqliteStore(tmp_path / "s")
-    with store._transaction() as connection:
+    with store._file.transaction() as connection:
         for n in range(1, 2_001):
             r = record(n, workflow="support", session=f"session-{n % 100}", model="gpt-4o-mini")
             scores = [score(r, m) for m in ("faithfulness", "answer_relevancy", "no_answer", "citations")]
@@ -419,7 +419,8 @@ def test_what_is_forgotten_leaves_no_byte_in_the_file(tmp_path, subject):
     accounts = spool.accounts()
     assert accounts.offered == sum(accounts.ends.values()) + accounts.pending
     assert accounts.ends == {("skipped", "forgotten"): 2}
-    size = spool._connection.execute("SELECT total(size) FROM jobs WHERE state != 'ended'").fetchone()[0]
+    with spool._file.connection() as connection:
+        size = connection.execute("SELECT total(size) FROM jobs WHERE state != 'ended'").fetchone()[0]
     assert accounts.bytes == size
     assert {job.key for job in spool.lease("w", 9)} == {other.id, "junk"}
 
@@ -475,8 +476,9 @@ def test_a_file_that_breaks_under_way_fails_one_call_and_then_a_new_one_is_begun
 def test_a_full_disk_is_an_error_of_each_call_and_nothing_is_half_written(tmp_path):
     store = SqliteStore(tmp_path / "s", FULL)
     store.emit(record(1), [score(record(1))])
-    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-    store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")  # SQLite says SQLITE_FULL as for a full disk
+    with store._file.connection() as connection:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages + 2}")  # SQLite says SQLITE_FULL as for a full disk
     big = record(2, answer="x" * 50_000)
     with pytest.raises(sqlite3.OperationalError, match="full"):
         store.emit(big, [score(big, passed=False)])
@@ -509,7 +511,7 @@ def test_a_newer_store_is_refused_and_left_alone(tmp_path):
 def test_a_score_of_a_newer_ragtrace_is_passed_over_and_counted(store):
     r = record()
     store.emit(r, [score(r), score(r, "mrr")])
-    with store._transaction() as connection:
+    with store._file.transaction() as connection:
         connection.execute("UPDATE scores SET state = 'unheard_of' WHERE series = 1")
     (pending,) = unpublished(store)
     assert [s.key.metric for s in pending.scores] == ["mrr"]
@@ -565,7 +567,8 @@ def test_after_kill_9_every_write_is_there_whole_or_not_at_all(tmp_path):
         assert set(runs) >= set(range(1, said))
         assert all(len(metrics) == 3 for metrics in runs.values())
         assert len(list(store.records())) == len(runs)
-        assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        with store._file.connection() as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         store.close()
 
 

@@ -7,10 +7,12 @@ import gzip
 import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -171,7 +173,7 @@ def test_a_metric_that_nothing_knows_is_no_empty_export(path, tmp_path, capsys):
 
 def test_many_pages_come_out_whole_and_once(tmp_path, capsys):
     store = SqliteStore(tmp_path / "s")
-    with store._transaction() as connection:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         for n in range(1, 1_301):
             store.writer([score(record(n), 0.5), score(record(n), 0.5, metric="mrr")], record(n))(connection)
     store.close()
@@ -357,7 +359,7 @@ def test_where_nothing_is_kept_rescore_says_why(tmp_path, capsys):
 def test_rescore_stopped_by_ctrl_c_keeps_what_is_done_and_goes_on(tmp_path):
     path = tmp_path / "store"
     store = SqliteStore(path, Policy(has_content=True))
-    with store._transaction() as connection:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         for n in range(1, 3_001):
             store.writer([score(record(n), 0.1)], record(n))(connection)
     command = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -142,7 +144,7 @@ async def test_the_weighted_mean_of_kept_records_is_that_of_all_of_them(store):
     """8 % of the runs are low and kept for sure, a quarter of the others: unweighted the mean would be far off."""
     draw = random.Random(7)
     values = {}
-    with store._transaction() as connection:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         for n in range(1, 4_001):
             value = 0.2 if draw.random() < 0.08 else 0.9
             values[str(n)] = value

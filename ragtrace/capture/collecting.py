@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import gc
 from collections import OrderedDict
+from typing import Any
 
 _phases: OrderedDict[str, None] = OrderedDict(start=None, stop=None)
 # What the interpreter calls as (phase, info) is written in C. In a callback in Python it would handle the signals
 # that came during a collection, and it discards what a callback raises: 19 of 30 in a loop that allocates.
-_note = _phases.move_to_end
+_note: Any = _phases.move_to_end
 
 
 def is_collecting() -> bool:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 Input: JSON lines, plain or gzip. A line is a record (`ragtrace schema`), or just
-{"query": ..., "answer": ..., "contexts": ["...", ...]}.
+{"query": ..., "answer": ..., "contexts": ["...", ...]}. Other fields stay in the output
+and are read by no metric; a warning names them. An answer that is missing is na, and one
+that is blank is of an application that answered nothing.
 Output: each line as it was, with its id (or line number) and "scores", written as
 soon as it is scored, and so not always in the order of the input. The summary goes
 to standard error where the lines go to standard output, else to standard output.

@@ -62,7 +62,7 @@ SCHEMA: dict[str, Any] = {
         "schema": {"const": SCHEMA_ID, "description": "Version of this form; this one where it is missing."},
         "id": {"type": ["string", "number"], "description": "The caller's id; default the line number."},
         "query": _text("The question."),
-        "answer": _text("The whole answer."),
+        "answer": _text("The whole answer; a blank one is of an application that answered nothing."),
         "contexts": _passages("What the model was given, in its order."),
         "pool": _passages("The candidates that were retrieved, best first."),
         "selection": _passages("What a reranker chose of them, best first."),

@@ -15,8 +15,8 @@ from ragtrace_langchain.calls import report_call, take_asked
 from ragtrace_langchain.control import is_control_flow, is_interrupt
 from ragtrace_langchain.endings import answer_of, break_off, conclude, report_failed_retrieval, take_interrupt
 from ragtrace_langchain.extract import piece_text
-from ragtrace_langchain.request import describe_request, workflow_of
-from ragtrace_langchain.runs import ambient_run_id, runs_of
+from ragtrace_langchain.request import describe_configured, describe_request, workflow_of
+from ragtrace_langchain.runs import ambient_run_id, ambient_settings, runs_of
 from ragtrace_langchain.selection import take_chain, take_failed, take_retrieved
 from ragtrace_langchain.tree import ModelCall, Node, Tree
 
@@ -281,6 +281,11 @@ class RagtraceHandler(BaseCallbackHandler):
                 runs.drop(parent.tree, run_id)
                 return None
             node = _node(parent.tree, parent, kind, name, now_ns)
+            if not parent.tree.is_described and above is not None:
+                settings = ambient_settings(above)  # None for a step of a batch, and not in what it calls
+                parent.tree.is_described = settings is not None
+                if settings:
+                    describe_configured(parent.tree.run, settings)
             parent.tree.run.touched = time.monotonic()
         elif parent_run_id is not None and runs.is_buried(parent_run_id):
             runs.bury(run_id)

@@ -48,6 +48,19 @@ def said_in(defaults: Defaults, metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @guarded
+def describe_configured(run: Run, configurable: Mapping[str, Any]) -> None:
+    """Write what a call is configured with onto a run that nothing else says it of.
+
+    LangGraph copies a thread's id into the metadata; what looks up a conversation's memory does not.
+    """
+    for name, keys in _COMMON.items():
+        if name not in run.facts:
+            run.about(
+                **{name: next((shown(configurable[key]) for key in keys if shown(configurable.get(key))), None)}
+            )
+
+
+@guarded
 def describe_request(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: Iterable[str] | None) -> None:
     """Write the per-request data onto a run."""
     if metadata or tags or defaults != _NOTHING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from langchain_core.runnables.config import var_child_runnable_config
@@ -11,7 +11,7 @@ from ragtrace.capture import Buried
 from ragtrace_langchain.documents import KnownDocuments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from uuid import UUID
 
     from ragtrace.capture import Recorder
@@ -119,6 +119,20 @@ def ambient_run_id() -> UUID | None:
     """
     config = var_child_runnable_config.get()
     return getattr(config.get("callbacks"), "parent_run_id", None) if config else None
+
+
+def ambient_settings(run_id: UUID) -> Mapping[str, Any] | None:
+    """Return the ``configurable`` of a LangChain run, None where the code that is executing is not that run's.
+
+    Example:
+        >>> from uuid import uuid4
+        >>> ambient_settings(uuid4()) is None
+        True
+    """
+    config = var_child_runnable_config.get()
+    if not config or getattr(config.get("callbacks"), "parent_run_id", None) != run_id:
+        return None
+    return config.get("configurable") or {}
 
 
 _of_facade = RunMap()

@@ -56,6 +56,7 @@ class Tree:
         last_text: text of the last model call outside retrievers, and `last_model` its model.
         given: the first documents that a chain was given while none had been retrieved.
         interrupts: what the run's interrupts ask.
+        is_described: what the call was configured with has been looked at.
         root: the root's event, until the tree is dropped.
     """
 
@@ -65,6 +66,7 @@ class Tree:
         "has_query",
         "interrupts",
         "is_concluded",
+        "is_described",
         "is_interrupted",
         "is_narrowed",
         "known",
@@ -95,6 +97,7 @@ class Tree:
         self.is_narrowed = False
         self.is_interrupted = False
         self.is_concluded = False
+        self.is_described = False
         self.given: list[Any] | None = None
         self.interrupts: list[str] = []
         self.root: Node | None = None

@@ -58,6 +58,24 @@ class TestMessageHistory:
         assert "".join(self.chain().stream({"question": "Where?"}, session)) == ANSWER
         assert (turns(keeper.only), keeper.only.record.query) == (TURNS, "Where?")
 
+    @pytest.mark.parametrize("how", ["invoke", "ainvoke", "stream", "batch"])
+    async def test_the_session_is_the_one_it_is_configured_with(self, keeper, session, how):
+        session = {**session, "configurable": {"session_id": "s1", "user_id": "u1"}}
+        chain = self.chain()
+        asked = {"question": "Where?"}
+        if how == "ainvoke":
+            await chain.ainvoke(asked, session)
+        elif how == "batch":
+            chain.batch([asked, asked], [session, {**session, "configurable": {"session_id": "s2"}}])
+        else:
+            list(getattr(chain, how)(asked, session))
+        runs = [(run.record.session, run.record.user) for run in keeper.runs]
+        assert sorted(runs, key=str) == ([("s1", "u1"), ("s2", None)] if how == "batch" else [("s1", "u1")])
+
+    def test_what_a_request_says_comes_before_it(self, keeper, session):
+        self.chain().invoke({"question": "Where?"}, {**session, "metadata": {"ragtrace.session": "own"}})
+        assert keeper.only.record.session == "own"
+
     def test_the_next_turn_has_the_turns_of_both(self, keeper, session):
         chain = self.chain()
         chain.invoke({"question": "Where?"}, session)

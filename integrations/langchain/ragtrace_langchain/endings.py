@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.capture import guarded
 from ragtrace_langchain.calls import report_call
 from ragtrace_langchain.control import is_control_flow, payload_of
-from ragtrace_langchain.extract import answer_in, structured_text
+from ragtrace_langchain.extract import answer_in, called_in, structured_text
 from ragtrace_langchain.selection import settle
 from ragtrace_langchain.tree import ModelCall
 
@@ -59,7 +59,7 @@ def answer_of(tree: Tree, outputs: Any, *, is_streamed: bool) -> str | None:
     answer = answer_in(outputs)
     if answer is None:
         is_wordless = tree.last_model is not None and not tree.last_text  # it called a tool with its answer
-        return structured_text(outputs) if is_wordless else None
+        return (structured_text(outputs) or called_in(outputs, tree.last_called)) if is_wordless else None
     whole = tree.last_text
     is_last_piece = is_streamed and len(answer) < len(whole) and whole.endswith(answer)
     return whole if is_last_piece else answer

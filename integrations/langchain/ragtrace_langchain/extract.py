@@ -13,7 +13,7 @@ from ragtrace.model import Message
 from ragtrace_langchain.documents import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "search_query", "prompt", "text")
 HISTORY_KEYS = ("chat_history", "history", "messages")
@@ -257,6 +257,18 @@ def structured_text(value: Any) -> str | None:
         return json.dumps(parts, default=_plain, ensure_ascii=False)
     except Exception:  # an application's object may raise anything here; it is then no answer
         return None
+
+
+def called_in(outputs: Any, called: Mapping[str, Any] | None) -> str | None:
+    """Return the answer that a model gave by calling a tool, where a state holds it as an object under any key.
+
+    Example:
+        >>> called_in({"docs": [], "found": {"city": "Oslo"}}, {"city": "Oslo"})
+        '{"city": "Oslo"}'
+    """
+    parts = (fields_of(outputs) or {}).values() if called else ()
+    found = (part for part in parts if (held := fields_of(part)) and held.keys() >= (called or {}).keys())
+    return answer_in(next(found, None), 1)
 
 
 def _plain(value: Any) -> Any:

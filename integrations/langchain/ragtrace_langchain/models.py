@@ -29,9 +29,10 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the end of a model call says; `text` is the first choice without its tool calls."""
+    """What a call says at its end: `text` of the first choice, and what it `called` its first tool with."""
 
     text: str = ""
+    called: Mapping[str, Any] | None = None
     outputs: tuple[Message, ...] = ()
     usage: Usage | None = None
     finish_reasons: tuple[str, ...] = ()
@@ -93,6 +94,7 @@ def reply_of(response: LLMResult | None) -> Reply:
     reasons = (fact.get("finish_reason") or fact.get("stop_reason") or fact.get("done_reason") for fact in facts)
     return Reply(
         text=_text_of(choices[0], messages[0]) if choices else "",
+        called=_called(messages[0]) if messages else None,
         outputs=outputs,
         usage=next((u for m in messages if (u := _usage(getattr(m, "usage_metadata", None)))), None)
         or _usage(whole.get("token_usage") or whole.get("usage")),
@@ -111,6 +113,11 @@ def _said(choice: Any, message: Any) -> Message:
 
 def _text_of(choice: Any, message: Any) -> str:
     return content_text(message.content if message is not None else getattr(choice, "text", None))
+
+
+def _called(message: Any) -> Mapping[str, Any] | None:
+    calls = getattr(message, "tool_calls", None)
+    return calls[0]["args"] if calls else None
 
 
 def _facts(choice: Any, message: Any) -> dict[str, Any]:

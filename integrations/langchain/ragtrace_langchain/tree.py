@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ragtrace_langchain.documents import KnownDocuments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ragtrace.capture import Run
     from ragtrace.capture.steps import Operation
@@ -53,7 +53,8 @@ class Tree:
         delivered: what retrievers and choices handed on, in turn.
         taken_back: what chains delivered that then failed.
         waiting: a choice that counts once a prompt follows it, and may else be what an answer cited.
-        last_text: text of the last model call outside retrievers, and `last_model` its model.
+        last_text: text of the last model call outside retrievers, `last_model` its model, and `last_called`
+            what it called a tool with.
         given: the first documents that a chain was given while none had been retrieved.
         interrupts: what the run's interrupts ask.
         is_described: what the call was configured with has been looked at.
@@ -70,6 +71,7 @@ class Tree:
         "is_interrupted",
         "is_narrowed",
         "known",
+        "last_called",
         "last_chosen",
         "last_model",
         "last_text",
@@ -108,6 +110,7 @@ class Tree:
         self.taken_back: dict[str, Hit] = {}
         self.waiting: Choice | None = None
         self.last_text = ""
+        self.last_called: Mapping[str, Any] | None = None
         self.last_model: str | None = None
         self.usage: Usage | None = None
 

@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnableP
 from langchain_core.tools import create_retriever_tool
 from pydantic import BaseModel
 
-from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, step
+from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, shown, step
 from ragtrace.capture import Generation
 from ragtrace_langchain.extract import answer_in, structured_text
 
@@ -148,6 +148,22 @@ class TestStructuredOutput:
 
 
 class TestStatesAreNoAnswers:
+    def test_under_a_key_of_its_own_beside_documents(self, keeper, config):
+        model = calling("City", city="Oslo")
+        said = {"context": RunnableLambda(lambda x: shown(x["docs"])), "question": lambda x: x["question"]} | PROMPT
+        chain = RunnableParallel(docs=Faq(size=2), question=RunnablePassthrough())
+        chain.assign(found=said | model.with_structured_output(City)).invoke("Where?", config)
+        assert (keeper.only.record.answer, keeper.only.prompt_ids) == (
+            '{"city": "Oslo", "sources": []}',
+            ("d0", "d1"),
+        )
+
+    def test_a_grade_that_no_key_holds(self, keeper, config):
+        grader = calling("City", city="Oslo").with_structured_output(City)
+        asked = RunnableLambda(lambda docs: [doc for doc in docs if grader.invoke("Fits?").city])
+        (RunnableParallel(docs=Faq(size=1) | asked, question=RunnablePassthrough())).invoke("Where?", config)
+        assert not keeper.only.record.answer
+
     def test_of_a_chain_that_called_no_model(self, keeper, config):
         RunnableParallel(context=lambda q: "c", question=RunnablePassthrough()).invoke("Where?", config)
         assert not keeper.only.record.answer

@@ -66,6 +66,7 @@ def test_a_worker_whose_spool_vanishes_says_so_and_ends_in_order(tmp_path, hung,
     if not is_once:
         worker.send_signal(signal.SIGTERM)
     _, said = worker.communicate(timeout=120)
-    assert worker.returncode == 1, said
+    # After a signal it may meet its deadline: what was under way came back from the gate, whose file is gone too.
+    assert worker.returncode in ({1} if is_once else {0, 1}), said
     assert "pending when last seen; the spool cannot be read: " in said.splitlines()[-1]
     assert "Traceback" not in said

@@ -143,6 +143,7 @@ def _drift(settings: Settings, publisher: Publisher, storing: Storing | None) ->
         publisher.outputs,
         baseline=settings.drift_baseline,
         tolerance=settings.drift_tolerance,
+        begun=publisher.instruments.drift_begun,
         alarmed=publisher.instruments.drift_alarm,
         frozen=store.baselines if store is not None else None,
     )

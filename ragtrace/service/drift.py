@@ -168,6 +168,7 @@ class DriftMonitor:
         outputs: the outputs of the chosen metrics by name.
         baseline: scores that each series learns its baseline from, where it has no frozen one.
         tolerance: the drop that is not worth an alarm, in score units.
+        begun: called once for each detector when its series has a first score.
         alarmed: called once for each new alarm, of either detector.
         frozen: reads the frozen baselines; None = there are none.
     """
@@ -178,11 +179,13 @@ class DriftMonitor:
         *,
         baseline: int,
         tolerance: float = 0.02,
+        begun: Callable[[DriftReading], None] | None = None,
         alarmed: Callable[[DriftReading], None] | None = None,
         frozen: Callable[[], Sequence[FrozenBaseline]] | None = None,
     ) -> None:
         self._outputs = watched(outputs)
         self._made = partial(_Watch, learn=baseline, tolerance=tolerance)
+        self._begun = begun
         self._alarmed = alarmed
         self._frozen = frozen
         self._read_at = float("-inf")
@@ -198,9 +201,8 @@ class DriftMonitor:
             output = self._outputs.get(result.name)
             if output is None or result.value is None or score.weight is None or score.stratum != "random":
                 continue
-            watch = self._watch(_series(result, workflow), output)
+            watch = self._watch(_series(result, workflow), output, judge_version(result))
             if watch is not None:
-                watch.judge_version = judge_version(result)
                 self._add(watch, result.value, score.weight, score.scored_at)
 
     def refresh(self) -> None:
@@ -256,15 +258,19 @@ class DriftMonitor:
         for state in over:
             _log_over(state, "there is a new baseline")
 
-    def _watch(self, series: Series, output: Output) -> _Watch | None:
+    def _watch(self, series: Series, output: Output, version: str | None) -> _Watch | None:
         with self._lock:
             watch = self._watches.get(series)
             if watch is None and self._has_room(series):
-                begun = next(self._numbers)
-                watch = self._watches[series] = self._made(output, series, begun=begun)
-            elif watch is not None and watch.begun == 0:
-                watch.begun = next(self._numbers)
-            return watch
+                watch = self._watches[series] = self._made(output, series, begun=0)
+            if watch is None or watch.begun:
+                return watch
+            watch.begun, watch.judge_version = next(self._numbers), version
+            states = [watch.state(detector) for detector in DETECTORS]
+        if self._begun is not None:
+            for state in states:
+                self._begun(_reading(state))
+        return watch
 
     def _has_room(self, series: Series) -> bool:
         if series in self._watches or len(self._watches) < MAX_SERIES:

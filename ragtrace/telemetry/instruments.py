@@ -200,6 +200,10 @@ class Instruments:
         """Count one score whose weight hit the cap."""
         self._fan.add(semconv.WEIGHT_CAPPED, 1, {semconv.GEN_AI_WORKFLOW_NAME: self.workflow(record)})
 
+    def drift_begun(self, reading: DriftReading) -> None:
+        """Let a detector's alarms exist at 0, so that the first one is an increase."""
+        self._fan.add(semconv.DRIFT_ALARMS, 0, reading.attributes)
+
     def drift_alarm(self, reading: DriftReading) -> None:
         """Count one alarm of a drift detector."""
         self._fan.add(semconv.DRIFT_ALARMS, 1, reading.attributes)

@@ -90,6 +90,22 @@ def test_both_detectors_learn_one_baseline_and_say_so():
     assert {it.attributes["ragtrace.detector"] for it in monitor.readings()} == {"cusum", "e_detector"}
 
 
+def test_each_detector_is_told_of_once_by_its_series_first_score_with_the_attributes_of_its_alarms():
+    begun, alarms = [], []
+    monitor = DriftMonitor(
+        OUTPUTS, baseline=200, begun=begun.append, alarmed=alarms.append, frozen=lambda: [frozen(version="u")]
+    )
+    monitor.refresh()
+    assert begun == []  # a baseline alone is no series yet
+    end = fed(monitor, good(300))
+    fed(monitor, [0.3] * 60, start=end)
+    fed(monitor, [0.9], version="u")
+    assert [(it.detector, it.judge_version) for it in begun] == [
+        ("cusum", "v"), ("e_detector", "v"), ("cusum", "u"), ("e_detector", "u"),
+    ]  # fmt: skip
+    assert [it.attributes for it in alarms] == [it.attributes for it in begun[:2]]
+
+
 def test_the_cusum_warns_first_and_only_the_e_detector_alarms(caplog):
     alarms = []
     monitor = DriftMonitor(OUTPUTS, baseline=200, alarmed=alarms.append)

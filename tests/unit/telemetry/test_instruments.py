@@ -322,7 +322,11 @@ def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
     instruments.observe_ledger(lambda: [LedgerReading(ends=counts, pending=2)])
     reading = DriftReading(metric="faithfulness", detector="cusum", state=0, baseline_n_eff=12)
     instruments.observe_drift(lambda: [reading])
+    about = {"gen_ai.evaluation.name": "faithfulness", "ragtrace.detector": "cusum"}
+    instruments.drift_begun(reading)
+    assert metered.values("ragtrace.drift.alarms") == [(about, 0)]
     instruments.drift_alarm(reading)
+    assert metered.values("ragtrace.drift.alarms") == [(about, 1)]
     assert metered.values("ragtrace.queue.size") == [({}, 3)]
     assert metered.values("ragtrace.queue.oldest") == [({}, 1.5)]
     assert not metered.points("ragtrace.evaluation.coverage.ratio")
@@ -330,7 +334,6 @@ def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
     assert metered.values("ragtrace.evaluation.coverage.ratio") == [({}, 0.9)]
     assert ({"ragtrace.state": "pending"}, 2) in metered.values("ragtrace.ledger")
     assert ({"ragtrace.state": "dropped", "ragtrace.reason": "queue_full"}, 1) in metered.values("ragtrace.ledger")
-    about = {"gen_ai.evaluation.name": "faithfulness", "ragtrace.detector": "cusum"}
     assert metered.values("ragtrace.drift.state") == [(about, 0)]
     assert metered.values("ragtrace.baseline.n") == [(about, 12)]
     assert not metered.points("ragtrace.baseline.frozen.time")

@@ -36,7 +36,7 @@ class HttpServer:
     Args:
         setting: what the settings of address and port begin with, ``metrics`` for ``metrics_port``.
         answer: called in a thread of its own for each connection.
-        host: address to bind to.
+        host: address to bind to; an empty one is loopback, and not every address as sockets have it.
         port: 0 takes any free port; see `port`.
 
     Raises:
@@ -51,8 +51,8 @@ class HttpServer:
     """
 
     def __init__(self, setting: str, answer: Answer, *, host: str = "127.0.0.1", port: int = 0) -> None:
-        self.host = host
-        self._server = _bound(setting, host, port)
+        self.host = host or "127.0.0.1"
+        self._server = _bound(setting, self.host, port)
         self._server.answer = answer
         self.port: int = self._server.server_port
         self._thread = threading.Thread(

@@ -173,8 +173,9 @@ def test_close_is_quick_frees_the_port_and_may_be_repeated():
     OpenMetricsEndpoint(port=endpoint.port).close()
 
 
-def test_bound_to_loopback_unless_told():
-    endpoint = OpenMetricsEndpoint(port=0)
+@pytest.mark.parametrize("given", [{}, {"host": ""}])
+def test_bound_to_loopback_unless_told(given):
+    endpoint = OpenMetricsEndpoint(port=0, **given)
     assert endpoint._server.server_address[0] == "127.0.0.1"
     assert endpoint.url == f"http://127.0.0.1:{endpoint.port}/metrics"
     endpoint.close()

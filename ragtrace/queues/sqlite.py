@@ -193,8 +193,9 @@ class SqliteQueue:
     def _start(self) -> None:
         with self._start_lock:
             if self._thread is None and not self._is_closed:
-                self._thread = threading.Thread(target=self._write, name="ragtrace-spool", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._write, name="ragtrace-spool", daemon=True)
+                thread.start()  # which an interpreter that ends may refuse
+                self._thread = thread
 
     # -- the writer's thread --
 

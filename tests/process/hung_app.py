@@ -10,6 +10,7 @@ import ragtrace
 from ragtrace.capture import losses
 from ragtrace.service import current
 
+UNITS = 40
 ROUNDS = 25  # without a lock it crashed in the 15th and the 25th
 
 if __name__ == "__main__":
@@ -23,13 +24,13 @@ if __name__ == "__main__":
             metrics=("faithfulness",),
             sample_rate=1.0,
         )
-        for name in range(40):
+        for name in range(UNITS):
             with ragtrace.query(f"{name}?") as run:
                 run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
                 run.answered("The lab is in Oslo.")
         service = current()
         deadline = time.monotonic() + 30
-        while service.queue.snapshot().leased == 0:
+        while (now := service.queue.snapshot()).leased == 0 or now.pending < UNITS:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert not service.shutdown(0.5)

@@ -118,7 +118,7 @@ def _shown_behind(calls: Sequence[_Call], last: Sequence[int], delivered: Sequen
     """Return the passages of the prompts of the last calls, and of those that these go back to."""
     taken: list[str] = []
     best: dict[int, Passage] = {}
-    for call in _going_back(calls, last):
+    for call in _going_back(calls, last, delivered):
         taken.append(call.prompt)
         found = places_in(call.prompt, delivered)
         for place, passage in found if best else ():
@@ -134,7 +134,7 @@ def _shown_behind(calls: Sequence[_Call], last: Sequence[int], delivered: Sequen
     return tuple(best[place] for place in sorted(best))
 
 
-def _going_back(calls: Sequence[_Call], last: Sequence[int]) -> Iterator[_Call]:
+def _going_back(calls: Sequence[_Call], last: Sequence[int], delivered: Sequence[Passage]) -> Iterator[_Call]:
     """Yield the last calls, and before each those whose replies stand in its prompt; they ended in this order."""
     room = _SEARCHED_CHARS
     taken: list[str] = []
@@ -142,19 +142,24 @@ def _going_back(calls: Sequence[_Call], last: Sequence[int]) -> Iterator[_Call]:
         call = calls[place]
         if place not in last:
             said = _piece(call.reply)
-            if not _is_telling(said, call, calls) or (room := room - sum(map(len, taken))) < 0:
-                continue
-            if not any(_stands(said, prompt) for prompt in taken):
+            room -= sum(map(len, taken))
+            is_found = room >= 0 and any(_stands(said, prompt) for prompt in taken)
+            if not is_found or not _is_telling(said, call, calls, delivered):
                 continue
         taken.append(call.prompt)
         yield call
 
 
-def _is_telling(said: str, call: _Call, calls: Sequence[_Call]) -> bool:
-    """Tell whether a reply says where it came from: a short one, as a grade, is no word of its own prompt's."""
-    if len(said) >= SHORTEST_PART_CHARS or not said:
-        return bool(said)
-    return said not in call.prompt and sum(other.reply == call.reply for other in calls) == 1
+def _is_telling(said: str, call: _Call, calls: Sequence[_Call], delivered: Sequence[Passage]) -> bool:
+    """Tell whether a reply says where it came from: not a grade or a refusal in words that its prompt gave it.
+
+    What is taken out of a passage stands in its prompt as well, as does an answer that a refinement left as it was.
+    """
+    is_given = said in call.prompt
+    is_only = sum(other.reply == call.reply for other in calls) == 1
+    if len(said) < SHORTEST_PART_CHARS:
+        return is_only and not is_given
+    return not is_given or not is_only or any(said in passage.text for passage in delivered)
 
 
 def _piece(text: str) -> str:
@@ -169,8 +174,8 @@ def _holds(reply: str, answer: str) -> bool:
 
 def _stands(piece: str, text: str) -> bool:
     """Tell whether a piece stands in a text; a short one as whole words, and one word as all that a line says."""
-    if len(piece) >= SHORTEST_PART_CHARS:
-        return piece in text
+    if len(piece) >= SHORTEST_PART_CHARS or not piece:
+        return bool(piece) and piece in text
     at = text.find(piece)
     for _ in range(_MOST_PLACES):
         if at < 0 or _is_whole(text, at, at + len(piece)):

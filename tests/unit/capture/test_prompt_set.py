@@ -124,6 +124,18 @@ def test_a_short_reply_that_stands_elsewhere_by_chance(replies, last) -> None:
     assert shown(*calls, (last + TEXTS[3], ANSWER)) == ["p3"]
 
 
+def test_a_refusal_that_every_prompt_asks_for_is_no_draft() -> None:
+    refusal = "I have not enough information to say that."
+    asks = f'Where you cannot tell, say "{refusal}"\n'
+    assert shown((asks + asked(0, 1), refusal), (asks + asked(2, 3), ANSWER)) == ["p2", "p3"]
+
+
+def test_a_sentence_taken_out_of_a_passage_leads_back_to_it() -> None:
+    long = [f"{text} {other}" for text, other in zip(TEXTS, reversed(TEXTS), strict=True)]
+    calls = [(f"Take out what matters:\n{text}", "" if n else TEXTS[3]) for n, text in enumerate(long)]
+    assert shown(*calls, (f"Use: {TEXTS[3]}", ANSWER), delivered=long[:3]) == ["p0"]
+
+
 def test_where_no_reply_leads_to_the_answer_the_prompts_tell() -> None:
     assert shown((TEXTS[0], "s1"), (TEXTS[1], "s2"), ("Title", "T"), answer="Something else altogether.") == [
         "p0", "p1",

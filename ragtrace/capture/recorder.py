@@ -267,7 +267,7 @@ def _implied_source(retrieved: tuple[Passage, ...], used: tuple[Passage, ...] | 
 
 
 def _used(run: Run, delivered: tuple[Passage, ...]) -> tuple[tuple[Passage, ...] | None, tuple[str, ...] | None]:
-    """Return the passages of the final prompt, and their ids; None where no prompt was seen."""
+    """Return the passages that the answer was made of, and their ids; None where no prompt was seen."""
     if run.used_passages is not None:
         named = found_in(run.used_text, _once(delivered)) if run.used_text is not None else ()
         used = named or run.used_passages

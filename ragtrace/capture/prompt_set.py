@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from ragtrace.capture.steps import Step
     from ragtrace.model import Message, Passage
 
-SHORTEST_PART_CHARS = (
-    16  # a shorter text stands in many another by chance, unless it is a whole line or value there
-)
+# A shorter text stands in many another by chance, unless it is a whole line or value there.
+SHORTEST_PART_CHARS = 16
 TAIL_CHARS = 40  # a cut passage whose end stands in another prompt was shown whole, in two parts
 _BREAKS = re.compile(r'\\[nrt"]|["\n\r\t]')  # a text is not in one piece where it was quoted, escaped or set anew
 _LOOKED_AT_CHARS = 2_048  # of a reply, to know it again

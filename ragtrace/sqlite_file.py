@@ -159,10 +159,10 @@ class SharedFile:
             raise sqlite3.OperationalError(f"{self.path} was being written when this process was forked")
         connection = _connected(self.path, self._busy_s)
         try:
+            _refuse_foreign(connection)
             _into_wal(connection, time.monotonic() + self._busy_s)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA secure_delete = ON")
-            _refuse_foreign(connection)
             connection.execute("BEGIN IMMEDIATE")
             with _ended(connection):
                 self._prepare(connection)

@@ -31,6 +31,9 @@ class Buried:
 
     def add(self, name: object) -> None:
         """Remember a name."""
-        self._now.add(hash(name))
-        if len(self._now) > self.limit:
-            self._before, self._now = self._now, set()
+        now = self._now
+        now.add(hash(name))
+        if (
+            len(now) > self.limit and now is self._now
+        ):  # of two threads that both come here, neither buries an empty set
+            self._before, self._now = now, set()

@@ -100,7 +100,8 @@ def clean_metadata(
     if not metadata:
         return {}
     kept: dict[str, Any] = {}
-    for key, value in metadata.items():
+    # A copy in one call: the application may write a score into a shared document meanwhile, in another thread.
+    for key, value in dict(metadata).items():
         if len(kept) >= MAX_METADATA_KEYS:
             break
         if redact is not None:

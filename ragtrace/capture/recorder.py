@@ -258,7 +258,8 @@ def _sourced(chosen: tuple[Passage, ...], pool: tuple[Passage, ...]) -> tuple[Pa
 
 
 def _known(facts: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if value is not None}
+    # A copy in one call: a step that ends late, in another thread, may add a fact meanwhile.
+    return {name: value for name, value in facts.copy().items() if value is not None}
 
 
 def _implied_source(retrieved: tuple[Passage, ...], used: tuple[Passage, ...] | None) -> str:

@@ -1,5 +1,6 @@
 """``make soak``: an application at 50 runs a second, a worker over its spool, and faults of each kind.
 
+The application's threads switch after nearly every bytecode, so that a race between them is seen here.
 Every run is accounted for at the end: offered = the ends of the application's ledger, and what it spooled = the
 ends of the spool. Memory of both processes is read every five seconds after a warm-up. Over an hour its slope is
 shown to be below 50 bytes a run (upper 95 % bound). A short soak cannot show that: one step of the allocator by two

@@ -119,8 +119,8 @@ def report(asking: Asking, *, is_last: bool = False) -> None:
 
 
 def main() -> None:
-    # A step of another thread comes between any two of ours: at the default of 5 ms a race that loses a run was seen
-    # once in three soaks.
+    # Any two steps of a thread have another's between them: at the default of 5 ms a race lost one run in only one
+    # of several soaks.
     sys.setswitchinterval(1e-6)
     spool, rate, seconds, share = sys.argv[1], *map(float, sys.argv[2:])
     ragtrace.configure(spool=spool, scorer="worker", sample_rate=0.2, content="full")

@@ -133,7 +133,7 @@ class Queue(Protocol):
         ...
 
     def clear(self) -> list[Unit]:
-        """Take out and return what would be lost with the process."""
+        """Take out and return what would be lost with the process, for good: a later `put` returns its unit."""
         ...
 
     def reset_after_fork(self) -> None:

@@ -165,14 +165,16 @@ class SqliteQueue:
         """Write what is there within `timeout_s`, and give back every lease; False when units were left."""
         deadline = time.monotonic() + timeout_s
         is_written = self._thread is None or self.flush(timeout_s)
-        self._is_closed = True
+        with self._written:
+            self._is_closed = True
+            self._written.notify_all()
         self._came.set()
         if self._thread is not None:
             self._thread.join(1.0)
         return self._end_scoring(deadline) and is_written
 
     def clear(self) -> list[Unit]:
-        """Empty the buffer and return what was in it; the spool stays as it is."""
+        """Empty the buffer for good and return what was in it; the spool stays as it is."""
         return self._buffer.clear()
 
     def snapshot(self) -> Accounts:
@@ -212,23 +214,26 @@ class SqliteQueue:
                     continue
                 spool = spool or self._opened()
                 spool.put(entries)
-                self._accepted(entries)
-                entries, wait_s = [], _BACKOFF_S[0]
+                accepted, entries, wait_s = entries, [], _BACKOFF_S[0]  # they stand there, whatever comes next
+                self._accepted(accepted)
             except Exception as error:
                 lost("ragtrace.queues.sqlite.write", error)
                 _log.warning("the spool %s cannot be written (%s); its units wait in memory", self.path, error)
                 if self._is_closed:
                     break
-                time.sleep(wait_s)
+                with self._written:
+                    self._written.wait_for(lambda: self._is_closed, wait_s)
                 wait_s = min(wait_s * 2, _BACKOFF_S[1])
         for _ in entries:
             self._ended("dropped", "spool_unwritable")
+        self._told()
         if spool is not None:
             spool.close()
 
     def _entries(self) -> list[Entry]:
-        jobs = self._buffer.lease(BATCH)
-        self._in_hand = len(jobs)
+        with self._written:  # who waits in `flush` sees each unit, here or there
+            jobs = self._buffer.lease(BATCH)
+            self._in_hand = len(jobs)
         found = []
         for job in jobs:
             payload = self._payload(job.unit)

@@ -70,6 +70,7 @@ class SharedFile:
         self._busy_s = busy_s
         self._aside = aside
         self._lock = threading.RLock()
+        self._is_lent = False
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         with _all.lock:
@@ -82,7 +83,8 @@ class SharedFile:
         Raises:
             OSError: the file cannot be made.
             ForeignFileError: it is another program's database.
-            sqlite3.Error: it cannot be opened, stayed locked, is full, read-only or broken.
+            sqlite3.Error: it cannot be opened, stayed locked, is full, read-only or broken; or this thread has it
+                already: a finaliser came in between.
         """
         with self._lock, self._minded():
             yield self._opened()
@@ -109,12 +111,17 @@ class SharedFile:
 
     @contextmanager
     def _minded(self) -> Iterator[None]:
+        if self._is_lent:
+            raise sqlite3.OperationalError(f"{self.path} is in use by this thread")
+        self._is_lent = True
         try:
             yield
         except sqlite3.Error as error:
             self.close()
             self._heal(error)
             raise
+        finally:
+            self._is_lent = False
 
     def _begun(self, begin: str) -> sqlite3.Connection:
         """Return the connection in a transaction; where the file is found broken by now, the new one's."""
@@ -198,21 +205,21 @@ class SharedFile:
         """Lend it again, in the parent."""
         self._lock.release()
 
-    def begin_in_child(self) -> None:
+    def begin_in_child(self, *, is_held: bool) -> None:
         """Begin anew; a file that was not held is lost to the child."""
-        self._lock = threading.RLock()
+        self._lock, self._is_lent = threading.RLock(), False
         if self._connection is not None:
             _all.left.append(self._connection)  # closing it would empty the journal under the parent
             self._connection = None
-            if self.path is not None:
-                _all.spoiled.add(self.path)
+        if self.path is not None and not is_held:
+            _all.spoiled.add(self.path)
 
 
 class _All:
     """Every file of the process, so that none is open while it forks."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock, self.making = threading.Lock(), threading.Lock()
         self.files: weakref.WeakSet[SharedFile] = weakref.WeakSet()
         self.spoiled: set[Path | None] = set()
         self.left: list[sqlite3.Connection] = []
@@ -230,10 +237,10 @@ class _All:
         self.lock.release()
 
     def after_in_child(self) -> None:
-        self._resting = []
-        self.lock = threading.Lock()
+        held, self._resting = self._resting, []
+        self.lock, self.making = threading.Lock(), threading.Lock()
         for file in list(self.files):
-            file.begin_in_child()
+            file.begin_in_child(is_held=file in held)
 
 
 _all = _All()
@@ -283,9 +290,10 @@ def _connected(path: Path | None, busy_s: float) -> sqlite3.Connection:
 def _make(path: Path) -> None:
     """Make an empty file, its owner's alone, where there is none.
 
-    One that is there is not opened: closing it would drop the locks of this process's other connections.
+    One that is there is not opened, and one that is being made is not used by another thread: closing it would drop
+    the locks of this process's other connections.
     """
-    with suppress(FileExistsError):
+    with _all.making, suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 

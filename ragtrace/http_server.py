@@ -6,6 +6,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -73,6 +74,7 @@ class HttpServer:
             self._server.shutdown()
             self._thread.join(1.0)
         self._server.server_close()
+        self._server.hang_up()
 
 
 class _Server(ThreadingHTTPServer):
@@ -80,12 +82,37 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     answer: Answer
 
+    def __init__(self, *args: Any) -> None:
+        self._connections: dict[int, socket.socket] = {}
+        self.is_over = False
+        super().__init__(*args)
+
     def server_bind(self) -> None:
         # Not HTTPServer's: it looks the host's name up, which can take seconds without a resolver.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread of its own."""
+        self._connections[id(request)] = request
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """End a connection."""
+        self._connections.pop(id(request), None)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """End the connections that clients keep: who asks on one would hear of a service that is no more.
+
+        What is being answered is answered to its end.
+        """
+        self.is_over = True
+        for connection in list(self._connections.values()):
+            with suppress(OSError):  # it has just ended by itself
+                connection.shutdown(socket.SHUT_RD)
 
     def let_go(self) -> None:
         """Close a forked child's copy of the socket: it would keep the port, and clients would wait for nobody."""
@@ -112,6 +139,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(has_body=False)
 
     def _answer(self, *, has_body: bool) -> None:
+        if self.server.is_over:
+            self.close_connection = True
+            return
         page = self.server.answer(self.path.split("?", 1)[0], self.headers)
         self.send_response(page.status)
         self.send_header("Content-Type", page.kind)

@@ -56,6 +56,23 @@ class Listener(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What a run begins with and keeps; replaced as a whole, so that none begins with a part of two.
+
+    Attributes:
+        listener: takes finished runs; None keeps nothing (recording is then cheap and harmless).
+        redact: applied to every text before it is kept.
+        workflow: name of runs that give none.
+        environment: deployment name written on every record.
+    """
+
+    listener: Listener | None = None
+    redact: Callable[[str], str] | None = None
+    workflow: str = "rag"
+    environment: str | None = None
+
+
 class Recorder:
     """Opens runs and hands each finished one to its listener as a `Captured`.
 
@@ -67,6 +84,9 @@ class Recorder:
         limits: what may be kept.
         workflow: name of runs that give none.
         environment: deployment name written on every record.
+
+    Attributes:
+        setup: what the next run begins with.
 
     Example:
         >>> recorder = Recorder()
@@ -85,11 +105,8 @@ class Recorder:
         workflow: str = "rag",
         environment: str | None = None,
     ) -> None:
-        self.listener = listener
-        self.redact = safe(redact)
+        self.setup = Setup(listener=listener, redact=safe(redact), workflow=workflow, environment=environment)
         self.limits = limits or Limits()
-        self.workflow = workflow
-        self.environment = environment
         self._lock = threading.Lock()
         self._open: dict[int, Run] = {}
         self._aside: deque[tuple[Run, Outcome, int]] = deque()
@@ -141,10 +158,10 @@ class Recorder:
 
     @guarded
     def _begin(self, run: Run, workflow: str | None) -> None:
-        name = clean_text(workflow or self.workflow, MAX_NAME_CHARS)[0]
+        name = clean_text(workflow or run.setup.workflow, MAX_NAME_CHARS)[0]
         run.facts["workflow"] = name
-        run.facts["environment"] = self.environment
-        run.listener = None if is_own_work() else self.listener
+        run.facts["environment"] = run.setup.environment
+        run.listener = None if is_own_work() else run.setup.listener
         if run.listener is not None:
             run.ref = run.listener.started(name, run.started_ns)
         with self._lock:

@@ -43,6 +43,7 @@ class Run:
 
     def __init__(self, recorder: Recorder, facts: dict[str, Any], started_ns: int) -> None:
         self._recorder = recorder
+        self.setup = recorder.setup  # the one it began with: settings may change while it is open
         self._lock = threading.RLock()
         self.facts = facts
         self.started_ns = started_ns
@@ -59,12 +60,12 @@ class Run:
         self.given_feedback: list[Feedback] = []
         self.lossy: dict[str, int] = {}
         self.failure: Failure | None = None
-        self.listener: Listener | None = None  # the one it began with: settings may change while it is open
+        self.listener: Listener | None = None
         self.ref: TraceRef | None = None
         self.is_finished = False
         self._before_finish: Callable[[], None] | None = None
         self.record_chars = recorder.limits.record_chars
-        self.reader = PassageReader(recorder.redact, recorder.limits.passage_chars)
+        self.reader = PassageReader(self.setup.redact, recorder.limits.passage_chars)
 
     @property
     def trace_id(self) -> str:
@@ -488,7 +489,7 @@ class Run:
 
     def _redacted(self, value: object) -> str:
         text = value if type(value) is str else clean_text(value, self._recorder.limits.record_chars)[0]
-        redact = self._recorder.redact
+        redact = self.setup.redact
         return text if redact is None else redact(text)
 
     def _prompt(self, value: object) -> str:

@@ -66,6 +66,7 @@ class MemoryQueue:
         """Begin anew in a forked child: what stands here the parent scores."""
         self._units: deque[tuple[Unit, int]] = deque()
         self._bytes = 0
+        self._is_cleared = False
         self._later = Waiting()
         self._lock = threading.Lock()
 
@@ -100,6 +101,8 @@ class MemoryQueue:
         if size > self.capacity_bytes:
             return [unit]
         with self._lock:
+            if self._is_cleared:
+                return [unit]
             self._units.append((unit, size))
             self._bytes += size
             evicted = self._evicted()
@@ -176,8 +179,9 @@ class MemoryQueue:
         return self.size == 0
 
     def clear(self) -> list[Unit]:
-        """Empty the queue and return what was in it."""
+        """Empty the queue for good and return what was in it; a unit that comes later is returned itself."""
         with self._lock:
+            self._is_cleared = True
             units = [job.unit for job in self._later.clear()] + [unit for unit, _ in self._units]
             self._units.clear()
             self._bytes = 0
@@ -186,10 +190,12 @@ class MemoryQueue:
     def _give_back(self, job: Job, wait_s: float) -> None:
         size = job.unit.size_bytes
         with self._lock:
-            self._later.add(job, self._clock() + wait_s, size)
-            evicted = self._evicted()
+            reason = "shutdown" if self._is_cleared else "queue_full"
+            if not self._is_cleared:
+                self._later.add(job, self._clock() + wait_s, size)
+            evicted = [job.unit] if self._is_cleared else self._evicted()
         for _ in evicted:
-            self._ended("dropped", "queue_full")
+            self._ended("dropped", reason)
 
     def _evicted(self) -> list[Unit]:
         """Take out the oldest units until the rest keep both bounds; called with the lock held."""

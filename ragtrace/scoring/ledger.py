@@ -57,13 +57,16 @@ class Ledger:
     @property
     def pending(self) -> int:
         """Traces offered and not ended."""
-        with self._changed:
-            return self._offered - sum(self._ends.values())
+        return self.read()[1]
 
     def counts(self) -> Mapping[tuple[End, str], int]:
         """Return the number of ended traces by (state, reason)."""
+        return self.read()[0]
+
+    def read(self) -> tuple[Mapping[tuple[End, str], int], int]:
+        """Return counts and pending of one moment; asked one by one they need not sum up to what was offered."""
         with self._changed:
-            return dict(self._ends)
+            return dict(self._ends), self._offered - sum(self._ends.values())
 
     def snapshot(self) -> dict[str, int]:
         """Return offered, pending, and the ends by ``state`` and ``state:reason``, all of one moment."""

@@ -6,8 +6,8 @@ import atexit
 from typing import Any
 
 from ragtrace.capture import guarded, lost
+from ragtrace.capture.redact import safe
 from ragtrace.service.runtime import current, recorder
-from ragtrace.service.storing import Storing
 from ragtrace.stores import Label
 
 _AT_EXIT_S = 2.0
@@ -55,12 +55,13 @@ def feedback(
 
 @guarded
 def _taken(trace_id: str, value: float, metric: str, texts: dict[str, Any]) -> bool:
-    redact = recorder().redact
+    recorder()  # configures at first use
+    service = current()
+    redact = safe(service.settings.redact) if service is not None else None
     if redact is not None:
         texts = {name: None if text is None else redact(text) for name, text in texts.items()}
     label = Label(trace_id=trace_id, value=float(value), metric=metric, **texts)
-    service = current()
-    storing = Storing.of(service.settings) if service is not None else None
+    storing = service.storing if service is not None else None
     if storing is None:
         lost("ragtrace.feedback.no_store")
         return False

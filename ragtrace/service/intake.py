@@ -114,8 +114,9 @@ class Intake:
         if evicted is None:
             self._ledger.end("dropped", "internal_error")
             return
-        for _ in evicted:
-            self._ledger.end("dropped", "queue_full")
+        for unit in evicted:
+            is_late = self._is_closed and unit.root is root
+            self._ledger.end("dropped", "shutdown" if is_late else "queue_full")
 
     @guarded
     def _put(self, root: Root, captured: Captured, draw: Draw) -> list[Unit] | None:

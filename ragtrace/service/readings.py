@@ -70,7 +70,8 @@ class Readings:
 
         The spool's are as of the last look or, fresh, as they are now.
         """
-        readings = [LedgerReading(ends=self._ledger.counts(), pending=self._ledger.pending)]
+        ends, pending = self._ledger.read()
+        readings = [LedgerReading(ends=ends, pending=pending)]
         if self._settings.spool is not None and self._settings.scorer == "thread":
             spool = self._queue.snapshot() if is_fresh else self._queue.accounts()
             if spool is not None:

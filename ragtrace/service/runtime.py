@@ -7,9 +7,11 @@ import logging
 import os
 import sys
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import Recorder, guarded
+from ragtrace.capture.recorder import Setup
 from ragtrace.capture.redact import safe
 from ragtrace.errors import ConfigError
 from ragtrace.settings import Settings
@@ -188,9 +190,13 @@ def shutdown(timeout_s: float = 30.0) -> bool:
 def _shut_down(timeout_s: float) -> bool:
     timeout_s = _bounded(timeout_s)
     with _state.lock:
+        _state.recorder.setup = replace(
+            _state.recorder.setup, listener=None
+        )  # first, so that no run begins behind the end of all
         _state.recorder.end_all()
         service, _state.service = _state.service, None
-        _state.recorder.listener = None
+        if service is not None and service.storing is not None:
+            service.storing.retire()  # while this one ends, another may begin
     return True if service is None else service.shutdown(timeout_s)
 
 
@@ -227,13 +233,16 @@ def _install(
         )
     atexit.unregister(_at_exit)
     atexit.register(_at_exit)  # anew each time: what was registered last runs first, so before the providers' own
-    old, _state.service, _state.is_configured = _state.service, service, True
-    _state.recorder.redact = safe(settings.redact)
-    _state.recorder.workflow = settings.workflow
-    _state.recorder.environment = settings.environment
-    _state.recorder.listener = None if service is None else service.intake
+    old, _state.service = _state.service, service
+    _state.recorder.setup = Setup(
+        listener=None if service is None else service.intake,
+        redact=safe(settings.redact),
+        workflow=settings.workflow,
+        environment=settings.environment,
+    )
+    _state.is_configured = True  # last, as others then take the recorder as it is
     if old is not None:
-        old.shutdown(_REPLACE_S, kept=sinks)
+        old.shutdown(_REPLACE_S, kept=sinks if service is None else service.sinks)
 
 
 def _configure_from_environment() -> None:

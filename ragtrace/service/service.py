@@ -47,6 +47,8 @@ class Service:
 
     Attributes:
         settings: what it was built from.
+        sinks: take scores, the store among them.
+        storing: keeps scores and feedback; None without a store.
         ledger: what became of the runs of this process.
         queue: what waits to be scored.
         sampler: draws what is.
@@ -83,9 +85,9 @@ class Service:
         self.health: HealthEndpoint | None = None
         self._providers = providers
         self._scorer = scorer
-        self._sinks = tuple(sinks)
+        self.sinks = tuple(sinks)
         self._recorder_sweep = sweep
-        self._storing = storing
+        self.storing = storing
         self._gate = gate
         self._new_canaries = canaries
         self.canaries = canaries()
@@ -230,8 +232,8 @@ class Service:
         self._share_series()
         if self.settings.scorer == "thread":
             self.handling.republish()
-        if self._storing is not None:
-            self._storing.sweep()
+        if self.storing is not None:
+            self.storing.sweep()
         self.refresh_baselines()
         self.publisher.sweep()
 
@@ -257,7 +259,7 @@ class Service:
     def _sink_calls(self, method: str, timeout_s: float, kept: Sequence[Sink] = ()) -> list[Callable[[], bool]]:
         """Return a call of each sink that has the optional method; a sink that is kept is flushed."""
         calls: list[Callable[[], bool]] = []
-        for sink in self._sinks:
+        for sink in self.sinks:
             is_kept = any(sink is other for other in kept)
             found = getattr(sink, "flush" if is_kept else method, None)
             if found is not None:

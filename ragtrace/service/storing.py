@@ -49,22 +49,23 @@ class Storing:
 
     @classmethod
     def of(cls, settings: Settings) -> Storing | None:
-        """Return the store of some settings, None without one; the same file is opened once in a process.
+        """Return the store of some settings, None without one; the same file is opened once for the same settings.
 
         Raises:
             ConfigError: it cannot be opened.
         """
         if settings.store is None:
             return None
-        path = os.path.realpath(settings.store)
-        if path not in _open:
-            is_joined = settings.spool is not None and os.path.realpath(settings.spool) == path
+        path, policy = os.path.realpath(settings.store), policy_of(settings)
+        is_joined = settings.spool is not None and os.path.realpath(settings.spool) == path
+        found = _open.get(path)
+        if found is None or (found.store.policy, found.is_joined) != (policy, is_joined):
             try:
-                store = SqliteStore(Path(settings.store), policy_of(settings))
+                store = SqliteStore(Path(settings.store), policy)
             except StoreError as error:
                 raise ConfigError(f"store: {error}") from error
-            _open.setdefault(path, cls(store, is_joined=is_joined))  # of two threads at once the first's
-        return _open[path]
+            found = _open[path] = cls(store, is_joined=is_joined)
+        return found
 
     def also(self, scores: Sequence[Score], record: RagRecord) -> Callable[[sqlite3.Connection], None] | None:
         """Return what writes scores in the transaction of a job's end; None where `emit` will."""
@@ -103,10 +104,15 @@ class Storing:
         """Wait until the feedback is written."""
         return self._labels.flush(timeout_s)
 
+    def retire(self) -> None:
+        """Be given to nobody any more: it is about to be closed."""
+        for path, other in list(_open.items()):
+            if other is self:
+                _open.pop(path, None)
+
     def close(self, timeout_s: float) -> bool:
         """Write the feedback and close the file; False when some was lost."""
-        for path in [path for path, other in _open.items() if other is self]:
-            _open.pop(path, None)
+        self.retire()
         is_whole = self._labels.close(timeout_s)
         return self.store.close() and is_whole
 

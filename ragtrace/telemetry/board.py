@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,7 @@ class Board:
 
 
 _boards: weakref.WeakKeyDictionary[Meter, Board] = weakref.WeakKeyDictionary()
+_owning = threading.Lock()  # a shutdown ends beside a configure that has begun
 
 
 def board_of(meter: Meter) -> Board:
@@ -86,14 +88,16 @@ class Fan:
 
     def own(self, read: Read) -> None:
         """Let `read` give the observations from now on."""
-        for board in self._boards:
-            board.read = read
+        with _owning:
+            for board in self._boards:
+                board.read = read
 
     def disown(self, read: Read) -> None:
         """Observe nothing, unless somebody else took over."""
-        for board in self._boards:
-            if board.read == read:
-                board.read = None
+        with _owning:
+            for board in self._boards:
+                if board.read == read:
+                    board.read = None
 
     def add(self, name: str, amount: float, attributes: Mapping[str, Any]) -> None:
         """Add to a counter."""

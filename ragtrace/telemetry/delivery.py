@@ -69,10 +69,19 @@ class Delivery:
         """Items taken and not sent: waiting, failed, or dropped by a full queue."""
         return max(self._taken - self._sent, 0)
 
-    def is_whole(self) -> bool:
-        """Say whether everything was sent, apart from what an earlier call reported missing."""
+    @property
+    def taken(self) -> int:
+        """Items given to the pipeline so far."""
+        return self._taken
+
+    def is_whole(self, taken: int | None = None) -> bool:
+        """Say whether everything was sent, apart from what an earlier call reported missing.
+
+        Args:
+            taken: count the first so many items alone, as what came since is still under way.
+        """
         with self._lock:
-            missing = max(self._taken - self._sent, self._failed)
+            missing = max((self._taken if taken is None else taken) - self._sent, self._failed)
             is_whole = missing <= self._reported
             self._reported = missing
             return is_whole

@@ -80,10 +80,11 @@ class Providers:
         Blocks for at most about `timeout_s`. Of given providers only their own word is known; of our own
         pipelines every item that did not arrive since the last call makes it False.
         """
+        taken = [delivery.taken for delivery in self._deliveries]  # runs go on, and what they leave is under way
         everything = (self.tracer_provider, *self.meter_providers, self.logger_provider)
         is_flushed = all_within([_flushing(provider, timeout_s) for provider in everything], timeout_s)
         # Every account is asked, since asking also marks what is missing as reported.
-        wholes = [delivery.is_whole() for delivery in self._deliveries]
+        wholes = [delivery.is_whole(count) for delivery, count in zip(self._deliveries, taken, strict=True)]
         return is_flushed and all(wholes)
 
     def shutdown(self, timeout_s: float) -> bool:

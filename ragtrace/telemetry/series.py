@@ -36,10 +36,9 @@ class Names:
         if name in self._known:
             return name
         with self._lock:
-            if len(self._known) >= self._limit:
-                return OTHER
-            self._known.add(name)
-        return name
+            if len(self._known) < self._limit:
+                self._known.add(name)
+            return name if name in self._known else OTHER  # another thread may have added it meanwhile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

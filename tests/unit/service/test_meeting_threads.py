@@ -1,0 +1,170 @@
+"""Threads that meet in a service: captures, readers, and whoever sets it up anew or ends it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+import ragtrace
+from ragtrace.model import RagRecord
+from ragtrace.queues import Job, MemoryQueue, Unit
+from ragtrace.scoring import Ledger
+from ragtrace.service import current, runtime
+from ragtrace.service.readings import Readings
+from ragtrace.settings import Settings
+from ragtrace.stores.sqlite import SqliteStore
+
+
+@pytest.fixture
+def start():
+    def configure(**settings):
+        exporter, provider = InMemorySpanExporter(), TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        ragtrace.configure(
+            **{"sample_rate": 1.0} | settings, tracer_provider=provider, meter_provider=MeterProvider(),
+            logger_provider=LoggerProvider(),
+        )  # fmt: skip
+        return exporter
+
+    yield configure
+    ragtrace.shutdown(5)
+
+
+@pytest.fixture
+def often():
+    """Switch between threads as often as it goes."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def ask(answer="The lab is in Oslo.", **about):
+    with ragtrace.query("Where is the lab?", **about) as run:
+        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
+        run.answered(answer)
+    return run.trace_id
+
+
+def test_the_accounts_balance_at_every_moment(often):
+    ledger, offered = Ledger(), 20_000
+    for _ in range(offered):
+        ledger.offer()
+    readings = Readings(Settings(), ledger=ledger, queue=MemoryQueue(), gate=None, canaries=lambda: None)
+    ending = threading.Thread(target=lambda: [ledger.end("scored") for _ in range(offered)])
+    ending.start()
+    seen = set()
+    while ending.is_alive():
+        counts, pending = readings.accounts()
+        seen.add(sum(counts.values()) + pending)
+    ending.join()
+    assert seen == {offered}
+
+
+def test_a_run_that_ends_while_the_service_is_shut_down_has_its_end(start, monkeypatch):
+    start()
+    service, put = current(), current().queue.put
+    is_late, is_over = threading.Event(), threading.Event()
+
+    def late(unit):
+        is_late.set()
+        is_over.wait(30)
+        return put(unit)
+
+    monkeypatch.setattr(service.queue, "put", late)
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert is_late.wait(30)
+    ragtrace.shutdown(5)
+    is_over.set()
+    asking.join(30)
+    assert service.ledger.pending == 0
+    assert service.ledger.counts() == {("dropped", "shutdown"): 1}
+
+
+def test_what_is_given_back_to_a_queue_that_is_over_has_its_end():
+    ended = []
+    queue = MemoryQueue(ended=lambda *end: ended.append(end))
+    queue.clear()
+    queue.retry(Job(unit=Unit(record=RagRecord(id="1"))), 1.0, "judge_timeout")
+    assert ended == [("dropped", "shutdown")]
+    assert queue.size == 0
+
+
+def test_a_first_run_beside_the_first_of_another_thread_is_captured(monkeypatch):
+    for signal in ("TRACES", "METRICS", "LOGS"):
+        monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
+    ragtrace.shutdown(5)
+    monkeypatch.setattr(runtime._state, "is_configured", False)
+    traces, safe = [], runtime.safe
+    beside = threading.Thread(target=lambda: traces.append(ask()))
+
+    def slow(redact):
+        beside.start()
+        beside.join(0.2)
+        return safe(redact)
+
+    monkeypatch.setattr(runtime, "safe", slow)
+    traces.append(ask())
+    beside.join(30)
+    ragtrace.shutdown(5)
+    assert len(traces) == 2
+    assert all(traces)
+
+
+def test_an_open_run_keeps_the_redaction_that_it_began_with(start):
+    exporter = start(content="full", redact=lambda text: text.replace("Ada", "[name]"))
+    with ragtrace.query("Who?") as run:
+        start()
+        run.answered("Ada wrote it.")
+    (root,) = [span for span in exporter.get_finished_spans() if span.name.startswith("invoke_workflow")]
+    assert root.attributes["output.value"] == "[name] wrote it."
+
+
+def test_a_store_that_is_set_anew_goes_on_with_what_it_knows(start, tmp_path):
+    path = tmp_path / "s"
+    start(store=str(path))
+    trace = ask(user="Ada")
+    start(store=str(path))
+    assert ragtrace.feedback(trace, 1.0)
+    start(store=str(path), store_scores_days=7.0)
+    assert ragtrace.feedback(trace, 0.0, rater="bob")
+    assert current().storing.store.policy.scores_s == 7 * 86_400.0
+    assert ragtrace.shutdown(20)
+    store = SqliteStore(path)
+    rows = [row for row in store.rows() if row["source"] == "human"]
+    store.close()
+    assert {(row["version"], row["user"]) for row in rows} >= {("human", "Ada")}
+    assert len(rows) == 2
+
+
+def test_a_store_that_is_being_closed_is_given_to_nobody(start, tmp_path):
+    path = tmp_path / "s"
+    start(store=str(path))
+    old = current().storing
+    close, is_closing, is_begun = old.close, threading.Event(), threading.Event()
+
+    def slow(timeout_s):
+        is_closing.set()
+        is_begun.wait(30)
+        return close(timeout_s)
+
+    old.close = slow
+    ending = threading.Thread(target=lambda: ragtrace.shutdown(20))
+    ending.start()
+    assert is_closing.wait(30)
+    start(store=str(path))
+    is_begun.set()
+    ending.join(30)
+    assert ragtrace.feedback("4bf92f3577b34da6a3ce929d0e0e4736", 1.0)
+    assert ragtrace.shutdown(20)
+    store = SqliteStore(path)
+    assert [row["value"] for row in store.rows()] == [1.0]
+    store.close()

@@ -1,0 +1,78 @@
+"""Threads that meet in telemetry: none takes from another what it has just written."""
+
+from __future__ import annotations
+
+import threading
+
+from opentelemetry.metrics import NoOpMeter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+
+from ragtrace.telemetry.board import Fan, board_of
+from ragtrace.telemetry.delivery import Delivery
+from ragtrace.telemetry.provider import Providers
+from ragtrace.telemetry.series import Names
+
+
+class AddedMeanwhile(set):
+    """A set to which another thread adds what this one has just not found."""
+
+    def __contains__(self, name):
+        is_there = super().__contains__(name)
+        self.add(name)
+        return is_there
+
+
+def test_a_name_that_another_thread_has_just_added_is_no_other():
+    names = Names(1)
+    names._known = AddedMeanwhile()
+    assert names.bounded("support") == "support"
+
+
+def test_who_ends_does_not_take_the_gauges_from_who_has_just_begun():
+    meter = NoOpMeter("ragtrace")
+    fan = Fan([meter])
+    begun = threading.Thread(target=lambda: Fan([meter]).own(lambda _: [(1.0, {})]))
+
+    class Read:
+        """The first owner's; while it is compared, a second begins."""
+
+        def __call__(self, name):
+            return []
+
+        def __eq__(self, other):
+            begun.start()
+            begun.join(0.2)
+            return self is other
+
+        __hash__ = object.__hash__
+
+    read = Read()
+    fan.own(read)
+    fan.disown(read)
+    begun.join(30)
+    found = board_of(meter).read
+    assert found is not None
+    assert found("any") == [(1.0, {})]
+
+
+class RunsOn:
+    """A provider into which a run writes while it is flushed."""
+
+    def __init__(self, delivery):
+        self.delivery = delivery
+
+    def force_flush(self, timeout_millis):
+        self.delivery.sent(1)
+        self.delivery.took()
+        return True
+
+
+def test_what_comes_while_it_is_flushed_is_not_missing_and_is_asked_for_later():
+    delivery = Delivery("spans")
+    delivery.took()
+    given = RunsOn(delivery)
+    flushed = Providers(given, [MeterProvider()], LoggerProvider(), deliveries=[delivery])  # type: ignore[arg-type]
+    assert flushed.flush(30)
+    given.force_flush = lambda timeout_millis: True  # type: ignore[method-assign]
+    assert not flushed.flush(30), "a span that was never sent"

@@ -1,0 +1,49 @@
+"""The server behind metrics and health checks, over real connections."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+
+import pytest
+
+from ragtrace.http_server import HttpServer, Page
+
+
+def answered(client, path):
+    client.request("GET", path)
+    return client.getresponse().read()
+
+
+def test_a_connection_that_a_client_keeps_ends_with_the_server():
+    before = set(threading.enumerate())
+    server = HttpServer("test", lambda path, headers: Page(200, "text/plain", path.encode()))
+    client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    assert answered(client, "/a") == b"/a"
+    server.close()
+    with pytest.raises(ConnectionError):
+        answered(client, "/b")
+    client.close()
+    until = time.monotonic() + 5.0  # the server's own patience with a silent client is 10 s
+    while left := set(threading.enumerate()) - before:
+        assert time.monotonic() < until, left
+        time.sleep(0.01)
+
+
+def test_what_is_being_answered_when_it_closes_is_answered_to_its_end():
+    is_asked, is_closed = threading.Event(), threading.Event()
+
+    def answer(path, headers):
+        is_asked.set()
+        is_closed.wait(30)
+        return Page(200, "text/plain", path.encode())
+
+    server = HttpServer("test", answer)
+    client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    client.request("GET", "/a")
+    assert is_asked.wait(30)
+    server.close()
+    is_closed.set()
+    assert client.getresponse().read() == b"/a"
+    client.close()

@@ -356,9 +356,9 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _counter(EVALUATION_COST_METRIC, "{USD}", "What judging cost.", (GEN_AI_WORKFLOW_NAME, EVALUATOR, JUDGE_MODEL)),
     _counter(JUDGE_CALLS, "{call}", "Calls of the judge.", (JUDGE_MODEL, EVALUATOR, OUTCOME)),
     _counter(JUDGE_TOKENS, "{token}", "Tokens of the judge.", (JUDGE_MODEL, EVALUATOR, GEN_AI_TOKEN_TYPE)),
-    _gauge(QUEUE_SIZE, "{trace}", "Traces waiting to be scored.", ()),
-    _gauge(QUEUE_CAPACITY, "{trace}", "Most traces that may wait.", ()),
-    _gauge(QUEUE_OLDEST, "s", "Age of the oldest waiting trace.", ()),
+    _gauge(QUEUE_SIZE, "{trace}", "Traces waiting to be scored.", (SPOOL,)),
+    _gauge(QUEUE_CAPACITY, "{trace}", "Most traces that may wait.", (SPOOL,)),
+    _gauge(QUEUE_OLDEST, "s", "Age of the oldest waiting trace.", (SPOOL,)),
     _gauge(EVALUATION_LAST_TIME, "s", "Unix time of the last score; absent before the first.", ()),
     Instrument(
         name=INTERNAL_LOSSES,

@@ -168,6 +168,14 @@ def coverage(*, number: int, width: int) -> Panel:
     )
 
 
+def waiting(name: str) -> str:
+    """Return a gauge of queues by job: each process's own, and each spool's once, whoever tells it."""
+    gauge, spool = SERIES[name], label(semconv.SPOOL)
+    own = f'{gauge}{{{JOB},{spool}=""}}'
+    shared = f'max by (job, {spool}) ({gauge}{{{JOB},{spool}!=""}})'
+    return f"sum by (job) ({own} or {shared})"
+
+
 def queue(*, number: int, **look: Any) -> Panel:
     """Return the queue's size and capacity."""
     return Panel(
@@ -179,8 +187,8 @@ def queue(*, number: int, **look: Any) -> Panel:
         unit="short",
         low=0,
         queries=[
-            Query(expr=f"sum by (job) ({SERIES[semconv.QUEUE_SIZE]}{{{JOB}}})", legend="waiting {{job}}"),
-            Query(expr=f"sum by (job) ({SERIES[semconv.QUEUE_CAPACITY]}{{{JOB}}})", legend="capacity {{job}}"),
+            Query(expr=waiting(semconv.QUEUE_SIZE), legend="waiting {{job}}"),
+            Query(expr=waiting(semconv.QUEUE_CAPACITY), legend="capacity {{job}}"),
         ],
         **look,
     )

@@ -35,7 +35,7 @@ def _alive() -> list[Panel]:
 
 
 def _fill() -> Panel:
-    size, capacity = SERIES[semconv.QUEUE_SIZE], SERIES[semconv.QUEUE_CAPACITY]
+    size, capacity = operations.waiting(semconv.QUEUE_SIZE), operations.waiting(semconv.QUEUE_CAPACITY)
     return Panel(
         number=12,
         title="Queue fill",
@@ -48,7 +48,7 @@ def _fill() -> Panel:
         steps=[(0.0, "green"), (0.5, "orange"), (0.9, "red")],
         queries=[
             Query(
-                expr=f"sum by (job) ({size}{{{JOB}}}) / (sum by (job) ({capacity}{{{JOB}}}) > 0)",
+                expr=f"{size} / ({capacity} > 0)",
                 legend="{{job}}",
                 shape="now",
             )

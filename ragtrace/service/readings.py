@@ -53,7 +53,13 @@ class Readings:
 
     def queue(self) -> QueueReading:
         """Return how much waits."""
-        return QueueReading(size=self._queue.size, capacity=self._queue.capacity, oldest_s=self._queue.oldest_s)
+        queue = self._queue
+        return QueueReading(
+            size=queue.size,
+            capacity=queue.capacity,
+            oldest_s=queue.oldest_s,
+            spool=self._spool(),
+        )
 
     def load(self) -> Load | None:
         """Return what stands behind the queue, a spool's by its own accounts; None before these are known."""
@@ -75,8 +81,7 @@ class Readings:
         if self._settings.spool is not None and self._settings.scorer == "thread":
             spool = self._queue.snapshot() if is_fresh else self._queue.accounts()
             if spool is not None:
-                name = spool_identity(Path(self._settings.spool))
-                readings.append(LedgerReading(ends=spool.ends, pending=spool.pending, spool=name))
+                readings.append(LedgerReading(ends=spool.ends, pending=spool.pending, spool=self._spool()))
         return readings
 
     def accounts(self, *, is_fresh: bool = False) -> tuple[Mapping[tuple[str, str], int], int]:
@@ -91,6 +96,10 @@ class Readings:
             counts.update(spool.ends)
             pending += spool.pending
         return counts, pending
+
+    def _spool(self) -> str | None:
+        path = self._settings.spool
+        return None if path is None else spool_identity(Path(path))
 
     def closed(self) -> Closed | None:
         """Return why no call of the judge passes, None when one may."""

@@ -13,7 +13,7 @@ from ragtrace import semconv
 from ragtrace.capture import Retrieval, losses, lost
 from ragtrace.telemetry.board import Fan
 from ragtrace.telemetry.client_metrics import record_operations
-from ragtrace.telemetry.readings import DRIFT_GAUGES, coverage, ledger_points
+from ragtrace.telemetry.readings import DRIFT_GAUGES, QUEUE_GAUGES, coverage, ledger_points
 from ragtrace.telemetry.root import remote_context
 from ragtrace.telemetry.series import Measure, Names, bounded_text
 from ragtrace.telemetry.window import Window
@@ -222,9 +222,8 @@ class Instruments:
 
     def observe_queue(self, read: Callable[[], QueueReading]) -> None:
         """Let `read` tell the state of the scorer's queue."""
-        self.observe(semconv.QUEUE_SIZE, lambda: [(read().size, {})])
-        self.observe(semconv.QUEUE_CAPACITY, lambda: [(read().capacity, {})])
-        self.observe(semconv.QUEUE_OLDEST, lambda: [(read().oldest_s, {})])
+        for name in QUEUE_GAUGES:
+            self.observe(name, _queue_reader(name, read))
 
     def observe_ledger(self, read: Callable[[], Sequence[LedgerReading]], *, has_coverage: bool = True) -> None:
         """Let the accounts be read; who hands its traces to another process cannot tell how many were scored."""
@@ -375,6 +374,14 @@ class Instruments:
 
 def _losses() -> list[Observed]:
     return [(float(count), {semconv.SITE: site}) for site, count in losses().items()]
+
+
+def _queue_reader(name: str, read: Callable[[], QueueReading]) -> Reader:
+    def observe() -> list[Observed]:
+        reading = read()
+        return [(reading.value(name), reading.attributes)]
+
+    return observe
 
 
 def _drift_reader(name: str, read: Callable[[], Iterable[DriftReading]]) -> Reader:

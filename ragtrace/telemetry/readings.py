@@ -17,11 +17,34 @@ Observed = tuple[float, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReading:
-    """The scorer's queue in one moment: units waiting, most that may wait, age of the oldest in seconds."""
+    """The scorer's queue in one moment.
+
+    Attributes:
+        size: units waiting.
+        capacity: most that may wait.
+        oldest_s: age of the oldest in seconds.
+        spool: the identity of a spool that other processes tell of as well; None for a process's own queue.
+    """
 
     size: int
     capacity: int
     oldest_s: float
+    spool: str | None = None
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The point attributes of this queue."""
+        return clean_attributes({semconv.SPOOL: self.spool})
+
+    def value(self, name: str) -> float:
+        """Return what a gauge of the queue shows."""
+        found: float = getattr(self, _QUEUE_FIELDS[name])
+        return found
+
+
+_QUEUE_FIELDS = {semconv.QUEUE_SIZE: "size", semconv.QUEUE_CAPACITY: "capacity", semconv.QUEUE_OLDEST: "oldest_s"}
+QUEUE_GAUGES = tuple(_QUEUE_FIELDS)
+"""Names of the gauges that a `QueueReading` fills."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

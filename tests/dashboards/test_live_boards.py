@@ -168,3 +168,25 @@ def test_the_ledger_counts_a_spool_once_whoever_tells_of_it(tmp_path):
     with serving(tmp_path) as server:
         found = {it["metric"]["ragtrace_state"]: float(it["value"][1]) for it in server.ask(expr, END)}
     assert found == {"skipped": 176, "scored": 37, "pending": 1}
+
+
+def test_what_waits_in_a_spool_is_counted_once_whoever_tells_of_it(tmp_path):
+    """Three processes of one spool, and two with a queue of their own."""
+    told = {
+        ("a", "s1"): (30, 100),
+        ("b", "s1"): (31, 100),
+        ("c", "s1"): (30, 100),
+        ("d", ""): (5, 50),
+        ("e", ""): (7, 50),
+    }
+    lines = []
+    for place, name in enumerate((semconv.QUEUE_SIZE, semconv.QUEUE_CAPACITY)):
+        lines.append(f"# TYPE {SERIES[name]} gauge\n")
+        for (process, spool), numbers in told.items():
+            whose = f'job="rag-app",instance="{process}"' + (f',ragtrace_spool="{spool}"' if spool else "")
+            lines.append(f"{SERIES[name]}{{{whose}}} {numbers[place]} {END}\n")
+    backfill(tmp_path, [*lines, "# EOF\n"])
+    asked = [*targets("ragtrace-scorer", 21).values(), *targets("ragtrace-scorer", 12).values()]
+    with serving(tmp_path) as server:
+        found = [float(it["value"][1]) for expr in asked for it in server.ask(expr, END)]
+    assert found == [43, 200, 43 / 200]

@@ -329,6 +329,8 @@ def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
     assert metered.values("ragtrace.drift.alarms") == [(about, 1)]
     assert metered.values("ragtrace.queue.size") == [({}, 3)]
     assert metered.values("ragtrace.queue.oldest") == [({}, 1.5)]
+    instruments.observe_queue(lambda: QueueReading(size=3, capacity=2_048, oldest_s=1.5, spool="0a1b2c3d"))
+    assert metered.values("ragtrace.queue.capacity") == [({"ragtrace.spool": "0a1b2c3d"}, 2_048)]
     assert not metered.points("ragtrace.evaluation.coverage.ratio")
     counts |= {("scored", ""): 9, ("dropped", "queue_full"): 1}
     assert metered.values("ragtrace.evaluation.coverage.ratio") == [({}, 0.9)]

@@ -236,19 +236,19 @@ class JudgeGate:
         if not self._is_usd_capped:
             return None
         usd = self._prices.price_of(model, prompt, reply)
-        self._has_price = usd is not None or bool(self._has_price)
+        with self._lock:
+            self._has_price = usd is not None or bool(self._has_price)
         return usd
 
     def _left(self, passed: JudgePass, took: Took) -> None:
         """Take the end of an attempt into account."""
         prompt, reply = taken(passed.need, took)
-        self._estimate.learn(passed.need, took)
         usd = self._price(passed.need.model, prompt, reply)
         self._settle(passed.reservation, usd=usd, tokens=prompt + reply)
         with self._lock:
+            self._estimate.learn(passed.need, took)
             self._judged(passed, took)
-            allowed = self._concurrency.allowed
-        self._slots.leave(allowed=allowed)
+            self._slots.leave(allowed=self._concurrency.allowed)
 
     def _settle(self, reservation: Reservation, *, usd: float | None, tokens: int) -> None:
         try:

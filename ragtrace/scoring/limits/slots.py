@@ -10,6 +10,9 @@ from collections import deque
 class Slots:
     """Counts calls under way against a number that may change between them. Coroutine-safe and thread-safe.
 
+    A coroutine that its loop left behind gives its place back when it is collected, which may be anywhere: so the
+    lock may be taken twice by one thread, and nothing is half counted where something is made under it.
+
     Example:
         >>> async def one():
         ...     slots = Slots(1)
@@ -26,20 +29,20 @@ class Slots:
     def __init__(self, allowed: int) -> None:
         self.under_way = 0
         self._allowed = allowed
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def enter(self) -> None:
         """Wait for a place and take it."""
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
             if self.under_way < self._allowed and not self._waiting:
                 self.under_way += 1
                 return
-            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(place)
         try:
             await place
-        except asyncio.CancelledError:
+        except BaseException:  # cancelled, or left behind by its loop
             with self._lock:
                 if place in self._waiting:
                     self._waiting.remove(place)
@@ -57,8 +60,9 @@ class Slots:
             self._allowed = self._allowed if allowed is None else allowed
             self.under_way -= 1
             while self._waiting and self.under_way < self._allowed:
-                if _given(self._waiting.popleft()):
-                    self.under_way += 1
+                self.under_way += 1
+                if not _given(self._waiting.popleft()):
+                    self.under_way -= 1
 
 
 def _given(place: asyncio.Future[None]) -> bool:

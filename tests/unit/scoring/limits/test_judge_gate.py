@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -261,3 +262,31 @@ async def test_books_that_cannot_be_written_make_no_call(
     clock.turn(61.0)
     await call(gate)
     gate.close()
+
+
+def test_of_two_calls_that_end_at_once_the_later_cut_holds(
+    clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = gate_of(clock)
+    first, second = (asyncio.run(gate.enter(NEED)) for _ in range(2))
+    is_leaving, may_leave, leave = threading.Event(), threading.Event(), gate._slots.leave
+
+    def slow(*, allowed: int | None = None) -> None:
+        if threading.current_thread() is threads[0]:
+            is_leaving.set()
+            assert may_leave.wait(30)
+        leave(allowed=allowed)
+
+    monkeypatch.setattr(gate._slots, "leave", slow)
+    threads = [
+        threading.Thread(target=passed.leave, args=(Took(fate=fate),))
+        for passed, fate in ((first, "answered"), (second, "rate_limited"))
+    ]
+    threads[0].start()
+    assert is_leaving.wait(30)
+    threads[1].start()
+    threads[1].join(0.3)
+    may_leave.set()
+    for thread in threads:
+        thread.join(30)
+    assert gate._slots._allowed == gate.reading().concurrency == 4

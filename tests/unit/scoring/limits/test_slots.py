@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 
 from ragtrace.scoring.limits.slots import Slots
@@ -100,3 +101,41 @@ def test_loops_of_two_threads_share_the_places() -> None:
     assert len(seen) == 200
     assert max(seen) <= 3
     assert slots.under_way == 0
+
+
+def test_a_place_given_to_a_loop_that_never_turns_again_comes_back() -> None:
+    slots = Slots(1)
+    asyncio.run(slots.enter())
+    loop = asyncio.new_event_loop()
+    waiting = loop.create_task(slots.enter())
+    loop.run_until_complete(turns())
+    slots.leave()
+    loop.close()
+    del waiting
+    gc.collect()
+    assert slots.under_way == 0
+    asyncio.run(asyncio.wait_for(slots.enter(), 5))
+
+
+def test_a_place_given_back_by_a_finaliser_inside_an_entry_is_taken() -> None:
+    """The garbage collector may run where a future is made, and there end a call that its loop left behind."""
+    slots, entered = Slots(1), []
+
+    async def enter() -> None:
+        await slots.enter()
+        loop = asyncio.get_running_loop()
+        made = loop.create_future
+
+        def create_future() -> asyncio.Future[None]:
+            loop.create_future = made  # type: ignore[method-assign]
+            slots.leave()
+            return made()
+
+        loop.create_future = create_future  # type: ignore[method-assign]
+        await slots.enter()
+        entered.append(slots.under_way)
+
+    thread = threading.Thread(target=lambda: asyncio.run(enter()), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert entered == [1]

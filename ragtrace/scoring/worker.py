@@ -100,7 +100,7 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """Whether no job is under way."""
-        return not any(not task.done() for task in list(self._held))
+        return not self._held
 
     def start(self) -> None:
         """Start the thread, once; a stopped worker stays stopped."""
@@ -212,18 +212,14 @@ class Worker:
             lost("ragtrace.scoring.worker.sweep", error)
 
     def _fill(self, tasks: set[asyncio.Task[None]]) -> None:
-        for task in [task for task in tasks if task.done()]:
-            tasks.discard(task)
-            self._held.pop(task, None)
-            error = None if task.cancelled() else task.exception()
-            if error is not None:  # `_one` lets none out; a defect of its own must not pass unseen
-                lost("ragtrace.scoring.worker.one", error)
+        tasks.difference_update([task for task in tasks if task.done()])
         room = self._concurrency - len(tasks)
         if room <= 0 or self._has_to_stop():
             return
         for job in self._queue.lease(room):
             task = asyncio.create_task(self._one(job))
             self._held[task] = job
+            task.add_done_callback(self._over)
             tasks.add(task)
 
     def _has_to_stop(self) -> bool:
@@ -245,15 +241,20 @@ class Worker:
     async def _one(self, job: Job) -> None:
         try:
             outcome = await self._handle(job)
-        except asyncio.CancelledError:
-            self._queue.release([job])
-            raise
         except Exception as error:
             lost("ragtrace.scoring.worker.handle", error)
             _log.exception("a unit could not be scored")
             name = type(error).__name__
             outcome = Outcome(state="failed", reason=name, retry_in_s=FAILED_S if self._queue.is_shared else None)
         self._settle(job, outcome)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        """Let go of a job; one that was cancelled goes back, also where its task had not even begun."""
+        job = self._held.pop(task)
+        if task.cancelled():
+            self._queue.release([job])
+        elif (error := task.exception()) is not None:  # `_one` lets none out; a defect must not pass unseen
+            lost("ragtrace.scoring.worker.one", error)
 
     def _settle(self, job: Job, outcome: Outcome) -> None:
         """Write the end of a job and publish; an account that is not kept is a loss, and must not pass unseen.

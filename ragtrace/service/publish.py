@@ -69,6 +69,11 @@ class Publisher:
         if self._held is not None:
             self._held.release_all()
 
+    def close_held(self) -> None:
+        """End every held root, and hold none any more."""
+        if self._held is not None:
+            self._held.close()
+
     def close(self) -> None:
         """Show nothing any more in the gauges."""
         self.instruments.close()

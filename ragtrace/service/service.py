@@ -171,7 +171,7 @@ class Service:
         is_scored = self.queue.close(timeout_s * 0.2) and is_scored
         for _ in self.queue.clear():
             self.ledger.end("dropped", "shutdown")
-        self.publisher.release_held()
+        self.publisher.close_held()
         for part in (self.endpoint, self.health, self._gate):
             if part is not None:
                 part.close()

@@ -47,6 +47,7 @@ class Hold:
         self._changed = threading.Condition()
         self._held: dict[int, tuple[Root, int, float]] = {}
         self._thread: threading.Thread | None = None
+        self._is_closed = False
 
     @property
     def size(self) -> int:
@@ -56,7 +57,7 @@ class Hold:
     def keep(self, root: Root, ended_ns: int) -> bool:
         """Keep a root open; False when there is no room (or it has ended), and the caller ends it now."""
         with self._changed:
-            if root.is_ended or len(self._held) >= self._capacity:
+            if self._is_closed or root.is_ended or len(self._held) >= self._capacity:
                 return False
             self._held[id(root)] = (root, ended_ns, self._clock() + self._limit_s)
             if self._thread is None:
@@ -95,11 +96,18 @@ class Hold:
         self._end(gone)
 
     def release_all(self) -> None:
-        """End every root without scores: at a flush, a shutdown."""
+        """End every root without scores: at a flush."""
         with self._changed:
             gone = list(self._held.values())
             self._held.clear()
         self._end(gone)
+
+    def close(self) -> None:
+        """End every root without scores, and the thread; none is kept any more."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self.release_all()
 
     def forget(self) -> None:
         """Drop all roots without ending them, and take fresh locks: in a forked child they are the parent's."""
@@ -116,7 +124,8 @@ class Hold:
         # `forget` puts a new condition in place; a thread of the old one has nothing to do any more.
         while changed is self._changed:
             with changed:
-                if not self._held and not changed.wait_for(lambda: bool(self._held), _IDLE_S):
+                changed.wait_for(lambda: self._held or self._is_closed, _IDLE_S)
+                if not self._held:
                     self._thread = None
                     return
                 first = min(limit for _, _, limit in self._held.values())

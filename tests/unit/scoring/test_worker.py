@@ -100,3 +100,29 @@ def test_a_settled_wait_gives_up_in_time() -> None:
     ledger.offer()
     assert not ledger.wait_settled(0.01)
     assert ledger.pending == 1
+
+
+def test_a_job_that_had_not_begun_when_time_was_over_has_its_end() -> None:
+    """The time of a stop may be over between a lease and the first step of what handles it."""
+
+    class LastMoment(MemoryQueue):
+        def lease(self, limit: int) -> list[Job]:
+            jobs = super().lease(limit)
+            if jobs:
+                worker._is_stopping, worker._is_draining = True, False
+            return jobs
+
+    async def handle(job: Job) -> Outcome:
+        return Outcome()
+
+    ledger = Ledger()
+    queue = LastMoment(ended=ledger.end)
+    worker = Worker(queue, handle)
+    for number in range(3):
+        offer(ledger, queue, str(number))
+    assert worker._thread is not None
+    worker._thread.join(10)
+    assert worker.is_idle
+    counts = ledger.snapshot()
+    assert counts["dropped:shutdown"] > 0
+    assert counts["pending"] == queue.size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragtrace import semconv
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _log = logging.getLogger("ragtrace")
+_UNDO_S = 1.0
 
 
 def build(
@@ -55,7 +57,9 @@ def build(
     storing = _storing(settings)
     sinks = (*sinks, *_own_sinks(settings), *([storing] if storing is not None else []))
     endpoint = _opened(lambda: _endpoint(settings), needs_ports=needs_ports)
-    try:
+    with ExitStack() as undone:
+        if endpoint is not None:
+            undone.callback(endpoint.close)
         given = providers(
             tracer_provider,
             meter_provider,
@@ -63,12 +67,11 @@ def build(
             service_name=settings.service_name,
             readers=[endpoint.reader] if endpoint else [],
         )
+        undone.callback(given.shutdown, _UNDO_S)
         service = _assembled(settings, recorder, scorer, given, endpoint, sinks, storing, gate)
         _opened(service.serve_health, needs_ports=needs_ports)
-    except BaseException:
-        if endpoint is not None:
-            endpoint.close()
-        raise
+        service.publisher.instruments.own()  # nothing fails behind it: until now the gauges are another's
+        undone.pop_all()
     return service
 
 
@@ -119,7 +122,7 @@ def _publisher(
     settings: Settings, scorer: Scorer, given: Providers, writer: SpanWriter, gate: ServiceGate | None
 ) -> Publisher:
     publisher = Publisher(
-        instruments=Instruments(given.meters(), window_s=settings.window_s),
+        instruments=Instruments(given.meters(), window_s=settings.window_s, is_owner=False),
         evaluation=EvaluationWriter(
             given.tracer(),
             given.logger(),

@@ -51,6 +51,7 @@ class Instruments:
         evaluator: who scores.
         max_workflows: names kept apart; further ones become ``other``.
         has_client_metrics: whether the conventions' ``gen_ai.*`` metrics are recorded too.
+        is_owner: whether the gauges are its own at once, and not from `own` on.
         clock: monotonic seconds.
 
     Example:
@@ -67,6 +68,7 @@ class Instruments:
         evaluator: str = "ragtrace",
         max_workflows: int = 100,
         has_client_metrics: bool = True,
+        is_owner: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fan = Fan(meters)
@@ -88,7 +90,8 @@ class Instruments:
             self._readers[name] = self._window_reader(name)
         self._readers[semconv.EVALUATION_LAST_TIME] = self._last_time
         self._read_bound = self._read
-        self._fan.own(self._read_bound)
+        if is_owner:
+            self.own()
         self._fan.add(semconv.TRACES, 0, {semconv.DECISION: "sampled"})  # so that the first increase is seen
 
     def workflow(self, record: RagRecord) -> str:
@@ -239,6 +242,10 @@ class Instruments:
         """Let `read` tell the state of every drift detector."""
         for name in DRIFT_GAUGES:
             self.observe(name, _drift_reader(name, read))
+
+    def own(self) -> None:
+        """Take the gauges over from whoever has them."""
+        self._fan.own(self._read_bound)
 
     def close(self) -> None:
         """Observe nothing any more; what was counted stays counted."""

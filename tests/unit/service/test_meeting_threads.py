@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
+import time
 
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import ragtrace
+from ragtrace import semconv
+from ragtrace.errors import ConfigError
 from ragtrace.model import RagRecord
 from ragtrace.queues import Job, MemoryQueue, Unit
 from ragtrace.scoring import Ledger
@@ -168,3 +173,39 @@ def test_a_store_that_is_being_closed_is_given_to_nobody(start, tmp_path):
     store = SqliteStore(path)
     assert [row["value"] for row in store.rows()] == [1.0]
     store.close()
+
+
+@pytest.mark.parametrize("wrong", ["spool", "health_port"])
+def test_settings_that_fail_leave_the_gauges_and_no_thread(tmp_path, wrong):
+    reader = InMemoryMetricReader()
+    given = {"sample_rate": 0.0, "meter_provider": MeterProvider([reader])}
+
+    def ended():
+        data = reader.get_metrics_data()
+        assert data is not None
+        points = [
+            point
+            for resource in data.resource_metrics
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+            if metric.name == semconv.LEDGER
+            for point in metric.data.data_points
+        ]
+        return sum(point.value for point in points)
+
+    try:
+        ragtrace.configure(tracer_provider=TracerProvider(), logger_provider=LoggerProvider(), **given)
+        ask()
+        assert ended() == 1
+        before = set(threading.enumerate())
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            values = {"spool": str(tmp_path / "gone" / "spool"), "health_port": taken.getsockname()[1]}
+            with pytest.raises(ConfigError):
+                ragtrace.configure(**given, **{wrong: values[wrong]})
+        assert ended() == 1
+        until = time.monotonic() + 30.0
+        while left := set(threading.enumerate()) - before:
+            assert time.monotonic() < until, left
+            time.sleep(0.01)
+    finally:
+        ragtrace.shutdown(5)

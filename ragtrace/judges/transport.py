@@ -65,7 +65,7 @@ class Fault:
 
 
 class Transport:
-    """One server: a client made at first use, and the attempts of a request.
+    """One server: a client of each event loop, made at first use, and the attempts of a request.
 
     Args:
         base_url: where the server is; OpenAI's when None.
@@ -103,8 +103,7 @@ class Transport:
         self._timeout_s = timeout_s
         self._patience = Patience(attempts=attempts, backoff_s=backoff_s, retry_after_max_s=retry_after_max_s)
         self._gate = gate
-        self._client: AsyncOpenAI | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     async def post(self, endpoint: Endpoint, body: Mapping[str, Any], max_bytes: int) -> dict[str, Any] | Fault:
         """Return the server's JSON object, or the last fault; raises nothing but a cancellation.
@@ -128,8 +127,8 @@ class Transport:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
             await client.close()
 
     async def _admitted(
@@ -152,17 +151,20 @@ class Transport:
 
     def _connected(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
+        client = self._clients.get(loop)
+        if client is None:
             from openai import AsyncOpenAI  # noqa: PLC0415 -- 0.6 s and 59 MB, paid at the first call
 
-            self._loop = loop
-            self._client = AsyncOpenAI(
+            for other in list(self._clients):
+                if other.is_closed():  # without `aclose`
+                    self._clients.pop(other, None)
+            client = self._clients[loop] = AsyncOpenAI(
                 base_url=self.base_url,
                 api_key=self._api_key or "none",
                 timeout=self._timeout_s,
                 max_retries=0,
             )
-        return self._client
+        return client
 
     async def _attempt(self, endpoint: Endpoint, body: Mapping[str, Any], max_bytes: int) -> dict[str, Any] | Fault:
         client = self._connected()

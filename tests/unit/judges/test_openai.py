@@ -11,6 +11,7 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
+import openai
 import pytest
 from opentelemetry import context
 
@@ -485,3 +486,40 @@ async def test_the_embedding_server_is_down(judge_server: JudgeServer) -> None:
     judge_server.always = lambda _: Answer(503, {})
     with pytest.raises(JudgeUnavailable):
         await embed(judge_server, ["a"])
+
+
+def test_loops_of_two_threads_have_a_client_each(
+    judge_server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge_server.always = lambda _: Answer(200, completion({"a": 1}))
+    model = chat(judge_server, attempts=1)
+    is_connecting, has_asked, is_over = threading.Event(), threading.Event(), threading.Event()
+    made = openai.AsyncOpenAI
+
+    def connected(**settings: Any) -> openai.AsyncOpenAI:
+        if threading.current_thread() is slow:
+            is_connecting.set()
+            assert has_asked.wait(30)
+        return made(**settings)
+
+    async def asked() -> ChatReply:
+        return await model.complete(
+            system="S", user="U", schema_name="s", schema=SCHEMA, max_output_tokens=9, temperature=0.0
+        )
+
+    async def twice() -> list[ChatReply]:
+        first = await asked()
+        has_asked.set()
+        assert is_over.wait(30)
+        return [first, await asked()]
+
+    def run() -> None:
+        asyncio.run(asked())
+        is_over.set()
+
+    monkeypatch.setattr("openai.AsyncOpenAI", connected)
+    slow = threading.Thread(target=run)
+    slow.start()
+    assert is_connecting.wait(30)
+    assert [reply.text for reply in asyncio.run(twice())] == ['{"a": 1}'] * 2
+    slow.join(30)

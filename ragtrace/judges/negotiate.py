@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -114,7 +115,7 @@ class Dialect:
 
 
 class Ladder:
-    """The dialect of one server and model, as far as it is known. Used on one event loop, by many calls at once.
+    """The dialect of one server and model, as far as it is known. Used by many calls at once, on any event loop.
 
     Attributes:
         current: what the next call uses.
@@ -124,6 +125,7 @@ class Ladder:
     def __init__(self) -> None:
         self.current = Dialect()
         self.is_settled = False
+        self._lock = threading.Lock()  # one that is settled on a dialect that fails would never step again
 
     def adapt(self, used: Dialect, complaint: str, param: str | None = None) -> bool:
         """Take a refusal of a call that used `used` into account, and return whether to try again.
@@ -131,26 +133,29 @@ class Ladder:
         A refusal that names nothing steps down too, until a first call has succeeded: some servers answer an
         unknown format with a bare 400.
         """
-        if self.current != used:
-            return True
-        if _FINAL.search(complaint.lower()):
-            return False
-        follower = used.after(complaint, param)
-        if follower is None and not self.is_settled:
-            follower = used.down()
-        if follower is None:
-            return False
-        self.current = follower
-        return True
+        with self._lock:
+            if self.current != used:
+                return True
+            if _FINAL.search(complaint.lower()):
+                return False
+            follower = used.after(complaint, param)
+            if follower is None and not self.is_settled:
+                follower = used.down()
+            self.current = follower or used
+            return follower is not None
 
     def settle(self, used: Dialect) -> None:
         """Remember that a call succeeded."""
-        self.is_settled = self.is_settled or used == self.current
+        if self.is_settled:
+            return
+        with self._lock:
+            self.is_settled = used == self.current
 
     def reset(self) -> None:
         """Forget the steps of a probe in which no rung succeeded: the fault was another one."""
-        if not self.is_settled:
-            self.current = Dialect()
+        with self._lock:
+            if not self.is_settled:
+                self.current = Dialect()
 
 
 _LADDERS: dict[tuple[str, str], Ladder] = {}

@@ -57,7 +57,7 @@ _MODULES = {
     "score_consistency": "score_consistency",
 }
 _registered: dict[str, Metric] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 _T = TypeVar("_T")
 
 
@@ -155,8 +155,9 @@ def metric(target: _T) -> _T:
 
 
 def _register(target: object) -> Metric:
-    made = _checked(target() if isinstance(target, type) else target)
+    given = target() if isinstance(target, type) else target
     with _lock:
+        made = _checked(given)
         _registered[made.declaration.name] = made
     return made
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -172,3 +174,31 @@ def test_a_chosen_metric_loads_no_other() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_of_two_metrics_with_one_name_registered_at_once_one_is_refused(monkeypatch) -> None:
+    both, checked, refused = threading.Barrier(2), registry._checked, []
+
+    def slow(made):
+        found = checked(made)
+        with suppress(threading.BrokenBarrierError):
+            both.wait(1)
+        return found
+
+    monkeypatch.setattr(registry, "_checked", slow)
+
+    def register(name):
+        own = Own()
+        own.declaration = declared(name, outputs=("shared",))
+        try:
+            registry.metric(own)
+        except ConfigError as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=register, args=(name,)) for name in ("first", "second")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(refused) == 1
+    assert "'shared' is taken" in refused[0]

@@ -65,17 +65,21 @@ class Intake:
 
     def finished(self, ref: Any, captured: Captured) -> None:
         """Draw, write the run's spans, and queue it when it was drawn. Each step is guarded on its own."""
-        self._ledger.offer()
         draw = self._drawn(captured)
+        is_taken = draw is not None and draw.decision in _TAKEN
+        if is_taken:
+            self._ledger.offer()
         self._write(ref, captured, draw)
         self._measure(captured, draw)
         self._keep(captured)
-        if draw is not None and draw.decision in _TAKEN:
+        if draw is None:
+            self._ledger.passed("skipped", "internal_error")
+        elif is_taken:
             self._queue_unit(ref, captured, draw)
-        elif draw is not None and draw.decision == "dropped":
-            self._ledger.end("dropped", draw.reason or "")
+        elif draw.decision == "dropped":
+            self._ledger.passed("dropped", draw.reason or "")
         else:
-            self._ledger.end("skipped", "not_sampled" if draw is not None else "internal_error")
+            self._ledger.passed("skipped", "not_sampled")
 
     def close(self) -> None:
         """Queue nothing any more; runs that end later are dropped."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +27,11 @@ class Board:
 
     Attributes:
         sync: counters and histograms by name.
-        read: gives the observations of an observable instrument by name; None observes nothing.
+        owner: holds what gives the observations of an observable instrument by name; empty observes nothing.
     """
 
     def __init__(self, meter: Meter) -> None:
-        self.read: Read | None = None
+        self.owner: Sequence[Read] = ()
         self.sync: dict[str, Counter | Histogram] = {}
         for instrument in semconv.METRICS:
             self._create(meter, instrument)
@@ -56,11 +55,8 @@ class Board:
 
     def _callback(self, name: str) -> Callable[[CallbackOptions], list[Observation]]:
         def observe(_: CallbackOptions) -> list[Observation]:
-            read = self.read
-            if read is None:
-                return []
             try:
-                return [Observation(value, attributes) for value, attributes in read(name)]
+                return [Observation(value, about) for read in self.owner for value, about in read(name)]
             except Exception as error:  # a reader of the service; the other gauges are collected all the same
                 lost(f"ragtrace.telemetry.board.{name}", error)
                 return []
@@ -69,7 +65,6 @@ class Board:
 
 
 _boards: weakref.WeakKeyDictionary[Meter, Board] = weakref.WeakKeyDictionary()
-_owning = threading.Lock()  # a shutdown ends beside a configure that has begun
 
 
 def board_of(meter: Meter) -> Board:
@@ -85,19 +80,17 @@ class Fan:
 
     def __init__(self, meters: Sequence[Meter]) -> None:
         self._boards = [board_of(meter) for meter in meters]
+        self._owner: list[Read] = []
 
     def own(self, read: Read) -> None:
         """Let `read` give the observations from now on."""
-        with _owning:
-            for board in self._boards:
-                board.read = read
+        self._owner = [read]
+        for board in self._boards:
+            board.owner = self._owner
 
-    def disown(self, read: Read) -> None:
+    def disown(self) -> None:
         """Observe nothing, unless somebody else took over."""
-        with _owning:
-            for board in self._boards:
-                if board.read == read:
-                    board.read = None
+        self._owner.clear()  # who takes over in this moment, in another thread, brings a list of its own
 
     def add(self, name: str, amount: float, attributes: Mapping[str, Any]) -> None:
         """Add to a counter."""

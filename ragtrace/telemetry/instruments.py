@@ -89,7 +89,6 @@ class Instruments:
         for name in _WINDOW_GAUGES:
             self._readers[name] = self._window_reader(name)
         self._readers[semconv.EVALUATION_LAST_TIME] = self._last_time
-        self._read_bound = self._read
         if is_owner:
             self.own()
         self._fan.add(semconv.TRACES, 0, {semconv.DECISION: "sampled"})  # so that the first increase is seen
@@ -245,11 +244,11 @@ class Instruments:
 
     def own(self) -> None:
         """Take the gauges over from whoever has them."""
-        self._fan.own(self._read_bound)
+        self._fan.own(self._read)
 
     def close(self) -> None:
         """Observe nothing any more; what was counted stays counted."""
-        self._fan.disown(self._read_bound)
+        self._fan.disown()
 
     def reset_after_fork(self) -> None:
         """Take a fresh lock and empty windows, in a forked child: the parent exports what it had."""

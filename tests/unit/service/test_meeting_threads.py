@@ -25,6 +25,9 @@ from ragtrace.service import current, runtime
 from ragtrace.service.readings import Readings
 from ragtrace.settings import Settings
 from ragtrace.stores.sqlite import SqliteStore
+from tests.process.test_promises import hung
+
+__all__ = ["hung"]
 
 
 @pytest.fixture
@@ -209,3 +212,24 @@ def test_settings_that_fail_leave_the_gauges_and_no_thread(tmp_path, wrong):
             time.sleep(0.01)
     finally:
         ragtrace.shutdown(5)
+
+
+def test_a_flush_does_not_take_runs_that_are_not_drawn_for_those_that_wait(start, hung):
+    judged = {"judge": "openai:m", "judge_base_url": hung, "judge_api_key": "k"}
+    start(sample_rate=0.0, sampling_rules=["rate=1 tag=vip"], **judged)
+    ask(tags=["vip"])
+    is_flushed = threading.Event()
+
+    def go_on():
+        while not is_flushed.is_set():
+            ask()
+
+    going_on = threading.Thread(target=go_on)
+    going_on.start()
+    assert not ragtrace.flush(1.0)
+    is_flushed.set()
+    going_on.join(30)
+    counts, pending = current().readings.accounts()
+    assert pending == 1
+    assert set(counts) == {("skipped", "not_sampled")}
+    ragtrace.shutdown(0.1)

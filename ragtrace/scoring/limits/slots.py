@@ -31,6 +31,7 @@ class Slots:
         self._allowed = allowed
         self._lock = threading.RLock()
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._given: set[int] = set()  # ids of places given to who waited: themselves they would keep it alive
 
     async def enter(self) -> None:
         """Wait for a place and take it."""
@@ -46,9 +47,11 @@ class Slots:
             with self._lock:
                 if place in self._waiting:
                     self._waiting.remove(place)
-                    raise
-            self.leave()  # the place was given to us in the same moment
+                elif id(place) in self._given:  # in the same moment
+                    self.leave()
             raise
+        finally:
+            self._given.discard(id(place))
 
     def leave(self, *, allowed: int | None = None) -> None:
         """Give a place back, and let in who waits; from any thread.
@@ -60,13 +63,16 @@ class Slots:
             self._allowed = self._allowed if allowed is None else allowed
             self.under_way -= 1
             while self._waiting and self.under_way < self._allowed:
+                place = self._waiting.popleft()
                 self.under_way += 1
-                if not _given(self._waiting.popleft()):
+                self._given.add(id(place))
+                if not _told(place):
                     self.under_way -= 1
+                    self._given.discard(id(place))
 
 
-def _given(place: asyncio.Future[None]) -> bool:
-    """Give a place to who waits for it; False when its loop has ended."""
+def _told(place: asyncio.Future[None]) -> bool:
+    """Tell who waits for a place that it is there; False when its loop has ended."""
     try:
         place.get_loop().call_soon_threadsafe(_set, place)
     except RuntimeError:

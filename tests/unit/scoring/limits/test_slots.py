@@ -139,3 +139,17 @@ def test_a_place_given_back_by_a_finaliser_inside_an_entry_is_taken() -> None:
     thread.start()
     thread.join(10)
     assert entered == [1]
+
+
+def test_who_was_passed_over_as_its_loop_had_ended_gives_nothing_back() -> None:
+    slots = Slots(1)
+    asyncio.run(slots.enter())
+    loop = asyncio.new_event_loop()
+    waiting = loop.create_task(slots.enter())
+    loop.run_until_complete(turns())
+    loop.close()
+    slots.leave()
+    assert slots.under_way == 0
+    del waiting
+    gc.collect()
+    assert slots.under_way == 0

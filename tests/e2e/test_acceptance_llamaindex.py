@@ -36,7 +36,6 @@ from integrations.llamaindex.tests.parts import ANSWER, Best, Broken, Faq, Given
 from ragtrace.testing.plan import Gate, plan_of
 from ragtrace_llamaindex import instrument, uninstrument
 from ragtrace_llamaindex.handlers import tracer
-from ragtrace_llamaindex.streams import just_fed
 from tests.conformance import llamaindex as planned
 from tests.e2e import test_faults as faults
 from tests.memory.retained import growth
@@ -285,7 +284,7 @@ def test_07_no_memory_is_kept(seen):
 
     grown = growth(some, 1000)
     assert {name: n for name, n in grown.kinds.items() if n > 20} == {}
-    assert (len(tracer), tracer.takers, just_fed, ragtrace.recorder().open_runs) == (0, {}, {}, 0)
+    assert (len(tracer), tracer.takers, ragtrace.recorder().open_runs) == (0, {}, 0)
 
 
 async def test_08_a_streamed_question_and_answer_are_right_on_the_root(seen):
@@ -390,7 +389,7 @@ def test_10_whatever_of_ours_fails_the_results_are_unchanged(seen, monkeypatch):
 def forget():
     """Throw away what a broken inside left on the map."""
     ragtrace.recorder().end_all()
-    for part in (tracer.nodes, tracer.takers, tracer._unstarted, tracer._lazy, just_fed):
+    for part in (tracer.nodes, tracer.takers, tracer._unstarted, tracer._lazy):
         part.clear()
 
 

@@ -12,7 +12,6 @@ from llama_index.core.callbacks import CallbackManager
 from ragtrace.testing.plan import Gate, PlannedFailure, plan_of
 from ragtrace_llamaindex import instrumented, tracer
 from ragtrace_llamaindex.handlers import tracer as spans
-from ragtrace_llamaindex.streams import just_fed
 from tests.conformance.llamaindex import engine
 from tests.memory.retained import FEWER_RUNS, SOME_RUNS, growth, recorder
 
@@ -112,7 +111,7 @@ def some(monkeypatch):
 
 def test_a_thousand_runs_retain_nothing(some):
     growth(some).check()
-    assert (len(spans), spans.takers, spans._unstarted, spans._lazy, just_fed) == (0, {}, {}, {}, {})
+    assert (len(spans), spans.takers, spans._unstarted, spans._lazy) == (0, {}, {}, {})
     assert some.recorder.open_runs == 0
     assert some.listener.begun == some.listener.ended > 1_200
 
@@ -149,5 +148,5 @@ def test_a_tree_that_is_not_forgotten_is_seen(some, monkeypatch):
         with pytest.raises(AssertionError):
             growth(some, FEWER_RUNS).check()
     finally:
-        for part in (spans.nodes, spans.takers, spans._unstarted, spans._lazy, just_fed):
+        for part in (spans.nodes, spans.takers, spans._unstarted, spans._lazy):
             part.clear()

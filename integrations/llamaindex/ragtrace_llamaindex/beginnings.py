@@ -16,16 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from inspect import BoundArguments
 
+    from ragtrace.capture import Run
     from ragtrace.model import Message
     from ragtrace_llamaindex.tree import Node, Tree
 
 
 @guarded
-def ask(tree: Tree, arguments: Mapping[str, Any]) -> None:
+def ask(tree: Tree, run: Run, arguments: Mapping[str, Any]) -> None:
     """Take a run's question and the turns before it, where the outermost call's arguments have them."""
-    run = tree.run
-    if run is None:
-        return
     question = question_in(arguments)
     if question:
         run.asked(question)
@@ -47,8 +45,9 @@ def recall(tree: Tree, turns: tuple[Message, ...], *, is_final: bool) -> None:
     examples = tree.examples
     if turns[: len(examples)] == examples:
         turns = turns[len(examples) :]
-    if turns and tree.run is not None:
-        tree.run.conversed(turns)
+    run = tree.run
+    if turns and run is not None:
+        run.conversed(turns)
         tree.is_told = is_final
 
 
@@ -59,16 +58,18 @@ def may_recall(node: Node | None) -> bool:
 
 def _ask_first(node: Node, question: str) -> None:
     tree = node.tree
-    if question and tree.run is not None and not tree.has_query:
-        tree.run.asked(question)
+    run = tree.run
+    if question and run is not None and not tree.has_query:
+        run.asked(question)
         tree.question = question
         tree.has_query = True
 
 
 @guarded
 def _begin_query(node: Node, bound: BoundArguments, _instance: Any) -> None:
-    if not node.tree.has_query and node.within is None:
-        ask(node.tree, bound.arguments)
+    run = node.tree.run
+    if run is not None and not node.tree.has_query and node.within is None:
+        ask(node.tree, run, bound.arguments)
 
 
 @guarded
@@ -106,8 +107,9 @@ def _begin_synthesis(node: Node, bound: BoundArguments, instance: Any) -> None:
         recall(tree, before_question(turns_in(first_of(template, ("message_templates",)))), is_final=True)
     arguments = bound.arguments
     _ask_first(node, query_text(arguments.get("query")))
-    if tree.run is not None:
-        take_synthesized(node, tree.run, arguments.get("nodes"))
+    run = tree.run
+    if run is not None:
+        take_synthesized(node, run, arguments.get("nodes"))
 
 
 @guarded
@@ -119,9 +121,10 @@ def _begin_call(node: Node, bound: BoundArguments, instance: Any) -> None:
         node.lazy_key = (id(instance), id(asked_of(bound)))
         if may_recall(node.parent):
             recall(node.tree, turns_before(node.messages, node.tree.question), is_final=True)
-    if node.parent is None and node.tree.run is not None and node.messages:
+    run = node.tree.run
+    if node.parent is None and run is not None and node.messages:
         _ask_first(node, next((m.content for m in reversed(node.messages) if m.role == "user"), ""))
-        node.tree.run.conversed(before_question(node.messages))
+        run.conversed(before_question(node.messages))
 
 
 BEGIN = {

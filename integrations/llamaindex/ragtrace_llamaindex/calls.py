@@ -59,9 +59,10 @@ def report_call(node: ModelCall, response: Any, error: BaseException | None, end
     text = streamed if len(streamed) > len(said) else said  # a last chunk may hold the whole or its own piece
     usage = usage_in(response)
     if not node.is_inner and node.kind == "model":
-        tree.last_text = text or tree.last_text
-        tree.last_model = node.model
-        tree.usage = added_usage(tree.usage, usage)
+        with tree.lock:  # calls in parallel add up
+            tree.last_text = text or tree.last_text
+            tree.last_model = node.model
+            tree.usage = added_usage(tree.usage, usage)
     if reply is None or text is streamed:
         outputs = (Message(role="assistant", content=text),) if text else ()
     else:

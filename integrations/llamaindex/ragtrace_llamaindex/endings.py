@@ -45,17 +45,17 @@ def conclude(tree: Tree, answer: str | None, outcome: Outcome | None, error: Bas
 def _break_off(tree: Tree, error: BaseException | None) -> None:
     """Report what is still open when a run ends: what it had done by then, and why it stopped."""
     now_ns = time.time_ns()
-    for stream in tuple(tree.streams):
+    for stream in list(tree.streams):
         stream.is_done = True
         node = stream.node
         if stream.is_answer:
             tree.answer = stream.text or tree.answer
         elif isinstance(node, ModelCall) and (stream.pieces or error is not None):
             report_call(node, None, error, now_ns)
-    if error is not None:
-        for node in tuple(tree.open):
-            if node.parent is not None:
-                report_failed(node, error)
+    while error is not None and tree.open:
+        node = tree.open.pop()  # it ends here, and not again in a thread of its own
+        if node.parent is not None:
+            report_failed(node, error)
 
 
 @guarded

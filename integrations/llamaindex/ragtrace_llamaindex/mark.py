@@ -43,5 +43,6 @@ def _mark(nodes: Sequence[NodeWithScore]) -> None:
     read = reading.get()
     if node is None and read is not None:
         node = read.node
-    if node is not None and node.tree.run is not None:
-        take_marked(node, node.tree.run, nodes)
+    run = node.tree.run if node is not None else None
+    if node is not None and run is not None:
+        take_marked(node, run, nodes)

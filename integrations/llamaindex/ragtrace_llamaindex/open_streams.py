@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 import weakref
-from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import guarded
 from ragtrace_llamaindex.calls import report_call
-from ragtrace_llamaindex.streams import Watch, awatched, just_fed, watched
+from ragtrace_llamaindex.streams import Watch, awatched, read_on, watched
 from ragtrace_llamaindex.tree import ModelCall, Stream
 
 if TYPE_CHECKING:
@@ -36,11 +35,8 @@ class OpenStreams:
 
     def forget(self, tree: Tree) -> None:
         """Wait for nothing more of a tree."""
-        for stream in tree.streams:
+        for stream in list(tree.streams):
             self._let_go(stream)
-        for thread, stream in tuple(just_fed.items()):
-            if stream.node.tree is tree:
-                just_fed.pop(thread, None)
         tree.streams.clear()
 
     @guarded
@@ -89,22 +85,29 @@ class OpenStreams:
                 answer = stream.feeds[0]
                 answer.is_fed = False
                 if not answer.is_done:
-                    just_fed[get_ident()] = answer
+                    read_on(answer)
             if node.lazy_key is not None:
                 self.lazy.pop(node.lazy_key, None)
 
     @guarded
     def ended(self, stream: Stream, error: BaseException | None, response: Any = None) -> None:
         """Take the end of a stream: read to its end, left by its reader, or broken by an error."""
-        node = stream.node
-        tree = node.tree
-        with tree.lock:
+        tree = stream.node.tree
+        with tree.lock:  # whoever ends the run meanwhile waits for what this stream has said
             if stream.is_done or tree.is_ended:
                 stream.is_done = True
                 return
             tree.streams.discard(stream)
             self._let_go(stream)
-        is_answering = any(one.is_answer for one in tree.streams)
+            is_over = self._take_end(stream, error, response)
+        if is_over:
+            self._over(tree)
+
+    def _take_end(self, stream: Stream, error: BaseException | None, response: Any) -> bool:
+        """Report what was read, and tell whether nothing is left to wait for."""
+        node = stream.node
+        tree = node.tree
+        is_answering = any(one.is_answer for one in list(tree.streams))
         if tree.is_waiting and isinstance(error, GeneratorExit):
             # Where an answer is read, that decides, and not the model's stream behind it.
             tree.is_partial = tree.is_partial or stream.is_answer or not is_answering
@@ -116,14 +119,12 @@ class OpenStreams:
             self._answer_read(stream, error)
         # An answer that is read is the end, whatever a model's generator may still hold.
         is_open = is_answering if stream.is_answer else bool(tree.streams)
-        if tree.is_waiting and not is_open:
-            self._over(tree)
+        return tree.is_waiting and not is_open
 
     def _answer_read(self, stream: Stream, error: BaseException | None) -> None:
-        just_fed.pop(get_ident(), None)
         tree = stream.node.tree
         tree.answer = stream.text
-        for inner in tuple(tree.streams):  # nobody reads on in what was read through it
+        for inner in list(tree.streams):  # nobody reads on in what was read through it
             if isinstance(inner.node, ModelCall) and inner.node.read_through is stream:
                 tree.streams.discard(inner)
                 self._let_go(inner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from threading import RLock, get_ident
+from threading import RLock
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from ragtrace_llamaindex.models import asked_of
 from ragtrace_llamaindex.open_streams import OpenStreams
 from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.selection import pass_on, take_postprocessed, take_retrieved
-from ragtrace_llamaindex.streams import just_fed, reading
+from ragtrace_llamaindex.streams import reading
 from ragtrace_llamaindex.tree import MAX_IDS, ModelCall, Node, Tree
 
 if TYPE_CHECKING:
@@ -63,8 +63,6 @@ class Tracer:
         """Note a span that begins."""
         kind = kind_of(id_, instance)
         read = reading.get()
-        if read is None and just_fed:
-            read = just_fed.get(get_ident())
         parent = self.nodes.get(parent_id) if parent_id is not None else None
         if parent is not None and parent.is_handle and parent.id == parent_id and _is_next(parent, id_, instance):
             parent = None
@@ -81,8 +79,7 @@ class Tracer:
             self._buried.add(id_)
             return
         if kind == "other" or _is_same_call(kind, parent, instance):
-            self.nodes[id_] = parent
-            tree.ids.append(id_)
+            self._keep(id_, parent)
             return
         node = _node(tree, parent, kind, id_, instance)
         if read is not None and isinstance(node, ModelCall) and read.node.tree is tree:
@@ -103,7 +100,8 @@ class Tracer:
         if node.id != id_:
             self._let_go(tree, id_)
             return
-        tree.open.discard(node)
+        if not _closed(node):
+            return
         self._end(node, instance, result)
         if node.parent is None:
             self._root_exited(node, result)
@@ -118,7 +116,8 @@ class Tracer:
                 node.tree.error = error
             self._let_go(node.tree, id_)
             return
-        node.tree.open.discard(node)
+        if not _closed(node):
+            return
         failure = error if error is not None else RuntimeError("span dropped")
         report_failed(node, failure)
         if node.parent is None:
@@ -145,7 +144,7 @@ class Tracer:
     @guarded
     def reset_after_fork(self) -> None:
         """Leave the open spans to the parent, in a forked child; streams that it reads on are reported there."""
-        for tree in {id(node.tree): node.tree for node in self.nodes.values()}.values():
+        for tree in {id(node.tree): node.tree for node in list(self.nodes.values())}.values():
             tree.lock = RLock()  # another thread of the parent's may have held it
             if tree.run is not None:
                 tree.run.before_finish(_nothing)
@@ -182,18 +181,27 @@ class Tracer:
         root.is_handle = isinstance(instance, Workflow) and "start_event" not in bound.arguments
         self._unstarted[id(tree)] = tree
         if len(self._unstarted) > MAX_UNSTARTED:
-            self._forget(next(iter(self._unstarted.values())))
+            for oldest in list(self._unstarted.values())[:1]:
+                self._forget(oldest)
 
     def _add(self, node: Node) -> None:
+        node.tree.open.add(node)
+        self._keep(node.id, node)
+
+    def _keep(self, id_: str, node: Node) -> None:
         tree = node.tree
-        tree.open.add(node)
-        tree.ids.append(node.id)
-        self.nodes[node.id] = node
+        tree.ids.append(id_)
+        self.nodes[id_] = node
+        if tree.is_ended:  # since a moment, in another thread, which may have looked at the ids before
+            self.nodes.pop(id_, None)
+            self._buried.add(id_)
 
     def _begin(self, node: Node, bound: BoundArguments, instance: Any) -> None:
         tree = node.tree
         if tree.run is None:
-            self._start(tree)
+            with tree.lock:  # the first steps of an application's function may be parallel ones
+                if tree.run is None:
+                    self._start(tree)
         BEGIN[node.kind](node, bound, instance)
 
     def _start(self, tree: Tree) -> None:
@@ -205,12 +213,12 @@ class Tracer:
         run = (defaults.recorder or ragtrace.recorder()).start(
             workflow=shown(request.get("workflow")) or defaults.workflow or root.name, started_ns=root.started_ns
         )
-        tree.run = run
         run.before_finish(lambda: self._cut_short(tree))
         describe(run, defaults, request)
         if tree.arguments is not None:
-            ask(tree, tree.arguments)
+            ask(tree, run, tree.arguments)
             tree.arguments = None
+        tree.run = run
 
     # ends
 
@@ -230,7 +238,8 @@ class Tracer:
             else:
                 report_call(node, result, None, ended_ns)
         elif node.kind == "query" and node.sources and node.parent is not None:
-            pass_on(node, node.found, node.last, ended_ns)
+            with node.tree.lock:
+                pass_on(node, node.found, node.last, ended_ns)
 
     def _root_exited(self, root: Node, result: Any) -> None:
         tree = root.tree
@@ -255,41 +264,34 @@ class Tracer:
 
     def _finish(self, tree: Tree, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> None:
         """End the run whatever becomes of its last facts, and forget the tree."""
-        with tree.lock:
-            if tree.is_ended:
-                return
-            tree.is_ended = True
-        try:
-            conclude(tree, answer, outcome, error)
-        finally:
-            if tree.run is not None:
-                tree.run.before_finish(_nothing)  # lets go of the tree
-                tree.run.finish(outcome)
-            self._forget(tree, is_late_expected=outcome is not None)
+        run = tree.run
+        if not _concluded(tree, answer, outcome, error):
+            return
+        if run is not None:
+            run.before_finish(_nothing)  # lets go of the tree
+            run.finish(outcome)
+        self._forget(tree, is_late_expected=outcome is not None)
 
     @guarded
     def _cut_short(self, tree: Tree) -> None:
         """Report what is there when the recorder ends a run, such as one whose stream nobody read."""
-        with tree.lock:
-            if tree.is_ended:
-                return
-            tree.is_ended = True
-        conclude(tree, None, "partial", None)
+        _concluded(tree, None, "partial", None)
         self._forget(tree, is_late_expected=True)
 
     def _forget(self, tree: Tree, *, is_late_expected: bool = False) -> None:
         """Take a tree off the map, and break its cycles: what it holds goes without a garbage collection."""
-        tree.is_ended = True
         self._unstarted.pop(id(tree), None)
-        for id_ in tree.ids:
-            self.nodes.pop(id_, None)
-            if is_late_expected:
-                self._buried.add(id_)
-        self._streams.forget(tree)
-        tree.ids = []
-        tree.open.clear()
-        tree.root = tree.run = tree.arguments = tree.interrupt = tree.explicit = tree.error = None
-        tree.seen, tree.raw, tree.last = {}, {}, None
+        with tree.lock:
+            tree.is_ended = True
+            for id_ in tree.ids:
+                self.nodes.pop(id_, None)
+                if is_late_expected:
+                    self._buried.add(id_)
+            self._streams.forget(tree)
+            tree.ids = []
+            tree.open.clear()
+            tree.root = tree.run = tree.arguments = tree.interrupt = tree.explicit = tree.error = None
+            tree.seen, tree.raw, tree.last = {}, {}, None
 
     def _let_go(self, tree: Tree, id_: str) -> None:
         if len(tree.ids) > MAX_IDS:
@@ -301,6 +303,25 @@ class Tracer:
             self._finish(tree, None, outcome_of(failure), failure)
         else:
             self._finish(tree, None, "partial" if tree.is_partial else None, None)
+
+
+def _concluded(tree: Tree, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> bool:
+    """Write a run's last facts, and tell whether that was still to do; who else ends it waits for that."""
+    with tree.lock:
+        if tree.is_ended:
+            return False
+        tree.is_ended = True
+        conclude(tree, answer, outcome, error)
+    return True
+
+
+def _closed(node: Node) -> bool:
+    """Take a step for ended, and tell whether nobody did so before, as the end of its run does."""
+    try:
+        node.tree.open.remove(node)
+    except KeyError:
+        return False
+    return True
 
 
 def _nothing() -> None:

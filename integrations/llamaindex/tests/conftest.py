@@ -8,7 +8,6 @@ from integrations.llamaindex.tests.parts import Keeper
 from ragtrace.capture import Recorder, losses
 from ragtrace_llamaindex import instrument, is_instrumented, uninstrument
 from ragtrace_llamaindex.handlers import tracer
-from ragtrace_llamaindex.streams import just_fed
 
 
 @pytest.fixture
@@ -34,11 +33,11 @@ def nothing_lost_or_kept(request, recorder):
     yield
     uninstrument()
     assert not is_instrumented()
-    left = (len(tracer), dict(tracer.takers), dict(tracer._unstarted), dict(tracer._lazy), dict(just_fed))
-    for part in (tracer.nodes, tracer.takers, tracer._unstarted, tracer._lazy, just_fed):
+    left = (len(tracer), dict(tracer.takers), dict(tracer._unstarted), dict(tracer._lazy))
+    for part in (tracer.nodes, tracer.takers, tracer._unstarted, tracer._lazy):
         part.clear()  # so that one test's remains are not the next one's
     if "loses" in request.fixturenames:
         return
     assert losses() == before
     assert recorder.open_runs == 0
-    assert left == (0, {}, {}, {}, {})
+    assert left == (0, {}, {}, {})

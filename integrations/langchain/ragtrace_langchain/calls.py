@@ -48,10 +48,11 @@ def report_call(node: ModelCall, response: LLMResult | None, error: BaseExceptio
     text = reply.text or "".join(node.streamed)
     tree = node.tree
     if node.within is None:
-        tree.last_text = text or tree.last_text
-        tree.last_called = reply.called
-        tree.last_model = node.facts.model if node.facts else node.name
-        tree.usage = added_usage(tree.usage, reply.usage)
+        with tree.lock:  # calls in parallel add up
+            tree.last_text = text or tree.last_text
+            tree.last_called = reply.called
+            tree.last_model = node.facts.model if node.facts else node.name
+            tree.usage = added_usage(tree.usage, reply.usage)
     _generated(node, reply, text, None if error is None or is_control_flow(error) else error)
 
 

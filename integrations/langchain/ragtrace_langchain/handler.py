@@ -278,7 +278,8 @@ class RagtraceHandler(BaseCallbackHandler):
         now_ns = time.time_ns()
         if parent is not None:
             if parent.tree.run.is_finished:
-                runs.drop(parent.tree, run_id)
+                _conclude(runs, parent.tree, None, "partial", None)
+                runs.bury(run_id)
                 return None
             node = _node(parent.tree, parent, kind, name, now_ns)
             if not parent.tree.is_described and above is not None:
@@ -291,6 +292,8 @@ class RagtraceHandler(BaseCallbackHandler):
             runs.bury(run_id)
             return None
         else:
+            for left in runs.left():
+                _conclude(runs, left, None, "partial", None)
             node = _node(self._open(name, tags, metadata or {}, now_ns), None, kind, name, now_ns)
         runs.add(run_id, node)
         return node
@@ -301,7 +304,7 @@ class RagtraceHandler(BaseCallbackHandler):
         run = recorder.start(workflow=workflow_of(defaults, metadata, name), started_ns=now_ns)
         describe_request(run, defaults, metadata, tags)
         tree = Tree(run)
-        run.before_finish(partial(_end_early, self._runs, tree))
+        run.before_finish(partial(_conclude, self._runs, tree, None, "partial", None))
         return tree
 
     def _chain_ended(self, node: Node, outputs: Any, kwargs: dict[str, Any], run_id: UUID) -> None:
@@ -351,29 +354,33 @@ class RagtraceHandler(BaseCallbackHandler):
         error: BaseException | None = None,
     ) -> None:
         """End the run whatever becomes of its last facts, and forget the tree."""
-        tree = root.tree
-        tree.is_concluded = True
+        self._runs.bury(run_id)
         try:
-            for node in self._runs.opened(tree):
-                break_off(node, error)
-            conclude(root, answer, outcome, error)
+            _conclude(self._runs, root.tree, answer, outcome, error)
         finally:
-            tree.run.finish(outcome)
-            self._runs.drop(tree, run_id)
+            root.tree.run.finish(outcome)
 
 
-def _end_early(runs: RunMap, tree: Tree) -> None:
-    """Report what is open when something else ends the run, as the recorder's sweep ends a leaked stream."""
-    if tree.is_concluded:
-        return
-    tree.is_concluded = True
-    try:
-        for node in runs.opened(tree):
-            break_off(node, None)
-        if tree.root is not None:
-            conclude(tree.root, None, "partial", None)
-    finally:
-        runs.drop(tree)
+def _conclude(
+    runs: RunMap, tree: Tree, answer: str | None, outcome: Outcome | None, error: BaseException | None
+) -> None:
+    """Report what is open where a run ends, write its last facts and forget its tree.
+
+    Whoever comes first does that: the root's end, or what ends the run for it, as the recorder's sweep ends a
+    leaked stream. Another thread that ends it as well waits until it is done.
+    """
+    with tree.lock:
+        if tree.is_concluded:
+            return
+        tree.is_concluded = True
+        root = tree.root
+        try:
+            for node in runs.take_opened(tree):
+                break_off(node, error)
+            if root is not None:
+                conclude(root, answer, outcome, error)
+        finally:
+            runs.drop(tree)
 
 
 def _node(tree: Tree, parent: Node | None, kind: Kind, name: str, now_ns: int) -> Node:

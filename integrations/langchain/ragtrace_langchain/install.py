@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, cast
 
+from langchain_core.callbacks import BaseCallbackHandler
+
 from ragtrace.capture import guarded
 from ragtrace_langchain.handler import RagtraceHandler
 
@@ -33,6 +35,19 @@ class _Installed:
     def get(self) -> RagtraceHandler | None:
         """Return the handler that every call gets now."""
         return self.handler
+
+
+class _OneOfOurs(type):
+    def __instancecheck__(cls, handler: object) -> bool:
+        return isinstance(handler, RagtraceHandler)
+
+
+class _NoHandler(BaseCallbackHandler, metaclass=_OneOfOurs):
+    """The class that LangChain is given: a call has one of its own if it has a `RagtraceHandler`.
+
+    LangChain asks for the handler twice, and makes one of this class where another thread has uninstrumented
+    between the two: that one takes nothing.
+    """
 
 
 _installed = _Installed()
@@ -70,7 +85,7 @@ def instrument(recorder: Recorder | None = None, **defaults: Any) -> None:
 def _register() -> None:
     from langchain_core.tracers.context import register_configure_hook  # noqa: PLC0415 - brings in langsmith
 
-    register_configure_hook(cast("ContextVar[Any]", _installed), inheritable=True, handle_class=RagtraceHandler)
+    register_configure_hook(cast("ContextVar[Any]", _installed), inheritable=True, handle_class=_NoHandler)
 
 
 def uninstrument() -> None:

@@ -24,7 +24,8 @@ class RunMap:
     """Open events by run id.
 
     There is no lock: every change is one dict or set operation, and a forked child can therefore never
-    inherit a held one. Two handlers of one recorder share a map, so that an event reported by both counts once.
+    inherit a held one. Whoever takes an event off the map reports its end, and nobody else. Two handlers of one
+    recorder share a map, so that an event reported by both counts once.
     """
 
     def __init__(self) -> None:
@@ -42,13 +43,17 @@ class RunMap:
     def add(self, run_id: object, node: Node) -> None:
         """Take an event that began."""
         if node.parent is None:
-            self._look_over()
             node.tree.root = node
             self._trees[id(node.tree)] = node.tree
         # By its number: a UUID's own hash is a call of Python's, 0.35 us each of some hundred a run.
         key = getattr(run_id, "int", run_id)
         node.tree.open.add(key)
         self._nodes[key] = node
+        if (
+            node.tree.is_concluded
+        ):  # since a moment, in another thread, which may have looked at what is open before
+            self.pop(run_id)
+            self.bury(run_id)
 
     def pop(self, run_id: object) -> Node | None:
         """Take an event off the map, when it ends."""
@@ -60,19 +65,23 @@ class RunMap:
 
     def opened(self, tree: Tree) -> Iterator[Node]:
         """Yield the events of a tree that are still open."""
-        for run_id in tuple(tree.open):
+        for run_id in list(tree.open):
             node = self._nodes.get(run_id)
             if node is not None:
                 yield node
 
-    def drop(self, tree: Tree, root_id: object = None) -> None:
-        """Forget a whole tree; what later comes from inside it is ignored, see `is_buried`."""
-        if root_id is not None:
-            self.bury(root_id)
-        for run_id in tuple(tree.open):
-            self._nodes.pop(run_id, None)
+    def take_opened(self, tree: Tree) -> Iterator[Node]:
+        """Take all events of a tree off the map; what later comes from inside them is ignored, see `is_buried`."""
+        for run_id in list(tree.open):
             self.bury(run_id)
-        tree.open.clear()
+            node = self.pop(run_id)
+            if node is not None:
+                yield node
+
+    def drop(self, tree: Tree) -> None:
+        """Forget a whole tree."""
+        for _ in self.take_opened(tree):
+            pass
         self._trees.pop(id(tree), None)
         tree.root = tree.given = tree.waiting = None
         tree.seen = {}
@@ -90,8 +99,8 @@ class RunMap:
         """Tell whether an id belonged to a root that has ended."""
         return getattr(run_id, "int", run_id) in self._buried
 
-    def _look_over(self) -> None:
-        """Look at the two oldest trees and drop what ended without its tree, as only a failure of ours leaves it.
+    def left(self) -> Iterator[Tree]:
+        """Look at the two oldest trees and yield those whose run has ended, as a failure of ours leaves them.
 
         Two looks for each new root see every tree in time, at a constant price.
         """
@@ -102,7 +111,7 @@ class RunMap:
                 return
             self._trees.pop(name, None)
             if tree.run.is_finished:
-                self.drop(tree)
+                yield tree
             else:
                 self._trees[name] = tree
 

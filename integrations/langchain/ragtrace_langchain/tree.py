@@ -90,7 +90,7 @@ class Tree:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # an abandoned stream's finaliser may run anywhere, also inside
         self.open: set[object] = set()
         self.seen: dict[str, Hit] = {}
         self.pool: dict[str, Hit] = {}

@@ -43,7 +43,8 @@ def test_a_judge_that_refuses_the_key_is_a_reason_not_to_be_ready(server, start)
 def test_canaries_are_asked_on_schedule_and_counted_apart(server, start, monkeypatch):
     monkeypatch.setattr(canaries, "FIRST_AFTER_S", 0.0)
     server.always = lambda _: Answer(200, completion(GOOD))
-    reader = start(health_port=0, canary_every_s=3600.0)
+    # A day gives its budget out in slices of 5 minutes: of the default one the first hold no round.
+    reader = start(health_port=0, canary_every_s=3600.0, canary_tokens_per_day=1_000_000_000)
     current().begin()
     until(lambda: current().canaries.last is not None)
     time.sleep(0.1)

@@ -38,6 +38,7 @@ class _Installed:
 
 
 class _OneOfOurs(type):
+    @guarded
     def __instancecheck__(cls, handler: object) -> bool:
         return isinstance(handler, RagtraceHandler)
 

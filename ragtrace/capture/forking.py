@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from typing import TYPE_CHECKING
 
@@ -22,3 +23,29 @@ def in_children(method: Callable[[], object]) -> None:
     if hasattr(os, "register_at_fork"):
         found = weakref.WeakMethod(method)
         os.register_at_fork(after_in_child=lambda: (living := found()) and living())
+
+
+class ForkSafeLock:
+    """A reentrant lock that a forked child finds free: the thread that may have held it does not live there.
+
+    For what lives as long as its process, since nothing takes back what is called at a fork.
+
+    Example:
+        >>> lock = ForkSafeLock()
+        >>> with lock:
+        ...     "held"
+        'held'
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+        in_children(self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()

@@ -7,11 +7,12 @@ several processes share and which knows all that was ever graded for a query: th
 from __future__ import annotations
 
 import hashlib
-import threading
 import unicodedata
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from ragtrace.capture.forking import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,7 +147,7 @@ class GradeLru:
             raise ValueError(f"max_grades is at least 1, got {max_grades}")
         self._max_grades = max_grades
         self._kept: OrderedDict[str, int] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def __len__(self) -> int:
         return len(self._kept)

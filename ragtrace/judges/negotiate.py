@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
+
+from ragtrace.capture.forking import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,7 +126,7 @@ class Ladder:
     def __init__(self) -> None:
         self.current = Dialect()
         self.is_settled = False
-        self._lock = threading.Lock()  # one that is settled on a dialect that fails would never step again
+        self._lock = ForkSafeLock()  # one that is settled on a dialect that fails would never step again
 
     def adapt(self, used: Dialect, complaint: str, param: str | None = None) -> bool:
         """Take a refusal of a call that used `used` into account, and return whether to try again.

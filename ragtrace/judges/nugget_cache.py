@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.judges.grade_cache import joint_key, normal_form, text_key
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class NuggetLru:
             raise ValueError(f"max_sets is at least 1, got {max_sets}")
         self._max_sets = max_sets
         self._kept: OrderedDict[str, NuggetSet] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def __len__(self) -> int:
         return len(self._kept)

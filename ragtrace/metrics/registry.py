@@ -7,10 +7,10 @@ name that is not known otherwise, as a scan of all installed packages takes 29 m
 from __future__ import annotations
 
 import importlib
-import threading
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeVar
 
+from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.metrics.base import Declaration
 
@@ -57,7 +57,7 @@ _MODULES = {
     "score_consistency": "score_consistency",
 }
 _registered: dict[str, Metric] = {}
-_lock = threading.RLock()
+_lock = ForkSafeLock()
 _T = TypeVar("_T")
 
 

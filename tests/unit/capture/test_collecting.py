@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import threading
 
 from ragtrace.capture import Recorder
 from tests.unit.capture.test_ending import Kept
@@ -57,6 +58,32 @@ def test_at_a_shutdown_no_run_stays_open():
     recorder.end_all()
     assert [c.record.outcome for c in kept.captured] == ["partial", "partial"]
     assert recorder.open_runs == 0
+
+
+def test_another_thread_that_runs_beside_a_finaliser_hands_its_runs_on():
+    """A finaliser that waits leaves the interpreter to others, for as long as it likes: at the process's end too."""
+    kept, done = Kept(), threading.Event()
+    recorder = Recorder(kept)
+
+    class Waiting:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            reached.set()
+            done.wait()
+
+    reached = threading.Event()
+    Waiting()
+    collector = threading.Thread(target=gc.collect)
+    collector.start()
+    reached.wait()
+    recorder.start(query="Where?").finish()
+    recorder.end_all()
+    handed_on = len(kept.captured)
+    done.set()
+    collector.join()
+    assert handed_on == 1
 
 
 SIGNALLED = """

@@ -1,4 +1,4 @@
-"""The soak's application: ``SPOOL RATE SECONDS SHARE`` asks a real LangChain chain, reports as JSON lines."""
+"""The soak's application: ``SPOOL RATE SECONDS SHARE SWITCH`` asks a LangChain chain, reports as JSON lines."""
 
 from __future__ import annotations
 
@@ -119,10 +119,8 @@ def report(asking: Asking, *, is_last: bool = False) -> None:
 
 
 def main() -> None:
-    # Any two steps of a thread have another's between them: at the default of 5 ms a race lost one run in only one
-    # of several soaks.
-    sys.setswitchinterval(1e-6)
-    spool, rate, seconds, share = sys.argv[1], *map(float, sys.argv[2:])
+    spool, rate, seconds, share, interval_s = sys.argv[1], *map(float, sys.argv[2:])
+    sys.setswitchinterval(interval_s)
     ragtrace.configure(spool=spool, scorer="worker", sample_rate=0.2, content="full")
     asking = Asking(rate, seconds, share)
     threads = [threading.Thread(target=asking.run, args=(n,)) for n in range(THREADS)]

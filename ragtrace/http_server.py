@@ -117,6 +117,9 @@ class _Server(ThreadingHTTPServer):
     def let_go(self) -> None:
         """Close a forked child's copy of the socket: it would keep the port, and clients would wait for nobody."""
         self.socket.close()
+        for connection in self._connections.values():
+            connection.close()
+        self._connections = {}
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's signature
         """A client that went away is no news."""

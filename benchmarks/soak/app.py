@@ -112,6 +112,7 @@ def report(asking: Asking, *, is_last: bool = False) -> None:
         "ends": {" ".join(key).strip(): n for key, n in counts.items()},
         "pending": pending,
         "rss": resident_bytes(),
+        "blocks": sys.getallocatedblocks(),
         "losses": dict(losses()),
         "is_last": is_last,
     }

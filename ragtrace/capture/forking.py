@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+_methods: dict[weakref.WeakMethod[Callable[[], object]], None] = {}
+
+
 def in_children(method: Callable[[], object]) -> None:
     """Call a bound method in every forked child, while its object lives; it is not kept alive by this.
 
@@ -20,15 +23,26 @@ def in_children(method: Callable[[], object]) -> None:
         ...         self.count = 0
         >>> in_children(Counter().reset)
     """
-    if hasattr(os, "register_at_fork"):
-        found = weakref.WeakMethod(method)
-        os.register_at_fork(after_in_child=lambda: (living := found()) and living())
+    _methods[weakref.WeakMethod(method, _forget)] = None
+
+
+def _forget(method: weakref.WeakMethod[Callable[[], object]]) -> None:
+    _methods.pop(method, None)
+
+
+def _after_fork() -> None:
+    for method in list(_methods):
+        living = method()
+        if living is not None:
+            living()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)  # once: nothing takes it back
 
 
 class ForkSafeLock:
     """A reentrant lock that a forked child finds free: the thread that may have held it does not live there.
-
-    For what lives as long as its process, since nothing takes back what is called at a fork.
 
     Example:
         >>> lock = ForkSafeLock()

@@ -150,7 +150,8 @@ class Ladder:
         if self.is_settled:
             return
         with self._lock:
-            self.is_settled = used == self.current
+            if used == self.current:
+                self.is_settled = True
 
     def reset(self) -> None:
         """Forget the steps of a probe in which no rung succeeded: the fault was another one."""
@@ -169,7 +170,8 @@ def ladder_for(base_url: str, model: str) -> Ladder:
         >>> ladder_for("http://localhost/v1", "m") is ladder_for("http://localhost/v1", "m")
         True
     """
-    return _LADDERS.setdefault((base_url, model), Ladder())
+    key = (base_url, model)
+    return _LADDERS.get(key) or _LADDERS.setdefault(key, Ladder())
 
 
 def json_text(text: str) -> str:

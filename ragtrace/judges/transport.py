@@ -64,6 +64,9 @@ class Fault:
     is_quota: bool = False
 
 
+_MOST_LOOPS = 16  # whose clients are kept; a program that makes and drops more connects anew
+
+
 class Transport:
     """One server: a client of each event loop, made at first use, and the attempts of a request.
 
@@ -128,6 +131,7 @@ class Transport:
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
+        self._drop_left()
         if client is not None:
             await client.close()
 
@@ -155,9 +159,7 @@ class Transport:
         if client is None:
             from openai import AsyncOpenAI  # noqa: PLC0415 -- 0.6 s and 59 MB, paid at the first call
 
-            for other in list(self._clients):
-                if other.is_closed():  # without `aclose`
-                    self._clients.pop(other, None)
+            self._drop_left()
             client = self._clients[loop] = AsyncOpenAI(
                 base_url=self.base_url,
                 api_key=self._api_key or "none",
@@ -165,6 +167,13 @@ class Transport:
                 max_retries=0,
             )
         return client
+
+    def _drop_left(self) -> None:
+        """Let go of the clients of loops that are closed, and of the oldest ones when there are too many."""
+        loops = list(self._clients)
+        for number, loop in enumerate(loops):
+            if loop.is_closed() or number <= len(loops) - _MOST_LOOPS:
+                self._clients.pop(loop, None)
 
     async def _attempt(self, endpoint: Endpoint, body: Mapping[str, Any], max_bytes: int) -> dict[str, Any] | Fault:
         client = self._connected()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import sqlite3
@@ -61,6 +61,15 @@ class Job:
     key: str = ""
 
 
+class Part(NamedTuple):
+    """What waits in one place: units, most that may, age of the oldest in seconds, and whose the place is."""
+
+    size: int
+    capacity: int
+    oldest_s: float
+    is_shared: bool = False
+
+
 @runtime_checkable
 class Queue(Protocol):
     """Takes units from any thread and never blocks the giver; gives jobs to one scorer, in one thread.
@@ -110,6 +119,10 @@ class Queue(Protocol):
 
     def on_put(self, wake: Callable[[], None] | None) -> None:
         """Set what is called after a put, from the giver's thread."""
+        ...
+
+    def parts(self) -> Sequence[Part]:
+        """Return what waits here and, of a shared queue, in the place that all of its processes share."""
         ...
 
     def accounts(self) -> Accounts | None:

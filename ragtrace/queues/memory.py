@@ -7,7 +7,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ragtrace.queues.base import MAX_ATTEMPTS, Job
+from ragtrace.queues.base import MAX_ATTEMPTS, Job, Part
 from ragtrace.queues.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -159,6 +159,10 @@ class MemoryQueue:
                 return 0.0
             due_s = self._later.due_s
             return None if due_s is None else max(due_s - self._clock(), 0.0)
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return what waits here."""
+        return (Part(size=self.size, capacity=self.capacity, oldest_s=self.oldest_s),)
 
     def accounts(self) -> None:
         """Return None: the accounts of what stands here are its process's own."""

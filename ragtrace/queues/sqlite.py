@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragtrace.capture import lost
 from ragtrace.errors import QueueError
-from ragtrace.queues.base import Job
+from ragtrace.queues.base import Job, Part
 from ragtrace.queues.memory import MemoryQueue, nobody
 from ragtrace.queues.payload import PRIORITIES, from_bytes, key_of, to_bytes
 from ragtrace.queues.spool import BUSY_S, Entry, Spool
@@ -184,6 +184,13 @@ class SqliteQueue:
             return spool.accounts()
         finally:
             spool.close()
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return what waits in the buffer and, as of the last look, in the spool."""
+        own, accounts = self._buffer, self._accounts
+        here = Part(size=own.size + self._in_hand, capacity=own.capacity, oldest_s=own.oldest_s)
+        size, oldest_s = (accounts.ready, accounts.oldest_s) if accounts else (0, 0.0)
+        return here, Part(size=size, capacity=self._in_spool[1], oldest_s=oldest_s, is_shared=True)
 
     def accounts(self) -> Accounts | None:
         """Return the spool's accounts as of the scorer's last look, None before the first."""

@@ -67,7 +67,7 @@ def build(
             service_name=settings.service_name,
             readers=[endpoint.reader] if endpoint else [],
         )
-        undone.callback(given.shutdown, _UNDO_S)
+        undone.callback(given.discard, _UNDO_S)
         service = _assembled(settings, recorder, scorer, given, endpoint, sinks, storing, gate)
         _opened(service.serve_health, needs_ports=needs_ports)
         service.publisher.instruments.own()  # nothing fails behind it: until now the gauges are another's

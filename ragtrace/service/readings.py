@@ -51,15 +51,18 @@ class Readings:
         self._gate = gate
         self._canaries = canaries
 
-    def queue(self) -> QueueReading:
-        """Return how much waits."""
-        queue = self._queue
-        return QueueReading(
-            size=queue.size,
-            capacity=queue.capacity,
-            oldest_s=queue.oldest_s,
-            spool=self._spool(),
-        )
+    def queue(self) -> list[QueueReading]:
+        """Return how much waits: here, and in the spool."""
+        spool = self._spool()
+        return [
+            QueueReading(
+                size=part.size,
+                capacity=part.capacity,
+                oldest_s=part.oldest_s,
+                spool=spool if part.is_shared else None,
+            )
+            for part in self._queue.parts()
+        ]
 
     def load(self) -> Load | None:
         """Return what stands behind the queue, a spool's by its own accounts; None before these are known."""

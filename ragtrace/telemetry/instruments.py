@@ -222,8 +222,8 @@ class Instruments:
             raise KeyError(name)
         self._readers[name] = read
 
-    def observe_queue(self, read: Callable[[], QueueReading]) -> None:
-        """Let `read` tell the state of the scorer's queue."""
+    def observe_queue(self, read: Callable[[], Iterable[QueueReading]]) -> None:
+        """Let `read` tell the state of the scorer's queue: what waits here, and in a spool."""
         for name in QUEUE_GAUGES:
             self.observe(name, _queue_reader(name, read))
 
@@ -382,10 +382,9 @@ def _losses() -> list[Observed]:
     return [(float(count), {semconv.SITE: site}) for site, count in losses().items()]
 
 
-def _queue_reader(name: str, read: Callable[[], QueueReading]) -> Reader:
+def _queue_reader(name: str, read: Callable[[], Iterable[QueueReading]]) -> Reader:
     def observe() -> list[Observed]:
-        reading = read()
-        return [(reading.value(name), reading.attributes)]
+        return [(reading.value(name), reading.attributes) for reading in read()]
 
     return observe
 

@@ -107,6 +107,12 @@ class Providers:
             _log.warning("shutdown: not sent: %s", ", ".join(f"{count} {name}" for name, count in left.items()))
         return is_done and all(wholes)
 
+    def discard(self, timeout_s: float) -> None:
+        """End our own providers without sending anything: they were never used."""
+        for delivery in self._deliveries:
+            delivery.is_void = True
+        all_within([_stopping(provider, timeout_s) for provider in self._owned], timeout_s)
+
     def unsent(self) -> dict[str, int]:
         """Return what our own pipelines took and have not sent, by signal; empty when all was sent."""
         return {delivery.signal: delivery.unsent for delivery in self._deliveries if delivery.unsent}
@@ -196,11 +202,12 @@ def _stopping(provider: Any, timeout_s: float) -> Callable[[], bool]:
     flush = _flushing(provider, timeout_s)
 
     def stop() -> bool:
-        is_flushed = flush()
-        shutdown = getattr(provider, "shutdown", None)
-        if shutdown is not None:
-            shutdown()
-        return is_flushed
+        try:
+            return flush()
+        finally:
+            shutdown = getattr(provider, "shutdown", None)
+            if shutdown is not None:
+                shutdown()
 
     return stop
 

@@ -17,7 +17,7 @@ Observed = tuple[float, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReading:
-    """The scorer's queue in one moment.
+    """The scorer's queue, or one place of it, in one moment.
 
     Attributes:
         size: units waiting.

@@ -171,11 +171,13 @@ def test_the_ledger_counts_a_spool_once_whoever_tells_of_it(tmp_path):
 
 
 def test_what_waits_in_a_spool_is_counted_once_whoever_tells_of_it(tmp_path):
-    """Three processes of one spool, and two with a queue of their own."""
+    """Three processes of one spool, two of which have units of their own to write, and two without a spool."""
     told = {
         ("a", "s1"): (30, 100),
         ("b", "s1"): (31, 100),
         ("c", "s1"): (30, 100),
+        ("a", ""): (2, 50),
+        ("b", ""): (3, 50),
         ("d", ""): (5, 50),
         ("e", ""): (7, 50),
     }
@@ -189,4 +191,4 @@ def test_what_waits_in_a_spool_is_counted_once_whoever_tells_of_it(tmp_path):
     asked = [*targets("ragtrace-scorer", 21).values(), *targets("ragtrace-scorer", 12).values()]
     with serving(tmp_path) as server:
         found = [float(it["value"][1]) for expr in asked for it in server.ask(expr, END)]
-    assert found == [43, 200, 43 / 200]
+    assert found == [48, 300, 48 / 300]

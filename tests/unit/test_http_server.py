@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import threading
 import time
 
@@ -47,3 +48,19 @@ def test_what_is_being_answered_when_it_closes_is_answered_to_its_end():
     is_closed.set()
     assert client.getresponse().read() == b"/a"
     client.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_that_ends_its_copy_leaves_the_connections_to_the_parent():
+    server = HttpServer("test", lambda path, headers: Page(200, "text/plain", path.encode()))
+    client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    assert answered(client, "/a") == b"/a"
+    child = os.fork()
+    if not child:
+        server.close()
+        os._exit(7)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert answered(client, "/b") == b"/b"
+    client.close()
+    server.close()

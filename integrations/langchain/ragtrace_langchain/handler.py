@@ -278,7 +278,8 @@ class RagtraceHandler(BaseCallbackHandler):
         now_ns = time.time_ns()
         if parent is not None:
             if parent.tree.run.is_finished:
-                _conclude(runs, parent.tree, None, "partial", None)
+                if not parent.tree.is_concluded:  # else another thread does that, and need not be waited for
+                    _conclude(runs, parent.tree, None, "partial", None)
                 runs.bury(run_id)
                 return None
             node = _node(parent.tree, parent, kind, name, now_ns)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ragtrace.capture import Buried
+from ragtrace.capture.forking import in_children
 from ragtrace_langchain.documents import KnownDocuments
 
 if TYPE_CHECKING:
@@ -23,15 +25,20 @@ MAX_BURIED = 2_048  # ids kept of what was still open when its root ended
 class RunMap:
     """Open events by run id.
 
-    There is no lock: every change is one dict or set operation, and a forked child can therefore never
-    inherit a held one. Whoever takes an event off the map reports its end, and nobody else. Two handlers of one
-    recorder share a map, so that an event reported by both counts once.
+    There is no lock: every change is one dict or set operation. Whoever takes an event off the map reports its end,
+    and nobody else. Two handlers of one recorder share a map, so that an event reported by both counts once.
     """
 
     def __init__(self) -> None:
         self._nodes: dict[object, Node] = {}
         self._trees: dict[int, Tree] = {}
         self._buried = Buried(MAX_BURIED)
+        in_children(self.reset_after_fork)
+
+    def reset_after_fork(self) -> None:
+        """Free the locks of the trees, in a forked child: a thread of the parent's may have held one."""
+        for tree in self._trees.values():
+            tree.lock = RLock()
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -49,9 +56,7 @@ class RunMap:
         key = getattr(run_id, "int", run_id)
         node.tree.open.add(key)
         self._nodes[key] = node
-        if (
-            node.tree.is_concluded
-        ):  # since a moment, in another thread, which may have looked at what is open before
+        if node.tree.is_concluded:  # in this moment, by another thread: it may have looked at what is open before
             self.pop(run_id)
             self.bury(run_id)
 
@@ -102,7 +107,8 @@ class RunMap:
     def left(self) -> Iterator[Tree]:
         """Look at the two oldest trees and yield those whose run has ended, as a failure of ours leaves them.
 
-        Two looks for each new root see every tree in time, at a constant price.
+        Not those that another thread concludes now: nobody waits for that. Two looks for each new root see every
+        tree in time, at a constant price.
         """
         for _ in range(2):
             try:
@@ -111,7 +117,8 @@ class RunMap:
                 return
             self._trees.pop(name, None)
             if tree.run.is_finished:
-                yield tree
+                if not tree.is_concluded:
+                    yield tree
             else:
                 self._trees[name] = tree
 

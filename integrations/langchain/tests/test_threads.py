@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import threading
 
+import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
@@ -125,3 +128,54 @@ def test_a_call_beside_uninstrument_makes_no_handler_of_its_own(recorder, monkey
     monkeypatch.setattr(_installed, "get", get)
     assert lcel().invoke("Where?") == ANSWER
     assert begun == []
+
+
+def swept_slowly(keeper):
+    """Return a configuration beside which a sweep ends a leaked run, and what lets that sweep go on."""
+    redacting, go_on = threading.Event(), threading.Event()
+
+    def redact(text):
+        if threading.current_thread().name == "sweep":
+            redacting.set()
+            go_on.wait(WAIT_S)
+        return text
+
+    recorder = Recorder(keeper, redact=redact)
+    config = {"callbacks": [RagtraceHandler(recorder)]}
+    leaked = lcel().stream("Leaked?", config)
+    next(leaked)
+    sweeper = threading.Thread(target=recorder.end_all, name="sweep")
+    sweeper.start()
+    assert redacting.wait(WAIT_S)
+
+    def end():
+        go_on.set()
+        sweeper.join()
+        leaked.close()
+
+    return config, end
+
+
+def test_a_new_run_does_not_wait_for_a_sweep_that_ends_another(keeper):
+    config, end = swept_slowly(keeper)
+    asking = threading.Thread(target=lcel().invoke, args=("Other?", config), daemon=True)
+    asking.start()
+    asking.join(WAIT_S / 3)
+    is_free = not asking.is_alive()
+    end()
+    assert is_free
+    assert {run.record.query for run in keeper.runs} == {"Leaked?", "Other?"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_child_that_is_forked_while_a_sweep_ends_a_run_asks_on(keeper):
+    config, end = swept_slowly(keeper)
+    (tree,) = config["callbacks"][0]._runs._trees.values()
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        with tree.lock:
+            os._exit(7 if lcel().invoke("Child?", config) == ANSWER else 1)
+    _, status = os.waitpid(child, 0)
+    end()
+    assert os.waitstatus_to_exitcode(status) == 7

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import guarded
 from ragtrace_llamaindex.calls import report_call
-from ragtrace_llamaindex.streams import Watch, awatched, read_on, watched
+from ragtrace_llamaindex.streams import Watch, awatched, watched
 from ragtrace_llamaindex.tree import ModelCall, Stream
 
 if TYPE_CHECKING:
@@ -82,20 +82,18 @@ class OpenStreams:
         if isinstance(node, ModelCall) and not stream.is_answer:
             self.takers.pop(node.id, None)
             if stream.feeds is not None:
-                answer = stream.feeds[0]
-                answer.is_fed = False
-                if not answer.is_done:
-                    read_on(answer)
+                stream.feeds[0].is_fed = False
             if node.lazy_key is not None:
                 self.lazy.pop(node.lazy_key, None)
 
     @guarded
     def ended(self, stream: Stream, error: BaseException | None, response: Any = None) -> None:
         """Take the end of a stream: read to its end, left by its reader, or broken by an error."""
+        if _is_over(stream):  # asked before the lock too: who ends the run may wait for one that this thread holds
+            return
         tree = stream.node.tree
         with tree.lock:  # whoever ends the run meanwhile waits for what this stream has said
-            if stream.is_done or tree.is_ended:
-                stream.is_done = True
+            if _is_over(stream):
                 return
             tree.streams.discard(stream)
             self._let_go(stream)
@@ -129,3 +127,9 @@ class OpenStreams:
                 tree.streams.discard(inner)
                 self._let_go(inner)
                 report_call(inner.node, None, error, time.time_ns())
+
+
+def _is_over(stream: Stream) -> bool:
+    """Tell whether nothing of a stream is wanted any more."""
+    stream.is_done = stream.is_done or stream.node.tree.is_ended
+    return stream.is_done

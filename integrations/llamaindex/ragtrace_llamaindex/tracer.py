@@ -206,7 +206,7 @@ class Tracer:
 
     def _start(self, tree: Tree) -> None:
         root, defaults = tree.root, tree.defaults
-        if root is None:
+        if root is None or tree.is_ended:
             return
         self._unstarted.pop(id(tree), None)
         request = said()
@@ -243,9 +243,10 @@ class Tracer:
 
     def _root_exited(self, root: Node, result: Any) -> None:
         tree = root.tree
-        if tree.run is None:
-            self._forget(tree)
-            return
+        with tree.lock:
+            if tree.run is None:
+                self._forget(tree)
+                return
         answer = None if root.kind == "retriever" else answer_of(result)
         error, tree.error = tree.error, None
         if error is not None and result is None and type(error).__name__ != "WorkflowDone":
@@ -264,9 +265,10 @@ class Tracer:
 
     def _finish(self, tree: Tree, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> None:
         """End the run whatever becomes of its last facts, and forget the tree."""
-        run = tree.run
-        if not _concluded(tree, answer, outcome, error):
-            return
+        with tree.lock:
+            run = tree.run
+            if not _concluded(tree, answer, outcome, error):
+                return
         if run is not None:
             run.before_finish(_nothing)  # lets go of the tree
             run.finish(outcome)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextvars import Token
 
     from ragtrace.capture import Defaults, Run
     from ragtrace.capture.passages import ReadPassages
@@ -195,10 +194,9 @@ class Stream:
         is_answer: it is the answer to the run's question, not a model's reply inside it.
         is_fed: a model streams into it now.
         feeds: of a model's reply that is read through an answer: that answer, and how much of it was there before.
-        token: of the read that goes on, where it was noted as such.
     """
 
-    __slots__ = ("feeds", "is_answer", "is_done", "is_fed", "node", "pieces", "token", "watch")
+    __slots__ = ("feeds", "is_answer", "is_done", "is_fed", "node", "pieces", "watch")
 
     def __init__(self, node: Node, *, is_answer: bool) -> None:
         self.node = node
@@ -206,7 +204,6 @@ class Stream:
         self.is_done = False
         self.is_fed = False
         self.feeds: tuple[Stream, int] | None = None
-        self.token: Token[Stream | None] | None = None
         self.pieces: list[Any] = []
         self.watch: object = None
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 
+import pytest
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index_instrumentation import get_dispatcher
@@ -156,3 +158,108 @@ def test_a_sweep_beside_the_end_of_a_run_waits_for_its_last_facts(keeper):
     engine().query("Where?")
     sweeper.join(WAIT_S)
     assert (keeper.only.record.answer, kinds(keeper.only)) == (ANSWER, ["retrieval", "rerank", "chat"])
+
+
+class Bridged(Pausing):
+    """Streams without awaiting: each piece of its asynchronous model comes from a loop of its own."""
+
+    def get_response(self, query_str, text_chunks, **kwargs):
+        def pieces():
+            loop = asyncio.new_event_loop()
+            for chunk in text_chunks:
+                stream = loop.run_until_complete(self._llm.astream_complete(chunk + query_str))
+                piece = loop.run_until_complete(anext(stream, None))
+                while piece is not None:
+                    yield piece.delta
+                    piece = loop.run_until_complete(anext(stream, None))
+            loop.close()
+
+        return pieces()
+
+
+def read_in(synthesizer):
+    return RetrieverQueryEngine(retriever=Faq(size=2), response_synthesizer=synthesizer)
+
+
+def test_an_answer_whose_model_is_read_on_a_loop_of_its_own(keeper):
+    answer = read_in(Bridged(llm=Llm(), streaming=True)).query("Where?")
+    assert "".join(answer.response_gen) == ANSWER * 2
+    run = keeper.only
+    assert (run.record.outcome, run.record.answer) == ("answered", ANSWER * 2)
+    assert kinds(run) == ["retrieval", "chat", "chat"]
+
+
+class InTasks(Pausing):
+    """Streams one answer after the other, and waits for each piece with a limit, which makes a task of it."""
+
+    async def aget_response(self, query_str, text_chunks, **kwargs):
+        async def pieces():
+            for chunk in text_chunks:
+                stream = await self._llm.astream_complete(chunk + query_str)
+                while (piece := await asyncio.wait_for(anext(stream, None), WAIT_S)) is not None:
+                    yield piece.delta
+
+        return pieces()
+
+
+async def test_an_answer_whose_pieces_are_awaited_in_tasks_is_one_run(keeper):
+    answer = await read_in(InTasks(llm=Llm(), streaming=True)).aquery("Where?")
+    assert "".join([piece async for piece in answer.async_response_gen()]) == ANSWER * 2
+    run = keeper.only
+    assert (run.record.answer, kinds(run)) == (ANSWER * 2, ["retrieval", "chat", "chat"])
+
+
+def test_a_stream_that_is_collected_waits_for_nobody_who_ends_its_run(keeper):
+    """Its thread may hold what redaction waits for, as a logging handler's lock."""
+    redacting, collected = threading.Event(), threading.Event()
+
+    def redact(text):
+        if threading.current_thread().name == "sweep":
+            redacting.set()
+            collected.wait(WAIT_S)
+        return text
+
+    recorder = Recorder(keeper, redact=redact)
+    sweeper = threading.Thread(target=recorder.end_all, name="sweep")
+    instrument(recorder)
+    pieces = engine(streaming=True).query("Where?").response_gen
+    next(pieces)
+    sweeper.start()
+    assert redacting.wait(WAIT_S)
+    dropper = threading.Thread(target=pieces.close, daemon=True)
+    dropper.start()
+    dropper.join(WAIT_S / 3)
+    is_free = not dropper.is_alive()
+    collected.set()
+    sweeper.join()
+    assert is_free
+    assert (keeper.only.record.outcome, keeper.only.record.answer) == ("partial", "The")
+
+
+@pytest.mark.parametrize("ends", [lambda: ANSWER, lambda: 1 / 0])
+def test_a_function_that_ends_while_a_thread_begins_its_run_ends_that_too(keeper, ends):
+    asked = threading.Event()
+
+    def redact(text):
+        if text == "Where?":
+            asked.set()
+            over.wait(0.3)  # the function ends here, where it does not wait
+        return text
+
+    over = threading.Event()
+    recorder = Recorder(keeper, redact=redact)
+    instrument(recorder)
+
+    @get_dispatcher("tests.app").span
+    def answer(question):
+        threads.append(threading.Thread(target=copy_context().run, args=(Faq(size=2).retrieve, "sub-question?")))
+        threads[0].start()
+        assert asked.wait(WAIT_S)
+        return ends()
+
+    threads = []
+    with suppress(ZeroDivisionError):
+        answer("Where?")
+    over.set()
+    threads[0].join()
+    assert (recorder.open_runs, keeper.only.record.query) == (0, "Where?")

@@ -129,10 +129,12 @@ class JudgeGate:
         self._is_usd_capped = bool(caps.usd_per_day)
         self._estimate = Estimate()
         self._concurrency = concurrency or Concurrency()
-        self._slots = Slots(self._concurrency.allowed)
+        self._lock = (
+            threading.RLock()
+        )  # of its places too: with two, a finaliser under one would wait for the other
+        self._slots = Slots(self._concurrency.allowed, self._lock)
         self._breaker = Breaker()
         self._patience_s = patience_s
-        self._lock = threading.RLock()
         self._sleep = sleep
         self._shut_until_s: dict[str, float] = {}  # by `Closed.reason`
 

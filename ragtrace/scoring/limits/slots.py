@@ -26,10 +26,10 @@ class Slots:
         1
     """
 
-    def __init__(self, allowed: int) -> None:
+    def __init__(self, allowed: int, lock: threading.RLock | None = None) -> None:
         self.under_way = 0
         self._allowed = allowed
-        self._lock = threading.RLock()
+        self._lock = lock or threading.RLock()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._given: set[int] = set()  # ids of places given to who waited: themselves they would keep it alive
 

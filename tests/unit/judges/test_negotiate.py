@@ -103,3 +103,12 @@ def test_a_step_back_beside_a_success_leaves_nothing_settled_that_fails() -> Non
     is_settled.set()
     resetter.join(30)
     assert ladder.current == lower or not ladder.is_settled
+
+
+def test_a_late_success_of_an_older_dialect_unsettles_nothing():
+    ladder = Ladder()
+    older = ladder.current
+    assert ladder.adapt(older, "response_format is not supported", "response_format")
+    ladder.settle(ladder.current)
+    ladder.settle(older)
+    assert ladder.is_settled

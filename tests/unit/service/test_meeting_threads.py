@@ -25,6 +25,7 @@ from ragtrace.service import current, runtime
 from ragtrace.service.readings import Readings
 from ragtrace.settings import Settings
 from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.testing.otlp import OtlpReceiver
 from tests.process.test_promises import hung
 
 __all__ = ["hung"]
@@ -233,3 +234,13 @@ def test_a_flush_does_not_take_runs_that_are_not_drawn_for_those_that_wait(start
     assert pending == 1
     assert set(counts) == {("skipped", "not_sampled")}
     ragtrace.shutdown(0.1)
+
+
+def test_settings_that_fail_export_nothing(monkeypatch):
+    """Counters that begin at 0 under the running service's identity are a restart to whoever reads them."""
+    with OtlpReceiver() as receiver, socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.endpoint)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+        with pytest.raises(ConfigError):
+            ragtrace.configure(health_port=taken.getsockname()[1])
+        assert receiver.requests == []

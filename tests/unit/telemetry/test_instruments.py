@@ -318,7 +318,7 @@ def test_empty_retrievals(metered):
 def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
     instruments = Instruments([metered.meter])
     counts = {("skipped", "not_sampled"): 80}
-    instruments.observe_queue(lambda: QueueReading(size=3, capacity=2_048, oldest_s=1.5))
+    instruments.observe_queue(lambda: [QueueReading(size=3, capacity=2_048, oldest_s=1.5)])
     instruments.observe_ledger(lambda: [LedgerReading(ends=counts, pending=2)])
     reading = DriftReading(metric="faithfulness", detector="cusum", state=0, baseline_n_eff=12)
     instruments.observe_drift(lambda: [reading])
@@ -329,7 +329,7 @@ def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
     assert metered.values("ragtrace.drift.alarms") == [(about, 1)]
     assert metered.values("ragtrace.queue.size") == [({}, 3)]
     assert metered.values("ragtrace.queue.oldest") == [({}, 1.5)]
-    instruments.observe_queue(lambda: QueueReading(size=3, capacity=2_048, oldest_s=1.5, spool="0a1b2c3d"))
+    instruments.observe_queue(lambda: [QueueReading(size=3, capacity=2_048, oldest_s=1.5, spool="0a1b2c3d")])
     assert metered.values("ragtrace.queue.capacity") == [({"ragtrace.spool": "0a1b2c3d"}, 2_048)]
     assert not metered.points("ragtrace.evaluation.coverage.ratio")
     counts |= {("scored", ""): 9, ("dropped", "queue_full"): 1}

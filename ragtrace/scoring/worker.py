@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import lost
+from ragtrace.capture import guarded, lost
 from ragtrace.capture.own import own_work
 from ragtrace.scoring.daemon_threads import DaemonThreads
 
@@ -248,6 +248,7 @@ class Worker:
             outcome = Outcome(state="failed", reason=name, retry_in_s=FAILED_S if self._queue.is_shared else None)
         self._settle(job, outcome)
 
+    @guarded
     def _over(self, task: asyncio.Task[None]) -> None:
         """Let go of a job; one that was cancelled goes back, also where its task had not even begun."""
         job = self._held.pop(task)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-_methods: dict[weakref.WeakMethod[Callable[[], object]], None] = {}
+# Not `weakref.WeakMethod`, which prints an error when both are gone at the interpreter's end.
+_methods: dict[object, tuple[weakref.ref[Any], Callable[[Any], object]]] = {}
 
 
 def in_children(method: Callable[[], object]) -> None:
@@ -23,18 +23,18 @@ def in_children(method: Callable[[], object]) -> None:
         ...         self.count = 0
         >>> in_children(Counter().reset)
     """
-    _methods[weakref.WeakMethod(method, _forget)] = None
-
-
-def _forget(method: weakref.WeakMethod[Callable[[], object]]) -> None:
-    _methods.pop(method, None)
+    for key, (found, _) in _methods.copy().items():
+        if found() is None:
+            _methods.pop(key, None)
+    bound: Any = method
+    _methods[object()] = weakref.ref(bound.__self__), bound.__func__
 
 
 def _after_fork() -> None:
-    for method in list(_methods):
-        living = method()
+    for found, function in _methods.copy().values():
+        living = found()
         if living is not None:
-            living()
+            function(living)
 
 
 if hasattr(os, "register_at_fork"):

@@ -33,7 +33,6 @@ class Buried:
         """Remember a name."""
         now = self._now
         now.add(hash(name))
-        if (
-            len(now) > self.limit and now is self._now
-        ):  # of two threads that both come here, neither buries an empty set
+        # Of two threads that both come here, neither buries an empty set.
+        if len(now) > self.limit and now is self._now:
             self._before, self._now = now, set()

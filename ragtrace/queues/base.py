@@ -167,8 +167,3 @@ class Queue(Protocol):
     def fullest(self) -> tuple[int, int]:
         """Units waiting and most that may, where a queue of several parts is nearest to its bound."""
         ...
-
-    @property
-    def oldest_s(self) -> float:
-        """Age of the oldest unit in seconds, 0.0 when empty."""
-        ...

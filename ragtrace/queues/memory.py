@@ -194,10 +194,11 @@ class MemoryQueue:
     def _give_back(self, job: Job, wait_s: float) -> None:
         size = job.unit.size_bytes
         with self._lock:
-            reason = "shutdown" if self._is_cleared else "queue_full"
-            if not self._is_cleared:
+            if self._is_cleared:
+                evicted, reason = [job.unit], "shutdown"
+            else:
                 self._later.add(job, self._clock() + wait_s, size)
-            evicted = [job.unit] if self._is_cleared else self._evicted()
+                evicted, reason = self._evicted(), "queue_full"
         for _ in evicted:
             self._ended("dropped", reason)
 

@@ -120,13 +120,12 @@ class SqliteQueue:
     @property
     def size(self) -> int:
         """Units waiting: in the buffer, and in the spool as of the last look."""
-        accounts = self._accounts
-        return self._buffer.size + self._in_hand + (accounts.ready if accounts else 0)
+        return sum(part.size for part in self.parts())
 
     @property
     def capacity(self) -> int:
         """Most units that may wait: in the buffer, and in the spool at the mean size of those there."""
-        return self._buffer.capacity + self._in_spool[1]
+        return sum(part.capacity for part in self.parts())
 
     @property
     def fullest(self) -> tuple[int, int]:
@@ -138,12 +137,6 @@ class SqliteQueue:
         accounts = self._accounts
         size, used = (accounts.pending, accounts.bytes) if accounts else (0, 0)
         return size, max(size * self._spool_bytes // used if used else self._spool_bytes // UNIT_BYTES, 1)
-
-    @property
-    def oldest_s(self) -> float:
-        """Age of the oldest unit of the buffer or, as of the last look, of the spool."""
-        accounts = self._accounts
-        return max(self._buffer.oldest_s, accounts.oldest_s if accounts else 0.0)
 
     def on_put(self, wake: Callable[[], None] | None) -> None:
         """Set what is called when a batch stands in the spool."""

@@ -190,9 +190,8 @@ def shutdown(timeout_s: float = 30.0) -> bool:
 def _shut_down(timeout_s: float) -> bool:
     timeout_s = _bounded(timeout_s)
     with _state.lock:
-        _state.recorder.setup = replace(
-            _state.recorder.setup, listener=None
-        )  # first, so that no run begins behind the end of all
+        # First, so that no run begins behind the end of all.
+        _state.recorder.setup = replace(_state.recorder.setup, listener=None)
         _state.recorder.end_all()
         service, _state.service = _state.service, None
         if service is not None and service.storing is not None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
+from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.telemetry.wire import clean_attributes, clean_value
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Names:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._known: set[str] = set()
 
     def bounded(self, name: str) -> str:

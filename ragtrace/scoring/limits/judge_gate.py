@@ -129,9 +129,8 @@ class JudgeGate:
         self._is_usd_capped = bool(caps.usd_per_day)
         self._estimate = Estimate()
         self._concurrency = concurrency or Concurrency()
-        self._lock = (
-            threading.RLock()
-        )  # of its places too: with two, a finaliser under one would wait for the other
+        # Of its places too: with two locks, a finaliser under the one would wait for the other.
+        self._lock = threading.RLock()
         self._slots = Slots(self._concurrency.allowed, self._lock)
         self._breaker = Breaker()
         self._patience_s = patience_s

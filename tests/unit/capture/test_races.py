@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import random
-import sys
 import threading
 import time
 
@@ -18,15 +17,6 @@ from ragtrace.model import Message
 from tests.unit.capture.test_ending import Kept
 
 SECONDS = 2.0
-
-
-@pytest.fixture
-def switching():
-    """Switch threads after nearly every bytecode: what takes weeks in production comes within a second."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def together(*works, seconds=SECONDS):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 import threading
 import time
 
@@ -46,15 +45,6 @@ def start():
     ragtrace.shutdown(5)
 
 
-@pytest.fixture
-def often():
-    """Switch between threads as often as it goes."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
 def ask(answer="The lab is in Oslo.", **about):
     with ragtrace.query("Where is the lab?", **about) as run:
         run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
@@ -62,7 +52,8 @@ def ask(answer="The lab is in Oslo.", **about):
     return run.trace_id
 
 
-def test_the_accounts_balance_at_every_moment(often):
+@pytest.mark.usefixtures("switching")
+def test_the_accounts_balance_at_every_moment():
     ledger, offered = Ledger(), 20_000
     for _ in range(offered):
         ledger.offer()

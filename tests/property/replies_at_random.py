@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 Schema = "Mapping[str, Any]"
 TEXT = st.text('x1 \u00e9\u6771\u0627\U0001f642\n"\\', max_size=6)
 # What stands where something else should: floats and texts for integers, integers beyond 64 bits, no number at all.
-WRONG: list[Any] = [
+# Drawn as copies: a later fault of the same reply may be put inside one of them.
+WRONG = st.sampled_from([
     1.0, 1.5, -1, 0, 99, 10**40, -(10**400), 1e308, float("nan"), float("inf"), "1", "", "supported ", "SUPPORTED",
     True, False, None, [], {}, [1], {"id": 1}, [[[]]], "\ud800", "\x00",
-]  # fmt: skip
+]).map(copy.deepcopy)  # fmt: skip
 JUNK = st.recursive(
-    st.sampled_from(WRONG) | TEXT,
+    WRONG | TEXT,
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
@@ -128,7 +130,7 @@ def _put(made: Any, place: Any, draw: st.DrawFn) -> None:
     elif how == "double" and isinstance(made, list):
         made.append(made[place])
     else:
-        made[place] = draw(st.sampled_from(WRONG) | JUNK)
+        made[place] = draw(WRONG | JUNK)
 
 
 def anything(schema: Mapping[str, Any], data: Mapping[str, Any]) -> st.SearchStrategy[str | Exception]:

@@ -15,12 +15,11 @@ from langchain_core.runnables import RunnableGenerator, RunnableLambda, Runnable
 
 import ragtrace
 from integrations.langchain.tests.parts import ANSWER, Faq, ids, kinds, lcel
-from ragtrace.capture import Generation, Recorder
+from ragtrace.capture import Recorder
 from ragtrace.model import Usage
 from ragtrace_langchain import RagtraceHandler, calls, instrument, uninstrument
 from ragtrace_langchain.install import _installed
-
-WAIT_S = 30.0
+from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheEnd, add_slowly
 
 
 def test_an_abandoned_stream_that_is_collected_while_its_run_takes_documents(keeper):
@@ -57,14 +56,7 @@ def test_an_abandoned_stream_that_is_collected_while_its_run_takes_documents(kee
 
 
 def test_tokens_of_parallel_calls_add_up(keeper, config, monkeypatch):
-    met = threading.Event()
-
-    def slow(*usages):
-        met.wait(0.1)  # another call ends here
-        return added(*usages)
-
-    added = calls.added_usage
-    monkeypatch.setattr(calls, "added_usage", slow)
+    add_slowly(calls, monkeypatch)
     usage = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
     models = {
         name: GenericFakeChatModel(messages=iter([AIMessage(ANSWER, usage_metadata=usage)])) for name in "abcd"
@@ -74,26 +66,9 @@ def test_tokens_of_parallel_calls_add_up(keeper, config, monkeypatch):
 
 
 def test_a_sweep_beside_the_end_of_a_run_waits_for_its_last_facts(keeper):
-    ending, swept = threading.Event(), threading.Event()
-
-    def redact(text):
-        steps = next(iter(recorder._open.values())).steps if recorder.open_runs else ()
-        is_told = any(isinstance(step, Generation) for step in steps)  # then the answer follows
-        if text == ANSWER and is_told and threading.current_thread() is not sweeper:
-            ending.set()
-            swept.wait(0.5)  # until the sweep has passed by, where it does not wait
-        return text
-
-    def sweep():
-        assert ending.wait(WAIT_S)
-        recorder.end_all()
-        swept.set()
-
-    recorder = Recorder(keeper, redact=redact)
-    sweeper = threading.Thread(target=sweep)
-    sweeper.start()
-    lcel().invoke("Where?", {"callbacks": [RagtraceHandler(recorder)]})
-    sweeper.join(WAIT_S)
+    sweep = SweepBesideTheEnd(keeper, ANSWER)
+    config = {"callbacks": [RagtraceHandler(sweep.recorder)]}
+    sweep.meets(lambda: lcel().invoke("Where?", config))
     assert (keeper.only.record.answer, kinds(keeper.only)) == (ANSWER, ["retrieval", "rerank", "chat"])
 
 
@@ -130,52 +105,33 @@ def test_a_call_beside_uninstrument_makes_no_handler_of_its_own(recorder, monkey
     assert begun == []
 
 
-def swept_slowly(keeper):
-    """Return a configuration beside which a sweep ends a leaked run, and what lets that sweep go on."""
-    redacting, go_on = threading.Event(), threading.Event()
-
-    def redact(text):
-        if threading.current_thread().name == "sweep":
-            redacting.set()
-            go_on.wait(WAIT_S)
-        return text
-
-    recorder = Recorder(keeper, redact=redact)
-    config = {"callbacks": [RagtraceHandler(recorder)]}
-    leaked = lcel().stream("Leaked?", config)
+@pytest.fixture
+def held(keeper):
+    """A sweep that stands inside the end of a leaked run, and the handler of its recorder."""
+    sweep = HeldSweep(keeper)
+    handler = RagtraceHandler(sweep.recorder)
+    leaked = lcel().stream("Leaked?", {"callbacks": [handler]})
     next(leaked)
-    sweeper = threading.Thread(target=recorder.end_all, name="sweep")
-    sweeper.start()
-    assert redacting.wait(WAIT_S)
-
-    def end():
-        go_on.set()
-        sweeper.join()
-        leaked.close()
-
-    return config, end
+    sweep.begin()
+    yield sweep, handler
+    sweep.end()
+    leaked.close()
 
 
-def test_a_new_run_does_not_wait_for_a_sweep_that_ends_another(keeper):
-    config, end = swept_slowly(keeper)
-    asking = threading.Thread(target=lcel().invoke, args=("Other?", config), daemon=True)
-    asking.start()
-    asking.join(WAIT_S / 3)
-    is_free = not asking.is_alive()
-    end()
-    assert is_free
+def test_a_new_run_does_not_wait_for_a_sweep_that_ends_another(keeper, held):
+    sweep, handler = held
+    assert sweep.lets(lambda: lcel().invoke("Other?", {"callbacks": [handler]}))
     assert {run.record.query for run in keeper.runs} == {"Leaked?", "Other?"}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_child_that_is_forked_while_a_sweep_ends_a_run_asks_on(keeper):
-    config, end = swept_slowly(keeper)
-    (tree,) = config["callbacks"][0]._runs._trees.values()
+def test_a_child_that_is_forked_while_a_sweep_ends_a_run_asks_on(held):
+    _, handler = held
+    (tree,) = handler._runs._trees.values()
     child = os.fork()
     if not child:
         signal.alarm(20)
         with tree.lock:
-            os._exit(7 if lcel().invoke("Child?", config) == ANSWER else 1)
+            os._exit(7 if lcel().invoke("Child?", {"callbacks": [handler]}) == ANSWER else 1)
     _, status = os.waitpid(child, 0)
-    end()
     assert os.waitstatus_to_exitcode(status) == 7

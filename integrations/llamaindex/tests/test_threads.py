@@ -15,11 +15,10 @@ from llama_index_instrumentation import get_dispatcher
 
 from integrations.llamaindex.tests.parts import ANSWER, Faq, Llm, checked, engine, ids, kinds
 from integrations.llamaindex.tests.test_running import EachInTurn
-from ragtrace.capture import Generation, Recorder
+from ragtrace.capture import Recorder
 from ragtrace.model import Usage
 from ragtrace_llamaindex import calls, instrument
-
-WAIT_S = 30.0
+from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheEnd, add_slowly
 
 
 class Pausing(BaseSynthesizer):
@@ -118,14 +117,7 @@ def test_parallel_first_steps_of_a_function_begin_one_run(keeper):
 
 
 def test_tokens_of_parallel_calls_add_up(keeper, monkeypatch):
-    met = threading.Event()
-
-    def slow(*usages):
-        met.wait(0.1)  # another call ends here
-        return added(*usages)
-
-    added = calls.added_usage
-    monkeypatch.setattr(calls, "added_usage", slow)
+    add_slowly(calls, monkeypatch)
 
     @get_dispatcher("tests.app").span
     def answer(question):
@@ -136,27 +128,9 @@ def test_tokens_of_parallel_calls_add_up(keeper, monkeypatch):
 
 
 def test_a_sweep_beside_the_end_of_a_run_waits_for_its_last_facts(keeper):
-    ending, swept = threading.Event(), threading.Event()
-
-    def redact(text):
-        steps = next(iter(recorder._open.values())).steps if recorder.open_runs else ()
-        is_told = any(isinstance(step, Generation) for step in steps)  # then the answer follows
-        if text == ANSWER and is_told and threading.current_thread() is not sweeper:
-            ending.set()
-            swept.wait(0.5)  # until the sweep has passed by, where it does not wait
-        return text
-
-    def sweep():
-        assert ending.wait(WAIT_S)
-        recorder.end_all()
-        swept.set()
-
-    recorder = Recorder(keeper, redact=redact)
-    instrument(recorder)
-    sweeper = threading.Thread(target=sweep)
-    sweeper.start()
-    engine().query("Where?")
-    sweeper.join(WAIT_S)
+    sweep = SweepBesideTheEnd(keeper, ANSWER)
+    instrument(sweep.recorder)
+    sweep.meets(lambda: engine().query("Where?"))
     assert (keeper.only.record.answer, kinds(keeper.only)) == (ANSWER, ["retrieval", "rerank", "chat"])
 
 
@@ -211,28 +185,12 @@ async def test_an_answer_whose_pieces_are_awaited_in_tasks_is_one_run(keeper):
 
 def test_a_stream_that_is_collected_waits_for_nobody_who_ends_its_run(keeper):
     """Its thread may hold what redaction waits for, as a logging handler's lock."""
-    redacting, collected = threading.Event(), threading.Event()
-
-    def redact(text):
-        if threading.current_thread().name == "sweep":
-            redacting.set()
-            collected.wait(WAIT_S)
-        return text
-
-    recorder = Recorder(keeper, redact=redact)
-    sweeper = threading.Thread(target=recorder.end_all, name="sweep")
-    instrument(recorder)
+    sweep = HeldSweep(keeper)
+    instrument(sweep.recorder)
     pieces = engine(streaming=True).query("Where?").response_gen
     next(pieces)
-    sweeper.start()
-    assert redacting.wait(WAIT_S)
-    dropper = threading.Thread(target=pieces.close, daemon=True)
-    dropper.start()
-    dropper.join(WAIT_S / 3)
-    is_free = not dropper.is_alive()
-    collected.set()
-    sweeper.join()
-    assert is_free
+    sweep.begin()
+    assert sweep.lets(pieces.close)
     assert (keeper.only.record.outcome, keeper.only.record.answer) == ("partial", "The")
 
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import weakref
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import lost
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _PAUSE_S = 0.005
 _FORK_WAIT_S = 1.0
+_ASIDE_WAIT_S = 10.0
 _JOURNAL = ("-wal", "-shm")
 _PASSES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL})
 _MARKS = ("ledger", "store_facts", "reservations", "labels")  # a table of each kind of file of ours
@@ -81,7 +82,7 @@ class SharedFile:
         """Lend the connection, in autocommit; a failure closes it, and puts aside a file that is broken.
 
         Raises:
-            OSError: the file cannot be made.
+            OSError: the file cannot be made, or another process takes too long to put a broken one aside.
             ForeignFileError: it is another program's database.
             sqlite3.Error: it cannot be opened, stayed locked, is full, read-only or broken; or this thread has it
                 already: a finaliser came in between.
@@ -147,11 +148,12 @@ class SharedFile:
         """Open the file that stands at the path, and not one that is put aside at that moment."""
         deadline = time.monotonic() + self._busy_s
         while True:
-            if self.path is not None:
-                _make(self.path)
-            self._inode = _inode(self.path)
             try:
-                connection = self._prepared()
+                with _no_put_aside(self.path, deadline):
+                    if self.path is not None:
+                        _make(self.path)
+                    self._inode = _inode(self.path)
+                    connection = self._prepared()
             except sqlite3.Error as error:
                 is_new = self._heal(error) or self._inode != _inode(self.path)
                 if not is_new or time.monotonic() >= deadline:
@@ -338,7 +340,7 @@ def _put_aside(path: Path, inode: int) -> Path | None:
     Of several processes that find it broken at once one puts it aside, and none the new one in its place: nor one
     that only looked broken while another process began it.
     """
-    with _alone(path):
+    with _folder_locked(path, is_alone=True, deadline=time.monotonic() + _ASIDE_WAIT_S):
         if _inode(path) != inode or _is_whole(path):
             return None
         aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}-{os.getpid()}")
@@ -359,14 +361,51 @@ def _is_whole(path: Path) -> bool:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Keep other processes from the same; by the folder, for a lock on the file itself would end SQLite's."""
+def _no_put_aside(path: Path | None, deadline: float) -> Iterator[None]:
+    """Let nobody put the file aside while it is being opened.
+
+    SQLite finds a journal by its name. An opening that has the broken file, and looks for the journal when that was
+    renamed, finds the new file's: it then wrote the new one's pages over the broken file, or emptied it.
+    """
+    if path is None:
+        yield
+        return
+    with _folder_locked(path, is_alone=False, deadline=deadline):
+        yield
+
+
+@contextmanager
+def _folder_locked(path: Path, *, is_alone: bool, deadline: float) -> Iterator[None]:
+    """Hold the file's folder, shared or alone; a lock on the file itself would end SQLite's.
+
+    Raises:
+        OSError: others hold it past the deadline; alone also: it cannot be held at all. An opening goes on then:
+            nobody puts a file aside there.
+    """
     if sys.platform == "win32":  # there an open file cannot be renamed at all
         yield
         return
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+    with ExitStack() as held:
+        try:
+            folder = os.open(path.parent, os.O_RDONLY)
+            held.callback(os.close, folder)
+            _lock(folder, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH, deadline)
+            held.callback(fcntl.flock, folder, fcntl.LOCK_UN)  # a child forked meanwhile has the folder open too
+        except BlockingIOError:
+            raise
+        except OSError:
+            if is_alone:
+                raise
         yield
-    finally:
-        os.close(folder)
+
+
+def _lock(folder: int, kind: int, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(folder, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return

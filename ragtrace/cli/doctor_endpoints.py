@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,6 +51,9 @@ def check_otlp(limit_s: float = LIMIT_S) -> list[Reached]:
     if is_disabled():
         said = "OTEL_SDK_DISABLED=true: nothing is exported"
         return [Reached(Finding(check="otlp", level="warn", said=said, todo="unset it to get traces and metrics"))]
+    if any(map(_is_grpc, SIGNALS)):
+        with suppress(ImportError):  # the look says so
+            importlib.import_module("grpc")  # cold it may take seconds, which are none of the collector's
     return [within(limit_s + 1.0, _name(signal), partial(_signal, signal, limit_s)) for signal in SIGNALS]
 
 
@@ -109,6 +113,15 @@ def _own_clock() -> Finding:
 
 def _name(signal: str) -> str:
     return f"otlp {signal.lower()}"
+
+
+def _is_grpc(signal: str) -> bool:
+    from ragtrace.telemetry.exporters import protocol
+
+    try:
+        return protocol(signal) == "grpc"
+    except ConfigError:
+        return False
 
 
 def _signal(signal: str, limit_s: float) -> Reached:

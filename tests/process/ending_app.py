@@ -18,7 +18,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import ragtrace
-from ragtrace.service import current
+from ragtrace.service import current, runtime
+
+runtime._AT_EXIT_S = 60.0  # on a machine that stands still for seconds the 5 of a user's process may be over
 
 exporter = InMemorySpanExporter()
 

@@ -391,8 +391,9 @@ def _folder_locked(path: Path, *, is_alone: bool, deadline: float) -> Iterator[N
             held.callback(os.close, folder)
             _lock(folder, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH, deadline)
             held.callback(fcntl.flock, folder, fcntl.LOCK_UN)  # a child forked meanwhile has the folder open too
-        except BlockingIOError:
-            raise
+        except BlockingIOError as error:
+            other = "opens it" if is_alone else "puts a broken file aside"
+            raise BlockingIOError(error.errno, f"another process {other} and takes too long", str(path)) from None
         except OSError:
             if is_alone:
                 raise

@@ -136,6 +136,18 @@ def test_a_file_is_not_put_aside_while_it_is_being_opened(tmp_path):
         assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)
 
 
+def test_an_opening_that_waits_too_long_for_a_put_aside_says_so(tmp_path):
+    file = SharedFile(tmp_path / "file.sqlite", prepare=of_labels, busy_s=0.05)
+    with (
+        folder_locked(tmp_path, fcntl.LOCK_EX),
+        pytest.raises(OSError, match=r"puts a broken file aside and takes too long: .*file\.sqlite"),
+        file.connection(),
+    ):
+        pass
+    with file.connection():
+        pass
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_child_that_is_forked_during_an_opening_does_not_hold_the_folder(tmp_path):
     children = []

@@ -27,6 +27,7 @@ SCOPE: Final = "ragtrace"
 SPAN_WORKFLOW: Final = "invoke_workflow"
 SPAN_RETRIEVAL: Final = "retrieval"
 SPAN_RERANK: Final = "rerank"
+SPAN_EXECUTE_TOOL: Final = "execute_tool"
 SPAN_EVALUATION: Final = "evaluation"
 
 # -- standard attributes: OpenTelemetry --
@@ -53,6 +54,11 @@ GEN_AI_RETRIEVAL_DOCUMENTS: Final = "gen_ai.retrieval.documents"
 GEN_AI_RETRIEVAL_QUERY_TEXT: Final = "gen_ai.retrieval.query.text"
 GEN_AI_RETRIEVAL_TOP_K: Final = "gen_ai.retrieval.top_k"
 GEN_AI_TOKEN_TYPE: Final = "gen_ai.token.type"
+GEN_AI_TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+GEN_AI_TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
+GEN_AI_TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
+GEN_AI_TOOL_DESCRIPTION: Final = "gen_ai.tool.description"
+GEN_AI_TOOL_NAME: Final = "gen_ai.tool.name"
 GEN_AI_USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 GEN_AI_USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 GEN_AI_WORKFLOW_NAME: Final = "gen_ai.workflow.name"
@@ -60,6 +66,7 @@ GEN_AI_WORKFLOW_NAME: Final = "gen_ai.workflow.name"
 OPERATION_WORKFLOW: Final = "invoke_workflow"
 OPERATION_RETRIEVAL: Final = "retrieval"
 OPERATION_RERANK: Final = "rerank"  # open proposal 253 of the conventions
+OPERATION_EXECUTE_TOOL: Final = "execute_tool"
 OPERATION_EVALUATION: Final = "evaluation"  # ours; the conventions have an event only
 
 # -- standard attributes: OpenInference --
@@ -79,6 +86,7 @@ KIND_CHAIN: Final = "CHAIN"
 KIND_RETRIEVER: Final = "RETRIEVER"
 KIND_RERANKER: Final = "RERANKER"
 KIND_LLM: Final = "LLM"
+KIND_TOOL: Final = "TOOL"
 KIND_EMBEDDING: Final = "EMBEDDING"
 KIND_EVALUATOR: Final = "EVALUATOR"
 

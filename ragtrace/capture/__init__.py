@@ -7,13 +7,14 @@ Imports: model and errors alone, and of third parties nothing.
 from ragtrace.capture.buried import Buried
 from ragtrace.capture.clamp import is_equal, shown
 from ragtrace.capture.collecting import watch_collector
+from ragtrace.capture.current_run import current_run
 from ragtrace.capture.guard import guarded, guarded_constructor, losses, lost, register_fork_reset
 from ragtrace.capture.passages import PassageReader, ReadPassages, are_joined, ranked, reranked_passage
 from ragtrace.capture.providers import provider_named
 from ragtrace.capture.recorder import Limits, Listener, Recorder, TraceRef
 from ragtrace.capture.request import Defaults, describe, tags_of
 from ragtrace.capture.run import Run, outcome_of
-from ragtrace.capture.steps import Captured, Failure, Generation, Rerank, Retrieval, Step
+from ragtrace.capture.steps import Captured, Failure, Generation, Rerank, Retrieval, Step, ToolCall
 from ragtrace.capture.turns import before_question, prompt_text, spoken
 
 __all__ = [
@@ -31,9 +32,11 @@ __all__ = [
     "Retrieval",
     "Run",
     "Step",
+    "ToolCall",
     "TraceRef",
     "are_joined",
     "before_question",
+    "current_run",
     "describe",
     "guarded",
     "guarded_constructor",

@@ -185,6 +185,11 @@ class Recorder:
             return
         run.listener.finished(run.ref, captured(run, outcome, ended_ns))
 
+    def forget(self, run: Run) -> None:
+        """Take a run off the list without handing it on; called by `Run.discard`."""
+        with self._lock:
+            self._open.pop(id(run), None)
+
     @guarded
     def take_up(self) -> None:
         """Hand on the runs that were put aside."""

@@ -7,15 +7,17 @@ import time
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ragtrace.capture.clamp import clean_score, clean_text
+from ragtrace.capture.current_run import enter_run, leave_run
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.request import tags_of
-from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval
+from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval, ToolCall
 from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, Message, Universe, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from contextvars import Token
     from types import TracebackType
 
     from ragtrace.capture.recorder import Listener, Recorder, TraceRef
@@ -63,6 +65,7 @@ class Run:
         self.listener: Listener | None = None
         self.ref: TraceRef | None = None
         self.is_finished = False
+        self._entered: list[Token[Run | None]] = []
         self._before_finish: Callable[[], None] | None = None
         self.record_chars = recorder.limits.record_chars
         self.reader = PassageReader(self.setup.redact, recorder.limits.passage_chars)
@@ -327,6 +330,56 @@ class Run:
             self.facts["answer_parts"] = tuple(self._part(part) for part in parts)
 
     @guarded
+    def tool_called(
+        self,
+        name: str,
+        *,
+        arguments: object = None,
+        result: object = None,
+        call_id: str | None = None,
+        description: str | None = None,
+        started_ns: int | None = None,
+        ended_ns: int | None = None,
+        error: BaseException | None = None,
+        key: str | None = None,
+        parent_key: str | None = None,
+    ) -> None:
+        """Report one call of a tool; its passages, where it found some, are reported with `retrieved`.
+
+        Args:
+            name: the tool's name.
+            arguments: what it was called with; kept as text.
+            result: what it returned; kept as text.
+            call_id: the id that the model gave the call.
+            description: what the tool says of itself.
+            started_ns: Unix ns of the call; default now.
+            ended_ns: Unix ns of the return; default now.
+            error: what made it fail.
+            key: any name of this step.
+            parent_key: key of the step it ran in.
+        """
+        now = time.time_ns()
+        self._add(
+            ToolCall(
+                started_ns=started_ns or now,
+                ended_ns=ended_ns or now,
+                name=clean_text(name, MAX_NAME_CHARS)[0],
+                arguments="" if arguments is None else self._text(arguments),
+                result="" if result is None else self._text(result),
+                call_id=None if call_id is None else clean_text(call_id, MAX_ID_CHARS)[0],
+                description=None if description is None else self._text(description),
+                key=key,
+                parent_key=parent_key,
+                failure=self._failure(error),
+            )
+        )
+
+    @guarded
+    def expects_no_answer(self) -> None:
+        """Mark a run in which no model speaks: a retrieval alone. Metrics over an answer are then ``na``."""
+        self.facts["is_answer_expected"] = False
+
+    @guarded
     def reference(self, text: str) -> None:
         """Set the reference answer, for metrics that need one."""
         self._put("reference", text, self._recorder.limits.text_chars)
@@ -423,6 +476,15 @@ class Run:
         # The wall clock may have been set back meanwhile: a run takes no negative time.
         self._recorder.close(self, decided, max(ended_ns or time.time_ns(), self.started_ns))
 
+    def discard(self) -> None:
+        """Drop the run: it was no question. Its root span is never ended, so nothing of it is exported."""
+        with self._lock:
+            if self.is_finished:
+                return
+            self.is_finished = True
+            self._before_finish = None
+        self._recorder.forget(self)
+
     @guarded
     def _report(self, report: Callable[[], None]) -> None:
         report()
@@ -450,6 +512,7 @@ class Run:
         return key in self.fused_keys
 
     def __enter__(self) -> Run:
+        self._entered.append(enter_run(self))
         return self
 
     def __exit__(
@@ -458,6 +521,7 @@ class Run:
         self._leave(error)
 
     async def __aenter__(self) -> Run:
+        self._entered.append(enter_run(self))
         return self
 
     async def __aexit__(
@@ -467,6 +531,8 @@ class Run:
 
     @guarded
     def _leave(self, error: BaseException | None) -> None:
+        if self._entered:
+            leave_run(self._entered.pop())
         if error is None:
             self.finish()
             return

@@ -71,7 +71,23 @@ class Generation:
     failure: Failure | None = None
 
 
-Step = Retrieval | Rerank | Generation
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call of a tool by the application or its agent; arguments and result are text, "" when unknown."""
+
+    started_ns: int
+    ended_ns: int
+    name: str
+    arguments: str = ""
+    result: str = ""
+    call_id: str | None = None
+    description: str | None = None
+    key: str | None = None
+    parent_key: str | None = None
+    failure: Failure | None = None
+
+
+Step = Retrieval | Rerank | Generation | ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,8 @@ def answer_lacking(record: RagRecord) -> str | None:
         >>> answer_lacking(RagRecord(id="1", answer=" ")), answer_lacking(RagRecord(id="1", is_answer_given=False))
         ('no_answer', 'missing_input:answer')
     """
+    if not record.is_answer_expected:
+        return "no_answer_expected"
     if record.outcome != "answered":
         return "partial_run"
     if not record.is_answer_given:

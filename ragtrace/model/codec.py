@@ -45,6 +45,8 @@ def record_to_json(record: RagRecord) -> dict[str, Any]:
     shown["query"] = record.query
     if record.is_answer_given:
         shown["answer"] = record.answer
+    if not record.is_answer_expected:
+        shown["is_answer_expected"] = False
     shown |= {names[pool.stage]: [_passage_to_json(p) for p in pool.passages] for pool in record.pools}
     if record.history:
         shown["history"] = [{"role": turn.role, "content": turn.content} for turn in record.history]
@@ -103,6 +105,7 @@ def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
         query=_text(value, "query") or "",
         answer=_text(value, "answer") or "",
         is_answer_given=value.get("answer") is not None,
+        is_answer_expected=_flag(value, "is_answer_expected", default=True),
         reference=_text(value, "reference"),
         pools=_pools(value),
         history=tuple(_turn(turn) for turn in _list(value, "history")),
@@ -225,6 +228,13 @@ def _whole(value: Mapping[str, Any], name: str) -> int | None:
     if isinstance(found, bool) or not isinstance(found, int):
         raise InputError(f"field {name!r} must be a whole number, got {found!r}")
     return found
+
+
+def _flag(value: Mapping[str, Any], name: str, *, default: bool) -> bool:
+    found = value.get(name)
+    if found is not None and not isinstance(found, bool):
+        raise InputError(f"field {name!r} must be true or false, got {found!r}")
+    return default if found is None else found
 
 
 def _one_of(value: Mapping[str, Any], name: str, valid: tuple[str, ...], default: str) -> Any:

@@ -137,6 +137,8 @@ class RagRecord:
         selection_source: how the selection was found: explicit, framework, retriever, chain, prompt.
         is_answer_given: False where a record file has no ``answer``; a blank one that is given is of an application
             that answered nothing.
+        is_answer_expected: False for a run in which no model spoke, such as a retrieval alone; metrics over an
+            answer are then ``na no_answer_expected``.
         answer_parts: the answer cut into sentences with citations, where the application gave them.
         k: the cut-off of this record's @K metrics; None means the number of contexts delivered.
         head_probability: probability with which the trace reached us; None = unknown (outside weighted series).
@@ -167,6 +169,7 @@ class RagRecord:
     selection_source: str | None = None
     answer: str = ""
     is_answer_given: bool = True
+    is_answer_expected: bool = True
     answer_parts: tuple[AnswerPart, ...] = ()
     reference: str | None = None
     labels: Labels | None = None

@@ -63,6 +63,10 @@ SCHEMA: dict[str, Any] = {
         "id": {"type": ["string", "number"], "description": "The caller's id; default the line number."},
         "query": _text("The question."),
         "answer": _text("The whole answer; a blank one is of an application that answered nothing."),
+        "is_answer_expected": {
+            "type": "boolean",
+            "description": "False for a retrieval alone, where no model spoke; default true.",
+        },
         "contexts": _passages("What the model was given, in its order."),
         "pool": _passages("The candidates that were retrieved, best first."),
         "selection": _passages("What a reranker chose of them, best first."),

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.trace import SpanKind
 
 from ragtrace import semconv
-from ragtrace.capture import Generation, Rerank, Retrieval
+from ragtrace.capture import Rerank, Retrieval, ToolCall
 from ragtrace.telemetry.documents import documents_json, reranked_json
 from ragtrace.telemetry.messages import PassageMarks, messages_json
 from ragtrace.telemetry.wire import clean_value, cut_text, size_bytes
 
 if TYPE_CHECKING:
-    from ragtrace.capture import Step
+    from ragtrace.capture import Generation, Step
     from ragtrace.telemetry.documents import Room
 
 Built = tuple[str, SpanKind, dict[str, Any]]
@@ -43,6 +43,8 @@ class StepWriter:
             return self._retrieval(step)
         if isinstance(step, Rerank):
             return self._rerank(step)
+        if isinstance(step, ToolCall):
+            return self._tool_call(step)
         return self._generation(step)
 
     def _retrieval(self, step: Retrieval) -> Built:
@@ -78,6 +80,23 @@ class StepWriter:
             attributes[semconv.RERANKER_MODEL_NAME] = step.model
             attributes[semconv.RERANKER_TOP_K] = step.top_n
         return _named(semconv.SPAN_RERANK, step.model), SpanKind.INTERNAL, attributes
+
+    def _tool_call(self, step: ToolCall) -> Built:
+        arguments, result = self._text(step.arguments), self._text(step.result)
+        attributes: dict[str, Any] = {
+            semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EXECUTE_TOOL,
+            semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_TOOL,
+            semconv.GEN_AI_TOOL_NAME: step.name,
+            semconv.GEN_AI_TOOL_CALL_ID: step.call_id,
+        }
+        if self._is_genai:
+            attributes[semconv.GEN_AI_TOOL_DESCRIPTION] = step.description
+            attributes[semconv.GEN_AI_TOOL_CALL_ARGUMENTS] = arguments
+            attributes[semconv.GEN_AI_TOOL_CALL_RESULT] = result
+        if self._is_openinference:
+            attributes[semconv.INPUT_VALUE] = arguments
+            attributes[semconv.OUTPUT_VALUE] = result
+        return _named(semconv.SPAN_EXECUTE_TOOL, step.name), SpanKind.INTERNAL, attributes
 
     def _generation(self, step: Generation) -> Built:
         is_embedding = step.operation == "embeddings"

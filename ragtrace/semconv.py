@@ -59,6 +59,7 @@ GEN_AI_TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
 GEN_AI_TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
 GEN_AI_TOOL_DESCRIPTION: Final = "gen_ai.tool.description"
 GEN_AI_TOOL_NAME: Final = "gen_ai.tool.name"
+GEN_AI_TOOL_TYPE: Final = "gen_ai.tool.type"
 GEN_AI_USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 GEN_AI_USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 GEN_AI_WORKFLOW_NAME: Final = "gen_ai.workflow.name"
@@ -67,6 +68,7 @@ OPERATION_WORKFLOW: Final = "invoke_workflow"
 OPERATION_RETRIEVAL: Final = "retrieval"
 OPERATION_RERANK: Final = "rerank"  # open proposal 253 of the conventions
 OPERATION_EXECUTE_TOOL: Final = "execute_tool"
+TOOL_TYPE_FUNCTION: Final = "function"  # the application itself runs the tool
 OPERATION_EVALUATION: Final = "evaluation"  # ours; the conventions have an event only
 
 # -- standard attributes: OpenInference --
@@ -81,6 +83,10 @@ LLM_TOKEN_COUNT_COMPLETION: Final = "llm.token_count.completion"
 EMBEDDING_MODEL_NAME: Final = "embedding.model_name"
 RERANKER_MODEL_NAME: Final = "reranker.model_name"
 RERANKER_TOP_K: Final = "reranker.top_k"
+TAGS: Final = "tag.tags"
+METADATA: Final = "metadata"
+TOOL_NAME: Final = "tool.name"
+TOOL_DESCRIPTION: Final = "tool.description"
 
 KIND_CHAIN: Final = "CHAIN"
 KIND_RETRIEVER: Final = "RETRIEVER"
@@ -95,6 +101,8 @@ KIND_EVALUATOR: Final = "EVALUATOR"
 RUN_OUTCOME: Final = "ragtrace.run.outcome"
 RUN_INTERRUPT: Final = "ragtrace.run.interrupt"  # addition: what an interrupted run waits for (content)
 RUN_LOSSY: Final = "ragtrace.run.lossy"  # addition: JSON of what was cut on the way, by kind
+RUN_TAGS: Final = "ragtrace.run.tags"
+RUN_METADATA_PREFIX: Final = "ragtrace.run.metadata."
 # The lists of ids, scores and ranks are JSON texts, never arrays: docs/decisions/0004.
 POOL_IDS: Final = "ragtrace.pool.ids"
 POOL_SCORES: Final = "ragtrace.pool.scores"

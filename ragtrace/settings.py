@@ -162,6 +162,9 @@ class Settings:
     )
     hold_ms: int = _setting(5_000, "attach=hold: how long a root waits for its scores.", above=0)
     dialect: Dialect = _setting("both", "Attribute dialect on spans.", one_of=get_args(Dialect))
+    span_metadata: tuple[str, ...] = _setting(
+        (), "Names of request metadata to put on the root span, for example tenant,plan; default none.", kind=str
+    )
     max_span_bytes: int = _setting(262_144, "Byte budget of one span.", above=4_095)
     workflow: str = _setting("rag", "Name of runs that give none.")
     environment: str | None = _setting(None, "Deployment name written on every record.", kind=str)

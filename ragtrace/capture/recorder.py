@@ -65,12 +65,14 @@ class Setup:
         redact: applied to every text before it is kept.
         workflow: name of runs that give none.
         environment: deployment name written on every record.
+        span_metadata: names of request metadata that `Run.add_metadata` keeps.
     """
 
     listener: Listener | None = None
     redact: Callable[[str], str] | None = None
     workflow: str = "rag"
     environment: str | None = None
+    span_metadata: tuple[str, ...] = ()
 
 
 class Recorder:
@@ -84,6 +86,7 @@ class Recorder:
         limits: what may be kept.
         workflow: name of runs that give none.
         environment: deployment name written on every record.
+        span_metadata: names of request metadata that a run keeps.
 
     Attributes:
         setup: what the next run begins with.
@@ -104,8 +107,15 @@ class Recorder:
         limits: Limits | None = None,
         workflow: str = "rag",
         environment: str | None = None,
+        span_metadata: Iterable[str] = (),
     ) -> None:
-        self.setup = Setup(listener=listener, redact=safe(redact), workflow=workflow, environment=environment)
+        self.setup = Setup(
+            listener=listener,
+            redact=safe(redact),
+            workflow=workflow,
+            environment=environment,
+            span_metadata=tuple(span_metadata),
+        )
         self.limits = limits or Limits()
         self._lock = threading.Lock()
         self._open: dict[int, Run] = {}

@@ -56,13 +56,15 @@ def describe(run: Run, defaults: Defaults, said: Mapping[str, Any]) -> None:
     Args:
         run: an open run.
         defaults: what holds where the request says nothing.
-        said: session, user, corpus, corpus_version, k, tags, reference and labels, as they came.
+        said: session, user, corpus, corpus_version, k, tags, metadata, reference and labels, as they came.
     """
     facts = {name: fact for name in _FACTS if (fact := shown(said.get(name)) or getattr(defaults, name))}
     if facts:
         run.about(**facts)
     if tags := (*defaults.tags, *said.get("tags", ())):
         run.tagged(tags)
+    if metadata := said.get("metadata"):
+        run.add_metadata(metadata)
     if (k := said.get("k", defaults.k)) is not None:
         run.cut_at(k)
     if (reference := said.get("reference")) is not None:

@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from ragtrace.capture.clamp import clean_score, clean_text
+from ragtrace.capture.clamp import MAX_METADATA_KEYS, clean_metadata, clean_score, clean_text
 from ragtrace.capture.current_run import enter_run, leave_run
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader
@@ -116,6 +116,21 @@ class Run:
         """Add tags; a text is one tag."""
         new = (clean_text(self._redacted(tag), MAX_NAME_CHARS)[0] for tag in tags_of(tags))
         self.facts["tags"] = tuple(dict.fromkeys((*self.facts.get("tags", ()), *filter(None, new))))[:64]
+
+    @guarded
+    def add_metadata(self, metadata: Mapping[str, Any]) -> None:
+        """Keep the request metadata that the setting `span_metadata` names.
+
+        Scalars and lists of scalars are kept, redacted and cut to 512 characters. A later value replaces an
+        earlier one of the same name.
+        """
+        names = self.setup.span_metadata
+        if not names:
+            return
+        allowed = {name: metadata[name] for name in names if name in metadata}
+        if allowed:
+            kept = {name: self._metadata_value(value) for name, value in allowed.items()}
+            self.facts["metadata"] = {**self.facts.get("metadata", {}), **clean_metadata(kept)}
 
     @guarded
     def conversed(self, history: Iterable[Message]) -> None:
@@ -563,6 +578,13 @@ class Run:
 
     def _text(self, value: object) -> str:
         return clean_text(self._redacted(value), self._recorder.limits.text_chars)[0]
+
+    def _metadata_value(self, value: object) -> object:
+        if isinstance(value, str):
+            return self._redacted(value)
+        if isinstance(value, list | tuple):
+            return ", ".join(filter(None, map(self._redacted, value[:MAX_METADATA_KEYS])))
+        return value
 
     def _message(self, role: str, content: object) -> Message:
         return Message(role=clean_text(role, 32)[0], content=self._text(content))

@@ -66,6 +66,7 @@ def record_to_json(record: RagRecord) -> dict[str, Any]:
         "started": record.started or None,
         "ended": record.ended or None,
         "tags": list(record.tags) or None,
+        "metadata": dict(record.metadata) or None,
         "lossy": dict(record.lossy) or None,
         "revision": record.revision or None,
     }
@@ -120,6 +121,7 @@ def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
         outcome=_one_of(value, "outcome", get_args(Outcome), "answered"),
         interrupt=_text(value, "interrupt"),
         tags=tuple(str(tag) for tag in _list(value, "tags")),
+        metadata=_object(value, "metadata"),
         revision=_whole(value, "revision") or 0,
         lossy=_losses(value),
         head_probability=_number(value, "head_probability") if "head_probability" in value else 1.0,
@@ -336,12 +338,17 @@ def _usage(value: Any) -> Usage | None:
     return Usage(input_tokens=_whole(value, "input_tokens"), output_tokens=_whole(value, "output_tokens"))
 
 
-def _losses(value: Mapping[str, Any]) -> dict[str, int]:
-    found = value.get("lossy")
+def _object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = value.get(name)
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise InputError(f"field 'lossy' must be an object, got {_kind(found)}")
+        raise InputError(f"field {name!r} must be an object, got {_kind(found)}")
+    return found
+
+
+def _losses(value: Mapping[str, Any]) -> dict[str, int]:
+    found = _object(value, "lossy")
     return {kind: _whole(found, kind) or 0 for kind in found}
 
 

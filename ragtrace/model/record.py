@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -143,6 +143,7 @@ class RagRecord:
         k: the cut-off of this record's @K metrics; None means the number of contexts delivered.
         head_probability: probability with which the trace reached us; None = unknown (outside weighted series).
         interrupt: what an ``interrupted`` run waits for, as text; None otherwise.
+        metadata: what the request said of itself, as far as the setting `span_metadata` names it.
         revision: counts late changes of the same trace.
         lossy: what was cut or lost on the way, by kind.
 
@@ -183,6 +184,7 @@ class RagRecord:
     head_probability: float | None = 1.0
     model: str | None = None
     tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     revision: int = 0
     lossy: Mapping[str, int] = field(default_factory=dict)
 

@@ -139,6 +139,7 @@ SCHEMA: dict[str, Any] = {
         "started": {"type": "number", "description": "Unix seconds."},
         "ended": {"type": "number", "description": "Unix seconds."},
         "tags": {"type": "array", "items": {"type": "string"}, "description": "Free labels."},
+        "metadata": {"type": "object", "description": "Facts of the request that `span_metadata` names."},
         "trace_id": _text("32 hex digits, where the record was a trace."),
         "span_id": _text("16 hex digits of its root span."),
         "head_probability": {"type": ["number", "null"], "description": "Probability with which it reached us."},

@@ -238,6 +238,7 @@ def _install(
         redact=safe(settings.redact),
         workflow=settings.workflow,
         environment=settings.environment,
+        span_metadata=settings.span_metadata,
     )
     _state.is_configured = True  # last, as others then take the recorder as it is
     if old is not None:

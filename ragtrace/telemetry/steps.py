@@ -87,6 +87,7 @@ class StepWriter:
             semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EXECUTE_TOOL,
             semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_TOOL,
             semconv.GEN_AI_TOOL_NAME: step.name,
+            semconv.GEN_AI_TOOL_TYPE: semconv.TOOL_TYPE_FUNCTION,
             semconv.GEN_AI_TOOL_CALL_ID: step.call_id,
         }
         if self._is_genai:
@@ -94,6 +95,8 @@ class StepWriter:
             attributes[semconv.GEN_AI_TOOL_CALL_ARGUMENTS] = arguments
             attributes[semconv.GEN_AI_TOOL_CALL_RESULT] = result
         if self._is_openinference:
+            attributes[semconv.TOOL_NAME] = step.name
+            attributes[semconv.TOOL_DESCRIPTION] = step.description
             attributes[semconv.INPUT_VALUE] = arguments
             attributes[semconv.OUTPUT_VALUE] = result
         return _named(semconv.SPAN_EXECUTE_TOOL, step.name), SpanKind.INTERNAL, attributes

@@ -32,6 +32,7 @@ def summary(captured: Captured, room: Room, *, has_content: bool, dialect: str) 
         semconv.CORPUS_VERSION: record.corpus_version,
         semconv.PROMPT_IDS: _texts(captured.prompt_ids, room),
         **_ranked(record, room),
+        **_described(record, is_openinference=dialect != "genai"),
     }
     if dialect != "openinference":
         attributes[semconv.GEN_AI_CONVERSATION_ID] = record.session
@@ -43,6 +44,20 @@ def summary(captured: Captured, room: Room, *, has_content: bool, dialect: str) 
         attributes[semconv.OUTPUT_VALUE] = _taken(record.answer, share, room)
         if record.interrupt is not None:
             attributes[semconv.RUN_INTERRUPT] = _taken(record.interrupt, share, room)
+    return attributes
+
+
+def _described(record: RagRecord, *, is_openinference: bool) -> dict[str, Any]:
+    """Return tags and metadata of the request."""
+    attributes: dict[str, Any] = {}
+    if record.tags:
+        attributes[semconv.RUN_TAGS] = record.tags
+        if is_openinference:
+            attributes[semconv.TAGS] = record.tags
+    if record.metadata:
+        attributes |= {f"{semconv.RUN_METADATA_PREFIX}{name}": value for name, value in record.metadata.items()}
+        if is_openinference:
+            attributes[semconv.METADATA] = to_json(dict(record.metadata))
     return attributes
 
 

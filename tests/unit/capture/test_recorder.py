@@ -171,6 +171,36 @@ def test_a_tag_that_cannot_be_redacted_is_dropped() -> None:
     assert keeper.runs[0].record.tags == ()
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"tenant": "acme", "plan": 3, "secret": "x"}, {"tenant": "acme", "plan": 3}),
+        ({"tenant": ["a", "b", 7]}, {"tenant": "a, b, 7"}),
+        ({"tenant": {"deep": 1}, "plan": None}, {}),
+        ({"tenant": "Ada & Co"}, {"tenant": "[name] & Co"}),
+        ({"tenant": ["Ada"]}, {"tenant": "[name]"}),
+        ({"tenant": "x" * 2_000, "plan": 1 << 70}, {"tenant": "x" * 512, "plan": str(1 << 70)}),
+        ({"tenant": "\ud800"}, {"tenant": "\ufffd"}),
+    ],
+)
+def test_metadata_is_kept_by_name_redacted_and_bounded(given: dict[str, object], kept: dict[str, object]) -> None:
+    keeper = Keeper()
+    recorder = Recorder(keeper, redact=lambda text: text.replace("Ada", "[name]"), span_metadata=("tenant", "plan"))
+    with recorder.start(query="q") as run:
+        run.add_metadata(given)
+    assert keeper.runs[0].record.metadata == kept
+
+
+def test_metadata_of_several_reports_add_up_and_none_is_kept_unless_named() -> None:
+    keeper = Keeper()
+    with Recorder(keeper, span_metadata=("tenant", "plan")).start(query="q") as run:
+        run.add_metadata({"tenant": "acme", "plan": "free"})
+        run.add_metadata({"plan": "gold"})
+    with Recorder(keeper).start(query="q") as run:
+        run.add_metadata({"tenant": "acme"})
+    assert [kept.record.metadata for kept in keeper.runs] == [{"tenant": "acme", "plan": "gold"}, {}]
+
+
 def test_redaction_sees_metadata_whole_and_their_names_too() -> None:
     keeper = Keeper()
     recorder = Recorder(keeper, redact=lambda text: text.replace("ada@acme.com", "[mail]"))

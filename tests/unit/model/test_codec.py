@@ -102,6 +102,7 @@ RECORDS = st.builds(
     head_probability=st.none() | st.floats(0, 1),
     model=st.none() | NAMES,
     tags=st.lists(WORDS, max_size=2).map(tuple),
+    metadata=st.dictionaries(NAMES, st.one_of(WORDS, COUNTS, st.booleans()), max_size=2),
     revision=COUNTS,
     lossy=st.dictionaries(NAMES, COUNTS, max_size=2),
 )

@@ -328,6 +328,68 @@ def test_the_sdks_own_length_limit_never_breaks_json(make_spans):
     json.loads(spans.one("chat").attributes["gen_ai.input.messages"])
 
 
+@pytest.mark.parametrize("dialect", ["genai", "openinference", "both"])
+def test_tags_and_metadata_of_the_request_stand_on_the_root(spans, dialect):
+    taken = Taken(writer := SpanWriter(spans.tracer, dialect=dialect))
+    with Recorder(taken, span_metadata=("tenant", "seats")).start(query="Q?", tags=["vip", "beta"]) as run:
+        run.add_metadata({"tenant": "acme", "seats": 7, "card": "4111"})
+    ((root, captured),) = taken.runs
+    writer.write(root, captured, decision="none", reason=None, probability=0.0)
+    writer.end_root(root, captured.ended_ns)
+    attributes = spans.one("invoke_workflow").attributes
+    assert attributes["ragtrace.run.tags"] == ("vip", "beta")
+    assert (attributes["ragtrace.run.metadata.tenant"], attributes["ragtrace.run.metadata.seats"]) == ("acme", 7)
+    is_openinference = dialect != "genai"
+    assert attributes.get("tag.tags") == (("vip", "beta") if is_openinference else None)
+    assert attributes.get("metadata") == ('{"tenant":"acme","seats":7}' if is_openinference else None)
+    assert "4111" not in repr(dict(attributes))
+
+
+def tool_span(spans, error=None, **options):
+    def report(run):
+        run.tool_called(
+            "search_faq", arguments='{"q": "cancel"}', result="In settings.", call_id="call-1",
+            description="Searches the FAQ.", started_ns=T0 + MS, ended_ns=T0 + 4 * MS, error=error,
+        )  # fmt: skip
+
+    finish(report, spans, **options)
+    return spans.one("execute_tool")
+
+
+def test_a_tool_call_is_a_span(spans):
+    span = tool_span(spans, content="full")
+    assert (span.name, span.kind) == ("execute_tool search_faq", SpanKind.INTERNAL)
+    assert (span.start_time, span.end_time) == (T0 + MS, T0 + 4 * MS)
+    assert dict(span.attributes) == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "search_faq",
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": "call-1",
+        "gen_ai.tool.description": "Searches the FAQ.",
+        "gen_ai.tool.call.arguments": '{"q": "cancel"}',
+        "gen_ai.tool.call.result": "In settings.",
+        "openinference.span.kind": "TOOL",
+        "tool.name": "search_faq",
+        "tool.description": "Searches the FAQ.",
+        "input.value": '{"q": "cancel"}',
+        "output.value": "In settings.",
+    }
+
+
+def test_a_tool_call_without_content_says_neither_arguments_nor_result(spans):
+    attributes = tool_span(spans, content="none").attributes
+    assert not {"gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "input.value", "output.value"} & {
+        *attributes
+    }
+    assert attributes["gen_ai.tool.call.id"] == "call-1"
+
+
+def test_a_failed_tool_call_has_its_error_type(spans):
+    span = tool_span(spans, error=TimeoutError("late"))
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.attributes["error.type"] == "TimeoutError"
+
+
 class Hostile:
     def __str__(self):
         raise RuntimeError("no")

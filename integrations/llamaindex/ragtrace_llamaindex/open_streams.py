@@ -6,6 +6,8 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from llama_index.core.base.response.schema import AsyncStreamingResponse
+
 from ragtrace.capture import guarded
 from ragtrace_llamaindex.calls import report_call
 from ragtrace_llamaindex.streams import Watch, awatched, watched
@@ -45,11 +47,12 @@ class OpenStreams:
         source = response.response_gen
         if getattr(source, "__name__", None) in {watched.__name__, awatched.__name__} or response.response_txt:
             return
+        watch_stream = _watcher_of(response, source)
+        if watch_stream is None:
+            return
         stream = Stream(node, is_answer=True)
         node.tree.streams.add(stream)
-        watch = Watch(stream, self.ended)
-        is_async = hasattr(source, "__anext__")
-        response.response_gen = awatched(source, watch) if is_async else watched(source, watch)
+        response.response_gen = watch_stream(source, Watch(stream, self.ended))
 
     @guarded
     def watch_call(self, node: ModelCall, generator: Any) -> None:
@@ -127,6 +130,19 @@ class OpenStreams:
                 tree.streams.discard(inner)
                 self._let_go(inner)
                 report_call(inner.node, None, error, time.time_ns())
+
+
+def _watcher_of(response: Any, source: Any) -> Callable[[Any, Watch], Any] | None:
+    """Return the generator function that reads an answer's stream as its response does; None for no iterator.
+
+    A proxy of another instrumentation may have both protocols, so the response's type decides.
+    """
+    is_sync, is_async = hasattr(source, "__next__"), hasattr(source, "__anext__")
+    if is_sync and is_async:
+        is_async = isinstance(response, AsyncStreamingResponse)
+    if is_async:
+        return awatched
+    return watched if is_sync else None
 
 
 def _is_over(stream: Stream) -> bool:

@@ -141,6 +141,11 @@ EVALUATION_COST: Final = "ragtrace.evaluation.cost"
 EVALUATION_LLM_CALLS: Final = "ragtrace.evaluation.llm_calls"
 EVALUATION_INPUT_DIGEST: Final = "ragtrace.evaluation.input_digest"
 EVALUATION_DETAILS: Final = "ragtrace.evaluation.details"
+# The span stands at the end of the run that it evaluates; these are the Unix seconds of scoring itself.
+EVALUATION_START_TIME: Final = "ragtrace.evaluation.start.time"
+EVALUATION_END_TIME: Final = "ragtrace.evaluation.end.time"
+# The model that was evaluated; proposals of the conventions put the judge into `gen_ai.request.model`.
+EVALUATION_REQUEST_MODEL: Final = "ragtrace.evaluation.request.model"
 
 # -- own attributes: points of metrics --
 

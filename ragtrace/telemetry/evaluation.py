@@ -26,11 +26,15 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.root import Root
 
 MAX_SCORE_ATTRIBUTES = 80  # 100 a span, less what is not a score
+_NS = 1e9
 _DETAILS_SHARE = 2  # details take at most half of the span's byte budget
 
 
 class EvaluationWriter:
     """Writes one evaluation span and its events for each scored record. Thread-safe; never waits.
+
+    The span begins and ends where the evaluated root ends, so that a score which comes a minute later does not
+    lengthen the trace. The times of scoring stand in attributes. Log events keep their own time.
 
     Args:
         tracer: of scope ``ragtrace``.
@@ -101,17 +105,20 @@ class EvaluationWriter:
                 semconv.SAMPLING_PROBABILITY: probability,
                 semconv.EVALUATION_COST: cost_usd,
             }
-            self._write_span(record, scores, sampling, root, started_ns, ended_ns)
+            times = {
+                semconv.EVALUATION_START_TIME: started_ns / _NS,
+                semconv.EVALUATION_END_TIME: ended_ns / _NS,
+            }
+            self._write_span(record, scores, sampling | times, root, _run_end_ns(record, root) or ended_ns)
         self._write_logs(record, scores, root, ended_ns, is_sampled=is_root_sampled)
 
     def _write_span(
         self,
         record: RagRecord,
         scores: Sequence[Score],
-        sampling: dict[str, Any],
+        job: dict[str, Any],
         root: Root | None,
-        started_ns: int,
-        ended_ns: int,
+        time_ns: int,
     ) -> None:
         parent = span_context(record.trace_id, record.span_id, is_sampled=True)
         links = list(root.linked) if root else []
@@ -124,7 +131,7 @@ class EvaluationWriter:
             **_copies(record, root),
             **self._about,
             **_totals([score.result for score in scores]),
-            **sampling,
+            **job,
             semconv.EVALUATION_INPUT_DIGEST: input_digest(record),
             **score_attributes(scores),
             semconv.EVALUATION_DETAILS: details_json(scores, self._details_bytes, has_content=self._has_content),
@@ -135,13 +142,13 @@ class EvaluationWriter:
             kind=SpanKind.INTERNAL,
             attributes=clean_attributes(attributes),
             links=[Link(found) for found in links],
-            start_time=started_ns,
+            start_time=time_ns,
         )
         if span.is_recording():
             for score in scores:
                 event = self._event(score.result, root)
-                span.add_event(semconv.EVENT_EVALUATION_RESULT, event, timestamp=ended_ns)
-        span.end(ended_ns)
+                span.add_event(semconv.EVENT_EVALUATION_RESULT, event, timestamp=time_ns)
+        span.end(time_ns)
 
     def _write_logs(
         self, record: RagRecord, scores: Sequence[Score], root: Root | None, ended_ns: int, *, is_sampled: bool
@@ -224,6 +231,14 @@ def input_digest(record: RagRecord) -> str:
     return digest.hexdigest()[:16]
 
 
+def _run_end_ns(record: RagRecord, root: Root | None) -> int | None:
+    """Return the end of the evaluated run in Unix ns; None for a record without one."""
+    if root is not None and root.ended_ns is not None:
+        return root.ended_ns
+    # Of a record from a spool: its seconds are exact to a quarter of a microsecond, and never later than the root.
+    return int(record.ended * 1e6) * 1_000 or None
+
+
 def _copies(record: RagRecord, root: Root | None) -> dict[str, Any]:
     """What a backend that stores late spans in another block needs to find again."""
     source = root.data_source if root else None
@@ -231,7 +246,7 @@ def _copies(record: RagRecord, root: Root | None) -> dict[str, Any]:
         semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EVALUATION,
         semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EVALUATOR,
         semconv.GEN_AI_WORKFLOW_NAME: record.workflow,
-        semconv.GEN_AI_REQUEST_MODEL: record.model,
+        semconv.EVALUATION_REQUEST_MODEL: record.model,
         semconv.GEN_AI_DATA_SOURCE_ID: source or next((p.source for p in record.contexts if p.source), None),
         semconv.GEN_AI_CONVERSATION_ID: record.session,
     }

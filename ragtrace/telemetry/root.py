@@ -32,11 +32,12 @@ class Root:
         linked: span contexts of the retrieval and model spans, for the links of the evaluation span.
         data_source: name of the first data source that was searched.
         response_id: the id of the last model response.
+        ended_ns: Unix ns at which the run ended; None before.
     """
 
     __slots__ = (
-        "_is_ended", "_lock", "context", "data_source", "is_recording", "linked", "response_id", "span", "span_id",
-        "trace_id", "workflow",
+        "_is_ended", "_lock", "context", "data_source", "ended_ns", "is_recording", "linked", "response_id", "span",
+        "span_id", "trace_id", "workflow",
     )  # fmt: skip
 
     def __init__(self, span: Span, identity: SpanContext, workflow: str) -> None:
@@ -49,6 +50,7 @@ class Root:
         self.linked: Sequence[SpanContext] = ()
         self.data_source: str | None = None
         self.response_id: str | None = None
+        self.ended_ns: int | None = None
         self._lock = threading.Lock()
         self._is_ended = False
 
@@ -63,6 +65,7 @@ class Root:
             if self._is_ended:
                 return False
             self._is_ended = True
+        self.ended_ns = ended_ns
         self.span.end(ended_ns)
         return True
 

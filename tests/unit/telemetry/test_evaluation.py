@@ -83,7 +83,8 @@ def test_the_evaluation_span_whole(spans, logs):
     span = spans.one("evaluation")
     assert span.name == "evaluation support"
     assert span.kind is SpanKind.INTERNAL
-    assert (span.start_time, span.end_time) == (T0 + 1_000 * MS, T0 + 1_200 * MS)
+    assert span.start_time == span.end_time == spans.one("invoke_workflow").end_time == T0 + 530 * MS
+    assert {event.timestamp for event in span.events} == {span.end_time}
     assert format(span.context.trace_id, "032x") == root.trace_id
     assert format(span.parent.span_id, "016x") == root.span_id
     assert {link.context.span_id for link in span.links} == {
@@ -106,7 +107,7 @@ def test_the_evaluation_span_whole(spans, logs):
         "gen_ai.operation.name": "evaluation",
         "openinference.span.kind": "EVALUATOR",
         "gen_ai.workflow.name": "support",
-        "gen_ai.request.model": "gpt-x",
+        "ragtrace.evaluation.request.model": "gpt-x",
         "gen_ai.data_source.id": "faq",
         "gen_ai.conversation.id": "s-1",
         "ragtrace.evaluation.evaluator": "ragtrace",
@@ -114,6 +115,8 @@ def test_the_evaluation_span_whole(spans, logs):
         "ragtrace.evaluation.judge.model": "overlap",
         "ragtrace.evaluation.k": 8,
         "ragtrace.evaluation.llm_calls": 1,
+        "ragtrace.evaluation.start.time": (T0 + 1_000 * MS) / 1e9,
+        "ragtrace.evaluation.end.time": (T0 + 1_200 * MS) / 1e9,
         "ragtrace.sampling.decision": "random",
         "ragtrace.sampling.probability": 0.05,
         "ragtrace.score.faithfulness": 0.75,
@@ -160,6 +163,28 @@ def test_claims_and_explanations_need_content(spans, logs):
     details = json.loads(spans.one("evaluation").attributes["ragtrace.evaluation.details"])
     assert details["faithfulness"]["details"]["claims"] == ["It rains."]
     assert "It rains." in logs.records[0].attributes["gen_ai.evaluation.explanation"]
+
+
+@pytest.mark.parametrize("attach", ["child", "link"])
+@pytest.mark.parametrize("is_from_a_spool", [False, True])
+def test_a_late_score_stands_at_the_end_of_its_run(spans, logs, attach, is_from_a_spool):
+    writer, root, captured = finished_run(spans)
+    writer.end_root(root, captured.ended_ns)
+    EvaluationWriter(spans.tracer, logs.logger, attach=attach).write(
+        captured.record,
+        [score(root=root)],
+        is_root_sampled=True,
+        decision="random",
+        probability=1.0,
+        started_ns=captured.ended_ns + 66_000 * MS,
+        ended_ns=captured.ended_ns + 67_000 * MS,
+        root=None if is_from_a_spool else root,
+    )
+    span = spans.one("evaluation")
+    assert span.start_time == span.end_time
+    assert 0 <= captured.ended_ns - span.end_time <= (1_000 if is_from_a_spool else 0)
+    assert span.attributes["ragtrace.evaluation.end.time"] == pytest.approx(captured.ended_ns / 1e9 + 67)
+    assert logs.records[0].timestamp == captured.ended_ns + 67_000 * MS
 
 
 def test_link_is_a_trace_of_its_own(spans, logs):

@@ -9,7 +9,22 @@ from ragtrace.capture.clamp import is_equal, shown
 from ragtrace.capture.collecting import watch_collector
 from ragtrace.capture.current_run import current_run
 from ragtrace.capture.guard import guarded, guarded_constructor, losses, lost, register_fork_reset
-from ragtrace.capture.passages import PassageReader, ReadPassages, are_joined, ranked, reranked_passage
+from ragtrace.capture.passages import (
+    ID_KEYS,
+    RERANK_SCORE_KEYS,
+    SCORE_KEYS,
+    TEXT_KEYS,
+    PassageReader,
+    ReadPassages,
+    are_joined,
+    id_in,
+    number_of,
+    ranked,
+    read_mapping,
+    reranked_passage,
+    score_in,
+    text_key,
+)
 from ragtrace.capture.providers import provider_named
 from ragtrace.capture.recorder import Limits, Listener, Recorder, TraceRef
 from ragtrace.capture.request import Defaults, describe, tags_of
@@ -18,6 +33,10 @@ from ragtrace.capture.steps import Captured, Failure, Generation, Rerank, Retrie
 from ragtrace.capture.turns import before_question, prompt_text, spoken
 
 __all__ = [
+    "ID_KEYS",
+    "RERANK_SCORE_KEYS",
+    "SCORE_KEYS",
+    "TEXT_KEYS",
     "Buried",
     "Captured",
     "Defaults",
@@ -40,18 +59,23 @@ __all__ = [
     "describe",
     "guarded",
     "guarded_constructor",
+    "id_in",
     "is_equal",
     "losses",
     "lost",
+    "number_of",
     "outcome_of",
     "prompt_text",
     "provider_named",
     "ranked",
+    "read_mapping",
     "register_fork_reset",
     "reranked_passage",
+    "score_in",
     "shown",
     "spoken",
     "tags_of",
+    "text_key",
 ]
 
 register_fork_reset()

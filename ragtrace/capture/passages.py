@@ -15,11 +15,135 @@ if TYPE_CHECKING:
 
 MAX_ID_CHARS = 256
 _MAX_SOURCE_CHARS = 256
+
+# Names under which stores, search tools and people keep the parts of a passage; they are tried in this order.
+# Integrations and `Run.retrieved` share them. A distance is never a score: lower is better there.
+TEXT_KEYS = (
+    "text",
+    "page_content",
+    "content",
+    "chunk",
+    "chunk_text",
+    "passage",
+    "passage_text",
+    "snippet",
+    "excerpt",
+    "body",
+    "raw_content",
+    "page_text",
+)
+ID_KEYS = ("id", "_id", "chunk_id", "node_id", "id_", "doc_id", "uuid", "pk")
+SCORE_KEYS = (
+    "score",
+    "relevance_score",
+    "similarity_score",
+    "similarity",
+    "_score",
+    "@search.score",
+    "search_score",
+    "retrieval_score",
+    "hybrid_score",
+    "rrf_score",
+    "vector_score",
+    "bm25_score",
+    "certainty",
+    "_relevance_score",
+    "_rankingScore",
+    "$similarity",
+)
+RERANK_SCORE_KEYS = (
+    "relevance_score",
+    "rerank_score",
+    "reranker_score",
+    "reranked_score",
+    "rerank_relevance_score",
+    "cross_encoder_score",
+    "query_similarity_score",
+    "@search.reranker_score",
+    "@search.rerankerScore",
+    *SCORE_KEYS,
+)
+_NAMES = frozenset((*ID_KEYS, *SCORE_KEYS))
+# Mappings inside a search result that hold its text or further facts, such as Qdrant's payload.
+_INNER_KEYS = ("metadata", "payload", "_source", "fields", "properties", "node", "document", "entity", "kwargs")
 _ITEMS = (str, bytes, Mapping, Passage)
 _new = object.__new__
 _set_id, _set_text, _set_rank, _set_score, _set_source, _set_metadata, _set_truncated = (
     Passage.__dict__[slot].__set__ for slot in ("id", "text", "rank", "score", "source", "metadata", "truncated")
 )
+
+
+def text_key(mapping: Mapping[Any, Any]) -> str | None:
+    """Return the name under which a mapping keeps its text, None where no name is known.
+
+    Example:
+        >>> text_key({"id": 7, "snippet": "The lab is in Oslo."}), text_key({"id": 7})
+        ('snippet', None)
+    """
+    return next((key for key in TEXT_KEYS if isinstance(mapping.get(key), str)), None)
+
+
+def read_mapping(mapping: Mapping[Any, Any]) -> tuple[str | None, dict[Any, Any]]:
+    """Return the text of a search result and its other facts; None and all facts where it has no text.
+
+    The text may stand in a mapping inside, as in Qdrant's ``payload`` or Elasticsearch's ``_source``. The facts of
+    ``metadata`` and of that mapping stand beside the others.
+
+    Example:
+        >>> read_mapping({"_id": "d1", "_score": 2.5, "_source": {"text": "Oslo.", "page": 3}})
+        ('Oslo.', {'page': 3, '_id': 'd1', '_score': 2.5})
+    """
+    inner = [(key, part) for key in _INNER_KEYS if isinstance(part := mapping.get(key), Mapping)]
+    key = text_key(mapping)
+    if key is not None:
+        spread = {name for name, _ in inner if name == "metadata"}
+        text = mapping[key]
+    else:
+        nested = [(name, read_mapping(part)) for name, part in inner]
+        spread = {name for name, (found, _) in nested if found is not None or name == "metadata"}
+        text = next((found for _, (found, _) in nested if found is not None), None)
+        inner = [(name, rest) for name, (_, rest) in nested]
+    facts = {fact: value for name, part in inner if name in spread for fact, value in part.items()}
+    facts.update((fact, value) for fact, value in mapping.items() if fact != key and fact not in spread)
+    return text, facts
+
+
+def id_in(facts: Mapping[Any, Any]) -> str | None:
+    """Return a passage's id out of its facts, None where no name of an id has one.
+
+    Example:
+        >>> id_in({"chunk_id": 7, "page": 1}), id_in({"page": 1})
+        ('7', None)
+    """
+    return next((name for key in ID_KEYS if (name := shown(facts.get(key)))), None)
+
+
+def score_in(facts: Mapping[Any, Any], keys: Iterable[str] = SCORE_KEYS) -> float | None:
+    """Return a passage's score out of its facts, by the names in turn; None where none has a number.
+
+    Example:
+        >>> score_in({"@search.score": 2.5}), score_in({"distance": 0.1}), score_in({"score": "HIGH"})
+        (2.5, None, None)
+    """
+    for key in keys:
+        if key in facts and (number := number_of(facts[key])) is not None:
+            return number
+    return None
+
+
+def number_of(value: object) -> float | None:
+    """Return the number that a value stands for, None for texts, truth values and what has none.
+
+    Example:
+        >>> number_of(3), number_of("3"), number_of(True)
+        (3.0, None, None)
+    """
+    if isinstance(value, bool | str | bytes) or value is None:
+        return None
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except Exception:  # an application's object may raise anything here; it is then no score
+        return None
 
 
 class ReadPassages(tuple[Passage, ...]):
@@ -124,9 +248,10 @@ class PassageReader:
     def read(self, items: Iterable[Any] | None, source: str | None = None) -> ReadPassages:
         """Return passages ranked from 1 in the order given.
 
-        An item is a `Passage`, a text, or a mapping with ``text`` (or ``content``) and optionally ``id``,
-        ``score``, ``metadata``. Anything else is shown as text. One item without a list around it is a list of one.
-        None is an empty pool. What a reader of the same run has read already comes back as it is.
+        An item is a `Passage`, a text, or a mapping with a text and optionally an id, a score and metadata, under
+        the names in `TEXT_KEYS`, `ID_KEYS` and `SCORE_KEYS` (see `read_mapping`). Anything else is shown
+        as text. One item without a list around it is a list of one. None is an empty pool. What a reader of the
+        same run has read already comes back as it is.
 
         Example:
             >>> [p.id for p in PassageReader(None, 100).read([{"id": 7, "text": "a"}, "b"])]
@@ -202,9 +327,19 @@ class PassageReader:
         if isinstance(item, Passage):  # a person's: nothing says that it is clean
             return self.make(item.text, rank, item.id, item.score, item.source or source, item.metadata)
         if isinstance(item, Mapping):
-            text = item.get("text", item.get("content"))
-            return self.make(text, rank, item.get("id"), item.get("score"), source, item.get("metadata"))
+            return self._of_mapping(item, rank, source)
         return self.make(item, rank, None, None, source, None)
+
+    def _of_mapping(self, item: Mapping[Any, Any], rank: int, source: str | None) -> Passage:
+        if type(item.get("text")) is str and "id" in item and "score" in item:  # the plain form costs no search
+            return self.make(item["text"], rank, item["id"], item["score"], source, item.get("metadata"))
+        text, facts = read_mapping(item)
+        if text is None:
+            text = item.get("text", item.get("content"))
+        own = item.get("metadata")
+        kept = own if isinstance(own, Mapping) else ()
+        rest = {key: value for key, value in facts.items() if key not in _NAMES or key in kept}
+        return self.make(text, rank, id_in(facts), score_in(facts), source, rest)
 
     def make(
         self,

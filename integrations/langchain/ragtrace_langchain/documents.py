@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
 
-from ragtrace.capture import is_equal, shown
+from ragtrace.capture import RERANK_SCORE_KEYS, id_in, is_equal, number_of, score_in, shown
 from ragtrace_langchain.control import is_command
 
 if TYPE_CHECKING:
@@ -19,20 +19,6 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import PassageReader, ReadPassages
     from ragtrace.model import Passage
-
-ID_KEYS = ("id", "doc_id", "_id", "chunk_id")
-# "distance" is not among them: lower is better there.
-SCORE_KEYS = ("score", "relevance_score", "similarity_score", "similarity", "_score")
-RERANK_SCORE_KEYS = (
-    "relevance_score",
-    "rerank_score",
-    "reranker_score",
-    "rerank_relevance_score",
-    "cross_encoder_score",
-    "query_similarity_score",
-    *SCORE_KEYS,
-)
-
 
 # A document as it was when it was met: the passage, and a copy of its metadata, which a reranker may change later.
 Hit = tuple["Passage", "Mapping[str, Any]"]
@@ -222,12 +208,12 @@ def _is_pair(parts: Any) -> bool:
     if not isinstance(parts, _LISTS) or len(parts) != 2:
         return False
     document, score = parts
-    return isinstance(document, Document) and not isinstance(score, Document) and _number(score) is not None
+    return isinstance(document, Document) and not isinstance(score, Document) and number_of(score) is not None
 
 
 def _scored(pairs: Sequence[Sequence[Any]]) -> list[Any]:
     """Return the documents of pairs, scored where their numbers fall: those that rise are distances."""
-    numbers = [_number(score) or 0.0 for _, score in pairs]
+    numbers = [number_of(score) or 0.0 for _, score in pairs]
     documents = [document for document, _ in pairs]
     if not (numbers[0] > numbers[-1] and all(one >= other for one, other in pairwise(numbers))):
         return documents
@@ -305,13 +291,7 @@ def text_of(document: Any) -> str:
 
 
 def _id_in(metadata: Any) -> str | None:
-    if isinstance(metadata, dict):
-        for key in ID_KEYS:
-            value = metadata.get(key)
-            name = shown(value)
-            if name:
-                return name
-    return None
+    return id_in(metadata) if isinstance(metadata, dict) else None
 
 
 def score_of(metadata: Mapping[str, Any]) -> float | None:
@@ -322,7 +302,7 @@ def score_of(metadata: Mapping[str, Any]) -> float | None:
         (0.5, None)
     """
     score = metadata.get("score")
-    return score if type(score) is float else _first(metadata, SCORE_KEYS)
+    return score if type(score) is float else score_in(metadata)
 
 
 def rerank_score_of(metadata: Mapping[str, Any], before: Mapping[str, Any] | None) -> float | None:
@@ -337,11 +317,11 @@ def rerank_score_of(metadata: Mapping[str, Any], before: Mapping[str, Any] | Non
         True
     """
     if before is None:
-        return _first(metadata, RERANK_SCORE_KEYS)
+        return score_in(metadata, RERANK_SCORE_KEYS)
     if is_equal(metadata, before):  # most rerankers leave the metadata as they are
         return None
     for key in RERANK_SCORE_KEYS:
-        number = _number(metadata[key]) if key in metadata else None
+        number = number_of(metadata[key]) if key in metadata else None
         if number is not None and not is_equal(before.get(key), number):
             return number
     return None
@@ -406,19 +386,3 @@ def _facts(documents: Sequence[Any]) -> list[dict[str, Any]]:
     except (AttributeError, TypeError):
         given = [getattr(document, "metadata", None) for document in documents]
         return [dict(metadata) if isinstance(metadata, dict) else {} for metadata in given]
-
-
-def _first(metadata: Mapping[str, Any], keys: Sequence[str]) -> float | None:
-    for key in keys:
-        if key in metadata and (number := _number(metadata[key])) is not None:
-            return number
-    return None
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool | str | bytes) or value is None:
-        return None
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except Exception:  # an application's object may raise anything here; it is then no score
-        return None

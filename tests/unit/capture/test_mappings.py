@@ -1,0 +1,68 @@
+"""Search results as stores, search tools and people hand them over: text, id, score and metadata are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragtrace.capture import PassageReader
+from ragtrace.model import content_id
+
+TEXT = "The lab is in\nOslo."
+HASH = content_id(TEXT)
+
+FORMS = {
+    "plain": ({"id": 7, "text": TEXT, "score": 0.5}, "7", 0.5, {}),
+    "plain with metadata": (
+        {"id": "a", "text": TEXT, "score": 0.5, "metadata": {"doc_id": "book"}},
+        "a",
+        0.5,
+        {"doc_id": "book"},
+    ),
+    "content alone": ({"content": TEXT}, HASH, None, {}),
+    "LangChain's model_dump": (
+        {"id": None, "metadata": {"page": 3, "_id": "q1"}, "page_content": TEXT, "type": "Document"},
+        "q1",
+        None,
+        {"page": 3, "_id": "q1", "type": "Document"},
+    ),
+    "Pinecone": ({"id": "p1", "score": 0.8, "metadata": {"text": TEXT, "page": 3}}, "p1", 0.8, {"page": 3}),
+    "Qdrant": ({"id": "q1", "score": 0.8, "payload": {"page_content": TEXT}}, "q1", 0.8, {}),
+    "Qdrant by LangChain": (
+        {"id": "q1", "payload": {"page_content": TEXT, "metadata": {"page": 3}}},
+        "q1",
+        None,
+        {"page": 3},
+    ),
+    "Elasticsearch": ({"_id": "e1", "_score": 2.5, "_source": {"content": TEXT}}, "e1", 2.5, {}),
+    "Azure AI Search": (
+        {"chunk_id": "z1", "chunk": TEXT, "title": "Labs", "@search.score": 0.03, "@search.reranker_score": 2.1},
+        "z1",
+        0.03,
+        {"title": "Labs", "@search.reranker_score": 2.1},
+    ),
+    "Weaviate": ({"uuid": "w1", "properties": {"text": TEXT}, "certainty": 0.9}, "w1", 0.9, {}),
+    "Tavily": (
+        {"url": "https://a.example", "title": "Labs", "content": TEXT, "score": 0.7},
+        HASH,
+        0.7,
+        {"url": "https://a.example", "title": "Labs"},
+    ),
+    "a web search": ({"title": "Labs", "link": "https://a.example", "snippet": TEXT}, HASH, None, None),
+    "LlamaIndex's node": ({"node": {"id_": "n1", "text": TEXT}, "score": 0.4}, "n1", 0.4, {}),
+    "a distance": ({"id": "c1", "text": TEXT, "distance": 0.1}, "c1", None, {"distance": 0.1}),
+    "a score in words": ({"id": "k1", "text": TEXT, "score": "HIGH"}, "k1", None, {}),
+    "an integer score": ({"_id": "b1", "body": TEXT, "_score": 3}, "b1", 3.0, {}),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_search_result_is_read(name):
+    given, passage_id, score, metadata = FORMS[name]
+    (passage,) = PassageReader(None, 1_000).read([given])
+    assert (passage.text, passage.id, passage.score) == (TEXT, passage_id, score)
+    assert metadata is None or dict(passage.metadata) == metadata
+
+
+def test_a_mapping_without_a_text_is_an_empty_passage():
+    (passage,) = PassageReader(None, 1_000).read([{"status": "shipped"}])
+    assert (passage.text, passage.score) == ("", None)

@@ -10,6 +10,9 @@ PHOENIX_READY := $(PHOENIX)/.ready
 # ragas and other libraries that our numbers are compared with (0.9 GB).
 PEERS := build/peers
 PEERS_READY := $(PEERS)/.ready
+# OpenInference's and OpenTelemetry's own instrumentations, in one process with ours.
+BESIDE := build/beside
+BESIDE_READY := $(BESIDE)/.ready
 # The declared floors, and what resolves today: environments of their own for the integrations' tests.
 LOWEST := build/lowest
 LOWEST_READY := $(LOWEST)/.ready
@@ -36,7 +39,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: demo dashboards screenshots stack stack-traffic stack-down test test-lowest test-newest test-phoenix test-peers check format wheel bench bench-cost bench-overhead soak docs lock clean help
+.PHONY: demo dashboards screenshots stack stack-traffic stack-down test test-lowest test-newest test-phoenix test-peers test-beside check format wheel bench bench-cost bench-overhead soak docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -60,6 +63,11 @@ $(PEERS_READY): requirements/peers.lock | $(READY)
 	$(call environment,$(PEERS),--requirement requirements/peers.lock)
 	@touch $@
 
+$(BESIDE_READY): requirements/beside.lock pyproject.toml | $(READY)
+	$(call environment,$(BESIDE),--requirement requirements/beside.lock)
+	$(call install,$(BESIDE),--no-deps --no-build-isolation --editable .)
+	@touch $@
+
 $(LOWEST_READY): requirements/lowest.lock pyproject.toml | $(READY)
 	$(call environment,$(LOWEST),--requirement requirements/lowest.lock)
 	$(call install,$(LOWEST),--no-deps --no-build-isolation --editable .)
@@ -77,6 +85,9 @@ test-phoenix: $(READY) $(PHOENIX_READY) ## what a real Phoenix shows of our span
 
 test-peers: $(READY) $(PEERS_READY) ## our numbers beside ragas, rouge-score, ranx, trec_eval and others; offline
 	PEERS_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python -m pytest tests/peers -p no:xdist
+
+test-beside: $(READY) $(BESIDE_READY) ## ragtrace in one process with OpenInference and OTel GenAI; offline
+	BESIDE_PYTHON=$(CURDIR)/$(BESIDE)/bin/python $(BIN)/python -m pytest -n $(WORKERS) tests/beside
 
 test-lowest: $(LOWEST_READY) ## the integrations on the lowest versions that pyproject.toml declares
 	$(LOWEST)/bin/python -m ragtrace.testing.versions
@@ -147,6 +158,8 @@ lock: $(READY) ## resolve requirements/*.in anew
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/lowest.in | grep -v ragtrace \
 	  | grep -v '^[-.]' > requirements/lowest.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/peers.in > requirements/peers.lock
+	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url -c requirements/dev.lock \
+	  requirements/beside.in | grep -v ragtrace | grep -v '^[-.]' > requirements/beside.lock
 	rm -rf build/lock
 
 clean: ## remove everything that the other targets made

@@ -10,7 +10,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse
 
 from ragtrace.capture import guarded
 from ragtrace_llamaindex.calls import report_call
-from ragtrace_llamaindex.streams import Watch, awatched, watched
+from ragtrace_llamaindex.streams import Watch, WatchedAsyncStream, WatchedStream
 from ragtrace_llamaindex.tree import ModelCall, Stream
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class OpenStreams:
     def watch_answer(self, node: Node, response: Any) -> None:
         """Wait for an answer that is read piece by piece."""
         source = response.response_gen
-        if getattr(source, "__name__", None) in {watched.__name__, awatched.__name__} or response.response_txt:
+        if type(source) in {WatchedStream, WatchedAsyncStream} or response.response_txt:
             return
         watch_stream = _watcher_of(response, source)
         if watch_stream is None:
@@ -133,7 +133,7 @@ class OpenStreams:
 
 
 def _watcher_of(response: Any, source: Any) -> Callable[[Any, Watch], Any] | None:
-    """Return the generator function that reads an answer's stream as its response does; None for no iterator.
+    """Return the class that reads an answer's stream as its response does; None for no iterator.
 
     A proxy of another instrumentation may have both protocols, so the response's type decides.
     """
@@ -141,8 +141,8 @@ def _watcher_of(response: Any, source: Any) -> Callable[[Any, Watch], Any] | Non
     if is_sync and is_async:
         is_async = isinstance(response, AsyncStreamingResponse)
     if is_async:
-        return awatched
-    return watched if is_sync else None
+        return WatchedAsyncStream
+    return WatchedStream if is_sync else None
 
 
 def _is_over(stream: Stream) -> bool:

@@ -7,8 +7,11 @@ from contextvars import ContextVar
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from wrapt import ObjectProxy
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
+    from typing import Self
 
     from ragtrace_llamaindex.tree import Stream
 
@@ -37,6 +40,66 @@ class Watch:
         stream = getattr(self, "stream", None)  # none where the constructor failed
         if stream is not None and not stream.is_done:
             self.ended(stream, GeneratorExit())
+
+
+class WatchedStream(ObjectProxy):  # type: ignore[type-arg] # generic for type checkers alone
+    """Stand in for a generator: it reads through our watch, and has the generator's type, hash and equality.
+
+    Another instrumentation that knows the generator finds its own entry for it (OpenInference looks streams up in a
+    dictionary). The synchronous and the asynchronous form are two classes, since others tell them apart by methods.
+    """
+
+    def __init__(self, source: Generator[Any, Any, Any], watch: Watch) -> None:
+        super().__init__(source)
+        self._self_reader = watched(source, watch)
+
+    def __iter__(self) -> Self:
+        """Return itself, as a generator does."""
+        return self
+
+    def __next__(self) -> Any:
+        """Return the next piece."""
+        return next(self._self_reader)
+
+    def send(self, value: Any) -> Any:
+        """Send a value; a response's generator takes none."""
+        return self._self_reader.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise an error where the stream stands."""
+        return self._self_reader.throw(*error)
+
+    def close(self) -> None:
+        """End the stream for its reader."""
+        self._self_reader.close()
+
+
+class WatchedAsyncStream(ObjectProxy):  # type: ignore[type-arg] # generic for type checkers alone
+    """Stand in for an asynchronous generator; see `WatchedStream`."""
+
+    def __init__(self, source: AsyncGenerator[Any, Any], watch: Watch) -> None:
+        super().__init__(source)
+        self._self_reader = awatched(source, watch)
+
+    def __aiter__(self) -> Self:
+        """Return itself, as a generator does."""
+        return self
+
+    def __anext__(self) -> Any:
+        """Return the next piece, to be awaited."""
+        return self._self_reader.__anext__()
+
+    def asend(self, value: Any) -> Any:
+        """Send a value; a response's generator takes none."""
+        return self._self_reader.asend(value)
+
+    def athrow(self, *error: Any) -> Any:
+        """Raise an error where the stream stands."""
+        return self._self_reader.athrow(*error)
+
+    def aclose(self) -> Any:
+        """End the stream for its reader."""
+        return self._self_reader.aclose()
 
 
 def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, Any, None]:

@@ -86,7 +86,7 @@ def _watch(service: Service, stop: threading.Event, *, is_once: bool) -> bool:
     while not stop.wait(_LOOK_EVERY_S):
         if is_once:
             try:
-                if service.flush(1.0):
+                if service.wait_scored(1.0):  # what cannot be exported is the shutdown's to tell
                     return True
             except _unreadable() as error:
                 _say(f"the spool cannot be read: {error}")

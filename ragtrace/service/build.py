@@ -14,9 +14,10 @@ from ragtrace.service.judges import build_scorer, is_limited
 from ragtrace.service.publish import Publisher, unpriced
 from ragtrace.service.service import Service
 from ragtrace.telemetry.evaluation import EvaluationWriter
+from ragtrace.telemetry.exporters import scrape_address, wants_scrape
 from ragtrace.telemetry.hold import Hold
 from ragtrace.telemetry.instruments import Instruments
-from ragtrace.telemetry.provider import Providers, providers
+from ragtrace.telemetry.provider import Providers, has_own_meters, providers
 from ragtrace.telemetry.spans import SpanWriter
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ def build(
     storing = _storing(settings)
     sinks = (*sinks, *_own_sinks(settings), *([storing] if storing is not None else []))
     endpoint = _opened(lambda: _endpoint(settings), needs_ports=needs_ports)
+    if endpoint is None and settings.metrics_port is None and wants_scrape() and has_own_meters(meter_provider):
+        # Every process of a host has the variable, so a taken port must not end one.
+        endpoint = _opened(lambda: _endpoint_at(*scrape_address()), needs_ports=False)
     with ExitStack() as undone:
         if endpoint is not None:
             undone.callback(endpoint.close)
@@ -155,9 +159,13 @@ def _drift(settings: Settings, publisher: Publisher, storing: Storing | None) ->
 def _endpoint(settings: Settings) -> OpenMetricsEndpoint | None:
     if settings.metrics_port is None:
         return None
+    return _endpoint_at(settings.metrics_host, settings.metrics_port)
+
+
+def _endpoint_at(host: str, port: int) -> OpenMetricsEndpoint:
     from ragtrace.sinks.prometheus import OpenMetricsEndpoint  # noqa: PLC0415 - only who wants it pays for it
 
-    return OpenMetricsEndpoint(settings.metrics_host, settings.metrics_port)
+    return OpenMetricsEndpoint(host, port)
 
 
 def _gate(settings: Settings) -> ServiceGate | None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.spans import SpanWriter
 
 _log = logging.getLogger("ragtrace")
+_ONE = {"spans": "span", "events": "event", "metrics": "metrics report"}
 _LOOK_EVERY_S = 0.02
 _GRACE_S = 0.5  # the providers end a late exporter within 0.2 s behind their own deadline
 
@@ -151,11 +152,16 @@ class Service:
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything offered so far is scored and exported; False when the time is over first."""
         deadline = time.monotonic() + timeout_s
-        is_scored = self.ledger.wait_settled(timeout_s) and self._is_spool_scored(deadline)
+        is_scored = self.wait_scored(timeout_s)
         self.publisher.release_held()
         left_s = max(deadline - time.monotonic(), 0.0)
         calls = [lambda: self._providers.flush(left_s), *self._sink_calls("flush", left_s)]
         return all_within(calls, left_s + _GRACE_S) and is_scored
+
+    def wait_scored(self, timeout_s: float) -> bool:
+        """Wait until everything offered so far is scored, and a spool that this process scores is empty."""
+        deadline = time.monotonic() + timeout_s
+        return self.ledger.wait_settled(timeout_s) and self._is_spool_scored(deadline)
 
     def shutdown(self, timeout_s: float, *, kept: Sequence[Sink] = ()) -> bool:
         """Score and export what is there, then stop; what is left at the deadline is counted and logged.
@@ -180,13 +186,24 @@ class Service:
         is_exported = all_within(calls, left_s + _GRACE_S)
         self.publisher.close()
         if not (is_scored and is_exported):
-            _log.warning(
-                "shutdown: the deadline of %.1f s was not met; %d traces not scored%s",
-                timeout_s,
-                self.ledger.counts().get(("dropped", "shutdown"), 0) + self.ledger.pending,
-                "" if is_exported else ", and not everything was exported",
-            )
+            _log.warning("ragtrace: shutdown, limit %.1f s: %s", timeout_s, self._left(is_exported=is_exported))
         return is_scored and is_exported
+
+    def _left(self, *, is_exported: bool) -> str:
+        """Return in words what a shutdown lost, and what it did not."""
+        unscored = self.ledger.counts().get(("dropped", "shutdown"), 0) + self.ledger.pending
+        unsent = ", ".join(_counted(n, _ONE[signal]) for signal, n in self._providers.unsent().items())
+        parts = [
+            f"not scored: {_counted(unscored, 'trace')}" if unscored else "every sampled trace was scored",
+            f"not sent: {unsent}" if unsent else "everything captured was sent",
+        ]
+        if not (unsent or is_exported):
+            parts[-1] = "a provider or a sink did not finish in time"
+        if self.settings.spool is not None:
+            parts.append("what waits in the spool is kept")
+        if self.storing is not None:
+            parts.append("scores in the store are kept")
+        return "; ".join(parts)
 
     def reset_after_fork(self) -> None:
         """Begin anew in a forked child, with a thread of its own: the parent scores what it had."""
@@ -265,6 +282,10 @@ class Service:
             if found is not None:
                 calls.append(lambda found=found: found(timeout_s) is not False)  # type: ignore[misc]
         return calls
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _queue_of(settings: Settings, ledger: Ledger) -> Queue:

@@ -13,14 +13,17 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragtrace.capture import lost
 from ragtrace.capture.forking import in_children
+from ragtrace.telemetry.collector import own_export
 from ragtrace.telemetry.wire import size_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from opentelemetry.sdk._logs import ReadableLogRecord, ReadWriteLogRecord
     from opentelemetry.sdk.metrics.export import MetricsData
     from opentelemetry.sdk.trace import ReadableSpan
+
+    Listens = Callable[[], bool]  # whether anybody listens where a batch would go
 
 MOST_BATCH_BYTES = 3_500_000  # a gRPC receiver refuses 4 MiB by default, and then the whole batch is lost
 
@@ -46,6 +49,7 @@ class Delivery:
         self._lock = threading.Lock()
         self._taken = 0
         self._sent = 0
+        self._unwanted = 0
         self._failed = 0
         self._reported = 0
 
@@ -59,6 +63,11 @@ class Delivery:
         with self._lock:
             self._sent += count
 
+    def unwanted(self, count: int) -> None:
+        """Note items for a default address where nobody listens: they are owed to nobody."""
+        with self._lock:
+            self._unwanted += count
+
     def failed(self, count: int, error: BaseException | None = None) -> None:
         """Note items that are gone, and count one loss."""
         with self._lock:
@@ -67,8 +76,8 @@ class Delivery:
 
     @property
     def unsent(self) -> int:
-        """Items taken and not sent: waiting, failed, or dropped by a full queue."""
-        return max(self._taken - self._sent, 0)
+        """Items taken and owed to a receiver: waiting, failed, or dropped by a full queue."""
+        return max(self._taken - self._sent - self._unwanted, 0)
 
     @property
     def taken(self) -> int:
@@ -83,7 +92,8 @@ class Delivery:
                 stands for as many of the first.
         """
         with self._lock:
-            missing = max((self._taken if taken is None else taken) - self._sent, self._failed)
+            owed = (self._taken if taken is None else taken) - self._unwanted
+            missing = max(owed - self._sent, self._failed)
             is_whole = missing <= self._reported
             self._reported = missing
             return is_whole
@@ -104,16 +114,21 @@ class TakenSpans(SpanProcessor):
 class CountedSpans(SpanExporter):
     """Sends spans through another exporter, in batches a receiver will take, and counts the outcome."""
 
-    def __init__(self, inner: SpanExporter, delivery: Delivery) -> None:
+    def __init__(self, inner: SpanExporter, delivery: Delivery, listens: Listens | None = None) -> None:
         self._inner = inner
         self._delivery = delivery
+        self._listens = listens
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans; FAILURE when any of them could not be sent."""
+        if self._listens is not None and not self._listens():
+            self._delivery.unwanted(len(spans))
+            return SpanExportResult.SUCCESS
         outcome = SpanExportResult.SUCCESS
         for batch in batches(spans):
             try:
-                result, error = self._inner.export(batch), None
+                with own_export():
+                    result, error = self._inner.export(batch), None
             except Exception as raised:
                 result, error = SpanExportResult.FAILURE, raised
             if result is SpanExportResult.SUCCESS:
@@ -125,7 +140,8 @@ class CountedSpans(SpanExporter):
 
     def shutdown(self) -> None:
         """Stop sending."""
-        self._inner.shutdown()
+        with own_export():
+            self._inner.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Send what the inner exporter holds back."""
@@ -153,14 +169,19 @@ class TakenLogs(LogRecordProcessor):
 class CountedLogs(LogRecordExporter):
     """Sends log records through another exporter and counts the outcome."""
 
-    def __init__(self, inner: LogRecordExporter, delivery: Delivery) -> None:
+    def __init__(self, inner: LogRecordExporter, delivery: Delivery, listens: Listens | None = None) -> None:
         self._inner = inner
         self._delivery = delivery
+        self._listens = listens
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         """Send log records."""
+        if self._listens is not None and not self._listens():
+            self._delivery.unwanted(len(batch))
+            return LogRecordExportResult.SUCCESS
         try:
-            result, error = self._inner.export(batch), None
+            with own_export():
+                result, error = self._inner.export(batch), None
         except Exception as raised:
             result, error = LogRecordExportResult.FAILURE, raised
         if result is LogRecordExportResult.SUCCESS:
@@ -171,7 +192,8 @@ class CountedLogs(LogRecordExporter):
 
     def shutdown(self) -> None:
         """Stop sending."""
-        self._inner.shutdown()  # type: ignore[no-untyped-call]
+        with own_export():
+            self._inner.shutdown()  # type: ignore[no-untyped-call]
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Send what the inner exporter holds back."""
@@ -181,13 +203,14 @@ class CountedLogs(LogRecordExporter):
 class CountedMetrics(MetricExporter):
     """Sends metrics through another exporter and counts failed collections; sums are cumulative, so a gap heals."""
 
-    def __init__(self, inner: MetricExporter, delivery: Delivery) -> None:
+    def __init__(self, inner: MetricExporter, delivery: Delivery, listens: Listens | None = None) -> None:
         super().__init__(
             preferred_temporality=inner._preferred_temporality,  # noqa: SLF001 - the reader asks the exporter it is given
             preferred_aggregation=inner._preferred_aggregation,  # noqa: SLF001
         )
         self._inner = inner
         self._delivery = delivery
+        self._listens = listens
 
     def export(
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
@@ -195,9 +218,12 @@ class CountedMetrics(MetricExporter):
         """Send one collection."""
         if self._delivery.is_void:
             return MetricExportResult.SUCCESS
+        if self._listens is not None and not self._listens():
+            return MetricExportResult.SUCCESS
         self._delivery.took()
         try:
-            result, error = self._inner.export(metrics_data, timeout_millis=timeout_millis, **kwargs), None
+            with own_export():
+                result, error = self._inner.export(metrics_data, timeout_millis=timeout_millis, **kwargs), None
         except Exception as raised:
             result, error = MetricExportResult.FAILURE, raised
         if result is MetricExportResult.SUCCESS:
@@ -208,7 +234,8 @@ class CountedMetrics(MetricExporter):
 
     def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
         """Stop sending."""
-        self._inner.shutdown(timeout_millis, **kwargs)
+        with own_export():
+            self._inner.shutdown(timeout_millis, **kwargs)
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
         """Send what the inner exporter holds back."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, nearest
+from ragtrace.telemetry.collector import default_listener, is_endpoint_set, spare_log
 from ragtrace.telemetry.delivery import CountedLogs, CountedMetrics, CountedSpans, TakenLogs, TakenSpans
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import TypeVar
 
     from opentelemetry._logs import LoggerProvider as LoggerApi
@@ -24,7 +26,12 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     Own = tuple[T, list[Any]]  # a provider, and its exporters
 
+_log = logging.getLogger("ragtrace")
 _EXPORTERS = ("otlp", "console", "none")
+# Exporters that other OpenTelemetry tools read in the same variables, and that are not written here.
+_OF_OTHERS = frozenset({"prometheus", "zipkin", "zipkin_json", "zipkin_proto", "jaeger", "jaeger_proto", "logging"})
+_PROMETHEUS_PORT, _MOST_PORT = 9464, 65_535
+_said: set[str] = set()
 _PROTOCOLS = ("http/protobuf", "grpc")
 
 
@@ -36,18 +43,51 @@ def is_disabled() -> bool:
 def exporter_names(signal: str) -> list[str]:
     """Return the exporters that ``OTEL_<SIGNAL>_EXPORTER`` names; default ``otlp``; empty for ``none``.
 
+    An exporter of other OpenTelemetry tools is left out; a warning names it once. For ``prometheus`` among METRICS
+    see `wants_scrape`.
+
     Args:
         signal: TRACES, METRICS or LOGS.
 
     Raises:
-        ConfigError: a name that is none of otlp, console, none.
+        ConfigError: a name that no tool knows.
     """
-    variable = f"OTEL_{signal}_EXPORTER"
-    names = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()] or ["otlp"]
+    names = _named(signal)
     for name in names:
-        if name not in _EXPORTERS:
-            raise ConfigError(f"{variable}={name!r} is not known here{nearest(name, _EXPORTERS)}")
-    return [name for name in names if name != "none"]
+        if name in _OF_OTHERS and not (signal == "METRICS" and name == "prometheus"):
+            _say_once(f"OTEL_{signal}_EXPORTER={name} is not supported and is ignored; otlp, console and none are")
+        elif name not in _EXPORTERS and name not in _OF_OTHERS:
+            raise ConfigError(f"OTEL_{signal}_EXPORTER={name!r} is not known here{nearest(name, _EXPORTERS)}")
+    return [name for name in names if name in _EXPORTERS and name != "none"]
+
+
+def wants_scrape() -> bool:
+    """Whether ``OTEL_METRICS_EXPORTER`` names ``prometheus``, which our own OpenMetrics endpoint serves."""
+    return "prometheus" in _named("METRICS") and not is_disabled()
+
+
+def scrape_address() -> tuple[str, int]:
+    """Return host and port of ``OTEL_EXPORTER_PROMETHEUS_HOST`` and ``_PORT``; default loopback and 9464.
+
+    Raises:
+        ConfigError: the port is no whole number from 0 to 65535.
+    """
+    host = os.environ.get("OTEL_EXPORTER_PROMETHEUS_HOST", "").strip() or "127.0.0.1"
+    port = os.environ.get("OTEL_EXPORTER_PROMETHEUS_PORT", "").strip() or str(_PROMETHEUS_PORT)
+    if not (port.isdecimal() and int(port) <= _MOST_PORT):
+        raise ConfigError(f"OTEL_EXPORTER_PROMETHEUS_PORT={port!r} is not a port: 0 (any free port) to 65535")
+    return host, int(port)
+
+
+def _named(signal: str) -> list[str]:
+    given = os.environ.get(f"OTEL_{signal}_EXPORTER", "")
+    return [name.strip() for name in given.split(",") if name.strip()] or ["otlp"]
+
+
+def _say_once(text: str) -> None:
+    if text not in _said:
+        _said.add(text)
+        _log.warning(text)
 
 
 def protocol(signal: str) -> str:
@@ -86,7 +126,7 @@ def own_tracer_provider(resource: Resource, delivery: Delivery) -> Own[TracerApi
     if is_disabled() or not names:
         return NoOpTracerProvider(), []
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    exporters = [CountedSpans(_span_exporter(name), delivery) for name in names]
+    exporters = [CountedSpans(_span_exporter(name), delivery, _listens("TRACES", name)) for name in names]
     provider.add_span_processor(TakenSpans(delivery))
     for exporter in exporters:
         provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -101,7 +141,7 @@ def own_meter_provider(resource: Resource, delivery: Delivery, readers: Sequence
     names = [] if is_disabled() else exporter_names("METRICS")
     if is_disabled() or not (names or readers):
         return NoOpMeterProvider(), []
-    exporters = [CountedMetrics(_metric_exporter(name), delivery) for name in names]
+    exporters = [CountedMetrics(_metric_exporter(name), delivery, _listens("METRICS", name)) for name in names]
     periodic = [PeriodicExportingMetricReader(exporter) for exporter in exporters]
     return read_by(resource, [*periodic, *readers]), exporters
 
@@ -123,11 +163,19 @@ def own_logger_provider(resource: Resource, delivery: Delivery) -> Own[LoggerApi
     if is_disabled() or not names:
         return NoOpLoggerProvider(), []
     provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
-    exporters = [CountedLogs(_log_exporter(name), delivery) for name in names]
+    exporters = [CountedLogs(_log_exporter(name), delivery, _listens("LOGS", name)) for name in names]
     provider.add_log_record_processor(TakenLogs(delivery))
     for exporter in exporters:
         provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
     return provider, exporters
+
+
+def _listens(signal: str, name: str) -> Callable[[], bool] | None:
+    """Return the check before each export to an address that nobody configured; None where none is needed."""
+    if name != "otlp":
+        return None
+    spare_log()
+    return None if is_endpoint_set(signal) else default_listener(protocol(signal))
 
 
 def _span_exporter(name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import _logs, metrics, trace
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricReader
     from opentelemetry.trace import Tracer, TracerProvider
 
-_log = logging.getLogger("ragtrace")
 _STOP_S = 0.2  # for a late exporter to give up its retries
 
 
@@ -102,9 +100,6 @@ class Providers:
             # Ends retries, so that no thread of ours lives on for the exporters' own 10 to 30 s.
             all_within([_ending(exporter) for exporter in self._exporters], _STOP_S)
         wholes = [delivery.is_whole() for delivery in self._deliveries]
-        left = self.unsent()
-        if left:
-            _log.warning("shutdown: not sent: %s", ", ".join(f"{count} {name}" for name, count in left.items()))
         return is_done and all(wholes)
 
     def discard(self, timeout_s: float) -> None:
@@ -178,6 +173,11 @@ def providers(
         metered.append(read_by(getattr(tracers, "resource", resource), readers))
         owned.append(metered[-1])
     return Providers(tracers, metered, loggers, owned=owned, exporters=exporters, deliveries=deliveries)
+
+
+def has_own_meters(given: Any) -> bool:
+    """Say whether metrics will go to a provider of our own: none is given, and the application has set none."""
+    return given is None and _global(metrics.get_meter_provider()) is None
 
 
 def _refuse(name: str, provider: Any, method: str) -> None:

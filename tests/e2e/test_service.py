@@ -321,3 +321,54 @@ print("flushed", ragtrace.flush(30), current().ledger.snapshot()["scored"])
     assert "flushed True 1" in done.stdout
     assert done.stderr.count("Address already in use") == 1
     assert "this process captures and scores without it" in done.stderr
+
+
+CAPTURE = """
+import ragtrace
+from ragtrace.service import current
+with ragtrace.query("q") as run:
+    run.retrieved([{"id": "a", "text": "Oslo."}])
+    run.answered("Oslo.")
+"""
+
+
+def test_the_prometheus_exporter_of_opentelemetry_is_our_endpoint() -> None:
+    code = f"""{CAPTURE}
+import urllib.request
+print("flushed", ragtrace.flush(30))
+page = urllib.request.urlopen(current().endpoint.url).read().decode()
+print([line for line in page.splitlines() if line.startswith("ragtrace_traces_total")])
+"""
+    given = {"OTEL_TRACES_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "prometheus"}
+    done = run_python(code, RAGTRACE_SAMPLE_RATE="1", OTEL_EXPORTER_PROMETHEUS_PORT="0", **given)
+    assert done.stderr == ""
+    assert done.stdout == "flushed True\n['ragtrace_traces_total{ragtrace_decision=\"sampled\"} 1']\n"
+
+
+def test_the_second_process_under_the_prometheus_exporter_captures_without_its_port() -> None:
+    code = "import ragtrace; ragtrace.configure(sample_rate=1.0)" + CAPTURE + "print('flushed', ragtrace.flush(30))"
+    given = {"OTEL_TRACES_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "prometheus"}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = run_python(code, OTEL_EXPORTER_PROMETHEUS_PORT=str(taken.getsockname()[1]), **given)
+    assert done.stdout == "flushed True\n"
+    assert done.stderr.count("\n") == 1
+    assert "this process captures and scores without it" in done.stderr
+
+
+def test_a_shutdown_that_is_late_says_what_was_lost_and_what_was_not(tmp_path: Any) -> None:
+    code = CAPTURE + "print(ragtrace.shutdown(2.0))"
+    given = {"OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
+    done = run_python(
+        code,
+        RAGTRACE_SAMPLE_RATE="1",
+        RAGTRACE_STORE=str(tmp_path / "store.sqlite"),
+        OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9",
+        OTEL_EXPORTER_OTLP_TIMEOUT="1",
+        **given,
+    )
+    assert done.stdout == "False\n"
+    last = done.stderr.splitlines()[-1]
+    assert last == (
+        "ragtrace: shutdown, limit 2.0 s: every sampled trace was scored; not sent: 3 spans; "
+        "scores in the store are kept"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -125,3 +126,26 @@ def test_what_the_environment_forbids_is_one_line(path, monkeypatch, variable, v
     assert process.returncode == 2
     assert said.startswith(f"ragtrace: {words}")
     assert said.count("\n") == 1
+
+
+def test_once_ends_beside_a_collector_that_does_not_answer(path):
+    assert start("-m", "tests.process.app", path, 0, 5).wait(120) == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ragtrace", "worker", "--spool", str(path), "--once", "--deadline", "2"],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            **QUIET,
+            "OTEL_METRICS_EXPORTER": "otlp",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
+        },
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _, said = process.communicate(timeout=60)
+    assert accounts(path).ends == {("scored", ""): 5}
+    assert process.returncode == 1
+    assert re.search(
+        r"every sampled trace was scored; not sent: \d metrics reports?; what waits in the spool", said
+    )

@@ -21,6 +21,7 @@ from ragtrace.errors import ConfigError, nearest
 ContentMode = Literal["none", "full"]
 AttachMode = Literal["child", "link", "hold"]
 Dialect = Literal["genai", "openinference", "both"]
+PromptContent = Literal["full", "reference"]
 Grading = Literal["direct5", "umbrela", "umbrela_strict"]
 Consensus = Literal["mean", "median"]
 ScorerMode = Literal["thread", "worker"]
@@ -156,6 +157,11 @@ class Settings:
     )
     content: ContentMode = _setting(
         "none", "none: ids, scores and counts on spans; full: texts too.", one_of=get_args(ContentMode)
+    )
+    prompt_content: PromptContent = _setting(
+        "full",
+        "content=full: prompts with their passages, or with a short reference in place of each passage.",
+        one_of=get_args(PromptContent),
     )
     attach: AttachMode = _setting(
         "child", "Where scores go: child span, linked trace, or held root.", one_of=get_args(AttachMode)

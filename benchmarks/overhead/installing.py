@@ -27,12 +27,14 @@ class Installed:
     Attributes:
         config: makes the config of one LangChain run.
         without_content: switches content off, None where the figure is not asked for.
+        with_references: switches content on, with prompts that refer to their passages.
         with_content: switches it on again.
     """
 
     def __init__(self, config: Callable[[], dict[str, Any]] = dict) -> None:
         self.config = config
         self.without_content: Callable[[], None] | None = None
+        self.with_references: Callable[[], None] | None = None
         self.with_content: Callable[[], None] | None = None
 
 
@@ -69,8 +71,8 @@ def _small(candidate: str, framework: str, provider: Any) -> Installed:
 def _ours(framework: str, provider: Any) -> Installed:
     import ragtrace
 
-    def configure(content: Any) -> None:
-        ragtrace.configure(content=content, sample_rate=0.0, tracer_provider=provider)
+    def configure(content: Any, **settings: Any) -> None:
+        ragtrace.configure(content=content, sample_rate=0.0, tracer_provider=provider, **settings)
 
     configure("full")
     if framework == "langchain":
@@ -84,6 +86,7 @@ def _ours(framework: str, provider: Any) -> Installed:
         ragtrace_llamaindex.instrument()
         installed = Installed()
     installed.without_content = lambda: configure("none")
+    installed.with_references = lambda: configure("full", prompt_content="reference")
     installed.with_content = lambda: configure("full")
     return installed
 

@@ -100,7 +100,8 @@ def _left(looks: Looks, framework: str) -> Iterator[list[str]]:
             continue
         size = f"{look['bytes'] / 1e3:.0f}"
         if "bytes_without_content" in look:
-            size += f" (without text {look['bytes_without_content'] / 1e3:.1f})"
+            short, bare = (look[f"bytes_{name}"] / 1e3 for name in ("with_references", "without_content"))
+            size += f" (with references {short:.0f}, without text {bare:.1f})"
         yield [
             TITLES[candidate],
             f"{look['spans']:g}",

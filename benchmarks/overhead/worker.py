@@ -67,12 +67,16 @@ class Worker:
         return found
 
     def do_look(self, scenario: str) -> dict[str, Any]:
-        """Say what a run leaves: spans, bytes on the wire, documents; without content too, where that can be."""
+        """Say what a run leaves: spans, bytes on the wire, documents; with less content too, where that can be."""
         looked = self._look(scenario)
-        if self.installed.without_content is not None and self.installed.with_content is not None:
-            self.installed.without_content()
-            looked["bytes_without_content"] = self._look(scenario)["bytes"]
-            self.installed.with_content()
+        for name, switch in (
+            ("bytes_without_content", self.installed.without_content),
+            ("bytes_with_references", self.installed.with_references),
+        ):
+            if switch is not None and self.installed.with_content is not None:
+                switch()
+                looked[name] = self._look(scenario)["bytes"]
+                self.installed.with_content()
         return looked
 
     def _look(self, scenario: str) -> dict[str, Any]:

@@ -100,7 +100,11 @@ def _assembled(
     gate: ServiceGate | None,
 ) -> Service:
     writer = SpanWriter(
-        given.tracer(), content=settings.content, dialect=settings.dialect, max_span_bytes=settings.max_span_bytes
+        given.tracer(),
+        content=settings.content,
+        dialect=settings.dialect,
+        prompt_content=settings.prompt_content,
+        max_span_bytes=settings.max_span_bytes,
     )
     publisher = _publisher(settings, scorer, given, writer, gate)
     service = Service(

@@ -49,6 +49,18 @@ class Room:
     sent: set[str] = field(default_factory=set)
     shown: dict[int, list[str] | None] = field(default_factory=dict)
 
+    @property
+    def message_bytes(self) -> int:
+        """Bytes that one list of messages may take: half of what is left, unused room for documents included."""
+        whole = (self.text_bytes + self.document_bytes) // 2
+        return whole if self.limit_chars is None else min(whole, self.limit_chars)
+
+    def take_text(self, size: int) -> None:
+        """Take bytes from the room for texts, then from the room for documents."""
+        of_texts = min(size, self.text_bytes)
+        self.text_bytes -= of_texts
+        self.document_bytes -= size - of_texts
+
     def scores_of(self, passages: Sequence[Passage]) -> list[str] | None:
         """Return the scores of passages as JSON, None unless all have a finite one; worked out once a trace.
 

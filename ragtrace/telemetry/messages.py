@@ -1,4 +1,4 @@
-"""Messages of a model as the conventions' JSON, without repeating the passages."""
+"""Messages of a model as the conventions' JSON, within a byte budget."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def messages_json(
 ) -> str | None:
     """Return ``[{role, parts: [{type: "text", content}], finish_reason?}]`` in half of the room, and take it.
 
-    The budget is shared evenly by the messages; a text that is cut says so. None when there are no messages,
-    or so many that not even empty ones fit. An output always has its ``finish_reason``, "" where none is known:
+    Over budget the longest messages are cut, and each says so. None when there are no messages, or so many that
+    not even empty ones fit. An output always has its ``finish_reason``, "" where none is known:
     the conventions require it, and Phoenix drops all outputs of a call when one has none.
 
     Example:
@@ -88,19 +88,32 @@ def messages_json(
     """
     if not messages:
         return None
-    budget = room.text_bytes // 2 if room.limit_chars is None else min(room.text_bytes // 2, room.limit_chars)
+    budget = room.message_bytes
     texts = [marks.applied(message.content) for message in messages]
     reasons = [*finish_reasons, *[""] * len(messages)] if is_output else ()
     text = _array(messages, texts, reasons)
-    share = budget // len(messages) - _ENVELOPE_BYTES
+    share = 0
+    if size_bytes(text) > budget:
+        share = _share([size_bytes(one) for one in texts], budget - _ENVELOPE_BYTES * len(texts))
     # One round, unless JSON escapes blow a text up; each further round halves what a message may hold.
     while size_bytes(text) > budget:
         if share <= 0:
             return None
         text = _array(messages, [cut_text(t, share) for t in texts], reasons)
         share //= 2
-    room.text_bytes -= size_bytes(text)
+    room.take_text(size_bytes(text))
     return text
+
+
+def _share(sizes: Sequence[int], budget: int) -> int:
+    """Return the size to which texts are cut so that all fit; short texts leave their room to long ones."""
+    count = len(sizes)
+    for size in sorted(sizes):
+        if size * count > budget:
+            break
+        budget -= size
+        count -= 1
+    return budget // max(count, 1)
 
 
 def _array(messages: Sequence[Message], texts: Sequence[str], reasons: Sequence[str]) -> str:

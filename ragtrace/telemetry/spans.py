@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Captured, Failure
     from ragtrace.model import Passage
-    from ragtrace.settings import ContentMode, Dialect
+    from ragtrace.settings import ContentMode, Dialect, PromptContent
 
 _DOCUMENT_SHARE = 0.75  # of the byte budget; the rest is for questions, answers and messages
 _NO_ERROR = frozenset({"CancelledError", "Cancelled", "GeneratorExit", "KeyboardInterrupt"})
@@ -42,6 +42,8 @@ class SpanWriter:
         tracer: of scope ``ragtrace``.
         content: ``none`` writes ids, scores, ranks, counts and hashes; ``full`` writes texts too.
         dialect: OpenTelemetry GenAI keys, OpenInference keys, or both.
+        prompt_content: ``full`` writes prompts as they were; ``reference`` writes ``[passage ID]`` in place of
+            each passage, whose text the retrieval span holds.
         max_span_bytes: budget of document text and other text of one trace's spans; ids, scores and ranks
             are never dropped for it.
 
@@ -60,6 +62,7 @@ class SpanWriter:
         *,
         content: ContentMode = "none",
         dialect: Dialect = "both",
+        prompt_content: PromptContent = "full",
         max_span_bytes: int = 262_144,
     ) -> None:
         self.tracer = tracer
@@ -67,6 +70,7 @@ class SpanWriter:
         self.dialect = dialect
         self.max_span_bytes = max_span_bytes
         self._has_content = content == "full"
+        self._has_references = self._has_content and prompt_content == "reference"
 
     def open_root(self, workflow: str, started_ns: int) -> Root:
         """Start the root of a run, as a child of the span that is current now; Unix ns."""
@@ -116,7 +120,7 @@ class SpanWriter:
         )
 
     def _write_steps(self, root: Root, captured: Captured, room: Room) -> tuple[trace.SpanContext, ...]:
-        marks = PassageMarks(_passages(captured) if self._has_content else ())
+        marks = PassageMarks(_passages(captured) if self._has_references else ())
         steps = StepWriter(room, marks, has_content=self._has_content, dialect=self.dialect)
         # In the order in which they ended, so that a leaf retriever and not its composite carries the texts.
         built = [steps.built(step) for step in captured.steps]

@@ -25,7 +25,7 @@ class StepWriter:
 
     Args:
         room: what the trace may still put on the wire.
-        marks: what stands for passages in prompts.
+        marks: replaces passages in prompts, where references are wanted.
         has_content: whether texts are written.
         dialect: genai, openinference or both.
     """

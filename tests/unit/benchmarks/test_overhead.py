@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.overhead import environments, rounds
+from benchmarks.overhead import bounds, environments, rounds
 from benchmarks.overhead.__main__ import Session, parsed
 from benchmarks.overhead.candidates import CANDIDATES, Candidate
 from benchmarks.overhead.crew import Hand, Receiver
@@ -50,8 +50,11 @@ def test_what_a_run_leaves(hands):
     )
     assert (bare["spans"], bare["bytes"], bare["texts"]) == (0, 0, 0)
     assert (minimal["spans"], minimal["texts"], minimal["ids"], minimal["copies"]) == (3, 50, 50, 1)
-    assert (ours["traces"], ours["texts"], ours["ids"], ours["copies"]) == (1, 50, 50, 1)
-    assert ours["bytes"] - ours["bytes_without_content"] > 39_000  # the texts are 40,000 bytes
+    assert (ours["traces"], ours["texts"], ours["ids"], ours["copies"]) == (1, 50, 50, 1.16)  # and 8 in the prompt
+    assert ours["bytes_with_references"] - ours["bytes_without_content"] > 39_000  # the texts are 40,000 bytes
+    assert ours["bytes"] <= bounds.WITH_TEXT_KB * 1e3
+    assert ours["bytes_with_references"] <= bounds.WITH_REFERENCES_KB * 1e3
+    assert ours["bytes_without_content"] <= bounds.WITHOUT_TEXT_KB * 1e3
 
 
 def test_memory_is_read_over_runs_that_fail_and_streams_that_are_left(hands):

@@ -144,11 +144,20 @@ def test_content_none_leaves_no_text_anywhere(spans):
         assert text not in everything
 
 
-def test_content_full_sends_each_passage_once(spans):
-    written(spans, content="full")
+@pytest.mark.parametrize(("prompt_content", "copies"), [("full", 2), ("reference", 1)])
+def test_content_full_sends_the_pool_once_and_whole_prompts(spans, prompt_content, copies):
+    written(spans, content="full", prompt_content=prompt_content)
     everything = json.dumps([dict(s.attributes) for s in spans.finished])
+    chosen = {p["id"] for p in CHOSEN}
     for passage in POOL:
-        assert everything.count(passage["text"]) == 1
+        assert everything.count(passage["text"]) == (copies if passage["id"] in chosen else 1)
+    (question,) = json.loads(spans.one("chat").attributes["gen_ai.input.messages"])
+    is_whole = question["parts"][0]["content"] == PROMPT
+    assert is_whole is (prompt_content == "full")
+
+
+def test_content_full_writes_questions_and_answers(spans):
+    written(spans, content="full", prompt_content="reference")
     root = spans.one("invoke_workflow").attributes
     assert root["input.value"] == "How do I cancel?"
     assert root["output.value"] == "In settings."
@@ -319,6 +328,25 @@ def test_one_and_a_half_megabytes_of_documents_give_at_most_a_fifth_of_it(spans)
     assert "cut, 60000 characters" in spans.one("invoke_workflow").attributes["output.value"]
 
 
+def test_a_long_prompt_has_the_room_that_documents_leave_and_short_messages_stay_whole(spans):
+    prompt = "Context. " + "word " * 12_000 + "Question?"
+    turns = [Message(role="user", content=f"Turn {i}.") for i in range(30)]
+
+    def report(run):
+        run.retrieved([{"id": "a", "text": "Short."}])
+        for _ in range(4):
+            run.generated(model="m", inputs=[*turns, Message(role="user", content=prompt)])
+
+    finish(report, spans, content="full")
+    calls = [json.loads(s.attributes["gen_ai.input.messages"]) for s in spans.named("chat")]
+    texts = [[message["parts"][0]["content"] for message in call] for call in calls]
+    assert texts[:3] == [[*(turn.content for turn in turns), prompt]] * 3
+    assert texts[3][:-1] == texts[0][:-1]
+    assert f"cut, {len(prompt)} characters" in texts[3][-1]
+    assert len(texts[3][-1]) > 30_000
+    assert sum(len(str(v)) for s in spans.finished for v in s.attributes.values()) <= 262_144
+
+
 def test_the_sdks_own_length_limit_never_breaks_json(make_spans):
     spans = make_spans(span_limits=SpanLimits(max_attribute_length=600))
     written(spans, content="full")
@@ -476,7 +504,8 @@ def test_a_workflow_named_later_renames_the_root(spans):
 
 
 def test_the_prompt_marks_survive_a_prompt_without_passages(spans):
-    written(spans, content="full", captured=support_run(prompt="Nothing of them.")[1])
+    options = {"content": "full", "prompt_content": "reference"}
+    written(spans, captured=support_run(prompt="Nothing of them.")[1], **options)
     assert "[passage" not in spans.one("chat").attributes["gen_ai.input.messages"]
     assert PROMPT not in str(spans.one("chat").attributes)
 

@@ -115,8 +115,8 @@ wheel: $(READY) ## build the wheel into dist/
 bench: $(READY) ## cost of capture, judge and set metrics, as ratios in one run
 	$(BIN)/python -m benchmarks
 
-bench-overhead: $(READY) ## what capture adds to a run, beside the peers in environments of their own (15 min)
-	$(BIN)/python -m benchmarks.overhead --memory
+bench-overhead: $(READY) ## what capture adds to a run, beside the peers in environments of their own (15 min); AGAINST=COMMIT too
+	$(BIN)/python -m benchmarks.overhead --memory $(if $(AGAINST),--against $(AGAINST))
 
 bench-cost: $(READY) ## calls and tokens of judging one sample, beside the figures of other systems
 	$(BIN)/python -m benchmarks.judging.cost

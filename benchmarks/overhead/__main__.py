@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.overhead.candidates import CANDIDATES, FRAMEWORKS, PEERS, Candidate
+from benchmarks.overhead.candidates import BEFORE, CANDIDATES, FRAMEWORKS, PEERS, Candidate
 from benchmarks.overhead.crew import Hand, Receiver
-from benchmarks.overhead.environments import Unavailable
+from benchmarks.overhead.environments import ROOT, Unavailable, checked_out
 from benchmarks.overhead.report import report
 from benchmarks.overhead.rounds import Results, run, scenarios_of
 
@@ -34,6 +34,7 @@ class Session:
         self.notes: list[str] = []
         self.hands: list[Hand] = []
         self.other_load = os.getloadavg()[0]
+        self.before = checked_out(options.against) if options.against else None
 
     def measure(self, receiver: Receiver) -> None:
         for framework in self.options.frameworks:
@@ -47,17 +48,20 @@ class Session:
             self._remember()
 
     def _is_wanted(self, candidate: Candidate) -> bool:
+        if candidate.key == BEFORE:
+            return self.before is not None
         if candidate.is_peer and candidate.key not in self.options.peers:
             return False
         return not self.options.only_memory or self._is_remembered(candidate.key)
 
     def _is_remembered(self, key: str) -> bool:
-        return self.options.memory_of_all or key in {"bare", "ours"}
+        return self.options.memory_of_all or key in {"bare", "ours", BEFORE}
 
     def _join(self, candidate: Candidate, framework: str, endpoint: str) -> None:
         _say(f"starting {candidate.key} for {framework}")
         try:
-            hand = Hand(candidate, framework, endpoint)
+            source = self.before if candidate.key == BEFORE and self.before is not None else ROOT
+            hand = Hand(candidate, framework, endpoint, source)
         except Unavailable as error:
             self.results.skipped[candidate.key, framework] = str(error)
             return
@@ -119,6 +123,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help=f"rounds, default {ROUNDS}")
     parser.add_argument("--peers", type=names, default=list(PEERS), help=f"which of {','.join(PEERS)}; '' = none")
     parser.add_argument("--frameworks", type=names, default=list(FRAMEWORKS), help="default both")
+    parser.add_argument("--against", metavar="COMMIT", help="measure an earlier commit in the same rounds")
     parser.add_argument("--memory", action="store_true", help="also 20,000 runs each, for what is kept")
     parser.add_argument("--memory-of-all", action="store_true", help="the same for every candidate")
     parser.add_argument("--only-memory", action="store_true", help="no rounds")
@@ -133,7 +138,11 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    session = Session(parsed(arguments))
+    try:
+        session = Session(parsed(arguments))
+    except Unavailable as error:
+        print(f"--against: {error}", file=sys.stderr)
+        return 2
     # A timeout's end is an interrupt too: workers must not outlive it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     receiver = Receiver()

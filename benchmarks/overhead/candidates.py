@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 FRAMEWORKS = ("langchain", "llamaindex")
+BEFORE = "before"  # an earlier commit of ragtrace, measured in the same rounds
 
 
 @dataclass(frozen=True)
@@ -16,12 +17,14 @@ class Candidate:
         title: its name in the table.
         is_peer: whether it has an environment of its own, made from requirements/overhead/<key>.in.
         variables: environment variables that its own documentation gives to switch content on.
+        role: the candidate that its worker is told to be; default its key.
     """
 
     key: str
     title: str
     is_peer: bool = False
     variables: dict[str, str] = field(default_factory=dict)
+    role: str = ""
 
 
 CANDIDATES = (
@@ -29,6 +32,7 @@ CANDIDATES = (
     Candidate("empty", "empty handler"),
     Candidate("minimal", "minimal three-span handler"),
     Candidate("ours", "ragtrace"),
+    Candidate(BEFORE, "ragtrace of --against", role="ours"),
     Candidate(
         "otel-genai",
         "OpenTelemetry GenAI",

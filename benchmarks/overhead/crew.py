@@ -47,10 +47,13 @@ class Hand:
         framework: langchain or llamaindex.
         versions: of what it shares with the others.
         note: what is to be said of its environment.
+
+    Args:
+        source: the checkout that the worker's code comes from.
     """
 
-    def __init__(self, candidate: Candidate, framework: str, endpoint: str) -> None:
-        self.candidate, self.framework = candidate, framework
+    def __init__(self, candidate: Candidate, framework: str, endpoint: str, source: Path = ROOT) -> None:
+        self.candidate, self.framework, self._source = candidate, framework, source
         python, self.note = python_of(candidate)
         HOME.mkdir(parents=True, exist_ok=True)
         self._log = HOME / f"{candidate.key}-{framework}.log"
@@ -59,15 +62,18 @@ class Hand:
 
     def _start(self, python: Path, endpoint: str) -> subprocess.Popen[str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
-        environment = {**kept, **_QUIET, **self.candidate.variables, "PYTHONPATH": str(ROOT)}
-        command = [str(python), "-m", "benchmarks.overhead.worker", self.candidate.key, self.framework, endpoint]
+        places = [self._source, *sorted((self._source / "integrations").iterdir()), self._source / "dashboards"]
+        path = os.pathsep.join(map(str, places))  # comes before the installed packages
+        environment = {**kept, **_QUIET, **self.candidate.variables, "PYTHONPATH": path}
+        role = self.candidate.role or self.candidate.key
+        command = [str(python), "-m", "benchmarks.overhead.worker", role, self.framework, endpoint]
         with self._log.open("w") as log:
             return subprocess.Popen(
                 [*command, *SHARED],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                cwd=ROOT,
+                cwd=self._source,
                 env=environment,
                 text=True,
                 start_new_session=True,  # Ctrl-C is the main process's, which then prints what is there

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 from benchmarks.overhead.candidates import Candidate
@@ -51,11 +53,28 @@ def _made(home: Path, python: Path, wanted: Path) -> str:
     return ""
 
 
+def checked_out(revision: str) -> Path:
+    """Return a folder under build/overhead that holds the project's files at a commit.
+
+    Raises:
+        Unavailable: git does not know the commit.
+    """
+    home = HOME / "before"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    archive = home.with_suffix(".tar")
+    _run(["git", "-C", str(ROOT), "archive", "--output", str(archive), revision])
+    with tarfile.open(archive) as files:
+        files.extractall(home, filter="data")
+    archive.unlink()
+    return home
+
+
 def _run(command: list[str]) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"{type(error).__name__}: {command[:4]}") from error
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["pip failed"]
+        lines = [line for line in done.stderr.splitlines() if line.startswith(("ERROR", "fatal"))] or ["it failed"]
         raise Unavailable(lines[-1].removeprefix("ERROR: "))

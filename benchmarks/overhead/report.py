@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.overhead import bounds
-from benchmarks.overhead.candidates import CANDIDATES, FRAMEWORKS, TITLES
+from benchmarks.overhead.candidates import BEFORE, CANDIDATES, FRAMEWORKS, TITLES
 from benchmarks.overhead.rounds import Results, quartiles, scenarios_of
 
 Looks = Mapping[tuple[str, str], Any]
@@ -27,6 +27,9 @@ def report(
     parts = [_machine(versions, results.rounds, other_load)]
     for framework in FRAMEWORKS:
         parts += _framework(results, looks, framework)
+    if any(BEFORE in by for by in results.turns.values()):
+        head = ["whole run, ragtrace / ragtrace of --against", "wall", "CPU with OTLP"]
+        parts += ["", *_table(head, _against(results))]
     if memory:
         parts += _table(["memory", "bytes a run, slope", "95 % interval", "objects kept a run"], _memory(memory))
     parts += ["", *_table(["promise", "bound", "measured", "holds?"], _promises(results, looks, memory))]
@@ -91,6 +94,21 @@ def _spread(values: list[float], scale: float, digits: int = 2) -> str:
         return ""
     low, middle, high = (value / scale for value in quartiles(values))
     return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def _against(results: Results) -> Iterator[list[str]]:
+    """Yield the ratio of whole runs for each scenario, paired within rounds."""
+    for framework in FRAMEWORKS:
+        for scenario in scenarios_of(framework):
+            keys = ((framework, scenario, "null", "wall_ns"), (framework, scenario, "otlp", "cpu_ns"))
+            cells = [_ratio(results.turns.get(key, {})) for key in keys]
+            if any(cells):
+                yield [f"{framework}: {scenario}", *cells]
+
+
+def _ratio(by: Mapping[str, list[float]]) -> str:
+    pairs = list(zip(by.get("ours", ()), by.get(BEFORE, ()), strict=False))
+    return _spread([now / then for now, then in pairs], 1.0, digits=3) if pairs else ""
 
 
 def _left(looks: Looks, framework: str) -> Iterator[list[str]]:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ragtrace.capture.clamp import clean_text
 from ragtrace.capture.collecting import is_collecting
@@ -18,6 +18,7 @@ from ragtrace.capture.prompt_set import prompt_set
 from ragtrace.capture.redact import safe
 from ragtrace.capture.run import MAX_NAME_CHARS, Run
 from ragtrace.capture.steps import Captured, Retrieval
+from ragtrace.capture.tool_outputs import count_unread, shown_tool_outputs
 from ragtrace.model import Pool, RagRecord
 
 if TYPE_CHECKING:
@@ -251,11 +252,10 @@ def _touched(run: Run) -> float:
 
 def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
     """Build the record and the steps of a run that ends now."""
-    retrieved = run.candidates()
-    selected = None if run.selection is None else _sourced(run.selection, retrieved)
-    used, prompt_ids = _used(run, selected if selected is not None else retrieved)
-    pools = _pools(run, retrieved, selected, used)
-    source = run.selection_source or _implied_source(retrieved, used)
+    seen = _with_tool_outputs(run, _stages(run))
+    pools = _pools(run, seen)
+    if not pools and (unread := count_unread(run)):
+        run.lossy["context_unread"] = unread
     ref = run.ref
     trace_id, span_id = (ref.trace_id, ref.span_id) if ref else ("", "")
     record = RagRecord(
@@ -263,13 +263,13 @@ def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
         trace_id=trace_id,
         span_id=span_id,
         pools=pools,
-        selection_source=source if retrieved or selected else None,
+        selection_source=seen.source if seen.retrieved or seen.selected else None,
         feedback=tuple(run.given_feedback),
         started=run.started_ns / 1e9,
         ended=ended_ns / 1e9,
         outcome=outcome,
         lossy=dict(run.lossy),
-        **_known(run.facts),
+        **_known(run.facts, seen.k),
     )
     return Captured(
         record=_within(record, run.record_chars),
@@ -277,8 +277,50 @@ def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
         started_ns=run.started_ns,
         ended_ns=ended_ns,
         failure=run.failure,
-        prompt_ids=prompt_ids,
+        prompt_ids=seen.prompt_ids,
     )
+
+
+class _Stages(NamedTuple):
+    """The passages of a run by stage; None for a stage that was not seen."""
+
+    retrieved: tuple[Passage, ...]
+    selected: tuple[Passage, ...] | None
+    used: tuple[Passage, ...] | None
+    prompt_ids: tuple[str, ...] | None
+    source: str
+    k: int | None
+
+
+def _stages(run: Run) -> _Stages:
+    retrieved = run.candidates()
+    selected = None if run.selection is None else _sourced(run.selection, retrieved)
+    used, prompt_ids = _used(run, selected if selected is not None else retrieved)
+    source = run.selection_source or _implied_source(retrieved, used)
+    return _Stages(retrieved, selected, used, prompt_ids, source, run.facts.get("k"))
+
+
+def _with_tool_outputs(run: Run, seen: _Stages) -> _Stages:
+    """Return the stages with the tool outputs that the answer was made of.
+
+    They are the pool where nothing was searched, and else stand behind the documents among what was used. Rankings
+    are then cut at the last document, so that another tool's output changes none of them.
+    """
+    outputs = shown_tool_outputs(run, seen.retrieved) if run.used_passages is None else ()
+    if not outputs:
+        return seen
+    ids = (*(seen.prompt_ids or ()), *(output.id for output in outputs))
+    if not _has_searched(run):
+        return seen._replace(retrieved=outputs, used=outputs, prompt_ids=ids, source="prompt")
+    delivered = seen.selected if seen.selected is not None else seen.retrieved
+    documents = seen.used if seen.used is not None else delivered
+    k = seen.k if seen.k is not None else len(documents) or None
+    return seen._replace(used=(*documents, *outputs), prompt_ids=ids, k=k)
+
+
+def _has_searched(run: Run) -> bool:
+    has_passages = run.selection is not None or run.pool_order is not None or run.used_passages is not None
+    return has_passages or any(isinstance(step, Retrieval) for step in run.steps)
 
 
 def _sourced(chosen: tuple[Passage, ...], pool: tuple[Passage, ...]) -> tuple[Passage, ...]:
@@ -289,9 +331,11 @@ def _sourced(chosen: tuple[Passage, ...], pool: tuple[Passage, ...]) -> tuple[Pa
     return ReadPassages(p if p.source is not None else sourced_passage(p, sources.get(p.id)) for p in chosen)
 
 
-def _known(facts: dict[str, Any]) -> dict[str, Any]:
+def _known(facts: dict[str, Any], k: int | None) -> dict[str, Any]:
     # A copy in one call: a step that ends late, in another thread, may add a fact meanwhile.
-    return {name: value for name, value in facts.copy().items() if value is not None}
+    known = facts.copy()
+    known["k"] = k
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _implied_source(retrieved: tuple[Passage, ...], used: tuple[Passage, ...] | None) -> str:
@@ -324,19 +368,14 @@ def _once(passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
     return tuple({(p.id, p.text): p for p in passages}.values())
 
 
-def _pools(
-    run: Run,
-    retrieved: tuple[Passage, ...],
-    selected: tuple[Passage, ...] | None,
-    used: tuple[Passage, ...] | None,
-) -> tuple[Pool, ...]:
+def _pools(run: Run, seen: _Stages) -> tuple[Pool, ...]:
     pools = []
-    if retrieved or any(isinstance(step, Retrieval) for step in run.steps):
-        pools.append(Pool(stage="retrieved", passages=ranked(retrieved)))
-    if selected is not None:
-        pools.append(Pool(stage="reranked", passages=selected))
-    if used is not None:
-        pools.append(Pool(stage="used", passages=ranked(used)))
+    if seen.retrieved or any(isinstance(step, Retrieval) for step in run.steps):
+        pools.append(Pool(stage="retrieved", passages=ranked(seen.retrieved)))
+    if seen.selected is not None:
+        pools.append(Pool(stage="reranked", passages=seen.selected))
+    if seen.used is not None:
+        pools.append(Pool(stage="used", passages=ranked(seen.used)))
     return tuple(pools)
 
 

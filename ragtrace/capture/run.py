@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from ragtrace.capture.clamp import MAX_METADATA_KEYS, clean_metadata, clean_score, clean_text
 from ragtrace.capture.current_run import enter_run, leave_run
 from ragtrace.capture.guard import guarded, lost
-from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader
+from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, ranked
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.request import tags_of
 from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.capture.tool_outputs import TOOL_OUTPUT
 from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, Message, Universe, Usage
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Run:
         self.selection: tuple[Passage, ...] | None = None
         self.selection_source: str | None = None
         self._is_selection_final = False
+        self.tool_outputs: dict[str, Passage] = {}
         self.used_passages: tuple[Passage, ...] | None = None
         self.used_text: str | None = None
         self.pool_order: tuple[Passage, ...] | None = None
@@ -246,6 +248,34 @@ class Run:
         if is_final or not self._is_selection_final:
             self.selection, self.selection_source = self.reader.read(passages), selection_source
             self._is_selection_final = is_final
+
+    @guarded
+    def add_selected(self, passages: Iterable[Any]) -> None:
+        """Add passages to the selection that the application itself names; several calls add up.
+
+        What is inferred, before or later, gives way to it.
+        """
+        added = self.reader.read(passages)
+        with self._lock:
+            before = (self.selection or ()) if self._is_selection_final else ()
+            known = {(passage.id, passage.text) for passage in before}
+            new = (passage for passage in added if (passage.id, passage.text) not in known)
+            self.selected(ranked((*before, *new)), selection_source="explicit", is_final=True)
+
+    @guarded
+    def add_tool_output(self, text: str, *, source: str | None = None) -> None:
+        """Report a text that a tool returned in place of passages; it counts where it stands in the prompt.
+
+        Where the run has no passages, such texts are its pool, one passage each. Else they stand behind the
+        passages among what the model was shown, and are no part of the pool.
+
+        Args:
+            text: the text, as the model is shown it.
+            source: the tool's name.
+        """
+        output = self.reader.make(text, 1, None, None, source, TOOL_OUTPUT)
+        if output.text.strip() and len(self.tool_outputs) < MAX_STEPS:
+            self.tool_outputs.setdefault(output.id, output)
 
     @guarded
     def restored(self, passages: Iterable[Any]) -> None:

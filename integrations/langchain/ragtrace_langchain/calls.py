@@ -10,7 +10,7 @@ from ragtrace_langchain.beginnings import ask
 from ragtrace_langchain.control import is_control_flow
 from ragtrace_langchain.extract import turns_in
 from ragtrace_langchain.models import model_facts, reply_of
-from ragtrace_langchain.selection import take_prompt
+from ragtrace_langchain.selection import take_prompt, take_shown_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +37,7 @@ def take_asked(
     if node.parent is None:
         ask(node.tree, prompt)
     if node.within is None:  # a prompt inside a retriever asks for other queries, not for the answer
+        take_shown_tools(node, prompt)
         take_prompt(node.tree)
         node.tree.run.prompted(prompt_text(node.messages))
 

@@ -9,10 +9,11 @@ from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 
 from ragtrace.capture import RERANK_SCORE_KEYS, id_in, is_equal, number_of, score_in, shown
 from ragtrace_langchain.control import is_command
+from ragtrace_langchain.mappings import results_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -82,7 +83,7 @@ def as_given(inputs: Any) -> tuple[Any, list[Any] | None]:
     for key, value in state.items():
         part = given[key] = AsGiven(value) if isinstance(value, list) else value
         if isinstance(part, _HOLDERS):
-            documents += _held(part)
+            documents += _held(part, key)
     return given, documents or None
 
 
@@ -114,11 +115,12 @@ def _is_stored(value: Any, name: str) -> bool:
     return in_slot or name in getattr(value, "__dict__", ())
 
 
-def documents_in(value: Any) -> list[Any] | None:
+def documents_in(value: Any, name: str = "") -> list[Any] | None:
     """Return the documents in a chain's value: a list of them, or a state that holds such lists.
 
-    The list may hold lists, one for each query, or pairs of a document and its score. None when there are no
-    documents; a value that is an empty list says nothing about documents.
+    The list may hold lists, one for each query, or pairs of a document and its score. Search results that are no
+    documents are read as such (see `results_in`); `name` says of which function the value is. None when there are
+    no documents; a value that is an empty list says nothing about documents.
 
     Example:
         >>> documents_in({"question": "?", "docs": [Document(page_content="a")]})
@@ -129,12 +131,12 @@ def documents_in(value: Any) -> list[Any] | None:
         True
     """
     if isinstance(value, _LISTS):
-        return _listed(value) or None
+        return _listed(value, name) or None
     state = fields_of(value)
-    return (_held(state) or None) if state else None
+    return (_held(state, name) or None) if state else None
 
 
-def new_documents(outputs: Any, inputs: Any) -> list[Any] | None:
+def new_documents(outputs: Any, inputs: Any, name: str = "") -> list[Any] | None:
     """Return the documents that a chain gave out, less the lists that it merely handed on from its input.
 
     An output list that is empty where the input had documents is an empty choice: ``[]``. A tool's message hands on
@@ -149,12 +151,12 @@ def new_documents(outputs: Any, inputs: Any) -> list[Any] | None:
     """
     if isinstance(outputs, _LISTS):
         is_empty_choice = not outputs and isinstance(inputs, _LISTS) and _listed(inputs)
-        return [] if is_empty_choice else documents_in(outputs)
+        return [] if is_empty_choice else documents_in(outputs, name)
     made = fields_of(outputs)
     if made is None:
-        return documents_in(outputs.artifact) if isinstance(outputs, ToolMessage) else None
+        return documents_in(outputs.artifact, name) if isinstance(outputs, ToolMessage) else None
     given = fields_of(inputs)
-    return documents_in(made) if given is None else _new_in(made, given)
+    return documents_in(made, name) if given is None else _new_in(made, given)
 
 
 def _new_in(outputs: dict[Any, Any], inputs: dict[Any, Any]) -> list[Any] | None:
@@ -163,8 +165,8 @@ def _new_in(outputs: dict[Any, Any], inputs: dict[Any, Any]) -> list[Any] | None
         given = inputs.get(key)
         if part is given or (type(given) is AsGiven and given.is_handed_on(part)):
             continue
-        documents = _held(part)
-        if documents or (isinstance(part, _HOLDERS) and not part and _held(given)):
+        documents = _held(part, key)
+        if documents or (isinstance(part, _HOLDERS) and not part and _held(given, key)):
             found = [*(found or ()), *documents]
     return found
 
@@ -177,30 +179,32 @@ def is_documents_only(value: Any) -> bool:
         False
     """
     state = fields_of(value)
-    parts = (value,) if state is None else state.values()
-    return all(isinstance(part, _LISTS) and (not part or bool(_listed(part))) for part in parts)
+    parts = (("", value),) if state is None else state.items()
+    return all(isinstance(part, _LISTS) and (not part or bool(_listed(part, key))) for key, part in parts)
 
 
-def _held(part: Any, depth: int = 0) -> list[Any]:
-    """Return the documents in a list, or in the lists that a dict holds."""
+def _held(part: Any, name: Any = "", depth: int = 0) -> list[Any]:
+    """Return the documents in a list, or in the lists that a dict holds; `name` is the field's."""
     if isinstance(part, _LISTS):
-        return _listed(part)
+        return _listed(part, name)
     if not isinstance(part, dict) or depth > _DEPTH:
         return []
-    inner = [_held(value, depth + 1) for value in part.values() if isinstance(value, _HOLDERS)]
+    inner = [_held(value, key, depth + 1) for key, value in part.items() if isinstance(value, _HOLDERS)]
     return inner[0] if len(inner) == 1 else [document for documents in inner for document in documents]
 
 
-def _listed(parts: Sequence[Any], depth: int = 0) -> list[Any]:
+def _listed(parts: Sequence[Any], name: Any = "", depth: int = 0) -> list[Any]:
     """Return the documents that a list consists of, as its first part tells."""
     first = parts[0] if parts else None
     if isinstance(first, Document):
         return [] if len(parts) == 2 and _is_pair(parts) else list(parts)
-    if not isinstance(first, _LISTS) or depth > _DEPTH:
+    if not isinstance(first, _LISTS):
+        return [] if isinstance(first, BaseMessage) else results_in(parts, name if isinstance(name, str) else "")
+    if depth > _DEPTH:
         return []
     if _is_pair(first):
         return _scored([pair for pair in parts if _is_pair(pair)])
-    return [document for part in parts if isinstance(part, _LISTS) for document in _listed(part, depth + 1)]
+    return [document for part in parts if isinstance(part, _LISTS) for document in _listed(part, name, depth + 1)]
 
 
 def _is_pair(parts: Any) -> bool:

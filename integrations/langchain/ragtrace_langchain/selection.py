@@ -23,13 +23,15 @@ from ragtrace_langchain.documents import (
     rerank_score_of,
 )
 from ragtrace_langchain.extract import answer_in, question_in
-from ragtrace_langchain.tree import Choice, Delivery
+from ragtrace_langchain.mappings import results_met
+from ragtrace_langchain.tool_output import is_said_by_model, take_tool, take_tool_messages
+from ragtrace_langchain.tree import Choice, Delivery, Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ragtrace_langchain.documents import Hit
-    from ragtrace_langchain.tree import Node, Tree
+    from ragtrace_langchain.tree import Tree
 
 
 SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many an answer
@@ -53,14 +55,18 @@ def take_retrieved(node: Node, documents: Iterable[Any], ended_ns: int) -> None:
 @guarded
 def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
     """Take what a chain or tool gave out, where that is a list of documents."""
-    chosen = new_documents(outputs, inputs)
-    if chosen is None:
-        return
+    chosen = new_documents(outputs, inputs, node.name)
+    if node.kind == "tool":
+        chosen = take_tool(node, outputs, chosen)
     tree = node.tree
+    if chosen is None:
+        chosen = results_met(outputs, tree.seen)
+    if chosen is None or is_said_by_model(node, chosen):
+        return
     is_beside = node.has_model and not is_documents_only(outputs)
     if is_beside and _is_answered(tree, outputs):
         return  # documents beside an answer are what was cited, not what went into the prompt
-    given = node.given or documents_in(inputs)
+    given = node.given or documents_in(inputs) or results_met(inputs, tree.seen)
     with tree.lock:
         base = _seen(tree, given) if given else {}
         passages, out = _met(tree, chosen, None if base or node.found else node.source)
@@ -97,6 +103,13 @@ def take_prompt(tree: Tree) -> None:
     if tree.waiting is not None:
         with tree.lock:
             _take_waiting(tree)
+
+
+@guarded
+def take_shown_tools(node: Node, prompt: Sequence[Any]) -> None:
+    """Take what the tool messages of a prompt hold, where no event told of their tools."""
+    for tool, documents in take_tool_messages(node, prompt):
+        take_chain(tool, None, documents, tool.started_ns)
 
 
 @guarded

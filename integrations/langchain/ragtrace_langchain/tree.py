@@ -56,6 +56,7 @@ class Tree:
         last_text: text of the last model call outside retrievers, `last_model` its model, and `last_called`
             what it called a tool with.
         given: the first documents that a chain was given while none had been retrieved.
+        tool_calls: ids of the tool calls whose output was taken.
         interrupts: what the run's interrupts ask.
         is_described: what the call was configured with has been looked at.
         root: the root's event, until the tree is dropped.
@@ -84,6 +85,7 @@ class Tree:
         "selection_source",
         "taken_back",
         "told",
+        "tool_calls",
         "usage",
         "waiting",
     )
@@ -102,6 +104,7 @@ class Tree:
         self.is_described = False
         self.given: list[Any] | None = None
         self.interrupts: list[str] = []
+        self.tool_calls: set[str | None] = set()
         self.root: Node | None = None
         self.has_query = False
         self.selection_source = "chain"

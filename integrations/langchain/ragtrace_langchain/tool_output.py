@@ -1,0 +1,105 @@
+"""Tools that hand the model a text in place of documents."""
+
+from __future__ import annotations
+
+import time
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import ToolMessage
+
+from ragtrace_langchain.control import is_command
+from ragtrace_langchain.documents import documents_in, fields_of
+from ragtrace_langchain.extract import content_text
+from ragtrace_langchain.mappings import SearchResult, document_of, value_of_text
+from ragtrace_langchain.tree import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+def take_tool(node: Node, outputs: Any, documents: list[Any] | None) -> list[Any] | None:
+    """Return the documents that a tool gave; note its text where it gave none."""
+    messages = list(_messages_in(outputs))
+    node.tree.tool_calls.update(message.tool_call_id for message in messages)
+    if documents is not None or node.sources or node.found:
+        return documents
+    if not messages:
+        return None if is_command(outputs) else _take_value(node, outputs)
+    return next((found for message in messages if (found := _take_value(node, _content_of(message)))), None)
+
+
+def take_tool_messages(node: Node, prompt: Sequence[Any]) -> Iterator[tuple[Node, list[Any]]]:
+    """Note the tool messages of this question in a prompt whose tools fired no event; yield the documents in them.
+
+    Those before the last human message are of earlier questions.
+    """
+    turn = list(takewhile(_is_no_question, reversed(prompt)))
+    for message in reversed(turn):
+        if getattr(message, "type", None) != "tool" or message.tool_call_id in node.tree.tool_calls:
+            continue
+        node.tree.tool_calls.add(message.tool_call_id)
+        tool = Node(node.tree, node.parent, "tool", message.name or "tool", time.time_ns())
+        documents = documents_in(message.artifact, tool.name) or _take_value(tool, _content_of(message))
+        if documents:
+            yield tool, documents
+
+
+def _is_no_question(message: Any) -> bool:
+    return getattr(message, "type", None) != "human"
+
+
+def _content_of(message: ToolMessage) -> Any:
+    return None if message.status == "error" else message.content
+
+
+def _messages_in(outputs: Any) -> Iterator[ToolMessage]:
+    """Yield the messages that a tool gave out itself or in a command; none of a command that also steers.
+
+    A hand-off to another agent or a note in the state is not what a tool found.
+    """
+    if isinstance(outputs, ToolMessage):
+        yield outputs
+    elif is_command(outputs):
+        update = fields_of(outputs) or {}
+        if not outputs.goto and update.keys() == {"messages"}:
+            yield from (part for part in update["messages"] if isinstance(part, ToolMessage))
+    elif isinstance(outputs, list):
+        yield from (part for part in outputs if isinstance(part, ToolMessage))
+
+
+def _take_value(node: Node, value: Any) -> list[Any] | None:
+    """Return the documents that a tool's value writes out; note its texts where it has none."""
+    texts = _texts_of(value)
+    written = [_written_in(text, node.name) for text in texts]
+    if written and all(written):
+        return [document for documents in written for document in documents]
+    said = node.tree.last_text if node.has_model else ""
+    for text in texts:
+        if not (said and text.strip() in said):  # an agent inside the tool said that, of what it found itself
+            node.tree.run.add_tool_output(text, source=node.name)
+    return None
+
+
+def _written_in(text: str, name: str) -> list[Any]:
+    value = value_of_text(text)
+    one = document_of(value, is_named=False) if isinstance(value, dict) else None
+    return documents_in(value, name) or ([one] if one is not None else [])
+
+
+def _texts_of(value: Any) -> list[str]:
+    """Return a tool's texts: of a list of texts or blocks, each one, also where LangChain made JSON of it."""
+    if isinstance(value, str):
+        parts = value_of_text(value)
+        is_list = isinstance(parts, list) and bool(parts) and all(isinstance(part, str) for part in parts)
+        return [part for part in parts if part.strip()] if is_list else [value]
+    if isinstance(value, list | tuple):
+        return [text for part in value if (text := content_text([part]))]
+    return [] if value is None else [str(value)]
+
+
+def is_said_by_model(node: Node, documents: Sequence[Any]) -> bool:
+    """Tell whether a list of results holds what the model said last: replies are no passages."""
+    said = node.tree.last_text.strip()
+    results = (document for document in documents if isinstance(document, SearchResult))
+    return node.has_model and bool(said) and any(document.page_content.strip() in said for document in results)

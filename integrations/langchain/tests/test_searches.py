@@ -1,0 +1,321 @@
+"""Searches that leave no `Document`: tools that return texts and mappings, states that hold them, middleware."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.tools import create_retriever_tool, tool
+from pydantic import BaseModel
+
+from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, ids, kinds, scores, step
+from ragtrace.capture import Rerank, Retrieval
+from ragtrace.model import content_id
+
+pytest.importorskip("langgraph")
+pytest.importorskip("langchain.agents")
+
+from langchain import agents
+from langchain.agents.middleware import AgentMiddleware, dynamic_prompt
+from langgraph.graph import END, START, StateGraph
+
+OSLO = "The lab is in Oslo, at Karl Johans gate 22, på tredje etasje."
+HOURS = "It opens at 8 in the morning and closes at 17. On Sundays it is closed."
+RESULTS = [{"id": "a", "text": OSLO, "score": 0.9}, {"id": "b", "text": HOURS, "score": 0.4}]
+DOCUMENTS = [Document(id=r["id"], page_content=r["text"], metadata={"score": r["score"]}) for r in RESULTS]
+HASHES = [content_id(OSLO), content_id(HOURS)]
+
+
+class Model(GenericFakeChatModel):
+    def bind_tools(self, tools, **_):
+        return self
+
+
+def call(name, query="the lab", call_id="1"):
+    return AIMessage("", tool_calls=[{"name": name, "args": {"query": query}, "id": call_id}])
+
+
+def run_agent(tools, config, calls=None, **options):
+    said = [call(t.name, call_id=str(n)) for n, t in enumerate(tools)] if calls is None else calls
+    model = Model(messages=iter([*said, AIMessage(ANSWER)]))
+    agent = agents.create_agent(model, tools, **options)
+    agent.invoke({"messages": [("user", "Where is the lab?")]}, config)
+
+
+def tool_of(value, **options):
+    @tool("search", **options)
+    def search(query: str) -> Any:
+        """Search the handbook."""
+        return value
+
+    return search
+
+
+# What the tool returns, and the passages that a person sees in it: ids, scores.
+OUTPUTS = {
+    "a text": (OSLO, HASHES[:1], [None]),
+    "a list of texts": ([OSLO, HOURS], HASHES, [None, None]),
+    "mappings": (RESULTS, ["a", "b"], [0.9, 0.4]),
+    "mappings as JSON": (json.dumps(RESULTS), ["a", "b"], [0.9, 0.4]),
+    "mappings as repr": (str(RESULTS), ["a", "b"], [0.9, 0.4]),
+    "documents": (DOCUMENTS, ["a", "b"], [0.9, 0.4]),
+    "documents without ids": ([Document(page_content=OSLO)], HASHES[:1], [None]),
+    "an envelope": ({"query": "lab", "results": RESULTS, "took": 3}, ["a", "b"], [0.9, 0.4]),
+    "one mapping": (RESULTS[0], ["a"], [0.9]),
+    "MCP blocks": ([{"type": "text", "text": OSLO}, {"type": "text", "text": HOURS}], HASHES, [None, None]),
+    "other JSON": ('{"order": 7, "status": "shipped"}', [content_id('{"order": 7, "status": "shipped"}')], [None]),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_what_a_tool_returns_is_the_pool(keeper, config, name):
+    value, expected, marks = OUTPUTS[name]
+    run_agent([tool_of(value)], config)
+    run = keeper.only
+    assert (ids(run, "retrieved"), scores(run, "retrieved")) == (expected, marks)
+    assert (ids(run, "used"), run.prompt_ids) == (expected, tuple(expected))
+    assert (run.record.query, run.record.answer) == ("Where is the lab?", ANSWER)
+    assert {p.source for p in run.record.pool("retrieved")} == {"search"}
+    assert run.record.lossy == {}
+
+
+def test_a_text_of_a_tool_is_marked_as_such(keeper, config):
+    run_agent([tool_of(OSLO)], config)
+    (passage,) = keeper.only.record.pool("retrieved")
+    assert (passage.text, dict(passage.metadata)) == (OSLO, {"kind": "tool_output"})
+    assert keeper.only.record.selection_source == "prompt"
+
+
+@pytest.mark.parametrize("artifact", [DOCUMENTS, RESULTS, {"results": RESULTS}])
+def test_an_artifact_comes_before_the_text(keeper, config, artifact):
+    @tool("search", response_format="content_and_artifact")
+    def search(query: str):
+        """Search the handbook."""
+        return f"{OSLO}\n\n{HOURS}", artifact
+
+    run_agent([search], config)
+    assert (ids(keeper.only, "retrieved"), keeper.only.prompt_ids) == (["a", "b"], ("a", "b"))
+    assert step(keeper.only, Retrieval).source == "search"
+
+
+def test_another_tool_displaces_no_documents(keeper, config):
+    @tool("order_status")
+    def order_status(query: str):
+        """Look up an order."""
+        return "Order 7 was shipped on May 4."
+
+    search = create_retriever_tool(Faq(size=2), "search", "Searches.")
+    run_agent([order_status, search], config)
+    run = keeper.only
+    assert ids(run, "retrieved") == ["d0", "d1"]
+    assert ids(run, "used") == ["d0", "d1", content_id("Order 7 was shipped on May 4.")]
+    assert (run.record.k, run.record.selection_source) == (2, "retriever")
+    assert list(run.prompt_ids) == ids(run, "used")
+
+
+def test_a_calculator_alone_is_what_the_answer_was_made_of(keeper, config):
+    @tool("multiply")
+    def multiply(query: str):
+        """Multiply."""
+        return 12
+
+    run_agent([multiply], config)
+    assert [p.text for p in keeper.only.record.contexts] == ["12"]
+
+
+def test_a_search_that_found_nothing_is_an_empty_pool(keeper, config):
+    run_agent([create_retriever_tool(Faq(size=0), "search", "Searches.")], config)
+    run = keeper.only
+    assert ([pool.stage for pool in run.record.pools], run.record.contexts) == (["retrieved"], ())
+    assert run.record.lossy == {}
+
+
+def test_a_tool_that_failed_found_nothing(keeper, config):
+    @tool("search")
+    def search(query: str):
+        """Search."""
+        raise ConnectionError("index is down")
+
+    search.handle_tool_error = True
+
+    def broken(query: str):
+        return ToolMessage("Error: index is down", tool_call_id="0", status="error")
+
+    run_agent([tool("search", description="Search.")(broken)], config)
+    assert keeper.only.record.pools == ()
+
+
+def test_earlier_turns_are_no_pool_of_this_question(keeper, config):
+    earlier = [
+        ("user", "Who?"),
+        call("search"),
+        ToolMessage(HOURS, tool_call_id="1", name="search"),
+        ("ai", "Ada."),
+    ]
+    model = Model(messages=iter([call("search", call_id="2"), AIMessage(ANSWER)]))
+    agent = agents.create_agent(model, [tool_of(OSLO)])
+    agent.invoke({"messages": [*earlier, ("user", "Where is the lab?")]}, config)
+    assert (ids(keeper.only, "retrieved"), keeper.only.record.query) == (HASHES[:1], "Where is the lab?")
+
+
+@pytest.mark.parametrize(("content", "expected"), [(OSLO, HASHES[:1]), (json.dumps(RESULTS), ["a", "b"])])
+def test_tools_called_by_hand(keeper, config, content, expected):
+    def answer(question):
+        asked = [HumanMessage(question), call("search")]
+        said = chat().invoke([*asked, ToolMessage(content, tool_call_id="1", name="search")])
+        return chat().invoke([*asked, ToolMessage(content, tool_call_id="1", name="search"), said]).content
+
+    RunnableLambda(answer).invoke("Where is the lab?", config)
+    assert (ids(keeper.only, "retrieved"), keeper.only.record.answer) == (expected, ANSWER)
+    assert {p.source for p in keeper.only.record.pool("retrieved")} == {"search"}
+
+
+def test_an_agent_in_a_tool_is_no_source(keeper, config):
+    inner = agents.create_agent(
+        Model(messages=iter([call("search"), AIMessage("It is in Oslo city.")])), [tool_of(OSLO)]
+    )
+
+    @tool("researcher")
+    def researcher(query: str):
+        """Ask a researcher."""
+        return inner.invoke({"messages": [("user", query)]})["messages"][-1].content
+
+    run_agent([researcher], config)
+    assert (ids(keeper.only, "retrieved"), keeper.only.prompt_ids) == (HASHES[:1], tuple(HASHES[:1]))
+
+
+class Chunk(BaseModel):
+    chunk_id: str
+    text: str
+    score: float
+
+
+@dataclass
+class Hit:
+    id: str
+    content: str
+    score: float
+
+
+CHUNKS = {
+    "mappings": (RESULTS, lambda part: part["text"], ["a", "b"], [0.9, 0.4]),
+    "texts": ([OSLO, HOURS], str, HASHES, [None, None]),
+    "models": (
+        [Chunk(chunk_id=r["id"], text=r["text"], score=r["score"]) for r in RESULTS],
+        lambda part: part.text,
+        ["a", "b"],
+        [0.9, 0.4],
+    ),
+    "dataclasses": ([Hit(*r.values()) for r in RESULTS], lambda part: part.content, ["a", "b"], [0.9, 0.4]),
+    "Elasticsearch hits": (
+        [{"_id": r["id"], "_score": r["score"], "_source": {"body": r["text"]}} for r in RESULTS],
+        lambda part: part["_source"]["body"],
+        ["a", "b"],
+        [0.9, 0.4],
+    ),
+}
+
+
+class State(TypedDict, total=False):
+    question: str
+    queries: list
+    plan: list
+    documents: list
+    messages: list
+    answer: str
+
+
+def graph(found, text_of, *, keeps=slice(None), field="documents"):
+    nodes = {
+        "rewrite": lambda s: {
+            "queries": ["Where is the lab now?", "When does it open?"],
+            "plan": ["search it first"],
+        },
+        "retrieve": lambda s: {field: found},
+        "grade": lambda s: {field: s[field][keeps]},
+        "write": lambda s: {"answer": chat().invoke("\n\n".join([s["question"], *map(text_of, s[field])])).content},
+    }
+    built = StateGraph(State)
+    for name, node in nodes.items():
+        built.add_node(name, node)
+    for one, next_one in zip([START, *nodes], [*nodes, END], strict=True):
+        built.add_edge(one, next_one)
+    return built.compile()
+
+
+@pytest.mark.parametrize("name", CHUNKS)
+@pytest.mark.parametrize("keeps", [slice(None), slice(1, 2)])
+def test_chunks_in_a_graphs_state(keeper, config, name, keeps):
+    found, text_of, expected, marks = CHUNKS[name]
+    graph(found, text_of, keeps=keeps).invoke({"question": "Where is the lab?"}, config)
+    run = keeper.only
+    assert (ids(run, "retrieved"), scores(run, "retrieved")) == (expected, marks)
+    assert step(run, Retrieval).source == "retrieve"
+    assert run.prompt_ids == tuple(expected[keeps])
+    is_choice = keeps != slice(None)
+    assert kinds(run) == ["retrieval", *(["rerank"] if is_choice else []), "chat"]
+    assert ids(run, "reranked") == (expected[keeps] if is_choice else [])
+    assert (run.record.answer, run.record.lossy) == (ANSWER, {})
+
+
+def test_chunks_of_a_function_in_a_chain(keeper, config):
+    retrieve = RunnableLambda(lambda question: [OSLO, HOURS], name="retrieve")
+    rank = RunnableLambda(lambda texts: texts[::-1], name="rank")
+    given = {"context": retrieve | rank | "\n".join, "question": RunnablePassthrough()}
+    (given | PROMPT | chat() | StrOutputParser()).invoke("Where?", config)
+    run = keeper.only
+    assert (ids(run, "retrieved"), ids(run, "reranked"), run.prompt_ids) == (
+        HASHES,
+        HASHES[::-1],
+        tuple(HASHES[::-1]),
+    )
+    assert step(run, Rerank).model == "rank"
+
+
+OTHER_LISTS = {
+    "turns": {"messages": [{"role": "user", "content": "Where is the lab?"}]},
+    "queries": {"queries": ["Where is the lab?", "When does it open?"]},
+    "a plan": {"plan": [{"id": 1, "text": "Find the lab.", "status": "open"}]},
+    "replies": {"documents": [ANSWER]},
+    "names of sources": {"documents": ["faq.md", "hours.md"]},
+}
+
+
+@pytest.mark.parametrize("name", OTHER_LISTS)
+def test_other_lists_of_a_state_are_no_passages(keeper, config, name):
+    built = StateGraph(State)
+    built.add_node("work", lambda s: {**OTHER_LISTS[name], "answer": chat().invoke(s["question"]).content})
+    built.add_edge(START, "work")
+    built.compile().invoke({"question": "Where is the lab?"}, config)
+    assert (keeper.only.record.pools, keeper.only.record.answer) == ((), ANSWER)
+
+
+def test_context_that_middleware_puts_into_the_prompt_is_not_silent(keeper, config):
+    @dynamic_prompt
+    def with_context(request):
+        return f"Use the following context in your response:\n\n{OSLO}\n\n{HOURS}"
+
+    run_agent([], config, middleware=[with_context])
+    assert (keeper.only.record.pools, dict(keeper.only.record.lossy)) == ((), {"context_unread": 1})
+
+
+def test_documents_in_the_state_of_middleware(keeper, config):
+    class WithDocuments(AgentMiddleware):
+        def before_model(self, state, runtime):
+            asked = f"Context: {OSLO}\n{HOURS}\n{state['messages'][-1].content}"
+            return {"messages": [HumanMessage(asked)], "context": DOCUMENTS}
+
+    run_agent([], config, middleware=[WithDocuments()])
+    assert (ids(keeper.only, "retrieved"), keeper.only.prompt_ids) == (["a", "b"], ("a", "b"))
+
+
+def test_a_model_without_contexts_is_not_lossy(keeper, config):
+    run_agent([], config, system_prompt="You are a helpful assistant.")
+    assert (keeper.only.record.pools, dict(keeper.only.record.lossy)) == ((), {})

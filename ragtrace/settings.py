@@ -202,6 +202,7 @@ class Settings:
     metrics_host: str = _setting("127.0.0.1", "Address the endpoint binds to.")
     health_port: int | None = _setting(None, "Port of /healthz and /readyz; none = no such server.", **_PORT)
     health_host: str = _setting("127.0.0.1", "Address that server binds to.")
+    console: bool = _setting(False, "True prints each scored run to standard error, with its worst claim.")
     canary_every_s: float | None = _setting(
         None,
         "Seconds between rounds of injection canaries; 0 = off; none = 6 h, off with overlap.",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ragtrace.cli.finding import Finding
 
 OURS = "ragtrace-otel"
+_INSTALL = "pip install . in a clone"  # until the first release
 STRANGER = "ragtrace"  # a distribution of that name is somebody else's, and its files would overwrite ours
 SHOWN = ("opentelemetry-sdk", "langchain-core", "llama-index-core", "openai")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9][0-9.]*)(?:.*extra == ['\"]([\w-]+)['\"])?")
@@ -68,14 +69,14 @@ def _stranger() -> Finding:
     if version is None:
         return Finding(check="conflicts", level="ok", said=f"no package that takes the place of {OURS}")
     said = f"{STRANGER} {version} is installed beside {OURS}; it is another project, with files of the same names"
-    todo = f"pip uninstall {STRANGER} {OURS}, then pip install {OURS}"
+    todo = f"pip uninstall {STRANGER} {OURS}, then {_INSTALL}"
     return Finding(check="conflicts", level="fail", said=said, todo=todo)
 
 
 def _versions(floors: list[Floor] | None) -> Finding:
     if floors is None:
         said = f"{OURS} is not installed here, only imported; versions cannot be compared"
-        return Finding(check="versions", level="warn", said=said, todo=f"pip install {OURS}")
+        return Finding(check="versions", level="warn", said=said, todo=_INSTALL)
     known = {floor: installed(floor.package) for floor in floors}
     wrong = {
         floor.package: f"{floor.package} {version or 'is missing'} (needs {floor.version})"

@@ -3,6 +3,7 @@
 Owns: the shapes that every other room passes around. Imports: the standard library alone.
 """
 
+from ragtrace.model.claims import BadClaim, bad_claims
 from ragtrace.model.ends import ENDS, LOST, SERVED, End, is_drawn
 from ragtrace.model.passage import Passage, Pool, Stage, content_id
 from ragtrace.model.record import (
@@ -41,6 +42,7 @@ __all__ = [
     "SERVED",
     "SKIP_REASONS",
     "AnswerPart",
+    "BadClaim",
     "Cost",
     "Direction",
     "End",
@@ -65,6 +67,7 @@ __all__ = [
     "Usage",
     "added_usage",
     "as_trace_id",
+    "bad_claims",
     "content_id",
     "is_drawn",
 ]

@@ -199,12 +199,17 @@ def _storing(settings: Settings) -> Storing | None:
 
 
 def _own_sinks(settings: Settings) -> list[Sink]:
-    if settings.phoenix_endpoint is None:
-        return []
-    from ragtrace.sinks.phoenix import PhoenixSink  # noqa: PLC0415 - only who wants it pays for it
+    found: list[Sink] = []
+    if settings.console:
+        from ragtrace.sinks.console import ConsoleSink  # noqa: PLC0415 - only who wants it pays for it
 
-    key, content = settings.phoenix_api_key, settings.content
-    return [PhoenixSink(settings.phoenix_endpoint, api_key=key, content=content)]
+        found.append(ConsoleSink())
+    if settings.phoenix_endpoint is not None:
+        from ragtrace.sinks.phoenix import PhoenixSink  # noqa: PLC0415 - the same
+
+        key, content = settings.phoenix_api_key, settings.content
+        found.append(PhoenixSink(settings.phoenix_endpoint, api_key=key, content=content))
+    return found
 
 
 def _observe(instruments: Instruments, service: Service) -> None:

@@ -60,6 +60,7 @@ def configure(
     meter_provider: MeterProvider | None = None,
     logger_provider: Any = None,
     sinks: Iterable[Sink] | None = None,
+    console: bool | None = None,
     **settings: Any,
 ) -> None:
     """Set ragtrace up, or up anew: a second call replaces every setting of the first.
@@ -79,6 +80,7 @@ def configure(
         meter_provider: likewise.
         logger_provider: likewise.
         sinks: objects with ``emit(record, scores)``, called in the scorer's thread; see `ragtrace.sinks.base`.
+        console: True prints one line a scored run to standard error, and its worst claim under it.
         **settings: every other setting of `ragtrace.settings.Settings` by name.
 
     Raises:
@@ -101,6 +103,7 @@ def configure(
         "redact": redact,
         "attach": attach,
         "dialect": dialect,
+        "console": console,
     }
     resolved, given_sinks = Settings.resolve(given), sinks_of(sinks)
     with _state.lock:

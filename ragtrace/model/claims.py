@@ -1,0 +1,60 @@
+"""The claims of an answer that its contexts do not support, as a score's details hold them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SUPPORTED = "supported"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadClaim:
+    """A claim that is not supported.
+
+    Attributes:
+        text: the claim; a sentence of the answer, or a judge's own words for a part of it.
+        verdict: ``contradicted``, ``not_supported``, or another word of the judge's.
+        support: 0 to 1, where the judge measures it.
+        reason: the judge's reason, "" where it gives none.
+    """
+
+    text: str
+    verdict: str
+    support: float | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        shown = self.verdict.replace("_", " ")
+        return f"{shown}{'' if self.support is None else f' ({self.support:.2f})'}: {self.text}"
+
+
+def bad_claims(details: Mapping[str, Any]) -> list[BadClaim]:
+    """Return the claims in a score's details that are not supported, the worst first.
+
+    Details without texts, or of another form, give an empty list.
+
+    Example:
+        >>> claims = [{"text": "It rains.", "verdict": "not_supported"}, {"text": "Oslo.", "verdict": "supported"}]
+        >>> [str(claim) for claim in bad_claims({"claims": claims})]
+        ['not supported: It rains.']
+    """
+    given = details.get("claims")
+    found = [_claim(item) for item in given if isinstance(item, dict)] if isinstance(given, list) else []
+    bad = [claim for claim in found if claim.text and claim.verdict not in {SUPPORTED, ""}]
+    return sorted(bad, key=lambda claim: (claim.support or 0.0, claim.verdict != "contradicted"))
+
+
+def _claim(item: Mapping[str, Any]) -> BadClaim:
+    support = item.get("support")
+    is_number = isinstance(support, int | float) and not isinstance(support, bool) and math.isfinite(support)
+    return BadClaim(
+        text=str(item.get("text") or ""),
+        verdict=str(item.get("verdict") or ""),
+        support=float(support) if is_number and support is not None else None,
+        reason=str(item.get("reason") or ""),
+    )

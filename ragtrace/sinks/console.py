@@ -1,0 +1,76 @@
+"""Prints each scored run to standard error, for a first look without a collector."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from ragtrace.model import bad_claims
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ragtrace.model import BadClaim, MetricResult, RagRecord, Score
+
+_MOST_QUERY_CHARS = 60
+_MOST_CLAIM_CHARS = 100
+
+
+class ConsoleSink:
+    """Writes a line for each scored run, and its worst claim on a second one.
+
+    Lines go to standard error, as logging's do: standard output stays the application's. They hold the question and
+    a claim of the answer, after redaction, whatever ``content`` says.
+    """
+
+    def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
+        """Write the lines of one run."""
+        lines = run_lines(record, [score.result for score in scores])
+        sys.stderr.write("".join(f"{line}\n" for line in lines))  # in one call: other threads write here too
+        sys.stderr.flush()
+
+
+def run_lines(record: RagRecord, results: Sequence[MetricResult]) -> list[str]:
+    """Return the lines of one scored run: its scores, and the worst claim where there is a bad one.
+
+    Example:
+        >>> from ragtrace.model import MetricResult, RagRecord
+        >>> result = MetricResult(name="faithfulness", state="ok", value=0.5, passed=False)
+        >>> run_lines(RagRecord(id="1", query="Where?"), [result])
+        ['ragtrace: faithfulness 0.50 LOW | Where?']
+    """
+    parts = [
+        ", ".join(_scores(results)) or "no metrics",
+        one_line(record.query, _MOST_QUERY_CHARS),
+        f"trace {record.trace_id}" if record.trace_id else "",
+    ]
+    lines = [f"ragtrace: {' | '.join(filter(None, parts))}"]
+    worst = worst_claim(results)
+    if worst is not None:
+        lines.append(f"          {one_line(str(worst), _MOST_CLAIM_CHARS)}")
+    return lines
+
+
+def worst_claim(results: Sequence[MetricResult]) -> BadClaim | None:
+    """Return the least supported claim among some results; None where all are supported."""
+    return next((claim for result in results for claim in bad_claims(result.details)), None)
+
+
+def one_line(text: str, most_chars: int) -> str:
+    r"""Return a text as one printable line of a bounded length.
+
+    Example:
+        >>> one_line("How do\nI  cancel?", 40), one_line("How do I cancel?", 9)
+        ('How do I cancel?', 'How do...')
+    """
+    joined = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return joined if len(joined) <= most_chars else f"{joined[: most_chars - 3].rstrip()}..."
+
+
+def _scores(results: Sequence[MetricResult]) -> Iterator[str]:
+    valued = [result for result in results if result.value is not None]
+    for result in valued:
+        yield f"{result.key} {result.value:.2f}{' LOW' if result.passed is False else ''}"
+    for result in results:
+        if result.state == "error" or (not valued and result.state != "ok"):
+            yield f"{result.key} {result.state} ({result.reason})"

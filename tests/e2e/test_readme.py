@@ -1,0 +1,45 @@
+"""README's first screens, copied as a new user copies them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_the_first_snippet_shows_a_score_and_its_worst_claim_with_nothing_else(tmp_path: Path) -> None:
+    code = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[0]
+    (tmp_path / "first.py").write_text(code)
+    keep = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "RAGTRACE_"))}
+    done = subprocess.run(
+        [sys.executable, "first.py"], cwd=tmp_path, env=keep, capture_output=True, text=True, timeout=60, check=True
+    )
+    lines = done.stderr.splitlines()
+    assert re.match(r"ragtrace: faithfulness 0\.\d\d LOW, .* \| How do I cancel\? \| trace [0-9a-f]{32}$", lines[0])
+    assert re.match(r" +not supported \(0\.\d\d\): A fee of 40 euros applies\.$", lines[1])
+    assert len(lines) == 3, "and one warning that no collector answers"
+    assert lines[2].startswith("ragtrace: no OpenTelemetry collector answers at localhost:4318")
+    assert done.stdout == ""
+
+
+def test_no_install_line_names_the_other_project_on_pypi() -> None:
+    root = README.parent
+    pages = [
+        *root.glob("*.md"),
+        *root.glob("docs/**/*.md"),
+        *root.glob("ragtrace/**/*"),
+        *root.glob("dashboards/**/*.md"),
+    ]
+    pages += root.glob("integrations/*/*.md")
+    lines = [
+        line
+        for page in pages
+        if page.suffix in {".md", ".py"}
+        for line in page.read_text().splitlines()
+        if re.search(r"pip install.*\bragtrace\b(?!-)", line)
+    ]
+    assert lines == []

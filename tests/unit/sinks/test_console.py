@@ -1,0 +1,65 @@
+"""Each scored run on standard error: one line, and its worst claim."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey, bad_claims
+from ragtrace.sinks.console import ConsoleSink, run_lines
+
+CLAIMS = [
+    {"text": "The lab is in Oslo.", "verdict": "supported", "support": 0.9},
+    {"text": "It has\n12 rooms.", "verdict": "not_supported", "support": 0.2, "reason": "12 is nowhere"},
+    {"text": "It is closed.", "verdict": "contradicted", "support": 0.0},
+]
+
+
+def result(name="faithfulness", value=0.5, **fields):
+    return MetricResult(name=name, state="ok", value=value, **fields)
+
+
+@pytest.mark.parametrize(
+    ("results", "lines"),
+    [
+        ([result(passed=True)], ["ragtrace: faithfulness 0.50 | Where?"]),
+        ([result(passed=False), result("mrr", 1.0)], ["ragtrace: faithfulness 0.50 LOW, mrr 1.00 | Where?"]),
+        (
+            [result(details={"claims": CLAIMS[:2]})],
+            ["ragtrace: faithfulness 0.50 | Where?", "          not supported (0.20): It has 12 rooms."],
+        ),
+        (
+            [result(), MetricResult(name="citations", state="na", reason="no_parts")],
+            ["ragtrace: faithfulness 0.50 | Where?"],
+        ),
+        (
+            [result(), MetricResult(name="nuggets", state="error", reason="judge_timeout")],
+            ["ragtrace: faithfulness 0.50, nuggets error (judge_timeout) | Where?"],
+        ),
+        (
+            [MetricResult(name="faithfulness", state="na", reason="no_contexts")],
+            ["ragtrace: faithfulness na (no_contexts) | Where?"],
+        ),
+        ([], ["ragtrace: no metrics | Where?"]),
+    ],
+)
+def test_the_lines_of_a_run(results, lines):
+    assert run_lines(RagRecord(id="1", query="Where?"), results) == lines
+
+
+def test_a_long_question_stays_on_one_line():
+    (line,) = run_lines(RagRecord(id="1", query="Where\nis " + "the lab " * 50, trace_id="a" * 32), [result()])
+    assert len(line) < 160
+    assert line.endswith(f"... | trace {'a' * 32}")
+
+
+def test_the_worst_claim_comes_first_and_odd_details_give_none():
+    assert [claim.text for claim in bad_claims({"claims": CLAIMS})] == ["It is closed.", "It has\n12 rooms."]
+    for odd in ({}, {"claims": 3}, {"claims": ["text", {"verdict": "not_supported"}, {"text": "x"}]}):
+        assert bad_claims(odd) == []
+
+
+def test_it_writes_to_standard_error(capsys):
+    key = ScoreKey(trace_id="t", span_id="s", metric="faithfulness", version="v")
+    ConsoleSink().emit(RagRecord(id="1", query="Where?"), [Score(key=key, result=result())])
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "ragtrace: faithfulness 0.50 | Where?\n")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from dataclasses import replace
-from itertools import groupby
-from typing import TYPE_CHECKING
+from functools import cached_property
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, AnyStr, NamedTuple
+
+from ragtrace.capture.notation import letters, unescaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,6 +19,14 @@ if TYPE_CHECKING:
 SHORTEST_CUT_CHARS = 40  # a shorter common beginning ("The ", a title) says nothing of a passage
 _MOST_BEGINNINGS = 16
 _CHANCE_CHARS = 16
+_HEAD_CHARS = 120  # of a passage, to tell quickly that a prompt does not show it
+_HEAD_BYTES, _WIDE_HEAD_BYTES = 32, 56  # of its letters: about 40 characters
+_SHORTEST_WORDS_CHARS = 8  # of a short passage's words, to be known without its punctuation
+_MOST_PARTS = 64
+_FAR_BYTES = 256  # between the parts of a passage
+_SEARCHED_BYTES = 100_000_000  # of prompts reduced to letters, in one run: about 50 ms
+_WORD = re.compile(r"[^\W_]+")
+_VALUE_ENDS = re.compile(r"""[\n\r\t"'<>|\[\]{}]+|: """)
 
 
 def place_of(text: str, prompt: str, near: int = 0) -> int:
@@ -42,100 +55,251 @@ def _found(text: str, prompt: str, start: int) -> int:
 
 
 def found_in(prompt: str, passages: Sequence[Passage]) -> tuple[Passage, ...]:
-    """Return the passages whose text stands in the prompt, in their own order.
+    """Return the passages whose text stands in the prompt, in the prompt's order.
 
     A passage that a formatter cut comes back with the beginning that is there as its text, and its full
-    length in `truncated`. White space may differ. A blank passage is never found.
+    length in `truncated`. White space, punctuation and escapes may differ. A blank passage is never found.
 
     Example:
         >>> from ragtrace.model import Passage
         >>> pool = [Passage(id="a", text="Oslo.", rank=1), Passage(id="b", text="Bergen.", rank=2)]
-        >>> [p.id for p in found_in("Context: Oslo. Question: where?", pool)]
-        ['a']
+        >>> [p.id for p in found_in("Context: Bergen. Oslo. Question: where?", pool)]
+        ['b', 'a']
     """
-    return tuple(passage for _, passage in places_in(prompt, passages))
+    return tuple([passage for _, passage in PassageFinder(passages).places_in(prompt)])
 
 
-def places_in(prompt: str, passages: Sequence[Passage]) -> list[tuple[int, Passage]]:
-    """Return what `found_in` does, each passage with its place among the given ones.
+class PassageFinder:
+    """Finds some passages in the prompts of one run.
 
-    Example:
-        >>> from ragtrace.model import Passage
-        >>> pool = [Passage(id="a", text="Oslo.", rank=1), Passage(id="b", text="Bergen.", rank=2)]
-        >>> [place for place, _ in places_in("Context: Bergen.", pool)]
-        [1]
+    An exact search comes first. Only passages that it misses are compared by their letters and digits, which are
+    computed once for all prompts. That search ends for good after 100 MB, so that a run of many long prompts and
+    many passages takes bounded time.
+
+    Args:
+        passages: the passages to find.
     """
-    found: list[tuple[int, Passage]] = []
-    missing: list[tuple[int, Passage]] = []
-    near = 0
-    for place, passage in enumerate(passages):
-        text = passage.text
-        if not text or text.isspace():
-            continue
-        at = place_of(text, prompt, near)
-        if at >= 0:
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._passages = passages
+        self._heads: dict[int, bytes] = {}
+        self._room = _SEARCHED_BYTES
+
+    def places_in(self, prompt: str) -> list[tuple[int, Passage]]:
+        """Return the passages that stand in a prompt, in its order, each with its number among all passages.
+
+        Example:
+            >>> from ragtrace.model import Passage
+            >>> pool = [Passage(id="a", text="Oslo.", rank=1), Passage(id="b", text="Bergen.", rank=2)]
+            >>> [number for number, _ in PassageFinder(pool).places_in("Context: Bergen.")]
+            [1]
+        """
+        found: list[tuple[int, Passage]] = []
+        ats: list[int] = []
+        missing: list[int] = []
+        near = 0
+        is_ordered = True
+        for number, passage in enumerate(self._passages):
+            text = passage.text
+            if not text or text.isspace():
+                continue
+            at = place_of(text, prompt, near)
+            if at < 0:
+                missing.append(number)
+                continue
+            if at < near:
+                is_ordered = False
             near = at + len(text)
-            found.append((place, passage))
+            found.append((number, passage))
+            ats.append(at)
+        if not missing and is_ordered:
+            return found
+        exact = [_Found(at, *one) for at, one in zip(ats, found, strict=True)]
+        loose = self._loose(prompt, missing, exact) if missing else []
+        if loose:
+            exact = [*_in_letters(exact, prompt), *loose]
+        return [(one.number, one.passage) for one in sorted(exact, key=_at)]
+
+    def _loose(self, prompt: str, missing: Sequence[int], exact: Sequence[_Found]) -> list[_Found]:
+        """Return those of the missing that stand in a prompt in another notation, or cut."""
+        if self._room < 0:
+            return []
+        shown = _Shown(prompt)
+        self._room -= len(shown.letters) * len(missing)
+        whole: list[_Found] = []
+        cuts: list[_Cut] = []
+        for number in missing:
+            found = self._found_or_cut(number, shown)
+            if isinstance(found, _Cut):
+                cuts.append(found)
+            elif found is not None:
+                whole.append(found)
+        if cuts:
+            whole.extend(_own_cuts(cuts, shown, [one.passage for one in (*exact, *whole)]))
+        return whole
+
+    def _found_or_cut(self, number: int, shown: _Shown) -> _Found | _Cut | None:
+        passage, head = self._passages[number], self._head(number)
+        if len(head) < _head_bytes(head):
+            at = shown.place_of_short(passage.text)
+            return _Found(at, number, passage) if at >= 0 else None
+        at = shown.letters.find(head)
+        if at < 0:
+            return None
+        text = letters(passage.text)
+        kept = _kept(text, shown.letters, len(head))
+        at = shown.letters.find(text[:kept], at)
+        return _Found(at, number, passage) if kept == len(text) else _Cut(at, number, passage, text, kept)
+
+    def _head(self, number: int) -> bytes:
+        """Return the first letters of a passage; fewer than `_head_bytes` only where it has no more."""
+        head = self._heads.get(number)
+        if head is None:
+            text = self._passages[number].text
+            head = letters(text[:_HEAD_CHARS])
+            if len(head) < _head_bytes(head) and len(text) > _HEAD_CHARS:
+                head = letters(text)
+            head = self._heads[number] = head[: _head_bytes(head)]
+        return head
+
+
+class _Found(NamedTuple):
+    """A passage and its place, in characters of the prompt or in bytes of its letters."""
+
+    at: int
+    number: int
+    passage: Passage
+
+
+class _Cut(NamedTuple):
+    """A passage of which a prompt shows the beginning: `kept` of the bytes of its letters."""
+
+    at: int
+    number: int
+    passage: Passage
+    letters: bytes
+    kept: int
+
+
+class _Shown:
+    """A prompt, reduced step by step as far as passages need it."""
+
+    def __init__(self, prompt: str) -> None:
+        self.prompt = prompt
+        self.letters = letters(prompt)
+
+    @cached_property
+    def unescaped(self) -> str:
+        return unescaped(self.prompt)
+
+    @cached_property
+    def values(self) -> dict[str, int]:
+        """Whole lines, quoted values, cells and items, each with its first place."""
+        found: dict[str, int] = {}
+        at = 0
+        for value in _VALUE_ENDS.split(self.unescaped):
+            found.setdefault(_folded(value).lstrip("-*>#• "), at)
+            at += len(value) + 1
+        return found
+
+    def place_of_short(self, text: str) -> int:
+        """Return where a short passage stands: several words in their order, or one as a whole value."""
+        plain = unescaped(text)
+        words = _WORD.findall(plain)
+        if len(words) > 1 and sum(map(len, words)) >= _SHORTEST_WORDS_CHARS:
+            if letters(text) not in self.letters:
+                return -1
+            pattern = r"(?<![^\W_])" + r"[\W_]{0,64}".join(words) + r"(?![^\W_])"
+            found = re.search(pattern, self.unescaped)
+            at = found.start() if found else -1
         else:
-            missing.append((place, passage))
-    if missing:
-        found.extend(_in_part(_folded(prompt), missing, found))
-        found.sort(key=_place)
-    return found
+            at = self.values.get(_folded(plain), -1)
+        return at if at < 0 else len(letters(self.unescaped[:at]))
 
 
-def _place(found: tuple[int, Passage]) -> int:
-    return found[0]
+def _at(found: _Found) -> int:
+    return found.at
 
 
-def _in_part(
-    prompt: str, missing: Sequence[tuple[int, Passage]], whole: Sequence[tuple[int, Passage]]
-) -> list[tuple[int, Passage]]:
-    """Return those of the missing that stand in a folded prompt with other white space, or cut."""
-    found: list[tuple[int, Passage]] = []
-    cuts: list[tuple[int, Passage, str]] = []
-    for place, passage in missing:
-        text = _folded(passage.text)
-        kept = _kept(text, prompt)
-        if kept == len(text):
-            found.append((place, passage))
-        elif kept:
-            cuts.append((place, passage, text[:kept]))
-    if cuts:
-        shown = "\0".join(_folded(passage.text) for _, passage in (*whole, *found))
-        found.extend(_own_cuts(cuts, shown))
-    return found
+def _head_bytes(head: bytes) -> int:
+    return _HEAD_BYTES if head.isascii() else _WIDE_HEAD_BYTES
 
 
-def _own_cuts(cuts: Sequence[tuple[int, Passage, str]], shown: str) -> Iterator[tuple[int, Passage]]:
+def _in_letters(found: Sequence[_Found], prompt: str) -> Iterator[_Found]:
+    """Yield what was found exactly, with its place in the prompt's letters."""
+    ordered = sorted(found, key=_at)
+    ends = [0, *(one.at for one in ordered)]
+    at = 0
+    for one, (start, end) in zip(ordered, pairwise(ends), strict=True):
+        at += len(letters(prompt[start:end]))
+        yield one._replace(at=at)
+
+
+def _own_cuts(cuts: Sequence[_Cut], shown: _Shown, whole: Sequence[Passage]) -> Iterator[_Found]:
     """Yield the cut passages whose beginning is there for themselves.
 
     A header that all passages have, or the end of the passage before, which overlaps with this one's beginning,
     stands in the prompt with any of them; the longest beginning is looked at first. A few characters behind it
     agree by chance.
     """
-    for _, group in groupby(sorted(cuts, key=_length, reverse=True), key=_length):
-        own = [cut for cut in group if cut[2][:-_CHANCE_CHARS] not in shown]
-        for place, passage, beginning in own:
-            yield place, replace(passage, text=passage.text[: len(beginning)], truncated=len(passage.text))
-        shown = "\0".join((shown, *(beginning for _, _, beginning in own)))
+    others = b"\0".join(letters(passage.text) for passage in whole)
+    longer = [_with_parts(cut, shown.letters, others) for cut in cuts]
+    for _, group in groupby(sorted(longer, key=_length, reverse=True), key=_length):
+        own = [cut for cut in group if cut.letters[: cut.kept][:-_CHANCE_CHARS] not in others]
+        for cut in own:
+            yield _Found(cut.at, cut.number, _cut_passage(cut, shown.prompt))
+        others = b"\0".join((others, *(cut.letters[: cut.kept] for cut in own)))
 
 
-def _length(cut: tuple[int, Passage, str]) -> int:
-    return len(cut[2])
+def _length(cut: _Cut) -> int:
+    return cut.kept
+
+
+def _with_parts(cut: _Cut, prompt: bytes, others: bytes) -> _Cut:
+    """Return a cut passage with what stands elsewhere in the prompt of its rest: it was split into chunks.
+
+    A part that stands in another passage was shown for that one.
+    """
+    text, kept = cut.letters, cut.kept
+    end = cut.at + kept
+    for _ in range(_MOST_PARTS):
+        rest = text[kept:]
+        head = rest[: _head_bytes(rest)]
+        at = prompt.find(head, end)
+        if len(rest) > len(head):
+            part = rest[: _kept(rest, prompt, len(head))] if at >= 0 else b""
+        else:
+            part = rest if 0 <= at <= end + _FAR_BYTES else b""
+        if not part or (len(part) > _CHANCE_CHARS and part[:-_CHANCE_CHARS] in others):
+            break
+        kept += len(part)
+        end = at + len(part)
+    return cut._replace(kept=kept)
+
+
+def _cut_passage(cut: _Cut, prompt: str) -> Passage:
+    """Return a cut passage with the beginning that is there as its text; the passage itself where all of it is."""
+    passage, text = cut.passage, cut.passage.text
+    if cut.kept == len(cut.letters):
+        return passage
+    if text[:SHORTEST_CUT_CHARS] in prompt:
+        exact = _kept(text, prompt, SHORTEST_CUT_CHARS)
+        # Letters behind the cut agree by chance; text in another notation behind it does not.
+        if len(letters(text[:exact])) + _CHANCE_CHARS >= cut.kept:
+            return replace(passage, text=text[:exact], truncated=len(text))
+    end = bisect_left(range(len(text)), cut.kept, key=lambda size: len(letters(text[:size])))
+    return replace(passage, text=text[:end], truncated=len(text))
 
 
 def _folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def _kept(text: str, prompt: str) -> int:
-    """Return how much of a text's beginning stands in the prompt; 0 when that is too short to tell."""
-    if text[:SHORTEST_CUT_CHARS] not in prompt:  # looked for first: `in` prepares itself for a long text
-        return 0
-    if len(text) <= SHORTEST_CUT_CHARS or text in prompt:
+def _kept(text: AnyStr, prompt: AnyStr, low: int) -> int:
+    """Return how much of a text's beginning stands in the prompt, where its first `low` units do."""
+    if len(text) <= low or text in prompt:
         return len(text)
-    low, high = SHORTEST_CUT_CHARS, len(text)
+    high = len(text)
     while low + 1 < high:
         middle = (low + high) // 2
         if text[:middle] in prompt:

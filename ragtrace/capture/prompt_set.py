@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragtrace.capture.prompt import places_in
+from ragtrace.capture.prompt import PassageFinder
 from ragtrace.capture.steps import Generation
 
 if TYPE_CHECKING:
@@ -38,9 +38,10 @@ class _Call(NamedTuple):
 def prompt_set(
     prompts: Sequence[str], steps: Sequence[Step], answer: str, delivered: Sequence[Passage]
 ) -> tuple[Passage, ...]:
-    """Return which of the delivered passages the model had before it when it made the answer, in their order.
+    """Return the delivered passages that the model had before it when it made the answer.
 
-    Where no reply leads to the answer, as where nothing but prompts was reported, the prompts alone tell.
+    They stand in the order of the prompt that shows them. Where no prompt shows all of them, they stand in the
+    order of delivery. Where no reply leads to the answer, or no reply was reported, the prompts alone tell.
 
     Example:
         >>> from ragtrace.model import Passage
@@ -117,20 +118,24 @@ def _shown_behind(calls: Sequence[_Call], last: Sequence[int], delivered: Sequen
     """Return the passages of the prompts of the last calls, and of those that these go back to."""
     taken: list[str] = []
     best: dict[int, Passage] = {}
+    finder = PassageFinder(delivered)
     for call in _going_back(calls, last, delivered):
         taken.append(call.prompt)
-        found = places_in(call.prompt, delivered)
-        for place, passage in found if best else ():
-            if place not in best or len(passage.text) > len(best[place].text):
+        found = dict(finder.places_in(call.prompt))
+        if found.keys() > best.keys():  # one prompt that shows all gives the order
+            best, found = found, best
+        elif found.keys() - best.keys():
+            best = {place: best.get(place) or found[place] for place in sorted({*best, *found})}
+        for place, passage in found.items():
+            if len(passage.text) > len(best[place].text):
                 best[place] = passage
-        best = best or dict(found)
         if len(best) == len(delivered) and all(passage is delivered[place] for place, passage in best.items()):
             break
     for place, passage in best.items():
         whole = delivered[place]
         if passage is not whole and any(whole.text[-TAIL_CHARS:] in prompt for prompt in taken):
             best[place] = whole
-    return tuple(best[place] for place in sorted(best))
+    return tuple(best.values())
 
 
 def _going_back(calls: Sequence[_Call], last: Sequence[int], delivered: Sequence[Passage]) -> Iterator[_Call]:
@@ -198,8 +203,9 @@ def _shown(prompts: Sequence[str], delivered: Sequence[Passage]) -> tuple[Passag
     """
     singles: dict[int, Passage] = {}
     several: tuple[Passage, ...] = ()
+    finder = PassageFinder(delivered)
     for prompt in reversed(prompts):
-        found = places_in(prompt, delivered)
+        found = finder.places_in(prompt)
         if len(found) == len(delivered):
             return tuple(passage for _, passage in found)
         if len(found) > 1:

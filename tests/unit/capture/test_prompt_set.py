@@ -68,7 +68,7 @@ def test_where_all_was_rejected_nothing_was_shown() -> None:
 
 
 def test_a_ranking_of_all_in_one_prompt() -> None:
-    assert shown((asked(0, 1, 2, 3), "2,0"), (asked(2, 0), ANSWER)) == ["p0", "p2"]
+    assert shown((asked(0, 1, 2, 3), "2,0"), (asked(2, 0), ANSWER)) == ["p2", "p0"]
 
 
 def test_a_check_of_the_answer_with_all() -> None:

@@ -118,6 +118,7 @@ def _begin_call(node: Node, bound: BoundArguments, instance: Any) -> None:
         return
     take_asked(node, bound, instance)
     if node.kind == "model":
+        node.tree.is_model_asked = node.tree.is_model_asked or not node.is_inner
         node.lazy_key = (id(instance), id(asked_of(bound)))
         if may_recall(node.parent):
             recall(node.tree, turns_before(node.messages, node.tree.question), is_final=True)

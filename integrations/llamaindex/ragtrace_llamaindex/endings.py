@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.capture import guarded, lost
 from ragtrace_llamaindex.calls import report_call
 from ragtrace_llamaindex.extract import answer_in, fields_of
+from ragtrace_llamaindex.questions import is_context, is_question
 from ragtrace_llamaindex.selection import settle
 from ragtrace_llamaindex.tree import ModelCall
 
@@ -34,7 +35,10 @@ def conclude(tree: Tree, answer: str | None, outcome: Outcome | None, error: Bas
     _break_off(tree, error)
     text = answer if answer is not None else tree.answer or tree.last_text
     settle(root, run, text)
-    if text and root.kind != "retriever" and (outcome != "error" or answer is not None):
+    tree.is_question = is_question(tree, run, text)
+    if outcome is None and not tree.is_model_asked and (not text or is_context(run, text)):
+        run.expects_no_answer()
+    elif text and root.kind != "retriever" and (outcome != "error" or answer is not None):
         run.answered(text, model=tree.last_model, usage=tree.usage)
     if outcome == "interrupted":
         run.interrupted(fields_of(tree.interrupt))

@@ -72,7 +72,7 @@ def keeps_turns(owner: type) -> bool:
         >>> keeps_turns(BaseChatEngine), keeps_turns(BaseQueryEngine)
         (True, False)
     """
-    return _is_of(owner, _TALKERS)
+    return is_llama_index_class(owner, _TALKERS)
 
 
 def is_fusion(owner: type) -> bool:
@@ -82,9 +82,16 @@ def is_fusion(owner: type) -> bool:
         >>> is_fusion(BaseRetriever)
         False
     """
-    return _is_of(owner, _FUSIONS)
+    return is_llama_index_class(owner, _FUSIONS)
 
 
-def _is_of(owner: type, names: frozenset[str]) -> bool:
-    """Tell whether a class is one of LlamaIndex's by name: to import the agents would take 0.1 s."""
+def is_llama_index_class(owner: type, names: frozenset[str]) -> bool:
+    """Tell whether a class or a base of it is one of LlamaIndex's with such a name.
+
+    By name, since to import the agents would take 0.1 s.
+
+    Example:
+        >>> is_llama_index_class(BaseRetriever, frozenset({"BaseRetriever"}))
+        True
+    """
     return any(base.__name__ in names and base.__module__.startswith("llama_index.") for base in owner.__mro__)

@@ -29,6 +29,8 @@ def take_retrieved(node: Node, run: Run, nodes: Any, ended_ns: int, *, is_fusion
             scope.is_inner = scope.parent is not None
             return
         passages = _first_met(tree, run, column, node.source)
+        if node.within is None:  # a model that spoke before wrote the query
+            tree.last_text, tree.is_model_asked = "", False
         if not node.sources:
             _report_retrieval(node, run, passages, ended_ns, is_fused=node.is_outer)
         else:

@@ -20,6 +20,7 @@ from ragtrace_llamaindex.extract import turns_in, turns_told
 from ragtrace_llamaindex.kinds import ID_TAIL, is_fusion, keeps_turns, kind_of
 from ragtrace_llamaindex.models import asked_of
 from ragtrace_llamaindex.open_streams import OpenStreams
+from ragtrace_llamaindex.questions import is_step_class, is_upkeep
 from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.selection import pass_on, take_postprocessed, take_retrieved
 from ragtrace_llamaindex.streams import reading
@@ -161,14 +162,15 @@ class Tracer:
         instance: Any,
         parent_id: str | None,
     ) -> None:
-        if kind in {"rerank", "embedding"}:
-            return  # alone they are no run: nothing is known of a question
-        if parent_id is not None and parent_id in self._buried:
+        if kind == "embedding":
+            return  # no run alone: nothing is known of a question
+        owner: Any = type(instance)
+        is_part = parent_id is not None and parent_id in self._buried
+        if is_part or is_step_class(owner) or (kind != "other" and is_upkeep()):
             self._buried.add(id_)
             return
         tree = Tree(defaults)
         root = tree.root = _node(tree, None, kind, id_, instance)
-        owner: Any = type(instance)
         if keeps_turns(owner):
             tree.keeps_turns = True
             tree.examples = spoken(turns_in(first_of(instance, ("_prefix_messages",))))
@@ -271,7 +273,10 @@ class Tracer:
                 return
         if run is not None:
             run.before_finish(_nothing)  # lets go of the tree
-            run.finish(outcome)
+            if tree.is_question:
+                run.finish(outcome)
+            else:
+                run.discard()
         self._forget(tree, is_late_expected=outcome is not None)
 
     @guarded

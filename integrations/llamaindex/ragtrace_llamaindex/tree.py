@@ -30,6 +30,8 @@ class Tree:
         explicit: the selection that the application itself named.
         interrupt: what a workflow asked a person for last.
         arguments: of a root that has no run yet.
+        is_model_asked: a model was asked for an answer, after all that was retrieved.
+        is_question: the run is kept; known at its end.
         is_waiting: the root has returned, and its answer is being read.
         last: the list that was delivered or chosen last, in any scope.
         question: the run's question, as it was asked.
@@ -50,8 +52,10 @@ class Tree:
         "interrupt",
         "is_cancelled",
         "is_ended",
+        "is_model_asked",
         "is_narrowed",
         "is_partial",
+        "is_question",
         "is_told",
         "is_waiting",
         "keeps_turns",
@@ -85,9 +89,11 @@ class Tree:
         self.explicit: ReadPassages | None = None
         self.is_narrowed = False
         self.is_ended = False
+        self.is_model_asked = False
         self.is_cancelled = False
         self.is_waiting = False
         self.is_partial = False
+        self.is_question = True
         self.has_query = False
         self.question = ""
         self.examples: tuple[Message, ...] = ()

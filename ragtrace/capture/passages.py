@@ -207,6 +207,37 @@ def ranked(passages: Sequence[Passage]) -> ReadPassages:
     )
 
 
+def distinct(passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
+    """Return each passage once, at its first place, as it stood there.
+
+    Example:
+        >>> first, again = (Passage(id="a", text="Oslo.", rank=rank) for rank in (1, 2))
+        >>> [p.rank for p in distinct((first, again))]
+        [1]
+    """
+    if len({p.id for p in passages}) == len(passages):
+        return passages
+    found: dict[tuple[str, str], Passage] = {}
+    for passage in passages:
+        found.setdefault((passage.id, passage.text), passage)
+    return tuple(found.values())
+
+
+def renamed(passages: Sequence[Passage], ids: Mapping[tuple[str, str], str]) -> ReadPassages:
+    """Return passages with new ids, by their old id and their text.
+
+    Example:
+        >>> renamed([Passage(id="a", text="Oslo.", rank=1)], {("a", "Oslo."): "b"})[0].id
+        'b'
+    """
+    return ReadPassages(
+        p
+        if (name := ids.get((p.id, p.text))) is None
+        else passage_of(name, p.text, p.rank, p.score, p.source, p.metadata, p.truncated)
+        for p in passages
+    )
+
+
 def are_joined(ids: Iterable[str], lists: Iterable[Sequence[str]]) -> bool:
     """Tell whether ids are those of some lists, one behind the other, each once.
 

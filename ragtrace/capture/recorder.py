@@ -12,7 +12,7 @@ from ragtrace.capture.clamp import clean_text
 from ragtrace.capture.collecting import is_collecting
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.own import is_own_work
-from ragtrace.capture.passages import ReadPassages, ranked, sourced_passage
+from ragtrace.capture.passages import ReadPassages, distinct, ranked, sourced_passage
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.prompt_set import prompt_set
 from ragtrace.capture.redact import safe
@@ -346,26 +346,19 @@ def _implied_source(retrieved: tuple[Passage, ...], used: tuple[Passage, ...] | 
 def _used(run: Run, delivered: tuple[Passage, ...]) -> tuple[tuple[Passage, ...] | None, tuple[str, ...] | None]:
     """Return the passages that the answer was made of, and their ids; None where no prompt was seen."""
     if run.used_passages is not None:
-        named = found_in(run.used_text, _once(delivered)) if run.used_text is not None else ()
+        named = found_in(run.used_text, distinct(delivered)) if run.used_text is not None else ()
         used = named or run.used_passages
         return used, tuple(p.id for p in used)
     if not run.prompts:
         return None, None
     if not delivered:
         return None, ()
-    found = prompt_set(run.prompts, run.steps, run.facts.get("answer", ""), _once(delivered))
+    found = prompt_set(run.prompts, run.steps, run.facts.get("answer", ""), distinct(delivered))
     if found:
         return found, tuple(p.id for p in found)
     # The prompt shows none of them: a formatter rewrote them, so what was delivered stays what is scored.
     run.lossy["prompt_unmatched"] = len(delivered)
     return None, ()
-
-
-def _once(passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
-    """Return passages without repetitions: two searches that were joined find the same one."""
-    if len({p.id for p in passages}) == len(passages):
-        return passages
-    return tuple({(p.id, p.text): p for p in passages}.values())
 
 
 def _pools(run: Run, seen: _Stages) -> tuple[Pool, ...]:

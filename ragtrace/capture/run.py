@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ragtrace.capture.clamp import MAX_METADATA_KEYS, clean_metadata, clean_score, clean_text
 from ragtrace.capture.current_run import enter_run, leave_run
 from ragtrace.capture.guard import guarded, lost
-from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, ranked
+from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, distinct, ranked, renamed
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.request import tags_of
 from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval, ToolCall
@@ -283,6 +284,21 @@ class Run:
         self.pool_order = self.reader.read(passages)
 
     @guarded
+    def rename(self, ids: Mapping[tuple[str, str], str]) -> None:
+        """Give passages another id, in all stages and steps: the id that became known after they were met.
+
+        Args:
+            ids: the new id by the old id and the text.
+        """
+        if not ids:
+            return
+        self.selection, self.used_passages, self.pool_order = (
+            None if passages is None else renamed(passages, ids)
+            for passages in (self.selection, self.used_passages, self.pool_order)
+        )
+        self.steps = [_renamed_step(step, ids) for step in self.steps]
+
+    @guarded
     def used(self, passages: Iterable[Any]) -> None:
         """Report the passages that really went into the prompt, in its order.
 
@@ -535,7 +551,10 @@ class Run:
         report()
 
     def candidates(self) -> tuple[Passage, ...]:
-        """Return the candidate pool: the fused order where one was given, else the leaves' results in turn."""
+        """Return the candidate pool: the fused order where one was given, else the leaves' results in turn.
+
+        A passage that several leaves returned stands once, at its first place.
+        """
         if self.pool_order is not None:
             return self.pool_order
         # A leaf that failed hides no composite that fell back on something else.
@@ -546,7 +565,7 @@ class Run:
         parents = set(above.values())
         ends = (s for s in steps if s.key is None or s.key in self.fused_keys or s.key not in parents)
         kept = [step.passages for step in ends if not self._is_in_fused(step.parent_key, above)]
-        return kept[0] if len(kept) == 1 else tuple(passage for passages in kept for passage in passages)
+        return ranked(distinct(kept[0] if len(kept) == 1 else tuple(p for passages in kept for p in passages)))
 
     def _is_in_fused(self, key: str | None, above: Mapping[str, str | None]) -> bool:
         """Tell whether a step stands, at any depth, inside a composite that fused its order."""
@@ -643,6 +662,14 @@ def outcome_of(error: BaseException) -> Outcome:
     if type(error).__name__ in {"CancelledError", "Cancelled"} or isinstance(error, KeyboardInterrupt):
         return "cancelled"
     return "error"
+
+
+def _renamed_step(step: Step, ids: Mapping[tuple[str, str], str]) -> Step:
+    if isinstance(step, Retrieval):
+        return replace(step, passages=renamed(step.passages, ids))
+    if isinstance(step, Rerank):
+        return replace(step, passages=renamed(step.passages, ids), candidates=renamed(step.candidates, ids))
+    return step
 
 
 def _one_of(value: Any, known: tuple[str, ...], default: str) -> str:

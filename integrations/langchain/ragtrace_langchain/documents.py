@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from ragtrace.capture import RERANK_SCORE_KEYS, id_in, is_equal, number_of, score_in, shown
+from ragtrace.capture import RERANK_SCORE_KEYS, SCORE_KEYS, id_in, is_equal, number_of, score_in, shown
 from ragtrace_langchain.control import is_command
 from ragtrace_langchain.mappings import results_in
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import PassageReader, ReadPassages
     from ragtrace.model import Passage
+
+_RERANKERS_OWN = len(RERANK_SCORE_KEYS) - len(SCORE_KEYS)  # names, which stand before the others
 
 # A document as it was when it was met: the passage, and a copy of its metadata, which a reranker may change later.
 Hit = tuple["Passage", "Mapping[str, Any]"]
@@ -75,6 +77,8 @@ def as_given(inputs: Any) -> tuple[Any, list[Any] | None]:
     """
     if isinstance(inputs, _LISTS):
         listed = _listed(inputs) or None
+        if listed and isinstance(inputs[0], _LISTS):
+            return [list(part) if isinstance(part, list) else part for part in inputs], listed
         return listed or inputs, listed
     state = fields_of(inputs)
     if state is None:
@@ -134,6 +138,29 @@ def documents_in(value: Any, name: str = "") -> list[Any] | None:
         return _listed(value, name) or None
     state = fields_of(value)
     return (_held(state, name) or None) if state else None
+
+
+def lists_in(value: Any, name: Any = "", depth: int = 0) -> list[list[Any]]:
+    """Return the lists of documents in a chain's value, one by one; `name` is the field's.
+
+    Example:
+        >>> one, other = Document(page_content="a"), Document(page_content="b")
+        >>> [len(part) for part in lists_in({"question": "?", "found": [[one, other], [one]], "web": [other]})]
+        [2, 1, 1]
+    """
+    if isinstance(value, _LISTS):
+        parts = [part for part in value if isinstance(part, _LISTS)] if is_nested(value) else [value]
+        return [documents for part in parts if (documents := _listed(part, name))]
+    state = None if depth > _DEPTH else fields_of(value)
+    held = ((key, part) for key, part in (state or {}).items() if isinstance(part, _HOLDERS))
+    return [documents for key, part in held for documents in lists_in(part, key, depth + 1)]
+
+
+def is_nested(value: Any) -> bool:
+    """Tell whether a value, or a field of a state, is a list of several lists: one for each query or retriever."""
+    if isinstance(value, _LISTS):
+        return len(value) > 1 and isinstance(value[0], _LISTS) and not _is_pair(value[0])
+    return any(is_nested(part) for part in (fields_of(value) or {}).values() if isinstance(part, _LISTS))
 
 
 def new_documents(outputs: Any, inputs: Any, name: str = "") -> list[Any] | None:
@@ -228,57 +255,92 @@ def _scored(pairs: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 class KnownDocuments:
-    """The names of the documents met in one run, by which a document is known again in a later stage.
+    """Ids and keys of the documents met in one run, by which later stages recognise them.
+
+    A document without an id of its own takes the id that its text has already. The own id of a document
+    (`Document.id`) replaces an id from the metadata or a hash of the text, whichever retriever answers first.
+
+    Attributes:
+        renamed: the own ids of documents that were first met without one, by key.
 
     Example:
         >>> known = KnownDocuments()
-        >>> known.name(Document(id="d1", page_content="a")), known.name(Document(page_content="a"))
-        (('d1', 'd1'), ('d1', 'd1'))
+        >>> known.names([Document(page_content="a")]), known.names([Document(id="d1", page_content="a")])
+        ([(None, 'a')], [('d1', 'a')])
+        >>> known.names([Document(page_content="a", metadata={"id": 0})])
+        [('d1', 'a')]
     """
 
-    __slots__ = ("_id_by_text", "_text_by_id", "_unread")
+    __slots__ = ("_by_text", "_key_by_id", "_nameless", "_text_by_id", "_unread", "renamed")
 
     def __init__(self) -> None:
-        self._id_by_text: dict[str, str | None] = {}
+        self._by_text: dict[str, tuple[str | None, str]] = {}
+        self._key_by_id: dict[str, str] = {}
+        self._nameless: dict[str, str] = {}  # keys of texts for which no own id is known yet
         self._text_by_id: dict[str, str] = {}
         self._unread: list[tuple[list[str], list[str]]] = []
+        self.renamed: dict[str, str] = {}
 
-    def note(self, texts: list[str], ids: list[str]) -> None:
-        """Take texts whose ids are their own; they are looked at once a document without an id comes."""
+    def note(self, texts: list[str], ids: list[str]) -> list[str]:
+        """Return the keys of documents with own ids. Their texts are indexed when a document without one comes."""
+        keys = self._join(texts, ids)
         self._unread.append((texts, ids))
+        return keys
 
     def keys(self, documents: Sequence[Any]) -> list[str]:
         """Return the keys of documents, in their order."""
         ids = own_ids(documents)
-        return ids if ids is not None else [self.name(document)[1] for document in documents]
+        if ids is None:
+            return [key for _, key in self.names(documents)]
+        return self._join(_texts(documents), ids) if self._nameless or self._key_by_id else ids
+
+    def names(self, documents: Sequence[Any], texts: Sequence[str] | None = None) -> list[tuple[str | None, str]]:
+        """Return the id of each document (None: a hash of its text) and its key.
+
+        Documents of this same list are not joined by their text: a store may hold one text under two ids.
+        """
+        texts = _texts(documents) if texts is None else texts
+        self._read_up()
+        names = [self._name(document, text) for document, text in zip(documents, texts, strict=True)]
+        for text, name in zip(texts, names, strict=True):
+            self._by_text.setdefault(text, name)
+        return names
+
+    def _name(self, document: Any, text: str) -> tuple[str | None, str]:
+        given = getattr(document, "id", None)
+        own = given if type(given) is str else shown(given)
+        if own:
+            (key,) = self.note([text], [own])
+            return own, key
+        noted = _id_in(getattr(document, "metadata", None))
+        known = self._by_text.get(text)
+        # Rerankers may write a place in their input into `metadata["id"]`: the id that the text has already wins.
+        if known is not None and (noted is None or self._text_by_id.get(noted) != text):
+            return known
+        # Chunks of one source may share an id in the metadata: a second text of that id gets a key of its own.
+        is_shared = noted is not None and self._text_by_id.setdefault(noted, text) != text
+        key = f"{noted}\0{text}" if is_shared else noted or text
+        if known is None:
+            self._nameless.setdefault(text, key)
+        return noted, key
+
+    def _join(self, texts: Sequence[str], ids: list[str]) -> list[str]:
+        """Return the keys of own ids. A text that was met without an id keeps its key and takes the id."""
+        if self._nameless:
+            self._read_up()
+            for text, own in zip(texts, ids, strict=True):
+                if text in self._nameless and own not in self._text_by_id:
+                    key = self._key_by_id[own] = self._nameless.pop(text)
+                    self._by_text[text] = (own, key)
+                    self.renamed[key] = own
+        return [self._key_by_id.get(own, own) for own in ids] if self._key_by_id else ids
 
     def _read_up(self) -> None:
         for texts, ids in self._unread:
-            for text, name in zip(texts, ids, strict=True):
-                self._id_by_text.setdefault(text, name)
+            for text, own in zip(texts, ids, strict=True):
+                self._by_text.setdefault(text, (own, self._key_by_id.get(own, own)))
+                self._text_by_id.setdefault(own, text)
         self._unread = []
-
-    def name(self, document: Any, text: str | None = None) -> tuple[str | None, str]:
-        """Return a document's id, and the key that joins it over stages.
-
-        A document without an id, as some rerankers return it, takes the id of the same text. An id out of the
-        metadata may be shared by the chunks of one source: a second text of that id gets a key of its own.
-        """
-        content = text_of(document) if text is None else text
-        given = getattr(document, "id", None)
-        name = given if type(given) is str else shown(given)
-        if name:
-            self._id_by_text.setdefault(content, name)
-            return name, name
-        if self._unread:
-            self._read_up()
-        noted = _id_in(getattr(document, "metadata", None))
-        if noted is None:
-            known = self._id_by_text.setdefault(content, None)
-            return known, known or content
-        self._id_by_text.setdefault(content, noted)
-        owner = self._text_by_id.setdefault(noted, content)
-        return noted, noted if owner == content else f"{noted}\0{content}"
 
 
 def text_of(document: Any) -> str:
@@ -331,6 +393,17 @@ def rerank_score_of(metadata: Mapping[str, Any], before: Mapping[str, Any] | Non
     return None
 
 
+def is_reranked(metadata: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Tell whether metadata hold a new score under a name that only rerankers use.
+
+    Example:
+        >>> is_reranked({"rerank_score": 0.9}, {}), is_reranked({"score": 0.9}, {})
+        (True, False)
+    """
+    names = (key for key in RERANK_SCORE_KEYS[:_RERANKERS_OWN] if key in metadata)
+    return any(not is_equal(before.get(key), metadata[key]) for key in names)
+
+
 _ID, _TEXT, _METADATA = attrgetter("id"), attrgetter("page_content"), attrgetter("metadata")
 
 
@@ -368,9 +441,8 @@ def read_documents(
         rest = None  # they hold the scores and nothing else
     ids = own_ids(documents)
     if ids is not None:
-        known.note(texts, ids)
-        return Hits(ids, reader.columns(texts, ids, scores, rest, source), facts)
-    named = [known.name(document, text) for document, text in zip(documents, texts, strict=True)]
+        return Hits(known.note(texts, ids), reader.columns(texts, ids, scores, rest, source), facts)
+    named = known.names(documents, texts)
     names = [name for name, _ in named]
     return Hits([key for _, key in named], reader.columns(texts, names, scores, rest, source), facts)
 

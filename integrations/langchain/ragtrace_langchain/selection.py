@@ -17,6 +17,9 @@ from ragtrace_langchain.documents import (
     documents_in,
     fields_of,
     is_documents_only,
+    is_nested,
+    is_reranked,
+    lists_in,
     new_documents,
     own_ids,
     read_documents,
@@ -48,7 +51,7 @@ def take_retrieved(node: Node, documents: Iterable[Any], ended_ns: int) -> None:
             _take_composite(node, passages, out, ended_ns)
         else:
             _report_retrieval(node, passages, ended_ns)
-            tree.pool.update(out)
+            _add_to_pool(tree, out)
         _deliver(node, out, ended_ns)
 
 
@@ -59,6 +62,7 @@ def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
     if node.kind == "tool":
         chosen = take_tool(node, outputs, chosen)
     tree = node.tree
+    _follow_order(node)
     if chosen is None:
         chosen = results_met(outputs, tree.seen)
     if chosen is None or is_said_by_model(node, chosen):
@@ -76,8 +80,11 @@ def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
         elif base or node.found:
             choice = Choice(node, out, _candidates(node, out, base), ended_ns)
             is_last = node.parent is None and is_documents_only(outputs)
-            is_late = is_beside or _is_answered(tree, inputs) or _is_shown_before(choice)
-            _take_choice(choice, is_sure=is_last or not is_late)
+            if _is_fused(choice, inputs):
+                _fuse(choice)
+            else:
+                is_late = is_beside or _is_answered(tree, inputs) or _is_shown_before(choice)
+                _take_choice(choice, is_sure=is_last or not is_late)
         elif all(key in tree.pool for key in out):
             if not _is_joined(out, tree) and not _is_given_one(inputs):
                 choice = Choice(node, out, _delivered_with(tree, out), ended_ns)
@@ -93,7 +100,7 @@ def _take_found(
     _take_waiting(node.tree)
     node.query = node.query or question_in(inputs)
     _report_retrieval(node, passages, ended_ns)
-    node.tree.pool.update(found)
+    _add_to_pool(node.tree, found)
     _deliver(node, out, ended_ns)
 
 
@@ -178,6 +185,17 @@ def settle(root: Node) -> None:
     if tree.is_narrowed and root.kind != "retriever" and list(root.found) != tree.last_chosen:
         found = root.found or (tree.pool if tree.last_chosen else {})  # none: what was chosen was taken back
         tree.run.selected(_passages(_kept(tree, found)), selection_source=tree.selection_source)
+    if tree.is_pool_ordered:
+        tree.run.restored(_passages(tree.pool))
+    _rename(tree)
+
+
+def _rename(tree: Tree) -> None:
+    """Give the documents that were met without an id of their own the one that came later."""
+    named = {key: own for key, own in tree.known.renamed.items() if key in tree.seen}
+    if named:
+        firsts = {key: tree.seen[key][0] for key in named}
+        tree.run.rename({(first.id, first.text): named[key] for key, first in firsts.items()})
 
 
 def _restore(tree: Tree, given: Sequence[Any]) -> None:
@@ -266,16 +284,90 @@ def _report_retrieval(node: Node, passages: ReadPassages, ended_ns: int, *, is_f
     )
 
 
+def _add_to_pool(tree: Tree, out: dict[str, Hit]) -> None:
+    """Add what a search found to the pool; a passage that another search found before stays as it was there."""
+    tree.pool.update({key: hit for key, hit in out.items() if key not in tree.pool} if tree.pool else out)
+
+
+def _order_pool(tree: Tree, base: Iterable[str], out: dict[str, Hit]) -> None:
+    """Put what was fused out of `base` into its new order, behind the rest of the pool."""
+    fused = {*base, *out}
+    tree.pool = {**{key: hit for key, hit in tree.pool.items() if key not in fused}, **out}
+
+
 def _take_composite(node: Node, passages: ReadPassages, out: dict[str, Hit], ended_ns: int) -> None:
     inner = node.found
     is_same = list(inner) == list(out)
-    covers = all(key in out for key in inner)
-    if covers and (is_same or node.sources > 1):
+    if is_same or (node.sources > 1 and _covers(out, inner)):
         _report_retrieval(node, passages, ended_ns, is_fused=not node.is_narrowed)
+        if not is_same and not node.is_narrowed:
+            _order_pool(node.tree, inner, out)
         out.update((key, inner[key]) for key in out if key in inner)  # with the scores of the last stage inside
         return
     _report_choice(node, out, inner, node.found_ns or node.started_ns, ended_ns, "retriever", node.key)
     _report_retrieval(node, ranked([node.tree.seen[key][0] for key in out]), ended_ns)
+
+
+def _covers(out: dict[str, Hit], inner: dict[str, Hit]) -> bool:
+    """Tell whether all documents are in `out`, by key or, as retrievers mostly tell them apart, by text."""
+    if all(key in out for key in inner):
+        return True
+    texts = {hit[0].text for hit in out.values()}
+    return all(key in out or hit[0].text in texts for key, hit in inner.items())
+
+
+def _is_fused(choice: Choice, inputs: Any) -> bool:
+    """Tell whether a step made one list of all documents of several results, by reciprocal ranks for instance.
+
+    A step that writes a reranker's score is a reranker.
+    """
+    node, out, base, _ = choice
+    tree = node.tree
+    if len(out) > len(base) or not all(key in base for key in out) or not _covers(out, base):
+        return False
+    if any(delivery.is_choice and delivery.hits.keys() & base.keys() for delivery in tree.delivered):
+        return False
+    if base is node.found:
+        is_several = node.sources > 1 and not any(d.hits.keys() >= out.keys() for d in tree.delivered)
+    else:
+        is_several = is_nested(inputs) or _results_in(tree, inputs) > 1
+    return is_several and not any(
+        is_reranked(hit[1], tree.seen[key][1]) for key, hit in out.items() if key in tree.seen
+    )
+
+
+def _results_in(tree: Tree, inputs: Any) -> int:
+    """Return how many different results of searches a chain was given, each in a list of its own."""
+    results = {tuple(delivery.hits) for delivery in tree.delivered if not delivery.is_choice}
+    return len({keys for part in lists_in(inputs) if (keys := tuple(tree.known.keys(part))) in results})
+
+
+def _fuse(choice: Choice) -> None:
+    """Put the pool into the order in which a step fused it."""
+    node, out, base, ended_ns = choice
+    tree = node.tree
+    for rank, (key, (passage, facts)) in enumerate(out.items(), start=1):
+        first = tree.seen[key][0]
+        score = first.score if passage.score is None else passage.score
+        tree.seen[key] = out[key] = (reranked_passage(first, rank, score), facts)
+    _order_pool(tree, base, out)
+    tree.is_pool_ordered = True
+    tree.delivered.append(Delivery(out, len(tree.run.prompts), is_choice=False))
+    for above in (node, *node.enclosing()):
+        above.found = {**{key: hit for key, hit in above.found.items() if key not in base}, **out}
+        above.found_ns = ended_ns
+
+
+def _follow_order(node: Node) -> None:
+    """Put the pool into the order in which a step is given it: parallel searches end in any order."""
+    tree = node.tree
+    if not node.given or len(tree.delivered) < 2 or tree.is_narrowed or tree.is_pool_ordered:
+        return
+    with tree.lock:
+        keys = dict.fromkeys(tree.known.keys(node.given))
+        if keys.keys() == tree.pool.keys() and list(keys) != list(tree.pool) and _is_joined(keys, tree):
+            tree.pool = {key: tree.pool[key] for key in keys}
+            tree.is_pool_ordered = True
 
 
 def _candidates(node: Node, out: dict[str, Hit], given: dict[str, Hit]) -> dict[str, Hit]:
@@ -327,7 +419,7 @@ def _is_given_one(inputs: Any) -> bool:
     return any(isinstance(part, Document) for part in parts)
 
 
-def _is_joined(out: dict[str, Hit], tree: Tree) -> bool:
+def _is_joined(out: Iterable[str], tree: Tree) -> bool:
     """Tell whether documents are those of some deliveries, one behind the other."""
     return are_joined(out, [list(delivery.hits) for delivery in tree.delivered])
 
@@ -393,6 +485,8 @@ def _keep_order(choice: Choice) -> None:
     node, out, base, ended_ns = choice
     if node.is_narrowed:
         _deliver_choice(node, {key: base[key] for key in out}, base, ended_ns)
+    else:
+        _fuse(choice)
 
 
 def _deliver_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
@@ -421,7 +515,7 @@ def _report_choice(
     tree = node.tree
     for rank, (key, hit) in enumerate(out.items(), start=1):
         out[key] = (reranked_passage(hit[0], rank, _rescored(tree, key, hit, base)), hit[1])
-    is_whole_pool = base.keys() == tree.pool.keys()
+    is_whole_pool = list(base) == list(tree.pool) and not tree.is_pool_ordered and not tree.known.renamed
     tree.run.reranked(
         _passages(out),
         candidates=None if is_whole_pool else _passages(base),

@@ -49,6 +49,7 @@ class Tree:
         pool: the candidates, by key.
         told: what choices made of documents, as each was reported last.
         is_narrowed: some step chose among the documents.
+        is_pool_ordered: a step joined or fused several results, and `pool` stands in its order.
         last_chosen: keys of the selection reported last.
         delivered: what retrievers and choices handed on, in turn.
         taken_back: what chains delivered that then failed.
@@ -71,6 +72,7 @@ class Tree:
         "is_described",
         "is_interrupted",
         "is_narrowed",
+        "is_pool_ordered",
         "known",
         "last_called",
         "last_chosen",
@@ -99,6 +101,7 @@ class Tree:
         self.told: dict[str, Hit] = {}
         self.known = KnownDocuments()
         self.is_narrowed = False
+        self.is_pool_ordered = False
         self.is_interrupted = False
         self.is_concluded = False
         self.is_described = False

@@ -479,8 +479,8 @@ class TestInParallel:
         self.answering(self.late(itself, itself)).invoke("?", config)
         run = keeper.only
         assert kinds(run) == ["retrieval", "retrieval", "chat"]
-        assert ids(run, "retrieved") == ["w0", "w1", "d0", "d1"]
-        assert sorted(run.prompt_ids) == ["d0", "d1", "w0", "w1"]
+        assert ids(run, "retrieved") == ["d0", "d1", "w0", "w1"]  # as joined, and not as they ended
+        assert list(run.prompt_ids) == ["d0", "d1", "w0", "w1"]
 
     def test_each_reranked_for_itself(self, keeper, config):
         def reversing(retriever):
@@ -491,13 +491,14 @@ class TestInParallel:
         assert [one.model for one in run.steps if isinstance(one, Rerank)] == ["back", "back"]
         assert ids(run, "reranked") == list(run.prompt_ids) == ["d1", "d0", "w1", "w0"]
 
-    def test_one_function_that_mixes_what_it_found_chose(self, keeper, config):
+    def test_one_function_that_mixes_what_it_found_orders_the_pool(self, keeper, config):
         def find(question):
             ours, others = Faq(size=2).invoke(question), Faq(size=2, prefix="w").invoke(question)
             return [ours[0], others[0], ours[1], others[1]]
 
         (RunnableLambda(find) | shown | chat()).invoke("?", config)
-        assert ids(keeper.only, "reranked") == ["d0", "w0", "d1", "w1"]
+        assert kinds(keeper.only) == ["retrieval", "retrieval", "chat"]
+        assert ids(keeper.only, "retrieved") == ["d0", "w0", "d1", "w1"]
 
 
 class TestIncomparableMetadata:

@@ -83,7 +83,7 @@ def answering(found, show=shown):
 
 
 def fused(lists):
-    """Reciprocal rank fusion, as templates have it: documents are the same when their serialised form is."""
+    """Fuse by reciprocal ranks as templates do, which compare documents by their serialised form."""
     scores = {}
     for documents in lists:
         for rank, one in enumerate(documents):

@@ -14,13 +14,14 @@ except ImportError as error:
 from ragtrace_langchain.compressor import TracedCompressor
 from ragtrace_langchain.handler import RagtraceHandler
 from ragtrace_langchain.install import instrument, is_instrumented, uninstrument
-from ragtrace_langchain.mark import mark_selected
+from ragtrace_langchain.mark import mark_retrieved, mark_selected
 
 __all__ = [
     "RagtraceHandler",
     "TracedCompressor",
     "instrument",
     "is_instrumented",
+    "mark_retrieved",
     "mark_selected",
     "uninstrument",
 ]

@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from ragtrace.capture import RERANK_SCORE_KEYS, SCORE_KEYS, id_in, is_equal, number_of, score_in, shown
 from ragtrace_langchain.control import is_command
-from ragtrace_langchain.mappings import results_in
+from ragtrace_langchain.mappings import SearchResult, results_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -252,6 +252,25 @@ def _scored(pairs: Sequence[Sequence[Any]]) -> list[Any]:
         document.model_copy(update={"metadata": {**document.metadata, "score": number}})
         for document, number in zip(documents, numbers, strict=True)
     ]
+
+
+def as_documents(items: Iterable[Any]) -> list[Any]:
+    """Return what an application names as its documents: documents, scored pairs, mappings, objects or texts.
+
+    Example:
+        >>> as_documents(["a", {"id": "d1", "text": "b"}])
+        [SearchResult(metadata={}, page_content='a'), SearchResult(metadata={'id': 'd1'}, page_content='b')]
+    """
+    listed = list(items)
+    if listed and all(map(_is_pair, listed)):
+        return _scored(listed)
+    return [found for item in listed for found in _named(item)]
+
+
+def _named(item: Any) -> list[Any]:
+    if isinstance(item, str):
+        return [SearchResult(page_content=item)]
+    return [item] if isinstance(item, Document) else results_in([item], "documents")
 
 
 class KnownDocuments:

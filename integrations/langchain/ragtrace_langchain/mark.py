@@ -1,24 +1,51 @@
-"""What cannot be inferred: the application says itself which documents it chose."""
+"""Helpers for what no event shows: the application names what it found and what it chose."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragtrace.capture import guarded
+from ragtrace.capture import RERANK_SCORE_KEYS, current_run, guarded, ranked, reranked_passage, score_in
+from ragtrace_langchain.documents import KnownDocuments, as_documents, read_documents
 from ragtrace_langchain.runs import ambient_run_id, open_events
-from ragtrace_langchain.selection import take_marked
+from ragtrace_langchain.selection import take_marked, take_retrieved
+from ragtrace_langchain.tree import Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ragtrace.capture import Run
+    from ragtrace_langchain.documents import Hits
+
 Documents = TypeVar("Documents", bound="Sequence[Any]")
+
+
+def mark_retrieved(documents: Documents, source: str | None = None) -> Documents:
+    """Report documents as found by the run whose code is executing, and return them as they are.
+
+    For a search that no event shows: ``similarity_search`` in a middleware, a prompt function or a node that
+    returns text. Several marks add up; documents that the run knows already are not counted twice. It works in
+    chains, nodes, tools and middleware, and inside ``with ragtrace.query(...)``. Outside a captured run it does
+    nothing. Never raises.
+
+    Args:
+        documents: documents, pairs of a document and its score, mappings or texts, best first.
+        source: name of the index; default the name of the step.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> mark_retrieved([Document(page_content="a")], source="faq")
+        [Document(metadata={}, page_content='a')]
+    """
+    _mark_retrieved(documents, source)
+    return documents
 
 
 def mark_selected(documents: Documents) -> Documents:
     """Report documents as the selection of the run whose code is executing, and return them as they are.
 
     For a choice that the events do not show: a filter inside a function that also formats, documents picked by
-    hand. What is inferred later in the run leaves it; a later mark replaces it. The order is the order given.
+    hand. What is inferred later in the run leaves it; several marks add up. The order is the order given.
 
     Outside a captured run it does nothing. In a thread of your own, start it with
     ``contextvars.copy_context().run``, so that it knows the run. Never raises.
@@ -28,12 +55,61 @@ def mark_selected(documents: Documents) -> Documents:
         >>> mark_selected([Document(page_content="a")])
         [Document(metadata={}, page_content='a')]
     """
-    _mark(documents)
+    _mark_selected(documents)
     return documents
 
 
 @guarded
-def _mark(documents: Iterable[Any]) -> None:
+def _mark_retrieved(documents: Iterable[Any], source: str | None) -> None:
+    found = as_documents(documents)
+    nodes = _open_nodes()
+    for node in nodes:
+        _take_found(node, found, source)
+    run = None if nodes else current_run()
+    if run is not None:
+        known = {(passage.id, passage.text) for passage in run.candidates()}
+        read = _read_for(run, found, source).passages
+        new = [passage for passage in read if (passage.id, passage.text) not in known]
+        if new or not read:
+            run.retrieved(ranked(new), source=source)
+
+
+@guarded
+def _mark_selected(documents: Iterable[Any]) -> None:
+    chosen = as_documents(documents)
+    nodes = _open_nodes()
+    for node in nodes:
+        take_marked(node, chosen)
+    run = None if nodes else current_run()
+    if run is not None:
+        hits = _read_for(run, chosen, None)
+        scores = [score_in(facts, RERANK_SCORE_KEYS) for facts in hits.facts]
+        places = enumerate(zip(hits.passages, scores, strict=True), start=1)
+        run.add_selected(ranked([reranked_passage(passage, rank, score) for rank, (passage, score) in places]))
+
+
+def _open_nodes() -> list[Node]:
     run_id = ambient_run_id()
-    for node in open_events(run_id) if run_id is not None else ():
-        take_marked(node, documents)
+    return open_events(run_id) if run_id is not None else []
+
+
+@guarded
+def _take_found(node: Node, documents: list[Any], source: str | None) -> None:
+    tree = node.tree
+    with tree.lock:
+        keys = tree.known.keys(documents)
+        new = [document for key, document in zip(keys, documents, strict=True) if key not in tree.pool]
+        if documents and not new:
+            return
+        now_ns = time.time_ns()
+        search = Node(tree, node, "retriever", source or node.name, now_ns)
+        search.query = tree.run.facts.get("query", "")
+        take_retrieved(search, new, now_ns)
+
+
+def _read_for(run: Run, documents: list[Any], source: str | None) -> Hits:
+    """Read documents for a run without events; one without an id takes that of the same text in the pool."""
+    known = KnownDocuments()
+    pool = run.candidates()
+    known.note([passage.text for passage in pool], [passage.id for passage in pool])
+    return read_documents(documents, known, run.reader, source)

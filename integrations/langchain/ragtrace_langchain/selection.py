@@ -143,7 +143,7 @@ def take_marked(node: Node, documents: Iterable[Any]) -> None:
         _, out = _met(tree, documents, None)
         for rank, (key, hit) in enumerate(out.items(), start=1):
             out[key] = (reranked_passage(hit[0], rank, _rescored(tree, key, hit)), hit[1])
-        tree.run.selected(_passages(out), selection_source="explicit", is_final=True)
+        tree.run.add_selected(_passages(out))
 
 
 @guarded

@@ -8,7 +8,10 @@ import threading
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
 from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.tools import tool
 
 from integrations.langchain.tests.parts import (
     PROMPT,
@@ -23,8 +26,8 @@ from integrations.langchain.tests.parts import (
     shown,
     step,
 )
-from ragtrace.capture import Rerank
-from ragtrace_langchain import TracedCompressor, mark_selected
+from ragtrace.capture import Rerank, Retrieval
+from ragtrace_langchain import TracedCompressor, mark_retrieved, mark_selected
 
 
 def answered_from(context):
@@ -74,6 +77,16 @@ class TestMarkSelected:
         answered_from(Faq() | RunnableLambda(context)).invoke("Where?", config)
         assert ids(keeper.only, "reranked") == ["d0"]
 
+    def test_several_marks_add_up(self, keeper, config):
+        def context(documents):
+            mark_selected(documents[1:2])
+            mark_selected(documents[:2])
+            return shown(documents[:2])
+
+        answered_from(Faq() | RunnableLambda(context)).invoke("Where?", config)
+        chosen = keeper.only.record.pool("reranked")
+        assert [(p.id, p.rank) for p in chosen] == [("d1", 1), ("d0", 2)]
+
     def test_outside_a_run_it_only_returns(self, keeper):
         documents = [Document(page_content="a")]
         assert mark_selected(documents) is documents
@@ -82,6 +95,125 @@ class TestMarkSelected:
     def test_what_is_no_list_harms_nothing(self, keeper, config, loses):
         answered_from(Faq() | (lambda docs: shown(docs) + str(mark_selected(None)))).invoke("Where?", config)
         assert keeper.only.record.outcome == "answered"
+
+
+def found(query="Where?"):
+    return Faq()._get_relevant_documents(query, run_manager=None)
+
+
+class TestMarkRetrieved:
+    def test_a_function_that_searches_and_formats(self, keeper, config):
+        def context(question):
+            return shown(mark_selected(mark_retrieved(found(), source="faq")[:2]))
+
+        answered_from(RunnableLambda(context)).invoke("Where?", config)
+        run = keeper.only
+        assert (len(ids(run, "retrieved")), ids(run, "reranked"), run.prompt_ids) == (6, ["d0", "d1"], ("d0", "d1"))
+        search = step(run, Retrieval)
+        assert (search.source, search.query, search.passages[0].score) == ("faq", "Where?", 1.0)
+        assert (run.record.selection_source, run.record.lossy) == ("explicit", {})
+
+    def test_several_marks_add_up_and_none_counts_twice(self, keeper, config):
+        def context(question):
+            mark_retrieved(found()[:2])
+            mark_retrieved(found()[:1])
+            return shown(mark_retrieved(found()[1:4]))
+
+        answered_from(RunnableLambda(context)).invoke("Where?", config)
+        assert ids(keeper.only, "retrieved") == ["d0", "d1", "d2", "d3"]
+        assert keeper.only.prompt_ids == ("d1", "d2", "d3")
+
+    def test_beside_a_retriever(self, keeper, config):
+        def context(documents):
+            return shown(
+                [*documents, *mark_retrieved(Faq(prefix="w")._get_relevant_documents("", run_manager=None))]
+            )
+
+        answered_from(Faq(size=2) | RunnableLambda(context)).invoke("Where?", config)
+        assert ids(keeper.only, "retrieved")[:3] == ["d0", "d1", "w0"]
+        assert len(keeper.only.prompt_ids) == 8
+
+    def test_what_is_marked_and_returned_counts_once(self, keeper, config):
+        search = RunnableLambda(lambda question: mark_retrieved(found()), name="search")
+        answered_from(search | (lambda docs: docs[:2]) | shown).invoke("Where?", config)
+        assert kinds(keeper.only) == ["retrieval", "rerank", "chat"]
+        assert (len(ids(keeper.only, "retrieved")), keeper.only.prompt_ids) == (6, ("d0", "d1"))
+
+    @pytest.mark.parametrize(
+        "items",
+        [
+            [{"id": "d0", "text": "The lab is here."}, {"id": "d1", "text": "The lab was there."}],
+            [
+                (Document(id="d0", page_content="The lab is here."), 0.9),
+                (Document(id="d1", page_content="b c"), 0.1),
+            ],
+        ],
+    )
+    def test_other_forms_of_documents(self, keeper, config, items):
+        def context(question):
+            mark_retrieved(items)
+            return "The lab is here."
+
+        answered_from(RunnableLambda(context)).invoke("?", config)
+        assert (ids(keeper.only, "retrieved"), keeper.only.prompt_ids) == (["d0", "d1"], ("d0",))
+
+    def test_a_search_that_found_nothing(self, keeper, config):
+        answered_from(RunnableLambda(lambda question: shown(mark_retrieved([])))).invoke("?", config)
+        assert [pool.stage for pool in keeper.only.record.pools] == ["retrieved"]
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    async def test_in_middleware(self, keeper, config, is_async):
+        agents = pytest.importorskip("langchain.agents")
+        middleware = pytest.importorskip("langchain.agents.middleware")
+
+        @middleware.dynamic_prompt
+        def with_context(request):
+            return f"Use the following context:\n{shown(mark_retrieved(found()[:2], source='faq'))}"
+
+        agent = agents.create_agent(chat(), [], middleware=[with_context])
+        asked = {"messages": [("user", "Where?")]}
+        await agent.ainvoke(asked, config) if is_async else agent.invoke(asked, config)
+        run = keeper.only
+        assert (ids(run, "retrieved"), run.prompt_ids, run.record.lossy) == (["d0", "d1"], ("d0", "d1"), {})
+
+    def test_in_a_tool(self, keeper, config):
+        agents = pytest.importorskip("langchain.agents")
+
+        @tool("lookup")
+        def lookup(query: str):
+            """Look it up."""
+            return "Found:\n" + shown(mark_retrieved(found()[:2]))
+
+        called = AIMessage("", tool_calls=[{"name": "lookup", "args": {"query": "lab"}, "id": "1"}])
+        model = ToolModel(messages=iter([called, AIMessage("In Oslo.")]))
+        agents.create_agent(model, [lookup]).invoke({"messages": [("user", "Where?")]}, config)
+        run = keeper.only
+        assert (ids(run, "retrieved"), run.prompt_ids) == (["d0", "d1"], ("d0", "d1"))
+        assert step(run, Retrieval).source == "lookup"
+
+    def test_in_a_run_by_hand(self, keeper, recorder):
+        with recorder.start(query="Where?") as run:
+            documents = mark_retrieved(found()[:3], source="faq")
+            mark_retrieved([Document(page_content=documents[0].page_content)])
+            mark_selected([{"text": documents[1].page_content, "rerank_score": 0.7}])
+            run.answered("In Oslo.")
+        done = keeper.only
+        assert (ids(done, "retrieved"), ids(done, "reranked")) == (["d0", "d1", "d2"], ["d1"])
+        assert (scores(done, "reranked"), done.record.pool("retrieved")[0].source) == ([0.7], "faq")
+
+    def test_outside_a_run_it_only_returns(self, keeper):
+        documents = [Document(page_content="a")]
+        assert mark_retrieved(documents) is documents
+        assert keeper.begun == 0
+
+    def test_what_is_no_list_harms_nothing(self, keeper, config, loses):
+        answered_from(RunnableLambda(lambda question: str(mark_retrieved(None)))).invoke("Where?", config)
+        assert keeper.only.record.outcome == "answered"
+
+
+class ToolModel(GenericFakeChatModel):
+    def bind_tools(self, tools, **_):
+        return self
 
 
 class Named(Compressor):

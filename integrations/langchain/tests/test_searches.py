@@ -26,8 +26,8 @@ from langchain import agents
 from langchain.agents.middleware import AgentMiddleware, dynamic_prompt
 from langgraph.graph import END, START, StateGraph
 
-OSLO = "The lab is in Oslo, at Karl Johans gate 22, på tredje etasje."
-HOURS = "It opens at 8 in the morning and closes at 17. On Sundays it is closed."
+OSLO = 'The "lab" is in Oslo,\nat Karl Johans gate 22, på tredje etasje.'
+HOURS = "It opens at 8 o'clock\\ and closes at 17.\n\tOn Sundays it is closed, 日曜日."
 RESULTS = [{"id": "a", "text": OSLO, "score": 0.9}, {"id": "b", "text": HOURS, "score": 0.4}]
 DOCUMENTS = [Document(id=r["id"], page_content=r["text"], metadata={"score": r["score"]}) for r in RESULTS]
 HASHES = [content_id(OSLO), content_id(HOURS)]

@@ -46,6 +46,7 @@ GEN_AI_OPERATION_NAME: Final = "gen_ai.operation.name"
 GEN_AI_OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 GEN_AI_PROVIDER_NAME: Final = "gen_ai.provider.name"
 GEN_AI_REQUEST_MODEL: Final = "gen_ai.request.model"
+GEN_AI_REQUEST_STREAM: Final = "gen_ai.request.stream"
 GEN_AI_RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 GEN_AI_RESPONSE_ID: Final = "gen_ai.response.id"
 GEN_AI_RESPONSE_MODEL: Final = "gen_ai.response.model"
@@ -53,6 +54,7 @@ GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chun
 GEN_AI_RETRIEVAL_DOCUMENTS: Final = "gen_ai.retrieval.documents"
 GEN_AI_RETRIEVAL_QUERY_TEXT: Final = "gen_ai.retrieval.query.text"
 GEN_AI_RETRIEVAL_TOP_K: Final = "gen_ai.retrieval.top_k"
+GEN_AI_TOKEN_MODALITY: Final = "gen_ai.token.modality"
 GEN_AI_TOKEN_TYPE: Final = "gen_ai.token.type"
 GEN_AI_TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
 GEN_AI_TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
@@ -60,14 +62,19 @@ GEN_AI_TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
 GEN_AI_TOOL_DESCRIPTION: Final = "gen_ai.tool.description"
 GEN_AI_TOOL_NAME: Final = "gen_ai.tool.name"
 GEN_AI_TOOL_TYPE: Final = "gen_ai.tool.type"
+GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
 GEN_AI_USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 GEN_AI_USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
 GEN_AI_WORKFLOW_NAME: Final = "gen_ai.workflow.name"
 
 OPERATION_WORKFLOW: Final = "invoke_workflow"
 OPERATION_RETRIEVAL: Final = "retrieval"
 OPERATION_RERANK: Final = "rerank"  # open proposal 253 of the conventions
 OPERATION_EXECUTE_TOOL: Final = "execute_tool"
+PROVIDER_UNKNOWN: Final = "unknown"  # the conventions require a provider
+MODALITY_UNKNOWN: Final = "unknown"
 TOOL_TYPE_FUNCTION: Final = "function"  # the application itself runs the tool
 OPERATION_EVALUATION: Final = "evaluation"  # ours; the conventions have an event only
 
@@ -80,6 +87,9 @@ LLM_MODEL_NAME: Final = "llm.model_name"
 LLM_PROVIDER: Final = "llm.provider"
 LLM_TOKEN_COUNT_PROMPT: Final = "llm.token_count.prompt"
 LLM_TOKEN_COUNT_COMPLETION: Final = "llm.token_count.completion"
+LLM_TOKEN_COUNT_CACHE_READ: Final = "llm.token_count.prompt_details.cache_read"
+LLM_TOKEN_COUNT_CACHE_WRITE: Final = "llm.token_count.prompt_details.cache_write"
+LLM_TOKEN_COUNT_REASONING: Final = "llm.token_count.completion_details.reasoning"
 EMBEDDING_MODEL_NAME: Final = "embedding.model_name"
 RERANKER_MODEL_NAME: Final = "reranker.model_name"
 RERANKER_TOP_K: Final = "reranker.top_k"
@@ -212,8 +222,17 @@ QUEUE_CAPACITY: Final = "ragtrace.queue.capacity"
 QUEUE_OLDEST: Final = "ragtrace.queue.oldest"
 EVALUATION_LAST_TIME: Final = "ragtrace.evaluation.last.time"
 INTERNAL_LOSSES: Final = "ragtrace.internal.losses"  # addition: what the guard of the capture room swallowed
+# Of model calls these two are the former names; the conventions replaced them, and they go with the next release.
 CLIENT_OPERATION_DURATION: Final = "gen_ai.client.operation.duration"
 CLIENT_TOKEN_USAGE: Final = "gen_ai.client.token.usage"
+CLIENT_INFERENCE_DURATION: Final = "gen_ai.client.inference.duration"
+CLIENT_EMBEDDINGS_DURATION: Final = "gen_ai.client.embeddings.duration"
+CLIENT_INPUT_TOKENS: Final = "gen_ai.client.inference.usage.input_tokens"
+CLIENT_OUTPUT_TOKENS: Final = "gen_ai.client.inference.usage.output_tokens"
+CLIENT_CACHE_READ_TOKENS: Final = "gen_ai.client.inference.usage.cache_read.input_tokens"
+CLIENT_CACHE_WRITE_TOKENS: Final = "gen_ai.client.inference.usage.cache_write.input_tokens"
+CLIENT_REASONING_TOKENS: Final = "gen_ai.client.inference.usage.reasoning.output_tokens"
+RERANK_DURATION: Final = "ragtrace.rerank.duration"  # the conventions have no rerank operation yet
 INVOKE_WORKFLOW_DURATION: Final = "gen_ai.invoke_workflow.duration"
 
 SCORE_VARIANCE_FLOOR: Final = 0.02
@@ -291,7 +310,9 @@ _SERIES = (
     LABEL_SCALE, UNIVERSE, STRATUM,
 )  # fmt: skip
 _DRIFT = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, JUDGE_VERSION, K, LABEL_SCALE, UNIVERSE, DETECTOR)
-_CLIENT = (GEN_AI_OPERATION_NAME, GEN_AI_PROVIDER_NAME, GEN_AI_REQUEST_MODEL, GEN_AI_RESPONSE_MODEL, ERROR_TYPE)
+_CALL = (GEN_AI_OPERATION_NAME, GEN_AI_PROVIDER_NAME, GEN_AI_REQUEST_MODEL, GEN_AI_RESPONSE_MODEL)
+_CLIENT = (*_CALL, ERROR_TYPE)
+_TOKENS = (*_CALL, GEN_AI_TOKEN_MODALITY)
 
 
 def _counter(name: str, unit: str, description: str, attributes: tuple[str, ...] = _SERIES) -> Instrument:
@@ -388,11 +409,39 @@ METRICS: Final[tuple[Instrument, ...]] = (
         description="Errors inside ragtrace that were swallowed to protect the application, by place.",
         attributes=(SITE,),
     ),
-    _histogram(CLIENT_OPERATION_DURATION, "s", "GenAI operation duration.", OPERATION_BOUNDARIES_S, _CLIENT),
+    _histogram(
+        CLIENT_OPERATION_DURATION,
+        "s",
+        "Duration of a retrieval; for one more release also of model calls.",
+        OPERATION_BOUNDARIES_S,
+        (*_CLIENT, GEN_AI_DATA_SOURCE_ID),
+    ),
+    _histogram(
+        CLIENT_INFERENCE_DURATION, "s", "Duration of a call of a language model.", OPERATION_BOUNDARIES_S, _CLIENT
+    ),
+    _histogram(
+        CLIENT_EMBEDDINGS_DURATION,
+        "s",
+        "Duration of a call of an embedding model.",
+        OPERATION_BOUNDARIES_S,
+        _CLIENT,
+    ),
+    _histogram(
+        RERANK_DURATION,
+        "s",
+        "Duration of a call of a reranker.",
+        OPERATION_BOUNDARIES_S,
+        (GEN_AI_REQUEST_MODEL, ERROR_TYPE),
+    ),
+    _counter(CLIENT_INPUT_TOKENS, "{token}", "Input tokens of language models, cached ones included.", _TOKENS),
+    _counter(CLIENT_OUTPUT_TOKENS, "{token}", "Output tokens of language models, reasoning included.", _TOKENS),
+    _counter(CLIENT_CACHE_READ_TOKENS, "{token}", "Input tokens read from the provider's cache.", _TOKENS),
+    _counter(CLIENT_CACHE_WRITE_TOKENS, "{token}", "Input tokens written to the provider's cache.", _TOKENS),
+    _counter(CLIENT_REASONING_TOKENS, "{token}", "Output tokens of reasoning.", _TOKENS),
     _histogram(
         CLIENT_TOKEN_USAGE,
         "{token}",
-        "Number of input and output tokens used.",
+        "Tokens of model calls; for one more release beside gen_ai.client.inference.usage.*.",
         TOKEN_BOUNDARIES,
         (*_CLIENT, GEN_AI_TOKEN_TYPE),
     ),

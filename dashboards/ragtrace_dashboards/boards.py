@@ -21,6 +21,7 @@ SCHEMA_VERSION = 42
 TAG = "ragtrace"
 
 OMITTED: Final = {
+    semconv.CLIENT_TOKEN_USAGE: "the former name of the token counters, for one more release",
     semconv.PASS_RATIO: "a share of one process and model, of which no mean is one: it is computed from sums",
 }
 """Metrics of `ragtrace.semconv.METRICS` that stand on no board, each with the reason."""

@@ -26,10 +26,11 @@ def latency(
     title: str,
     description: str,
     by: Sequence[str] = (WORKFLOW,),
+    where: str = JOB,
     **look: Any,
 ) -> Panel:
     """Return the median and the 95th percentile of a histogram of seconds, with exemplars."""
-    rate = f"sum by ({', '.join(('le', *by))}) (rate({SERIES[name]}_bucket{{{JOB}}}[$__rate_interval]))"
+    rate = f"sum by ({', '.join(('le', *by))}) (rate({SERIES[name]}_bucket{{{where}}}[$__rate_interval]))"
     legend = " ".join(f"{{{{{it}}}}}" for it in by)
     return Panel(
         number=number,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ragtrace import semconv
 from ragtrace_dashboards import operations, scores
 from ragtrace_dashboards.config import PANELS
-from ragtrace_dashboards.expressions import CHOSEN, JOB, SERIES, WORKFLOW, Sample, label
+from ragtrace_dashboards.expressions import CHOSEN, SERIES, WORKFLOW, Sample, label, summed
 from ragtrace_dashboards.panels import NO_LEGEND, Panel, Query, Row, by_pattern
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _run_time() -> Panel:
 
 def _call_time() -> Panel:
     return operations.latency(
-        semconv.CLIENT_OPERATION_DURATION,
+        semconv.CLIENT_INFERENCE_DURATION,
         number=62,
         title="Time of a model call",
         description="Time of single calls of the application's models. A rise with unchanged tokens is the "
@@ -148,20 +148,24 @@ def _call_time() -> Panel:
 
 
 def _tokens() -> Panel:
-    kind, tokens = label(semconv.GEN_AI_TOKEN_TYPE), f"{SERIES[semconv.CLIENT_TOKEN_USAGE]}_sum"
+    kinds = {
+        "input": semconv.CLIENT_INPUT_TOKENS,
+        "output": semconv.CLIENT_OUTPUT_TOKENS,
+        "read from cache": semconv.CLIENT_CACHE_READ_TOKENS,
+        "written to cache": semconv.CLIENT_CACHE_WRITE_TOKENS,
+        "reasoning": semconv.CLIENT_REASONING_TOKENS,
+    }
     return Panel(
         number=63,
         title="Tokens of the application an hour",
-        description="Input and output tokens by model. A step in input tokens is usually a larger K or longer "
-        "chunks: check whether the quality above paid for it.",
+        description="Tokens by model. Input holds what was read from the cache, output holds reasoning. A step in "
+        "input tokens is usually a larger K or longer chunks: check whether the quality above paid for it.",
         kind="timeseries",
         unit="short",
         low=0,
         queries=[
-            Query(
-                expr=f"sum by ({MODEL}, {kind}) (increase({tokens}{{{JOB}}}[1h]))",
-                legend=f"{{{{{MODEL}}}}} {{{{{kind}}}}}",
-            )
+            Query(expr=summed(SERIES[name], "1h", (MODEL,)), legend=f"{{{{{MODEL}}}}} {kind}")
+            for kind, name in kinds.items()
         ],
         width=8,
     )

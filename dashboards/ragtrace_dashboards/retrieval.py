@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from ragtrace import semconv
 from ragtrace_dashboards import operations, scores
 from ragtrace_dashboards.config import PANELS
-from ragtrace_dashboards.expressions import CUTOFF, WORKFLOW, of
+from ragtrace_dashboards.expressions import CUTOFF, JOB, WORKFLOW, label, of
 from ragtrace_dashboards.panels import Panel, Row
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
 
+MODEL = label(semconv.GEN_AI_REQUEST_MODEL)
 RANKED = ("mrr", "ndcg_at_k", "ap_at_k_retrieved", "p_at_k")
 SET_FAMILY = (
     "ra_nwg_at_k", "proc_at_k", "pct_proc_at_k", "n_recall4_at_k", "n_recall5_at_k", "precision4_at_k",
@@ -30,6 +31,7 @@ def rows(config: Config) -> list[Row]:
         Row(number=40, title="Empty retrievals", panels=_empty()),
         Row(number=50, title="Rank metrics and all numbers", panels=_numbers(config)),
         Row(number=60, title="Slices by $slice", panels=[scores.by_slice(number=61)]),
+        Row(number=70, title="Time of search and rerank", panels=_times()),
     ]
 
 
@@ -117,6 +119,40 @@ def _empty() -> list[Panel]:
             traceql=f"{{ span.{semconv.RETRIEVAL_DOCUMENT_COUNT} = 0 }}",
             description="Open some and read the question: a wrong filter, another language, or a subject that the "
             "corpus lacks. Add the documents or teach the application to say so.",
+        ),
+    ]
+
+
+def _times() -> list[Panel]:
+    operation = label(semconv.GEN_AI_OPERATION_NAME)
+    return [
+        operations.latency(
+            semconv.CLIENT_OPERATION_DURATION,
+            number=71,
+            title="Time of a search",
+            description="Time of single searches by data source. A slow p95 beside a steady p50 is an index that "
+            "is loaded or cold; both slow is the index itself, its filters, or the embedding of the question.",
+            by=(label(semconv.GEN_AI_DATA_SOURCE_ID),),
+            where=f'{JOB},{operation}="{semconv.OPERATION_RETRIEVAL}"',
+            width=8,
+        ),
+        operations.latency(
+            semconv.RERANK_DURATION,
+            number=72,
+            title="Time of a rerank",
+            description="Time of single calls of the reranker, by model. It grows with the candidates: fewer of "
+            "them, or a smaller model, if selection efficiency above does not pay for it.",
+            by=(MODEL,),
+            width=8,
+        ),
+        operations.latency(
+            semconv.CLIENT_EMBEDDINGS_DURATION,
+            number=73,
+            title="Time of an embedding call",
+            description="Time of single calls of embedding models. It is part of the search beside it: where both "
+            "rise together, look at the provider of the embeddings and not at the index.",
+            by=(MODEL,),
+            width=8,
         ),
     ]
 

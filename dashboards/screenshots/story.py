@@ -291,6 +291,16 @@ _READINGS: dict[str, list[tuple[Labels, Reading]]] = {
     ],
     semconv.JUDGE_CALLS: _by(semconv.OUTCOME, {"ok": 260.0, "error": 5.0}),
     semconv.JUDGE_TOKENS: _by(semconv.GEN_AI_TOKEN_TYPE, {"input": 410_000.0, "output": 36_000.0}),
+    **{
+        name: [(_label(semconv.GEN_AI_OPERATION_NAME, "chat"), lambda at, n=n: n * 1.4 * RUNS_AN_HOUR * busy(at))]
+        for name, n in (
+            (semconv.CLIENT_INPUT_TOKENS, 2_600.0),
+            (semconv.CLIENT_OUTPUT_TOKENS, 310.0),
+            (semconv.CLIENT_CACHE_READ_TOKENS, 900.0),
+            (semconv.CLIENT_CACHE_WRITE_TOKENS, 120.0),
+            (semconv.CLIENT_REASONING_TOKENS, 60.0),
+        )
+    },
     semconv.QUEUE_SIZE: [({}, lambda at: float(round(wave(at, 2, 40))))],
     semconv.QUEUE_CAPACITY: [({}, lambda _: 1_000.0)],
     semconv.QUEUE_OLDEST: [({}, lambda at: wave(at, 3, 38))],
@@ -298,6 +308,8 @@ _READINGS: dict[str, list[tuple[Labels, Reading]]] = {
     semconv.INTERNAL_LOSSES: [({}, lambda _: 0.0)],
 }
 _FINE: Labels = _label(semconv.ERROR_TYPE, "")
+_CHAT: Labels = _FINE | _label(semconv.GEN_AI_OPERATION_NAME, "chat")
+_EMBEDDING: Labels = _FINE | _label(semconv.GEN_AI_OPERATION_NAME, "embeddings")
 _MIDDLES: dict[str, list[tuple[Labels, Reading, float]]] = {
     semconv.EVALUATION_DURATION: [
         (_workflow(name), lambda at: wave(at, 3.5, 6.5), RUNS_AN_HOUR * SAMPLED * share)
@@ -307,9 +319,12 @@ _MIDDLES: dict[str, list[tuple[Labels, Reading, float]]] = {
         (_workflow(name), lambda at: wave(at, 6, 24), RUNS_AN_HOUR * SAMPLED * share)
         for name, share in WORKFLOWS.items()
     ],
-    semconv.CLIENT_OPERATION_DURATION: [(_FINE, lambda at: wave(at, 1.2, 2.4), 1.4 * RUNS_AN_HOUR)],
+    semconv.CLIENT_OPERATION_DURATION: [(_FINE, lambda at: wave(at, 0.05, 0.11), RUNS_AN_HOUR)],
+    semconv.CLIENT_INFERENCE_DURATION: [(_CHAT, lambda at: wave(at, 1.2, 2.4), 1.4 * RUNS_AN_HOUR)],
+    semconv.CLIENT_EMBEDDINGS_DURATION: [(_EMBEDDING, lambda at: wave(at, 0.02, 0.05), RUNS_AN_HOUR)],
+    semconv.RERANK_DURATION: [(_FINE, lambda at: wave(at, 0.15, 0.4), RUNS_AN_HOUR)],
     semconv.CLIENT_TOKEN_USAGE: [
-        (_FINE | _label(semconv.GEN_AI_TOKEN_TYPE, kind), lambda _, tokens=tokens: tokens, 1.4 * RUNS_AN_HOUR)
+        (_CHAT | _label(semconv.GEN_AI_TOKEN_TYPE, kind), lambda _, tokens=tokens: tokens, 1.4 * RUNS_AN_HOUR)
         for kind, tokens in (("input", 2_600.0), ("output", 310.0))
     ],
     semconv.INVOKE_WORKFLOW_DURATION: [

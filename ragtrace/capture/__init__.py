@@ -25,12 +25,13 @@ from ragtrace.capture.passages import (
     score_in,
     text_key,
 )
-from ragtrace.capture.providers import provider_named
+from ragtrace.capture.providers import provider_in, provider_named
 from ragtrace.capture.recorder import Limits, Listener, Recorder, TraceRef
 from ragtrace.capture.request import Defaults, describe, tags_of
 from ragtrace.capture.run import Run, outcome_of
 from ragtrace.capture.steps import Captured, Failure, Generation, Rerank, Retrieval, Step, ToolCall
 from ragtrace.capture.turns import before_question, prompt_text, spoken
+from ragtrace.capture.usage import read_usage
 
 __all__ = [
     "ID_KEYS",
@@ -66,9 +67,11 @@ __all__ = [
     "number_of",
     "outcome_of",
     "prompt_text",
+    "provider_in",
     "provider_named",
     "ranked",
     "read_mapping",
+    "read_usage",
     "register_fork_reset",
     "reranked_passage",
     "score_in",

@@ -18,6 +18,24 @@ _CONVENTIONAL = {  # what frameworks call otherwise
     "vertexai": "gcp.vertex_ai",
     "xai": "x_ai",
 }
+_IN_NAMES = {  # a word in the name of a class or module, the more particular first
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "vertex": "gcp.vertex_ai",
+    "gemini": "gcp.gemini",
+    "google": "gcp.gen_ai",
+    "watsonx": "ibm.watsonx.ai",
+    "mistral": "mistral_ai",
+    "moonshot": "moonshot_ai",
+    "anthropic": "anthropic",
+    "cohere": "cohere",
+    "deepseek": "deepseek",
+    "groq": "groq",
+    "perplexity": "perplexity",
+    "openai": "openai",
+    "ollama": "ollama",
+    "huggingface": "huggingface",
+}
 
 
 def provider_named(name: str) -> str:
@@ -28,3 +46,14 @@ def provider_named(name: str) -> str:
         ('azure.ai.openai', 'openai')
     """
     return _CONVENTIONAL.get(name, name)
+
+
+def provider_in(*names: str) -> str | None:
+    """Return the provider that the names of a class and its module hold; None where they hold none.
+
+    Example:
+        >>> provider_in("MyAzureOpenAI", "shop.models"), provider_in("MockLLM")
+        ('azure.ai.openai', None)
+    """
+    text = " ".join(names).lower()
+    return next((provider for word, provider in _IN_NAMES.items() if word in text), None)

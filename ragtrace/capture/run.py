@@ -15,6 +15,7 @@ from ragtrace.capture.prompt import found_in
 from ragtrace.capture.request import tags_of
 from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval, ToolCall
 from ragtrace.capture.tool_outputs import TOOL_OUTPUT
+from ragtrace.capture.usage import read_usage
 from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, Message, Universe, Usage
 
 if TYPE_CHECKING:
@@ -371,7 +372,7 @@ class Run:
         text: str,
         *,
         model: str | None = None,
-        usage: Usage | Mapping[str, int] | None = None,
+        usage: Usage | Mapping[str, Any] | None = None,
         parts: Iterable[Any] | None = None,
     ) -> None:
         """Set the answer.
@@ -379,14 +380,14 @@ class Run:
         Args:
             text: the whole answer.
             model: the model that wrote it.
-            usage: its tokens, as `Usage` or a mapping with input_tokens and output_tokens.
+            usage: its tokens, as `Usage`, or a mapping with the names of a provider: see `read_usage`.
             parts: sentences with citations: `AnswerPart`s, or mappings with text and citations (passage ids).
         """
         self._put("answer", text, self._recorder.limits.text_chars)
         if model is not None:
             self._put("model", model, MAX_NAME_CHARS)
         if usage is not None:
-            self.facts["usage"] = usage if isinstance(usage, Usage) else _usage(usage)
+            self.facts["usage"] = usage if isinstance(usage, Usage) else read_usage(usage)
         if parts is not None:
             self.facts["answer_parts"] = tuple(self._part(part) for part in parts)
 
@@ -676,10 +677,6 @@ def _one_of(value: Any, known: tuple[str, ...], default: str) -> str:
     if value is not None and value not in known:
         lost("ragtrace.capture.run.labelled")
     return value if value in known else default
-
-
-def _usage(usage: Mapping[str, int]) -> Usage:
-    return Usage(input_tokens=usage.get("input_tokens"), output_tokens=usage.get("output_tokens"))
 
 
 def _mapped(part: Any) -> tuple[object, Iterable[object]]:

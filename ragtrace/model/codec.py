@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ragtrace.model.score import MetricResult
 
 SCHEMA_ID = "ragtrace.record/1"
+_TOKENS = ("input_tokens", "output_tokens")
+_TOKEN_DETAILS = ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 _STAGES: dict[str, Stage] = {"pool": "retrieved", "selection": "reranked", "contexts": "used"}
 _TEXTS = ("trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "corpus_version", "model")
 
@@ -55,7 +57,7 @@ def record_to_json(record: RagRecord) -> dict[str, Any]:
     if record.labels is not None:
         shown["labels"] = _labels_to_json(record.labels)
     if record.usage is not None:
-        shown["usage"] = {"input_tokens": record.usage.input_tokens, "output_tokens": record.usage.output_tokens}
+        shown["usage"] = _usage_to_json(record.usage)
     if record.feedback:
         shown["feedback"] = [{"value": f.value, "comment": f.comment, "source": f.source} for f in record.feedback]
     optional = {
@@ -164,6 +166,11 @@ def _passage_to_json(passage: Passage) -> dict[str, Any]:
     if passage.truncated:
         shown["truncated"] = passage.truncated
     return shown
+
+
+def _usage_to_json(usage: Usage) -> dict[str, int | None]:
+    details = {name: n for name in _TOKEN_DETAILS if (n := getattr(usage, name)) is not None}
+    return {name: getattr(usage, name) for name in _TOKENS} | details
 
 
 def _labels_to_json(labels: Labels) -> dict[str, Any]:
@@ -335,7 +342,7 @@ def _usage(value: Any) -> Usage | None:
         return None
     if not isinstance(value, dict):
         raise InputError(f"field 'usage' must be an object, got {_kind(value)}")
-    return Usage(input_tokens=_whole(value, "input_tokens"), output_tokens=_whole(value, "output_tokens"))
+    return Usage(**{name: _whole(value, name) for name in (*_TOKENS, *_TOKEN_DETAILS)})
 
 
 def _object(value: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -17,24 +17,34 @@ LabelScale = Literal["direct5", "umbrela_mapped", "umbrela_mapped_strict"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens that the application's own model consumed; None where the provider did not say."""
+    """Tokens that the application's own model consumed; None where the provider did not say.
+
+    Attributes:
+        input_tokens: all input tokens, cached ones included.
+        output_tokens: all output tokens, reasoning included.
+        cache_read_tokens: input tokens that came from the provider's cache.
+        cache_write_tokens: input tokens that were written to it.
+        reasoning_tokens: output tokens of reasoning.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
 
 def added_usage(one: Usage | None, other: Usage | None) -> Usage | None:
     """Return the tokens of two calls together; an unknown count is left out of the sum.
 
     Example:
-        >>> added_usage(Usage(input_tokens=3), Usage(input_tokens=2, output_tokens=1))
-        Usage(input_tokens=5, output_tokens=1)
+        >>> added_usage(Usage(input_tokens=3), Usage(input_tokens=2, output_tokens=1)).input_tokens
+        5
     """
     if one is None or other is None:
         return one or other
     return Usage(
-        input_tokens=_sum(one.input_tokens, other.input_tokens),
-        output_tokens=_sum(one.output_tokens, other.output_tokens),
+        **{field.name: _sum(getattr(one, field.name), getattr(other, field.name)) for field in fields(Usage)}
     )
 
 

@@ -116,7 +116,13 @@ SCHEMA: dict[str, Any] = {
         "usage": {
             "type": "object",
             "description": "Its tokens.",
-            "properties": {"input_tokens": {"type": "integer"}, "output_tokens": {"type": "integer"}},
+            "properties": {
+                "input_tokens": {"type": "integer", "description": "All input, cached tokens included."},
+                "output_tokens": {"type": "integer", "description": "All output, reasoning included."},
+                "cache_read_tokens": {"type": "integer"},
+                "cache_write_tokens": {"type": "integer"},
+                "reasoning_tokens": {"type": "integer"},
+            },
         },
         "feedback": {
             "type": "array",

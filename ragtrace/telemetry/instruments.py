@@ -35,6 +35,7 @@ _SUMS = (
 )  # fmt: skip
 _WINDOW_GAUGES = (semconv.WINDOW_MEAN, semconv.WINDOW_LOW, semconv.WINDOW_HIGH, semconv.PASS_RATIO)
 _MOST_MODELS = 100
+_MOST_SOURCES = 100
 _MOST_PRECREATED = 1_000  # label sets; the SDK folds what lies beyond 2,000 an instrument into one
 _MOST_WINDOWS = 2_000
 # Not the empty context: the SDK would then take whatever span is current in the scorer's thread.
@@ -78,6 +79,7 @@ class Instruments:
         self._clock = clock
         self._workflows = Names(max_workflows)
         self._models = Names(_MOST_MODELS)
+        self._sources = Names(_MOST_SOURCES)
         self._lock = threading.Lock()
         self._seen: set[tuple[str, str | None]] = set()
         self._searched: set[str] = set()
@@ -111,7 +113,7 @@ class Instruments:
                 self._searched.add(workflow)
                 self._fan.add(semconv.RETRIEVAL_EMPTY, int(is_empty), {semconv.GEN_AI_WORKFLOW_NAME: workflow})
         if self._has_client_metrics:
-            record_operations(self._fan, captured, workflow, self._model)
+            record_operations(self._fan, captured, workflow, model_name=self._model, source_name=self._source)
 
     def eligible(self, record: RagRecord) -> None:
         """Create with add(0) the label sets that a score of this record would have, at first sight of its like.
@@ -259,6 +261,9 @@ class Instruments:
 
     def _model(self, name: str) -> str:
         return self._models.bounded(bounded_text(name))
+
+    def _source(self, name: str) -> str:
+        return self._sources.bounded(bounded_text(name))
 
     def _about(self, record: RagRecord) -> dict[str, Any]:
         return {

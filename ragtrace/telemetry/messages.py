@@ -70,14 +70,19 @@ def messages_json(
     room: Room,
     marks: PassageMarks,
     *,
-    is_output: bool = False,
     finish_reasons: Sequence[str] = (),
 ) -> str | None:
     """Return ``[{role, parts: [{type: "text", content}], finish_reason?}]`` in half of the room, and take it.
 
     Over budget the longest messages are cut, and each says so. None when there are no messages, or so many that
-    not even empty ones fit. An output always has its ``finish_reason``, "" where none is known:
-    the conventions require it, and Phoenix drops all outputs of a call when one has none.
+    not even empty ones fit.
+
+    Args:
+        messages: in their order.
+        room: is reduced by what was written.
+        marks: replaces passages, where references are wanted.
+        finish_reasons: of the first messages, in their order. The conventions no longer ask for them. Phoenix drops
+            all outputs of a call when one has none; "" will do.
 
     Example:
         >>> from ragtrace.model import Message
@@ -90,8 +95,7 @@ def messages_json(
         return None
     budget = room.message_bytes
     texts = [marks.applied(message.content) for message in messages]
-    reasons = [*finish_reasons, *[""] * len(messages)] if is_output else ()
-    text = _array(messages, texts, reasons)
+    text = _array(messages, texts, finish_reasons)
     share = 0
     if size_bytes(text) > budget:
         share = _share([size_bytes(one) for one in texts], budget - _ENVELOPE_BYTES * len(texts))
@@ -99,7 +103,7 @@ def messages_json(
     while size_bytes(text) > budget:
         if share <= 0:
             return None
-        text = _array(messages, [cut_text(t, share) for t in texts], reasons)
+        text = _array(messages, [cut_text(t, share) for t in texts], finish_reasons)
         share //= 2
     room.take_text(size_bytes(text))
     return text
@@ -118,7 +122,8 @@ def _share(sizes: Sequence[int], budget: int) -> int:
 
 def _array(messages: Sequence[Message], texts: Sequence[str], reasons: Sequence[str]) -> str:
     """Return the messages as JSON; written by hand in a third of the general encoder's time."""
-    ends = [f',"finish_reason":{quoted(reason)}' for reason in reasons[: len(messages)]] or [""] * len(messages)
+    ends = [f',"finish_reason":{quoted(reason)}' for reason in reasons]
+    ends += [""] * (len(messages) - len(ends))
     rows = [
         f'{{"role":{quoted(message.role)},"parts":[{{"type":"text","content":{quoted(text)}}}]{end}}}'
         for message, text, end in zip(messages, texts, ends, strict=True)

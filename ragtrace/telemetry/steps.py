@@ -8,6 +8,7 @@ from opentelemetry.trace import SpanKind
 
 from ragtrace import semconv
 from ragtrace.capture import Rerank, Retrieval, ToolCall
+from ragtrace.model import Usage
 from ragtrace.telemetry.documents import documents_json, reranked_json
 from ragtrace.telemetry.messages import PassageMarks, messages_json
 from ragtrace.telemetry.wire import clean_value, cut_text, size_bytes
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Built = tuple[str, SpanKind, dict[str, Any]]
 _NO_MARKS = PassageMarks(())
+_NO_USAGE = Usage()
 
 
 class StepWriter:
@@ -115,7 +117,10 @@ class StepWriter:
             said = messages_json(step.inputs, self._room, self._marks)
             # A reply that quotes a passage is an answer and stays as it is.
             reply = messages_json(
-                step.outputs, self._room, _NO_MARKS, is_output=True, finish_reasons=step.finish_reasons
+                step.outputs,
+                self._room,
+                _NO_MARKS,
+                finish_reasons=self._finish_reasons(step),
             )
             # One dialect carries the messages: each text is on the wire once.
             keys = (semconv.GEN_AI_INPUT_MESSAGES, semconv.GEN_AI_OUTPUT_MESSAGES)
@@ -124,6 +129,11 @@ class StepWriter:
             attributes |= dict(zip(keys, (said, reply), strict=True))
         kind = SpanKind.INTERNAL if step.is_in_process else SpanKind.CLIENT
         return _named(step.operation, step.model), kind, attributes
+
+    def _finish_reasons(self, step: Generation) -> list[str]:
+        """Return a finish reason for each output, "" where none is known; dialect genai leaves those out."""
+        filler = [""] * len(step.outputs) if self._is_openinference else []
+        return [*step.finish_reasons, *filler][: len(step.outputs)]
 
     def _text(self, text: str) -> str | None:
         if not self._has_content:
@@ -135,26 +145,34 @@ class StepWriter:
 
 
 def _genai(step: Generation) -> dict[str, Any]:
-    usage = step.usage
+    usage = step.usage or _NO_USAGE
     return {
-        semconv.GEN_AI_PROVIDER_NAME: step.provider,
+        semconv.GEN_AI_PROVIDER_NAME: step.provider or semconv.PROVIDER_UNKNOWN,
         semconv.GEN_AI_REQUEST_MODEL: step.model,
         semconv.GEN_AI_RESPONSE_MODEL: step.response_model,
         semconv.GEN_AI_RESPONSE_ID: step.response_id,
         semconv.GEN_AI_RESPONSE_FINISH_REASONS: step.finish_reasons or None,
         semconv.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: step.first_chunk_s,
-        semconv.GEN_AI_USAGE_INPUT_TOKENS: usage.input_tokens if usage else None,
-        semconv.GEN_AI_USAGE_OUTPUT_TOKENS: usage.output_tokens if usage else None,
+        # Unset means that the request did not stream.
+        semconv.GEN_AI_REQUEST_STREAM: True if step.first_chunk_s is not None else None,
+        semconv.GEN_AI_USAGE_INPUT_TOKENS: usage.input_tokens,
+        semconv.GEN_AI_USAGE_OUTPUT_TOKENS: usage.output_tokens,
+        semconv.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: usage.cache_read_tokens,
+        semconv.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: usage.cache_write_tokens,
+        semconv.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: usage.reasoning_tokens,
     }
 
 
 def _openinference(step: Generation, *, is_embedding: bool) -> dict[str, Any]:
-    usage = step.usage
+    usage = step.usage or _NO_USAGE
     return {
         semconv.EMBEDDING_MODEL_NAME if is_embedding else semconv.LLM_MODEL_NAME: step.model,
         semconv.LLM_PROVIDER: None if is_embedding else step.provider,
-        semconv.LLM_TOKEN_COUNT_PROMPT: usage.input_tokens if usage else None,
-        semconv.LLM_TOKEN_COUNT_COMPLETION: usage.output_tokens if usage else None,
+        semconv.LLM_TOKEN_COUNT_PROMPT: usage.input_tokens,
+        semconv.LLM_TOKEN_COUNT_COMPLETION: usage.output_tokens,
+        semconv.LLM_TOKEN_COUNT_CACHE_READ: usage.cache_read_tokens,
+        semconv.LLM_TOKEN_COUNT_CACHE_WRITE: usage.cache_write_tokens,
+        semconv.LLM_TOKEN_COUNT_REASONING: usage.reasoning_tokens,
     }
 
 

@@ -196,7 +196,8 @@ def check_metrics(memory: Memory, root: Any) -> None:
     expected = {
         "ragtrace.evaluations", "ragtrace.evaluation.duration", "ragtrace.evaluation.lag", "ragtrace.queue.size",
         "ragtrace.queue.capacity", "ragtrace.ledger", "ragtrace.evaluation.pass.ratio", "ragtrace.drift.state",
-        "gen_ai.invoke_workflow.duration", "gen_ai.client.operation.duration",
+        "gen_ai.invoke_workflow.duration", "gen_ai.client.operation.duration", "gen_ai.client.inference.duration",
+        "gen_ai.client.inference.usage.input_tokens",
     }  # fmt: skip
     assert expected <= set(points)
 

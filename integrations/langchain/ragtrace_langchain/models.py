@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import provider_named
-from ragtrace.model import Message, Usage
+from ragtrace.capture import provider_in, provider_named, read_usage
+from ragtrace.model import Message
 from ragtrace_langchain.extract import content_text, turn_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from langchain_core.outputs import LLMResult
+
+    from ragtrace.model import Usage
 
 _MODEL_KEYS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment", "repo_id")
 _IN_PROCESS = ("fake", "llamacpp", "huggingface_pipeline", "huggingfacepipeline", "gpt4all", "ctransformers")
@@ -46,7 +48,9 @@ def model_facts(
     invocation: Mapping[str, Any] | None,
     name: str,
 ) -> ModelFacts:
-    """Return model and provider of a call: LangSmith's fields, then the call's parameters, then the class's name.
+    """Return model and provider of a call.
+
+    LangSmith's fields come first, then the call's parameters, then the names of class and module.
 
     Example:
         >>> model_facts(None, {"ls_provider": "openai", "ls_model_name": "gpt-4o"}, None, "ChatOpenAI").model
@@ -59,9 +63,15 @@ def model_facts(
     kind = f"{provider or ''} {name}".lower()
     return ModelFacts(
         model=model or name or None,
-        provider=provider_named(provider) if provider else None,
+        provider=provider_named(provider) if provider else provider_in(name, *_path(serialized)),
         is_in_process=any(word in kind for word in _IN_PROCESS),
     )
+
+
+def _path(serialized: Mapping[str, Any] | None) -> list[str]:
+    """Return module and class of a serialized model."""
+    path = (serialized or {}).get("id")
+    return [part for part in path if isinstance(part, str)] if isinstance(path, list) else []
 
 
 def _model_in(settings: Any) -> str | None:
@@ -96,8 +106,8 @@ def reply_of(response: LLMResult | None) -> Reply:
         text=_text_of(choices[0], messages[0]) if choices else "",
         called=_called(messages[0]) if messages else None,
         outputs=outputs,
-        usage=next((u for m in messages if (u := _usage(getattr(m, "usage_metadata", None)))), None)
-        or _usage(whole.get("token_usage") or whole.get("usage")),
+        usage=next((u for m in messages if (u := read_usage(getattr(m, "usage_metadata", None)))), None)
+        or read_usage(whole.get("token_usage") or whole.get("usage")),
         finish_reasons=tuple(reason for reason in reasons if isinstance(reason, str)),
         response_model=_text(first.get("model_name"))
         or _text(first.get("model"))
@@ -129,16 +139,3 @@ def _provider_id(messages: list[Any]) -> str | None:
     name = _text(getattr(messages[0], "id", None)) if messages else None
     # LangChain makes up an id of its own run where the provider gave none.
     return None if name is None or name.startswith(("lc_", "run-")) else name
-
-
-def _usage(counts: Any) -> Usage | None:
-    if not isinstance(counts, dict):
-        return None
-    sent = counts.get("input_tokens", counts.get("prompt_tokens"))
-    written = counts.get("output_tokens", counts.get("completion_tokens"))
-    if not isinstance(sent, int) and not isinstance(written, int):
-        return None
-    return Usage(
-        input_tokens=sent if isinstance(sent, int) else None,
-        output_tokens=written if isinstance(written, int) else None,
-    )

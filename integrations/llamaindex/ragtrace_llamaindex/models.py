@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatResponse
 
-from ragtrace.capture import provider_named
-from ragtrace.model import Message, Usage
+from ragtrace.capture import provider_in, provider_named, read_usage
+from ragtrace.model import Message
 from ragtrace_llamaindex.attributes import argument, first_of
 from ragtrace_llamaindex.extract import turn_of, turns_in
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from inspect import BoundArguments
 
+    from ragtrace.model import Usage
+
 _MODEL_ATTRIBUTES = ("model", "model_name", "model_id", "engine", "deployment_name")
-_SENT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count")
-_WRITTEN = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count")
 _IN_PROCESS = ("mock", "fake", "llama_cpp", "llamacpp", "huggingface", "gpt4all", "optimum", "onnx")
 
 
@@ -39,7 +39,8 @@ def model_of(model: Any) -> str:
 def provider_of(owner: type) -> str | None:
     """Return the provider in words of the GenAI conventions, None for one that is not known.
 
-    The package says it: ``llama_index.llms.openai`` and ``llama_index.embeddings.openai``.
+    The package says it, ``llama_index.llms.openai`` or ``llama_index.embeddings.openai``, else the names of an
+    application's own class and module.
 
     Example:
         >>> from llama_index.core.llms import MockLLM
@@ -50,7 +51,7 @@ def provider_of(owner: type) -> str | None:
         parts = base.__module__.split(".")
         if parts[0] == "llama_index" and len(parts) > 2 and parts[1] in {"llms", "embeddings"}:
             return provider_named(parts[2])
-    return None
+    return provider_in(*(f"{base.__module__} {base.__name__}" for base in owner.__mro__))
 
 
 def is_in_process(owner: type) -> bool:
@@ -105,31 +106,15 @@ def usage_in(response: Any) -> Usage | None:
 
     Example:
         >>> from llama_index.core.base.llms.types import CompletionResponse
-        >>> usage_in(CompletionResponse(text="", raw={"usage": {"prompt_tokens": 3, "completion_tokens": 1}}))
-        Usage(input_tokens=3, output_tokens=1)
+        >>> raw = {"usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+        >>> usage_in(CompletionResponse(text="", raw=raw)).input_tokens
+        3
     """
     raw = getattr(response, "raw", None)
     found = None
     for name in ("usage", "usage_metadata"):
-        found = found or _counts(_field(raw, name))
-    return found or _counts(raw) or _counts(getattr(response, "additional_kwargs", None))
-
-
-def _counts(counts: Any) -> Usage | None:
-    if counts is None:
-        return None
-    sent, written = (_whole(counts, names) for names in (_SENT, _WRITTEN))
-    if sent is None and written is None:
-        return None
-    return Usage(input_tokens=sent, output_tokens=written)
-
-
-def _whole(counts: Any, names: tuple[str, ...]) -> int | None:
-    for name in names:
-        value = _field(counts, name)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-    return None
+        found = found or read_usage(_field(raw, name))
+    return found or read_usage(raw) or read_usage(getattr(response, "additional_kwargs", None))
 
 
 def _field(value: Any, name: str) -> Any:

@@ -92,7 +92,7 @@ RECORDS = st.builds(
     reference=st.none() | WORDS,
     labels=st.none() | LABELS,
     k=st.none() | COUNTS,
-    usage=st.none() | st.builds(Usage, input_tokens=st.none() | COUNTS, output_tokens=st.none() | COUNTS),
+    usage=st.none() | st.builds(Usage, **dict.fromkeys(Usage.__dataclass_fields__, st.none() | COUNTS)),
     feedback=st.lists(
         st.builds(Feedback, value=st.floats(0, 1), comment=st.none() | WORDS, source=NAMES), max_size=2
     ).map(tuple),

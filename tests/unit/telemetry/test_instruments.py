@@ -9,12 +9,12 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from ragtrace import semconv
-from ragtrace.capture import lost
-from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Scale
+from ragtrace.capture import Recorder, lost
+from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Scale, Usage
 from ragtrace.telemetry.instruments import Instruments
 from ragtrace.telemetry.readings import DriftReading, LedgerReading, QueueReading
 from ragtrace.telemetry.window import Window
-from tests.unit.telemetry.runs import score, support_run
+from tests.unit.telemetry.runs import MS, T0, Taken, score, support_run
 
 UNIT = Scale(threshold=0.8)
 JUDGE = JudgeInfo(model="overlap", prompt_hash="abcd0123")
@@ -290,14 +290,22 @@ def test_last_time_is_absent_before_the_first_score(metered):
 def test_the_conventions_own_metrics_and_their_switch(metered):
     _, captured = support_run()
     Instruments([metered.meter]).operations(captured)
-    duration = metered.points("gen_ai.client.operation.duration")[0]
-    assert duration.sum == 0.5
-    assert dict(duration.attributes) == {
+    call = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": "gpt-x",
         "gen_ai.response.model": "gpt-x-1",
     }
+    assert sums(metered, "gen_ai.client.operation.duration") == [
+        ({"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": "faq"}, 0.01),
+        (call, 0.5),
+    ]
+    assert sums(metered, "gen_ai.client.inference.duration") == [(call, 0.5)]
+    assert sums(metered, "ragtrace.rerank.duration") == [({"gen_ai.request.model": "cross"}, 0.01)]
+    assert not metered.points("gen_ai.client.embeddings.duration")
+    counted = call | {"gen_ai.token.modality": "unknown"}
+    assert metered.values("gen_ai.client.inference.usage.input_tokens") == [(counted, 900)]
+    assert metered.values("gen_ai.client.inference.usage.output_tokens") == [(counted, 12)]
     assert {p.attributes["gen_ai.token.type"]: p.sum for p in metered.points("gen_ai.client.token.usage")} == {
         "input": 900,
         "output": 12,
@@ -306,6 +314,98 @@ def test_the_conventions_own_metrics_and_their_switch(metered):
     off = Metered()
     Instruments([off.meter], has_client_metrics=False).operations(captured)
     assert not [name for name in off.collect() if name.startswith("gen_ai")]
+
+
+def sums(metered, name):
+    return [(dict(point.attributes), pytest.approx(point.sum)) for point in metered.points(name)]
+
+
+def operated(metered, report):
+    taken = Taken()
+    with Recorder(taken).start(query="Q?", started_ns=T0) as run:
+        report(run)
+    ((_, captured),) = taken.runs
+    Instruments([metered.meter]).operations(captured)
+
+
+def test_tokens_of_caches_and_of_reasoning_are_counted(metered):
+    usage = Usage(
+        input_tokens=100, output_tokens=20, cache_read_tokens=60, cache_write_tokens=30, reasoning_tokens=12
+    )
+    operated(metered, lambda run: run.generated(model="m", usage=usage))
+    about = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "unknown",
+        "gen_ai.request.model": "m",
+        "gen_ai.token.modality": "unknown",
+    }
+    kinds = {
+        "input_tokens": 100,
+        "output_tokens": 20,
+        "cache_read.input_tokens": 60,
+        "cache_write.input_tokens": 30,
+        "reasoning.output_tokens": 12,
+    }
+    for kind, tokens in kinds.items():
+        assert metered.values(f"gen_ai.client.inference.usage.{kind}") == [(about, tokens)]
+
+
+def test_a_call_without_usage_counts_no_tokens(metered):
+    operated(metered, lambda run: run.generated(error=TimeoutError()))
+    about = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "unknown",
+        "gen_ai.token.modality": "unknown",
+    }
+    for kind in ("input", "output"):
+        assert metered.values(f"gen_ai.client.inference.usage.{kind}_tokens") == [(about, 0)]
+    assert not metered.points("gen_ai.client.inference.usage.cache_read.input_tokens")
+    (duration,) = metered.points("gen_ai.client.inference.duration")
+    assert duration.attributes["error.type"] == "TimeoutError"
+
+
+def test_embeddings_have_a_duration_of_their_own_and_no_inference_tokens(metered):
+    def report(run):
+        usage = Usage(input_tokens=7)
+        run.generated(
+            operation="embeddings", model="e", provider="openai", usage=usage, started_ns=T0, ended_ns=T0 + 5 * MS
+        )
+
+    operated(metered, report)
+    about = {
+        "gen_ai.operation.name": "embeddings",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "e",
+    }
+    assert sums(metered, "gen_ai.client.embeddings.duration") == [(about, 0.005)]
+    assert not metered.points("gen_ai.client.inference.duration")
+    assert not metered.points("gen_ai.client.inference.usage.input_tokens")
+
+
+def test_a_search_that_fails_has_its_error_and_one_without_times_no_duration(metered):
+    def report(run):
+        run.retrieved(None, source="faq", started_ns=T0, ended_ns=T0 + 2 * MS, error=ConnectionError("down"))
+        run.retrieved(["Oslo."], source="wiki")
+        run.reranked(["Oslo."], model="cross")
+
+    operated(metered, report)
+    about = {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.data_source.id": "faq",
+        "error.type": "ConnectionError",
+    }
+    assert sums(metered, "gen_ai.client.operation.duration") == [(about, 0.002)]
+    assert not metered.points("ragtrace.rerank.duration")
+
+
+def test_the_number_of_data_sources_is_bounded(metered):
+    def report(run):
+        for number in range(150):
+            run.retrieved([], source=f"tenant-{number}", started_ns=T0, ended_ns=T0 + MS)
+
+    operated(metered, report)
+    sources = {p.attributes["gen_ai.data_source.id"] for p in metered.points("gen_ai.client.operation.duration")}
+    assert (len(sources), "other" in sources) == (101, True)
 
 
 def test_empty_retrievals(metered):

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import NonRecordingSpan, NoOpTracer, SpanContext, SpanKind, StatusCode, TraceFlags
 
 from ragtrace.capture import Recorder
-from ragtrace.model import Message
+from ragtrace.model import Message, Usage
 from ragtrace.telemetry.spans import SpanWriter
 from tests.unit.telemetry.runs import CHOSEN, MS, POOL, PROMPT, T0, Taken, support_run
 
@@ -128,6 +128,7 @@ def test_the_children_whole(spans):
         "gen_ai.response.id": "resp-1",
         "gen_ai.response.finish_reasons": ("stop",),
         "gen_ai.response.time_to_first_chunk": 0.25,
+        "gen_ai.request.stream": True,
         "gen_ai.usage.input_tokens": 900,
         "gen_ai.usage.output_tokens": 12,
         "llm.model_name": "gpt-x",
@@ -354,6 +355,52 @@ def test_the_sdks_own_length_limit_never_breaks_json(make_spans):
     assert 0 < len(documents) == spans.one("retrieval").attributes["ragtrace.retrieval.document.captured"] < 50
     json.loads(spans.one("rerank").attributes["ragtrace.rerank.documents"])
     json.loads(spans.one("chat").attributes["gen_ai.input.messages"])
+
+
+def chat_span(spans, *, dialect="both", **call):
+    finish(lambda run: run.generated(**call), spans, content="full", dialect=dialect)
+    return spans.one("chat")
+
+
+def test_tokens_of_caches_and_of_reasoning(spans):
+    usage = Usage(
+        input_tokens=100, output_tokens=20, cache_read_tokens=60, cache_write_tokens=30, reasoning_tokens=12
+    )
+    attributes = chat_span(spans, model="m", usage=usage).attributes
+    assert {name: value for name, value in attributes.items() if "usage" in name or "token_count" in name} == {
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.usage.output_tokens": 20,
+        "gen_ai.usage.cache_read.input_tokens": 60,
+        "gen_ai.usage.cache_write.input_tokens": 30,
+        "gen_ai.usage.reasoning.output_tokens": 12,
+        "llm.token_count.prompt": 100,
+        "llm.token_count.completion": 20,
+        "llm.token_count.prompt_details.cache_read": 60,
+        "llm.token_count.prompt_details.cache_write": 30,
+        "llm.token_count.completion_details.reasoning": 12,
+    }
+
+
+def test_a_call_always_has_a_provider_and_says_stream_only_if_it_streamed(spans):
+    attributes = chat_span(spans, model="m").attributes
+    assert attributes["gen_ai.provider.name"] == "unknown"
+    assert not {"gen_ai.request.stream", "llm.provider"} & {*attributes}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "reasons", "written_reasons"),
+    [
+        ("genai", (), [None, None]),
+        ("genai", ("stop",), ["stop", None]),
+        ("both", (), ["", ""]),
+        ("both", ("stop",), ["stop", ""]),
+    ],
+)
+def test_finish_reasons_of_outputs(spans, dialect, reasons, written_reasons):
+    outputs = [Message(role="assistant", content="One."), Message(role="assistant", content="Two.")]
+    span = chat_span(spans, dialect=dialect, outputs=outputs, finish_reasons=reasons)
+    rows = json.loads(span.attributes["gen_ai.output.messages"])
+    assert [row.get("finish_reason") for row in rows] == written_reasons
 
 
 @pytest.mark.parametrize("dialect", ["genai", "openinference", "both"])

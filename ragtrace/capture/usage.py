@@ -1,0 +1,81 @@
+"""Reads token counts under the names that frameworks and providers use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragtrace.model import Usage
+
+# These providers count cached tokens apart from the input; every other name includes them.
+_INPUT_WITHOUT_CACHE = ("input_tokens", "inputTokens")
+_INPUT = (*_INPUT_WITHOUT_CACHE, "prompt_tokens", "prompt_token_count", "prompt_eval_count")
+_OUTPUT = (
+    "output_tokens", "outputTokens", "completion_tokens", "candidates_token_count", "eval_count",
+)  # fmt: skip
+_CACHE_READ = ("cache_read_input_tokens", "cacheReadInputTokens")
+_CACHE_WRITE = ("cache_creation_input_tokens", "cacheWriteInputTokens")
+_INPUT_DETAILS = ("input_token_details", "input_tokens_details", "prompt_tokens_details")
+_OUTPUT_DETAILS = ("output_token_details", "output_tokens_details", "completion_tokens_details")
+_EPHEMERAL = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+
+
+def read_usage(counts: Any) -> Usage | None:
+    """Return the tokens of a mapping or object; None where it holds neither input nor output.
+
+    LangChain's ``usage_metadata``, the raw usage of OpenAI (both APIs), Anthropic, Bedrock and Gemini, and
+    Ollama's counters are read. Input includes cached tokens, and output includes reasoning.
+
+    Example:
+        >>> found = read_usage({"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 90})
+        >>> found.input_tokens, found.cache_read_tokens
+        (95, 90)
+    """
+    if counts is None:
+        return None
+    sent, written = _first(counts, _INPUT), _first(counts, _OUTPUT)
+    if sent is None and written is None:
+        return None
+    read, stored = _first(counts, _CACHE_READ), _first(counts, _CACHE_WRITE)
+    if sent is not None and _first(counts, _INPUT_WITHOUT_CACHE) is not None:
+        sent += (read or 0) + (stored or 0)
+    thoughts = _first(counts, ("thoughts_token_count",))
+    return Usage(
+        input_tokens=sent,
+        output_tokens=written if written is None or thoughts is None else written + thoughts,
+        cache_read_tokens=_known(read, _cached(counts)),
+        cache_write_tokens=_known(stored, _stored(counts)),
+        reasoning_tokens=_known(thoughts, _detail(counts, _OUTPUT_DETAILS, ("reasoning", "reasoning_tokens"))),
+    )
+
+
+def _cached(counts: Any) -> int | None:
+    found = _detail(counts, _INPUT_DETAILS, ("cache_read", "cached_tokens"))
+    return _known(found, _first(counts, ("cached_content_token_count",)))
+
+
+def _stored(counts: Any) -> int | None:
+    """Return the tokens written to a cache; LangChain gives Anthropic's by their lifetime, and then no total."""
+    total = _detail(counts, _INPUT_DETAILS, ("cache_creation",))
+    parts = [part for name in _EPHEMERAL if (part := _detail(counts, _INPUT_DETAILS, (name,))) is not None]
+    return max(total or 0, sum(parts)) if parts else total
+
+
+def _known(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one
+
+
+def _detail(counts: Any, groups: tuple[str, ...], names: tuple[str, ...]) -> int | None:
+    group = next((found for name in groups if (found := _field(counts, name)) is not None), None)
+    return None if group is None else _first(group, names)
+
+
+def _first(counts: Any, names: tuple[str, ...]) -> int | None:
+    for name in names:
+        value = _field(counts, name)
+        if type(value) is int:
+            return value
+    return None
+
+
+def _field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)

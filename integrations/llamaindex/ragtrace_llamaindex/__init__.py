@@ -12,7 +12,15 @@ except ImportError as error:
     raise MissingExtra("llama-index-core", "llamaindex") from error
 
 from ragtrace_llamaindex.install import instrument, instrumented, is_instrumented, uninstrument
-from ragtrace_llamaindex.mark import mark_selected
+from ragtrace_llamaindex.mark import mark_retrieved, mark_selected
 from ragtrace_llamaindex.request import request
 
-__all__ = ["instrument", "instrumented", "is_instrumented", "mark_selected", "request", "uninstrument"]
+__all__ = [
+    "instrument",
+    "instrumented",
+    "is_instrumented",
+    "mark_retrieved",
+    "mark_selected",
+    "request",
+    "uninstrument",
+]

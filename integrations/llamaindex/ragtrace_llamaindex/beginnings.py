@@ -10,6 +10,7 @@ from ragtrace_llamaindex.calls import take_asked
 from ragtrace_llamaindex.extract import history_in, query_text, question_in, turns_before, turns_in
 from ragtrace_llamaindex.models import asked_of
 from ragtrace_llamaindex.selection import take_given, take_synthesized
+from ragtrace_llamaindex.tools import begin_tool
 from ragtrace_llamaindex.tree import ModelCall
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ def _begin_call(node: Node, bound: BoundArguments, instance: Any) -> None:
         return
     take_asked(node, bound, instance)
     if node.kind == "model":
+        if node.tool is not None:
+            node.tool.has_model = True
         node.tree.is_model_asked = node.tree.is_model_asked or not node.is_inner
         node.lazy_key = (id(instance), id(asked_of(bound)))
         if may_recall(node.parent):
@@ -135,4 +138,5 @@ BEGIN = {
     "synthesize": _begin_synthesis,
     "model": _begin_call,
     "embedding": _begin_call,
+    "tool": begin_tool,
 }

@@ -10,7 +10,8 @@ from ragtrace_llamaindex.calls import report_call
 from ragtrace_llamaindex.extract import answer_in, fields_of
 from ragtrace_llamaindex.questions import is_context, is_question
 from ragtrace_llamaindex.selection import settle
-from ragtrace_llamaindex.tree import ModelCall
+from ragtrace_llamaindex.tools import report_tool
+from ragtrace_llamaindex.tree import ModelCall, ToolNode
 
 if TYPE_CHECKING:
     from ragtrace.model import Outcome
@@ -96,3 +97,5 @@ def report_failed(node: Node, error: BaseException) -> None:
         )
     elif isinstance(node, ModelCall):
         report_call(node, None, error, now_ns)
+    elif isinstance(node, ToolNode):
+        report_tool(node, run, None, error, now_ns)

@@ -12,8 +12,9 @@ from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
+from llama_index.core.tools.types import BaseTool, BaseToolAsyncAdapter
 
-Kind = Literal["other", "query", "retriever", "rerank", "synthesize", "model", "embedding"]
+Kind = Literal["other", "query", "retriever", "rerank", "synthesize", "model", "embedding", "tool"]
 
 ID_TAIL = 37  # "-" and a uuid stand behind the name in a span's id
 MAX_KNOWN = 4_096  # of spans of functions defined at run time
@@ -26,6 +27,7 @@ _METHODS: tuple[tuple[type, Kind, frozenset[str]], ...] = (
     (BaseSynthesizer, "synthesize", frozenset({"synthesize", "asynthesize"})),
     (BaseQueryEngine, "query", frozenset({"query", "aquery"})),
     (BaseChatEngine, "query", frozenset(_CHAT)),
+    (BaseTool, "tool", frozenset({"__call__", "call", "acall"})),
     (
         BaseEmbedding,
         "embedding",
@@ -58,6 +60,8 @@ def kind_of(id_: str, instance: object) -> Kind:
 
 
 def _kind(owner: type, method: str) -> Kind:
+    if owner is BaseToolAsyncAdapter:  # the tool inside it has a span of its own
+        return "other"
     for base, kind, methods in _METHODS:
         if method in methods and issubclass(owner, base):
             return kind

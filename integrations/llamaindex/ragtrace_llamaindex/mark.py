@@ -1,14 +1,15 @@
-"""The helper for what cannot be seen: the application names its selection."""
+"""Helpers for what cannot be seen: the application names what it found, and what it chose."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from llama_index.core.instrumentation.span import active_span_id
 
 from ragtrace.capture import guarded
 from ragtrace_llamaindex.handlers import tracer
-from ragtrace_llamaindex.selection import take_marked
+from ragtrace_llamaindex.selection import take_found, take_marked
 from ragtrace_llamaindex.streams import reading
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from llama_index.core.schema import NodeWithScore
 
+    from ragtrace_llamaindex.tree import Node
+
+Documents = TypeVar("Documents", bound="Sequence[Any]")
 Nodes = TypeVar("Nodes", bound="Sequence[NodeWithScore]")
 
 
@@ -25,6 +29,8 @@ def mark_selected(nodes: Nodes) -> Nodes:
     For a choice that leaves no trace LlamaIndex reports: a few lines of an engine's or a workflow's own. It comes
     before whatever is inferred. Outside a captured run it does nothing.
 
+    Several calls in a run add up, in their order.
+
     Args:
         nodes: what was chosen, best first; a score that differs from the retriever's is the choice's own.
 
@@ -32,17 +38,48 @@ def mark_selected(nodes: Nodes) -> Nodes:
         >>> mark_selected([])
         []
     """
-    _mark(nodes)
+    _mark_selected(nodes)
     return nodes
 
 
+def mark_retrieved(documents: Documents, source: str | None = None) -> Documents:
+    """Report what the run they are called in has found, and return it unchanged.
+
+    For a search that no retriever of LlamaIndex's made: a database, a web search, a file. Several calls in a run
+    add up. Outside a captured run it does nothing.
+
+    Args:
+        documents: nodes, texts, or mappings with a text and perhaps an id, a score and metadata; best first.
+        source: name of the index or data source.
+
+    Example:
+        >>> mark_retrieved([{"id": "faq-7", "text": "Cancel in settings."}], source="faq")
+        [{'id': 'faq-7', 'text': 'Cancel in settings.'}]
+    """
+    _mark_retrieved(documents, source)
+    return documents
+
+
 @guarded
-def _mark(nodes: Sequence[NodeWithScore]) -> None:
+def _mark_retrieved(documents: Any, source: str | None) -> None:
+    node = _current_node()
+    run = node.tree.run if node is not None else None
+    if node is not None and run is not None:
+        take_found(node, run, documents, source, time.time_ns())
+
+
+@guarded
+def _mark_selected(nodes: Sequence[NodeWithScore]) -> None:
+    node = _current_node()
+    run = node.tree.run if node is not None else None
+    if node is not None and run is not None:
+        take_marked(node, run, nodes)
+
+
+def _current_node() -> Node | None:
     id_ = active_span_id.get()
     node = tracer.nodes.get(id_) if id_ is not None else None
     read = reading.get()
     if node is None and read is not None:
         node = read.node
-    run = node.tree.run if node is not None else None
-    if node is not None and run is not None:
-        take_marked(node, run, nodes)
+    return node

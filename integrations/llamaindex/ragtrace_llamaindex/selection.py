@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from llama_index.core.schema import BaseNode, NodeWithScore
 
 from ragtrace.capture import are_joined, guarded, is_equal
 from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
@@ -29,6 +32,7 @@ def take_retrieved(node: Node, run: Run, nodes: Any, ended_ns: int, *, is_fusion
             scope.is_inner = scope.parent is not None
             return
         passages = _first_met(tree, run, column, node.source)
+        _note_search(node)
         if node.within is None:  # a model that spoke before wrote the query
             tree.last_text, tree.is_model_asked = "", False
         if not node.sources:
@@ -115,15 +119,48 @@ def _take_unseen_choice(node: Node, scope: Node, run: Run, out: Column) -> None:
 
 
 @guarded
-def take_marked(node: Node, run: Run, nodes: Any) -> None:
-    """Take a selection that the application itself names."""
+def take_found(node: Node, run: Run, found: Any, source: str | None, ended_ns: int) -> None:
+    """Take passages that no retriever returned: of a tool, or named by the application itself."""
     tree = node.tree
-    column = _column(nodes)
+    scope = node if node.parent is None or node.kind == "query" else node.scope()
+    if node.within is not None or node.kind == "retriever":  # what the retriever returns will tell
+        return
+    with tree.lock:
+        passages = _passages_of(tree, run, found, source)
+        _note_search(node)
+        tree.last_text, tree.is_model_asked = "", False
+        run.retrieved(passages, source=source, started_ns=node.started_ns, ended_ns=ended_ns)
+        tree.last = passages
+        _pass_to(scope, {passage.id: passage for passage in passages}, passages, ended_ns)
+
+
+def _passages_of(tree: Tree, run: Run, found: Any, source: str | None) -> ReadPassages:
+    """Return nodes, texts or mappings as passages, and note them as met."""
+    parts = list(found) if isinstance(found, list | tuple) else [found]
+    if all(isinstance(part, NodeWithScore | BaseNode) for part in parts):
+        return _first_met(tree, run, Column(parts), source)
+    passages = run.reader.read(parts, source)
+    tree.seen.update((passage.id, passage) for passage in passages)
+    tree.raw.update((passage.id, passage.text) for passage in passages)
+    return passages
+
+
+@guarded
+def take_marked(node: Node, run: Run, nodes: Any) -> None:
+    """Take a selection that the application itself names; several add up."""
+    tree = node.tree
+    parts = list(nodes)
+    column = Column(parts)
     with tree.lock:
         before = {name: passage.score for name, passage in tree.seen.items()}
         is_known = all(tree.raw.get(i, _MISSING) == text for i, text in zip(column.ids, column.texts, strict=True))
-        chosen = _rescored(tree, run, column, before) if is_known else column.passages(run.reader)
-        tree.explicit = chosen
+        if any(isinstance(part, str | Mapping) for part in parts):
+            chosen = run.reader.read(parts)
+        else:
+            chosen = _rescored(tree, run, column, before) if is_known else column.passages(run.reader)
+        before_it = tree.explicit or ()
+        known = set(_names(before_it))
+        tree.explicit = ranked((*before_it, *(passage for passage in chosen if passage.id not in known)))
 
 
 @guarded
@@ -189,6 +226,7 @@ def _report_unknown(node: Node, run: Run, column: Column) -> None:
     tree, scope = node.tree, node.scope()
     if tree.seen or node.within is not None or not column.ids:
         return
+    _note_search(node)
     passages = _first_met(tree, run, column, None)
     run.retrieved(passages, started_ns=node.started_ns, ended_ns=node.started_ns)
     scope.found = {passage.id: passage for passage in passages}
@@ -288,6 +326,13 @@ def _choose(node: Node, given: Sequence[Any], chosen: ReadPassages, ended_ns: in
     tree.last = chosen
 
 
+def _note_search(node: Node) -> None:
+    tool = node.tool
+    while tool is not None:
+        tool.has_found = True
+        tool = tool.tool
+
+
 def _deliver(node: Node, passages: ReadPassages, ended_ns: int) -> None:
     """Let the scope around a retriever know what it delivered."""
     node.tree.last = passages
@@ -300,9 +345,13 @@ def _deliver(node: Node, passages: ReadPassages, ended_ns: int) -> None:
 def pass_on(node: Node, found: dict[str, Passage], last: ReadPassages | None, ended_ns: int) -> None:
     """Deliver what was found in one scope to the scope around it."""
     scope = node.scope()
+    _pass_to(scope, found, last, ended_ns)
+    scope.is_narrowed = scope.is_narrowed or node.is_narrowed
+
+
+def _pass_to(scope: Node, found: dict[str, Passage], last: ReadPassages | None, ended_ns: int) -> None:
     scope.found = {**scope.found, **found}
     scope.last = last if not scope.sources else None
     scope.sources += 1
     scope.lists.append(list(found))
     scope.found_ns = ended_ns
-    scope.is_narrowed = scope.is_narrowed or node.is_narrowed

@@ -24,7 +24,8 @@ from ragtrace_llamaindex.questions import is_step_class, is_upkeep
 from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.selection import pass_on, take_postprocessed, take_retrieved
 from ragtrace_llamaindex.streams import reading
-from ragtrace_llamaindex.tree import MAX_IDS, ModelCall, Node, Tree
+from ragtrace_llamaindex.tools import report_tool
+from ragtrace_llamaindex.tree import MAX_IDS, ModelCall, Node, ToolNode, Tree
 
 if TYPE_CHECKING:
     from inspect import BoundArguments
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 MAX_UNSTARTED = 1_024  # outermost spans that are open and without a run so far
 MAX_BURIED = 8_192
 _STREAMED = {StreamingResponse, AsyncStreamingResponse}
+_NODES: dict[Kind, type[Node]] = {"model": ModelCall, "embedding": ModelCall, "tool": ToolNode}
 _GENERATORS = {GeneratorType, AsyncGeneratorType}
 
 
@@ -169,6 +171,7 @@ class Tracer:
         if is_part or is_step_class(owner) or (kind != "other" and is_upkeep()):
             self._buried.add(id_)
             return
+        kind = "other" if kind == "tool" else kind  # no run alone, as a function is none
         tree = Tree(defaults)
         root = tree.root = _node(tree, None, kind, id_, instance)
         if keeps_turns(owner):
@@ -239,6 +242,8 @@ class Tracer:
                 self._streams.watch_call(node, result)
             else:
                 report_call(node, result, None, ended_ns)
+        elif isinstance(node, ToolNode):
+            report_tool(node, run, result, None, ended_ns)
         elif node.kind == "query" and node.sources and node.parent is not None:
             with node.tree.lock:
                 pass_on(node, node.found, node.last, ended_ns)
@@ -336,8 +341,7 @@ def _nothing() -> None:
 
 
 def _node(tree: Tree, parent: Node | None, kind: Kind, id_: str, instance: Any) -> Node:
-    make = ModelCall if kind in {"model", "embedding"} else Node
-    node = make(tree, parent, kind, id_, id(instance), time.time_ns())
+    node = _NODES.get(kind, Node)(tree, parent, kind, id_, id(instance), time.time_ns())
     if instance is not None:
         node.name = type(instance).__name__
     else:

@@ -114,6 +114,7 @@ class Node:
     Attributes:
         owner: id() of the object whose method runs; valid while it runs.
         within: the nearest retriever above it.
+        tool: the nearest tool above it.
         is_handle: a workflow's run whose span stands around the call that starts it, as early versions have it.
         is_outer: a retriever inside it failed, so that its own result is the pool.
         is_inner: it runs inside a retriever, a postprocessor or a check of an answer, whose prompts do not ask
@@ -146,6 +147,7 @@ class Node:
         "sources",
         "started_ns",
         "synthesized",
+        "tool",
         "top_k",
         "tree",
         "within",
@@ -159,11 +161,13 @@ class Node:
         self.owner = owner
         self.started_ns = started_ns
         self.within: Node | None = None
+        self.tool: ToolNode | None = None
         self.is_handle = False
         self.is_inner = False
         self.is_outer = False
         if parent is not None:
             self.within = parent if parent.kind == "retriever" else parent.within
+            self.tool = parent if isinstance(parent, ToolNode) else parent.tool
             self.is_inner = parent.is_inner or parent.kind in {"retriever", "rerank"}
         self.name = ""
         self.query = ""
@@ -190,6 +194,24 @@ class Node:
         while node is not None and node.kind not in {"retriever", "query"} and node.parent is not None:
             node = node.parent
         return node if node is not None else self
+
+
+class ToolNode(Node):
+    """An open tool call.
+
+    Attributes:
+        has_found: something was searched inside it, so that its text stands for passages that are known.
+        has_model: a model was asked inside it.
+    """
+
+    __slots__ = ("arguments", "description", "has_found", "has_model")
+
+    def __init__(self, tree: Tree, parent: Node | None, kind: Kind, id_: str, owner: int, started_ns: int) -> None:
+        super().__init__(tree, parent, kind, id_, owner, started_ns)
+        self.arguments = ""
+        self.description: str | None = None
+        self.has_found = False
+        self.has_model = False
 
 
 class Stream:

@@ -21,7 +21,7 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from ragtrace.capture import Captured, Generation, Rerank, Retrieval
+from ragtrace.capture import Captured, Generation, Rerank, Retrieval, ToolCall
 
 ANSWER = "The lab is in Oslo."
 
@@ -235,7 +235,7 @@ def scores(captured, stage):
 
 
 def kinds(captured):
-    names = {Retrieval: "retrieval", Rerank: "rerank", Generation: "chat"}
+    names = {Retrieval: "retrieval", Rerank: "rerank", Generation: "chat", ToolCall: "tool"}
     return [names[type(step)] for step in captured.steps]
 
 

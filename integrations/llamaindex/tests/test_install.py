@@ -26,6 +26,7 @@ def test_the_public_names():
         "instrument",
         "instrumented",
         "is_instrumented",
+        "mark_retrieved",
         "mark_selected",
         "request",
         "uninstrument",

@@ -70,7 +70,9 @@ class Run:
         self.ref: TraceRef | None = None
         self.is_finished = False
         self._entered: list[Token[Run | None]] = []
-        self._before_finish: Callable[[], None] | None = None
+        self._is_discarded = False
+        self._default_outcome: Outcome | None = None
+        self._before_finish: dict[str, Callable[[], None]] = {}
         self.record_chars = recorder.limits.record_chars
         self.reader = PassageReader(self.setup.redact, recorder.limits.passage_chars)
 
@@ -506,46 +508,77 @@ class Run:
         """Note what made the run fail; `finish` then defaults to the outcome ``error``."""
         self.failure = self._failure(error)
 
+    def ends_as(self, outcome: Outcome | None) -> None:
+        """Set the outcome for a `finish` that is given none; None stands for ``answered``."""
+        self._default_outcome = outcome
+
     @guarded
     def interrupted(self, payload: object) -> None:
         """Keep what the run waits for: the payload of an interrupt, shown as text; outcome is set by `finish`."""
         self._put("interrupt", payload, self._recorder.limits.text_chars)
 
-    def before_finish(self, report: Callable[[], None]) -> None:
-        """Have `report` called once, just before the run ends, however it ends; a second call replaces the first.
+    def before_finish(self, report: Callable[[], None], owner: str = "") -> None:
+        """Have `report` called once, just before the run ends, however it ends.
+
+        A second call of the same owner replaces the first. Two integrations may report into one run.
 
         An integration reports there what is still open: the pieces of a stream that nobody read to its end,
         when the recorder's sweep ends the run. It runs in the thread that ends the run; errors are counted.
         """
-        self._before_finish = report
+        self._before_finish[owner] = report
 
     @guarded
     def finish(self, outcome: Outcome | None = None, *, ended_ns: int | None = None) -> None:
         """End the run; a second call does nothing.
 
         Args:
-            outcome: default ``error`` after `failed`, else ``answered``.
+            outcome: default ``error`` after `failed`, else that of `ends_as`, else ``answered``.
             ended_ns: Unix ns; default now.
         """
         with self._lock:
             if self.is_finished:
                 return
             self.is_finished = True
-            report, self._before_finish = self._before_finish, None
-        if report is not None:
+            reports, self._before_finish = self._before_finish, {}
+        for report in reports.values():
             self._report(report)
-        decided = outcome or ("error" if self.failure else "answered")
+        if self._is_discarded:
+            self._recorder.forget(self)
+            return
+        decided = outcome or ("error" if self.failure else self._default_outcome or "answered")
         # The wall clock may have been set back meanwhile: a run takes no negative time.
         self._recorder.close(self, decided, max(ended_ns or time.time_ns(), self.started_ns))
 
     def discard(self) -> None:
-        """Drop the run: it was no question. Its root span is never ended, so nothing of it is exported."""
+        """Drop the run: it was no question. Its root span is never ended, so nothing of it is exported.
+
+        A report of `before_finish` may call it too; a run that has ended stays as it is.
+        """
         with self._lock:
+            self._is_discarded = True
             if self.is_finished:
                 return
             self.is_finished = True
-            self._before_finish = None
+            self._before_finish = {}
         self._recorder.forget(self)
+
+    def retrievals(self) -> list[Retrieval]:
+        """Return the retriever calls reported so far."""
+        return [step for step in self.steps if isinstance(step, Retrieval)]
+
+    def has_generations(self) -> bool:
+        """Tell whether a model call was reported."""
+        return any(isinstance(step, Generation) for step in self.steps)
+
+    def is_of(self, recorder: Recorder) -> bool:
+        """Tell whether this recorder opened the run."""
+        return self._recorder is recorder
+
+    def is_mostly_passages(self, text: str) -> bool:
+        """Tell whether a text consists of the run's passages for at least a half: a context, not an answer."""
+        passages = (*self.candidates(), *(self.selection or ()))
+        found = found_in(text, tuple({passage.id: passage for passage in passages}.values()))
+        return bool(found) and 2 * sum(len(passage.text) for passage in found) >= len(text)
 
     @guarded
     def _report(self, report: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeIncomplete, JudgeUnsupported
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import Declaration, Output, answer_lacking
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
@@ -100,8 +100,9 @@ class Citations:
     async def compute(self, case: Case) -> list[MetricResult]:
         """Return the four outputs; raises JudgeError when the judge has no usable verdicts."""
         record = case.record
-        if record.outcome != "answered":
-            return _all_na("partial_run")
+        lacking = answer_lacking(record)
+        if lacking is not None and lacking in {"no_answer_expected", "partial_run"}:
+            return _all_na(lacking)
         if not record.answer_parts:
             return _all_na("no_parts")
         pairs = [

@@ -463,6 +463,7 @@ async def test_class_16_callbacks_of_async_runs_are_called_in_their_own_context(
             return super().on_chain_start(*args, **kwargs)
 
     async def reads(question):
+        await chat("x").ainvoke(question)
         return written.get()
 
     assert await RunnableLambda(reads).ainvoke("Where?", {"callbacks": [Writes()]}) == "kept"

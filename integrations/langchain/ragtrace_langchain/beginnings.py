@@ -12,12 +12,12 @@ from ragtrace_langchain.request import PREFIX
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ragtrace_langchain.tree import Node, Tree
+    from ragtrace_langchain.tree import Node, ToolCall, Tree
 
 
 @guarded
 def take_inputs(node: Node, inputs: Any) -> None:
-    """Take what a chain or a tool is given: the documents in it, and the question of the run."""
+    """Take the input of a chain or a tool: the documents in it, and the question of the run."""
     node.inputs, node.given = as_given(inputs)
     if node.given and node.tree.given is None and not node.tree.pool:
         node.tree.given = node.given
@@ -58,6 +58,19 @@ def take_query(node: Node, query: Any, key: str, metadata: Mapping[str, Any]) ->
     node.source = str(metadata.get(f"{PREFIX}source") or node.name)
     top_k = metadata.get(f"{PREFIX}top_k")
     node.top_k = top_k if isinstance(top_k, int) else None
-    if not node.tree.has_query:
-        node.tree.run.asked(node.query)  # a stream's question comes with its end; until then this one stands
-        node.tree.has_query = node.parent is None
+    tree = node.tree
+    tree.has_retriever = True
+    if node.within is None:
+        tree.searched_ns = node.started_ns
+    if not tree.has_query:
+        tree.run.asked(node.query)  # a stream's question comes with its end; until then this one stands
+        tree.has_query = node.parent is None or tree.is_block(node.parent)
+
+
+@guarded
+def take_call(node: ToolCall, key: str, inputs: Any, serialized: Mapping[str, Any] | None, call_id: Any) -> None:
+    """Take the arguments of a tool call, and the description of the tool."""
+    node.call_key = key
+    node.arguments = inputs
+    node.call_id = call_id if isinstance(call_id, str) else None
+    node.description = (serialized or {}).get("description") or None

@@ -1,13 +1,13 @@
-"""What is told where a run ends: what broke off, what it waits for, its answer, why it failed."""
+"""Reports the end of a run: open steps, interrupts, the answer, the failure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded
 from ragtrace_langchain.calls import report_call
 from ragtrace_langchain.control import is_control_flow, payload_of
-from ragtrace_langchain.extract import answer_in, called_in, structured_text
+from ragtrace_langchain.questions import is_question, is_verdict
 from ragtrace_langchain.selection import settle
 from ragtrace_langchain.tree import ModelCall
 
@@ -51,31 +51,57 @@ def break_off(node: Node, error: BaseException | None) -> None:
 
 
 @guarded
-def answer_of(tree: Tree, outputs: Any, *, is_streamed: bool) -> str | None:
-    """Return the root's answer, None for what the last model said.
-
-    A stream whose pieces cannot be added up leaves the root with the last piece alone; the model has the whole.
-    """
-    answer = answer_in(outputs)
-    if answer is None:
-        is_wordless = tree.last_model is not None and not tree.last_text  # it called a tool with its answer
-        return (structured_text(outputs) or called_in(outputs, tree.last_called)) if is_wordless else None
-    whole = tree.last_text
-    is_last_piece = is_streamed and len(answer) < len(whole) and whole.endswith(answer)
-    return whole if is_last_piece else answer
-
-
-@guarded
 def conclude(root: Node, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> None:
-    """Write what is known only at a run's end: its selection, its answer, what made it fail."""
+    """Write the facts that are known at a run's end: its selection, its answer, its failure."""
     tree = root.tree
     settle(root)
     if tree.interrupts:
         tree.run.interrupted("\n".join(tree.interrupts))
-    text = answer if answer is not None else tree.last_text
-    if outcome == "partial" and tree.last_text.startswith(text):
-        text = tree.last_text  # LangChain hands an abandoned root all pieces but the last one that was read
+    if tree.is_joined:
+        _conclude_block(tree)
+        return
+    text = _text_of(tree, answer, outcome)
+    if not is_question(root, text, outcome):
+        tree.run.discard()
+        return
     if text and (outcome != "error" or answer is not None):
         tree.run.answered(text, model=tree.last_model, usage=tree.usage)
+    elif outcome is None and (tree.is_retrieval_only or not tree.has_model):
+        tree.run.expects_no_answer()
     if error is not None and outcome in {"error", None}:
         tree.run.failed(error)
+
+
+def _text_of(tree: Tree, answer: str | None, outcome: Outcome | None) -> str:
+    spoken = tree.last_text if tree.spoken_ns > tree.searched_ns else ""
+    text = answer if answer is not None else spoken
+    # LangChain hands an abandoned root all pieces but the last one that was read.
+    return spoken if outcome == "partial" and spoken.startswith(text) else text
+
+
+@guarded
+def take_chain_end(node: Node, answer: str | None, outcome: Outcome | None) -> None:
+    """Take the end of a chain in the block of an application's own run: an answer, unless a later chain has one.
+
+    A grader behind the chain that answered leaves the answer as it is.
+    """
+    tree = node.tree
+    text = _text_of(tree, answer, outcome)
+    tree.run.ends_as(outcome)
+    tree.is_retrieval_only = tree.is_interrupted = False
+    if outcome != "interrupted":
+        tree.interrupts.clear()
+    if text and not (tree.chain_answer and is_verdict(text)):
+        tree.chain_answer = text
+
+
+def _conclude_block(tree: Tree) -> None:
+    """Fill in the answer of an application's own run where the application has given none."""
+    run = tree.run
+    if "answer" in run.facts:
+        return
+    text = tree.chain_answer if tree.chain_answer is not None else _text_of(tree, None, None)
+    if text:
+        run.answered(text, model=tree.last_model, usage=tree.usage)
+    elif tree.has_retriever and not run.has_generations():
+        run.expects_no_answer()

@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
-from ragtrace.capture import Defaults, guarded, guarded_constructor, outcome_of
-from ragtrace_langchain.beginnings import ask, take_inputs, take_query
-from ragtrace_langchain.calls import report_call, take_asked
+from ragtrace.capture import Defaults, current_run, guarded, guarded_constructor, is_collecting, outcome_of
+from ragtrace_langchain.beginnings import ask, take_call, take_inputs, take_query
+from ragtrace_langchain.calls import report_call, report_tool, take_asked
 from ragtrace_langchain.control import is_control_flow, is_interrupt
-from ragtrace_langchain.endings import answer_of, break_off, conclude, report_failed_retrieval, take_interrupt
+from ragtrace_langchain.endings import (
+    break_off,
+    conclude,
+    report_failed_retrieval,
+    take_chain_end,
+    take_interrupt,
+)
 from ragtrace_langchain.extract import piece_text
-from ragtrace_langchain.request import describe_configured, describe_request, workflow_of
+from ragtrace_langchain.questions import answer_of
+from ragtrace_langchain.request import describe_configured, describe_joined, describe_request, workflow_of
 from ragtrace_langchain.runs import ambient_run_id, ambient_settings, runs_of
 from ragtrace_langchain.selection import take_chain, take_failed, take_retrieved
-from ragtrace_langchain.tree import ModelCall, Node, Tree
+from ragtrace_langchain.tree import ModelCall, Node, ToolCall, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +38,9 @@ if TYPE_CHECKING:
     from ragtrace.model import Outcome
     from ragtrace_langchain.runs import RunMap
     from ragtrace_langchain.tree import Kind
+
+
+_NO_QUESTION = frozenset({"prompt", "parser"})  # run types that ask and answer nothing by themselves
 
 
 class RagtraceHandler(BaseCallbackHandler):
@@ -109,6 +119,8 @@ class RagtraceHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Open a run for a top-level chain, or note a chain inside one."""
+        if parent_run_id is None and kwargs.get("run_type") in _NO_QUESTION and self._is_alone():
+            return
         name = _name(serialized, kwargs)
         node = self._begin("chain", name, run_id, parent_run_id, tags, metadata)
         if node is not None:
@@ -119,6 +131,8 @@ class RagtraceHandler(BaseCallbackHandler):
         """Take documents that a chain or a tool handed on; end the run with its root."""
         node = self._runs.pop(run_id)
         if node is not None:
+            if isinstance(node, ToolCall):
+                report_tool(node, outputs, None)
             self._chain_ended(node, outputs, kwargs, run_id)
 
     @guarded
@@ -126,6 +140,8 @@ class RagtraceHandler(BaseCallbackHandler):
         """End the run with its root; a chain or a tool inside may fail and be caught."""
         node = self._runs.pop(run_id)
         if node is not None:
+            if isinstance(node, ToolCall):
+                report_tool(node, None, error)
             self._failed(node, error, kwargs, run_id)
 
     @guarded
@@ -143,8 +159,10 @@ class RagtraceHandler(BaseCallbackHandler):
     ) -> None:
         """Note a tool call: a retriever inside it belongs to the run."""
         node = self._begin("tool", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
-        if node is not None:
-            take_inputs(node, inputs if inputs is not None else input_str)
+        if isinstance(node, ToolCall):
+            given = inputs if inputs is not None else input_str
+            take_inputs(node, given)
+            take_call(node, str(run_id), given, serialized, kwargs.get("tool_call_id"))
 
     on_tool_end = on_chain_end  # type: ignore[assignment]  # its output has another name, and comes by place
     on_tool_error = on_chain_error
@@ -165,6 +183,7 @@ class RagtraceHandler(BaseCallbackHandler):
         node = self._begin("retriever", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
         if node is not None:
             take_query(node, query, str(run_id), metadata or {})
+            self._runs.enter_retriever(run_id)
 
     @guarded
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **_kwargs: Any) -> None:
@@ -174,7 +193,7 @@ class RagtraceHandler(BaseCallbackHandler):
             return
         take_retrieved(node, documents, time.time_ns())
         if node.parent is None:
-            self._finish(node, run_id, None)
+            self._finish(node, run_id, "")
 
     @guarded
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -241,8 +260,7 @@ class RagtraceHandler(BaseCallbackHandler):
         if not isinstance(node, ModelCall):
             return
         report_call(node, response, None)
-        if node.parent is None:
-            self._finish(node, run_id, node.tree.last_text)
+        self._ended(node, run_id, node.tree.last_text, None)
 
     @guarded
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -274,7 +292,7 @@ class RagtraceHandler(BaseCallbackHandler):
         if runs.get(run_id) is not None:
             return None
         above = parent_run_id if parent_run_id is not None else ambient_run_id()
-        parent = runs.get(above) if above is not None else None
+        parent = _around(runs.entered_retriever(), runs.get(above) if above is not None else None)
         now_ns = time.time_ns()
         if parent is not None:
             if parent.tree.run.is_finished:
@@ -295,7 +313,8 @@ class RagtraceHandler(BaseCallbackHandler):
         else:
             for left in runs.left():
                 _conclude(runs, left, None, "partial", None)
-            node = _node(self._open(name, tags, metadata or {}, now_ns), None, kind, name, now_ns)
+            tree = self._joined(tags, metadata or {}) or self._open(name, tags, metadata or {}, now_ns)
+            node = _node(tree, tree.root, kind, name, now_ns)
         runs.add(run_id, node)
         return node
 
@@ -305,37 +324,74 @@ class RagtraceHandler(BaseCallbackHandler):
         run = recorder.start(workflow=workflow_of(defaults, metadata, name), started_ns=now_ns)
         describe_request(run, defaults, metadata, tags)
         tree = Tree(run)
-        run.before_finish(partial(_conclude, self._runs, tree, None, "partial", None))
+        run.before_finish(partial(_conclude, self._runs, tree, None, "partial", None), "langchain")
         return tree
+
+    def _joined(self, tags: list[str] | None, metadata: Mapping[str, Any]) -> Tree | None:
+        """Return the tree of the run that the application opened around this call, None where it opened none."""
+        run = current_run()
+        if run is None or not run.is_of(self._defaults.recorder or ragtrace.recorder()):
+            return None
+        tree = self._runs.join(run)
+        if tree is None:
+            tree = Tree(run, is_joined=True)
+            tree.has_query = "query" in run.facts
+            tree.root = Node(tree, None, "chain", "block", run.started_ns)
+            tree.root.inputs = run.facts.get("query")
+            tree = self._runs.joined(tree)
+            run.before_finish(partial(_conclude, self._runs, tree, None, None, None), "langchain")
+        describe_joined(run, self._defaults, metadata, tags)
+        return tree
+
+    def _is_alone(self) -> bool:
+        """Tell whether the code that is executing belongs to no run."""
+        above = ambient_run_id()
+        is_inside = above is not None and self._runs.get(above) is not None
+        return not is_inside and current_run() is None and self._runs.entered_retriever() is None
 
     def _chain_ended(self, node: Node, outputs: Any, kwargs: dict[str, Any], run_id: UUID) -> None:
         inputs = kwargs.get("inputs", node.inputs)
         if outputs is not None:
             take_chain(node, inputs, outputs, time.time_ns())
-        if node.parent is not None:
+        tree = node.tree
+        if node.parent is not None and not tree.is_block(node.parent):
             return
         is_streamed = "inputs" in kwargs
-        if is_streamed:
-            ask(node.tree, inputs)
-        answer = answer_of(node.tree, outputs, is_streamed=is_streamed)
-        if node.tree.is_interrupted:
-            self._finish(node, run_id, answer, "interrupted")
-        elif is_streamed and self._is_broken_off(node.tree, outputs):
-            self._finish(node, run_id, answer, "partial")
+        if is_streamed and not tree.is_joined:
+            ask(tree, inputs)
+        answer = answer_of(node, outputs, is_streamed=is_streamed)
+        if tree.is_interrupted:
+            self._ended(node, run_id, answer, "interrupted")
+        elif is_streamed and self._is_broken_off(node, answer):
+            self._ended(node, run_id, answer, "partial")
         else:
-            self._finish(node, run_id, answer)
+            self._ended(node, run_id, answer, None)
 
-    def _is_broken_off(self, tree: Tree, outputs: Any) -> bool:
-        """Tell whether a stream was abandoned: LangChain then ends its root like one that was read to the end."""
-        opened = list(self._runs.opened(tree))
-        is_streaming = any(isinstance(node, ModelCall) and node.first_chunk_ns for node in opened)
-        return is_streaming or (bool(opened) and outputs is None)
+    def _is_broken_off(self, root: Node, answer: str | None) -> bool:
+        """Tell whether a stream was abandoned: LangChain then ends its root like one that was read to the end.
+
+        Steps inside are still open then, unless the garbage collector ends them first. Each of these reads its
+        input to the end, so that the model's answer is whole and the root's is a part of it.
+        """
+        whole = root.tree.last_text
+        if is_collecting() or (answer and len(answer) < len(whole) and whole.startswith(answer)):
+            return True
+        return any(node.is_in(root) for node in self._runs.opened(root.tree))
+
+    def _ended(self, node: Node, run_id: UUID, answer: str | None, outcome: Outcome | None) -> None:
+        """End the run with its root; the application ends a run that it opened itself."""
+        if node.parent is None:
+            self._finish(node, run_id, answer, outcome)
+        elif node.tree.is_block(node.parent):
+            take_chain_end(node, answer, outcome)
 
     def _failed(self, node: Node, error: BaseException, kwargs: dict[str, Any], run_id: UUID) -> None:
         if is_interrupt(error):
             take_interrupt(node.tree, error)
         take_failed(node, error)
         if node.parent is not None:
+            if node.tree.is_block(node.parent):
+                take_chain_end(node, "", "interrupted" if is_interrupt(error) else None)
             return
         if "inputs" in kwargs:
             ask(node.tree, kwargs["inputs"])
@@ -384,9 +440,22 @@ def _conclude(
             runs.drop(tree)
 
 
+def _around(retriever: Node | None, named: Node | None) -> Node | None:
+    """Return the node that an event stands in: the retriever that runs it, where the named parent is around that.
+
+    A retriever that calls another without ``run_manager.get_child()`` leaves the other with its own parent, or
+    with none.
+    """
+    if retriever is None or (named is not None and not retriever.is_in(named)):
+        return named
+    return retriever
+
+
 def _node(tree: Tree, parent: Node | None, kind: Kind, name: str, now_ns: int) -> Node:
     if kind == "model":
         return ModelCall(tree, parent, name, now_ns)
+    if kind == "tool":
+        return ToolCall(tree, parent, name, now_ns)
     return Node(tree, parent, kind, name, now_ns)
 
 

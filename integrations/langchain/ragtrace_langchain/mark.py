@@ -103,6 +103,7 @@ def _take_found(node: Node, documents: list[Any], source: str | None) -> None:
             return
         now_ns = time.time_ns()
         search = Node(tree, node, "retriever", source or node.name, now_ns)
+        tree.has_retriever = True
         search.query = tree.run.facts.get("query", "")
         take_retrieved(search, new, now_ns)
 

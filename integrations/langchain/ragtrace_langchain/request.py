@@ -18,19 +18,26 @@ _COMMON = {
     "session": ("session_id", "conversation_id", "thread_id"),
     "user": ("user_id",),
 }
+_DESCRIBED = ("session", "user", "corpus", "corpus_version", "k")
 # Tags that LangChain and LangGraph set on their own steps.
 _INNER_TAGS = ("seq:step:", "map:key:", "graph:step:", "langsmith:")
 _NOTHING = Defaults()
+_OWN_NAMES = frozenset({"LangGraph", "unnamed"})
 
 
-def workflow_of(defaults: Defaults, metadata: Mapping[str, Any], name: str) -> str:
-    """Return a run's workflow: ``ragtrace.workflow``, then the handler's argument, then the root's name.
+def workflow_of(defaults: Defaults, metadata: Mapping[str, Any], name: str) -> str | None:
+    """Return a run's workflow: ``ragtrace.workflow``, then the handler's argument, then the name given to the root.
+
+    None where there is none of these: LangChain's own names are not given. The recorder's setting then holds.
 
     Example:
         >>> workflow_of(Defaults(workflow="support"), {}, "RunnableSequence")
         'support'
+        >>> workflow_of(Defaults(), {}, "LangGraph") is None
+        True
     """
-    return shown(metadata.get(f"{PREFIX}workflow")) or defaults.workflow or name
+    given = None if name in _OWN_NAMES or name.startswith("Runnable") else name
+    return shown(metadata.get(f"{PREFIX}workflow")) or defaults.workflow or given
 
 
 def said_in(defaults: Defaults, metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,4 +72,14 @@ def describe_request(run: Run, defaults: Defaults, metadata: Mapping[str, Any], 
     """Write the per-request data onto a run."""
     if metadata or tags or defaults != _NOTHING:
         own = [tag for tag in tags or () if not str(tag).startswith(_INNER_TAGS)]
-        describe(run, defaults, {**said_in(defaults, metadata), "tags": own})
+        describe(run, defaults, {**said_in(defaults, metadata), "tags": own, "metadata": metadata})
+
+
+@guarded
+def describe_joined(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: Iterable[str] | None) -> None:
+    """Write the per-request data of a chain onto the application's own run, where that says nothing of it."""
+    if metadata or tags or defaults != _NOTHING:
+        own = [tag for tag in tags or () if not str(tag).startswith(_INNER_TAGS)]
+        said = {**{name: getattr(defaults, name) for name in _DESCRIBED}, **said_in(defaults, metadata)}
+        missing = {name: value for name, value in said.items() if name not in run.facts}
+        describe(run, Defaults(tags=defaults.tags), {**missing, "tags": own, "metadata": metadata})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -16,10 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from uuid import UUID
 
-    from ragtrace.capture import Recorder
+    from ragtrace.capture import Recorder, Run
     from ragtrace_langchain.tree import Node, Tree
 
 MAX_BURIED = 2_048  # ids kept of what was still open when its root ended
+MAX_NESTED = 8  # retrievers noted as open in one context
+
+# Ids of the retrievers that the current code runs inside, innermost first, each behind the map it is open in.
+_retrievers: ContextVar[tuple[tuple[RunMap, int], ...]] = ContextVar("ragtrace_langchain_retrievers", default=())
 
 
 class RunMap:
@@ -32,6 +37,7 @@ class RunMap:
     def __init__(self) -> None:
         self._nodes: dict[object, Node] = {}
         self._trees: dict[int, Tree] = {}
+        self._joined: dict[int, Tree] = {}
         self._buried = Buried(MAX_BURIED)
         in_children(self.reset_after_fork)
 
@@ -88,6 +94,8 @@ class RunMap:
         for _ in self.take_opened(tree):
             pass
         self._trees.pop(id(tree), None)
+        if tree.is_joined:
+            self._joined.pop(id(tree.run), None)
         tree.root = tree.given = tree.waiting = None
         tree.seen = {}
         tree.pool = {}
@@ -95,6 +103,31 @@ class RunMap:
         tree.taken_back = {}
         tree.delivered = []
         tree.known = KnownDocuments()
+
+    def join(self, run: Run) -> Tree | None:
+        """Return the tree of a run that the application opened itself, once `joined` has put it here."""
+        tree = self._joined.get(id(run))
+        return tree if tree is not None and tree.run is run else None
+
+    def joined(self, tree: Tree) -> Tree:
+        """Put the tree of an application's own run here; of two threads that do so, both get the same one."""
+        kept = self._joined.setdefault(id(tree.run), tree)
+        self._trees[id(kept)] = kept
+        return kept
+
+    def enter_retriever(self, run_id: object) -> None:
+        """Note that the code of this context runs inside a retriever, until that is no longer open."""
+        outer = _retrievers.get()
+        if outer:
+            outer = tuple(entry for entry in outer if entry[0] is not self or entry[1] in self._nodes)
+        _retrievers.set(((self, getattr(run_id, "int", 0)), *outer[: MAX_NESTED - 1]))
+
+    def entered_retriever(self) -> Node | None:
+        """Return the innermost open retriever that the current code runs inside."""
+        for runs, number in _retrievers.get():
+            if runs is self and (node := self._nodes.get(number)) is not None:
+                return node
+        return None
 
     def bury(self, run_id: object) -> None:
         """Remember an id whose children are not to open a run of their own."""

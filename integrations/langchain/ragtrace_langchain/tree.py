@@ -60,19 +60,31 @@ class Tree:
         tool_calls: ids of the tool calls whose output was taken.
         interrupts: what the run's interrupts ask.
         is_described: what the call was configured with has been looked at.
+        is_joined: the application opened the run itself, and ends it; `root` then stands for its block.
+        has_retriever: a retriever was called, or the application marked documents.
+        has_model: a model was called outside retrievers.
+        searched_ns: when the last retriever outside other retrievers began.
+        spoken_ns: when the last model call outside retrievers ended, or began where it is open.
+        is_retrieval_only: what the run gave out is no answer, and no model wrote one.
+        chain_answer: the answer of the last chain in a joined run.
         root: the root's event, until the tree is dropped.
     """
 
     __slots__ = (
+        "chain_answer",
         "delivered",
         "given",
+        "has_model",
         "has_query",
+        "has_retriever",
         "interrupts",
         "is_concluded",
         "is_described",
         "is_interrupted",
+        "is_joined",
         "is_narrowed",
         "is_pool_ordered",
+        "is_retrieval_only",
         "known",
         "last_called",
         "last_chosen",
@@ -83,8 +95,10 @@ class Tree:
         "pool",
         "root",
         "run",
+        "searched_ns",
         "seen",
         "selection_source",
+        "spoken_ns",
         "taken_back",
         "told",
         "tool_calls",
@@ -92,8 +106,15 @@ class Tree:
         "waiting",
     )
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, is_joined: bool = False) -> None:
         self.run = run
+        self.is_joined = is_joined
+        self.has_retriever = False
+        self.has_model = False
+        self.searched_ns = 0
+        self.spoken_ns = 0
+        self.is_retrieval_only = False
+        self.chain_answer: str | None = None
         self.lock = threading.RLock()  # an abandoned stream's finaliser may run anywhere, also inside
         self.open: set[object] = set()
         self.seen: dict[str, Hit] = {}
@@ -119,6 +140,10 @@ class Tree:
         self.last_called: Mapping[str, Any] | None = None
         self.last_model: str | None = None
         self.usage: Usage | None = None
+
+    def is_block(self, node: Node | None) -> bool:
+        """Tell whether a node stands for the block of a run that the application opened itself."""
+        return self.is_joined and node is self.root
 
 
 class Node:
@@ -181,8 +206,22 @@ class Node:
 
     @property
     def within_key(self) -> str | None:
-        """Key of the nearest retriever above, None outside retrievers."""
-        return self.within.key if self.within is not None else None
+        """Key of the nearest retriever above, else of the nearest tool, None outside both."""
+        if self.within is not None:
+            return self.within.key
+        node: Node | None = self
+        while node is not None:
+            if isinstance(node, ToolCall):
+                return node.call_key
+            node = node.parent
+        return None
+
+    def is_in(self, above: Node) -> bool:
+        """Tell whether a node stands above this one, or is this one."""
+        node: Node | None = self
+        while node is not None and node is not above:
+            node = node.parent
+        return node is above
 
     def enclosing(self) -> Iterator[Node]:
         """Yield the nodes above, up to and with the nearest retriever, else up to the root."""
@@ -192,6 +231,19 @@ class Node:
             if node.kind == "retriever":
                 return
             node = node.parent
+
+
+class ToolCall(Node):
+    """An open tool call: the arguments, and the description of the tool."""
+
+    __slots__ = ("arguments", "call_id", "call_key", "description")
+
+    def __init__(self, tree: Tree, parent: Node | None, name: str, started_ns: int) -> None:
+        super().__init__(tree, parent, "tool", name, started_ns)
+        self.arguments: object = None
+        self.call_id: str | None = None
+        self.call_key: str | None = None
+        self.description: str | None = None
 
 
 class ModelCall(Node):

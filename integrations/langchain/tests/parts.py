@@ -11,7 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from ragtrace.capture import Captured, Generation, Rerank, Retrieval
+from ragtrace.capture import Captured, Generation, Rerank, Retrieval, ToolCall
 
 ANSWER = "The lab is in Oslo."
 
@@ -110,7 +110,7 @@ def scores(captured, stage):
 
 
 def kinds(captured):
-    names = {Retrieval: "retrieval", Rerank: "rerank", Generation: "chat"}
+    names = {Retrieval: "retrieval", Rerank: "rerank", Generation: "chat", ToolCall: "tool"}
     return [names[type(step)] for step in captured.steps]
 
 

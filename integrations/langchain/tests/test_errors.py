@@ -86,7 +86,7 @@ def test_tool(keeper, config):
 
     with pytest.raises(LookupError):
         search.invoke("Where?", config)
-    assert (keeper.only.record.outcome, keeper.only.failure.kind) == ("error", "LookupError")
+    assert keeper.runs == []  # a tool by itself answers no question
 
 
 def test_a_failure_that_the_application_catches_is_none_of_the_run(keeper, config):
@@ -151,7 +151,7 @@ def test_bad_documents(keeper, config, documents):
     looped["self"] = looped
     if documents[0].metadata is not None:
         documents[0].metadata["loop"] = looped
-    RunnableLambda(lambda q: documents).invoke("?", config)
+    (RunnableLambda(lambda q: documents) | RunnableLambda(lambda found: "?") | chat()).invoke("?", config)
     assert len(ids(keeper.only, "retrieved")) == len(documents)
 
 
@@ -170,7 +170,7 @@ def test_a_step_that_begins_after_its_root_ended_opens_no_run(handler, keeper):
 
     root, child, late, later = (uuid4() for _ in range(4))
     handler.on_chain_start(None, "Where?", run_id=root, name="root")
-    handler.on_chain_start(None, "Where?", run_id=child, parent_run_id=root, name="child")
+    handler.on_retriever_start(None, "Where?", run_id=child, parent_run_id=root, name="child")
     handler.on_chain_error(GeneratorExit(), run_id=root)
     handler.on_chain_start(None, "x", run_id=late, parent_run_id=child, name="late")
     handler.on_retriever_start(None, "x", run_id=later, parent_run_id=late)

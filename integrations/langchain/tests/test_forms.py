@@ -118,7 +118,7 @@ class TestLcel:
 
     def test_documents_without_ids_join_by_content(self, keeper, config):
         chain = RunnableLambda(lambda q: [Document(page_content="a b c"), Document(page_content="d e f")]) | shown
-        chain.invoke("?", config)
+        (chain | chat()).invoke("?", config)
         assert [name.startswith("sha256:") for name in ids(keeper.only, "retrieved")] == [True, True]
 
     def test_search_without_a_retriever_is_a_retrieval(self, keeper, config):

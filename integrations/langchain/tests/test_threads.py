@@ -76,13 +76,13 @@ def test_a_run_that_begins_beside_a_sweep_leaves_it_what_it_has_to_tell(keeper, 
     stream = lcel().stream("Where?", config)
     next(stream)
     (run,) = recorder._open.values()
-    report = run._before_finish
+    report = run._before_finish["langchain"]
 
     def late():
         lcel().invoke("Next?", config)  # in another thread, between the two steps of the end
         report()
 
-    run.before_finish(late)
+    run.before_finish(late, "langchain")
     recorder.sweep(now=1e12)
     swept = next(one for one in keeper.runs if one.record.query == "Where?")
     assert (swept.record.outcome, swept.record.answer) == ("partial", ANSWER[0])

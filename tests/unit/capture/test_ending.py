@@ -49,7 +49,7 @@ def test_a_report_is_made_once_and_not_kept():
     run.finish()
     run.finish()
     assert calls == [1]
-    assert run._before_finish is None
+    assert run._before_finish == {}
 
 
 def test_the_payload_of_an_interrupt_is_kept_redacted():

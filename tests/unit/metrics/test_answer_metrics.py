@@ -13,7 +13,7 @@ from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.case import Case
 from ragtrace.metrics.cosine import cosines_with_first
 from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.metrics.registry import all_metrics, select
 from ragtrace.model import AnswerPart, Passage, Pool, RagRecord
 
 POOL = (Pool(stage="used", passages=(Passage(id="p1", text="The lab is in Oslo.", rank=1),)),)
@@ -164,3 +164,19 @@ async def test_faithfulness_citations_and_no_answer_share_one_call() -> None:
     assert {result.value for result in results} == {1.0}
     assert sum(result.llm_calls for result in results) == 1
     assert len({result.judge.prompt_hash for result in results}) == 1
+
+
+READS_AN_ANSWER = [name for name, item in all_metrics().items() if "answer" in item.declaration.needs]
+
+
+@pytest.mark.parametrize("name", READS_AN_ANSWER)
+async def test_a_run_without_a_model_has_no_answer_to_score(name) -> None:
+    """A retrieval alone must not bring zeros into the means."""
+    made = answered(answer="", is_answer_expected=False, reference="The lab is in Oslo.")
+    results = await run(name, made, OverlapJudge(), OverlapEmbedder())
+    reasons = {(result.state, result.reason) for result in results.values()}
+    if name == "context_precision":  # reads the reference where there is one
+        assert ("na", "no_answer_expected") not in reasons
+    else:
+        assert reasons <= {("na", "no_answer_expected"), ("na", "unsupported_by_judge")}
+        assert not any(result.value is not None for result in results.values())

@@ -10,10 +10,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 MAX_METADATA_KEYS = 24
 MAX_METADATA_CHARS = 512
+MAX_METADATA_ITEMS = 32  # of a list; a longer list of numbers is a vector, and left out
 _INT64 = 1 << 63
 
 
@@ -88,14 +89,14 @@ def clean_score(value: object) -> float | None:
 def clean_metadata(
     metadata: Mapping[Any, Any] | None, redact: Callable[[str], str] | None = None
 ) -> dict[str, Any]:
-    """Return the scalar facts of a mapping: at most 24 keys, texts of at most 512 characters.
+    """Return the facts of a mapping: at most 24 keys; texts and lists of scalars of at most 512 characters.
 
-    Nested values are left out (they may be cyclic or huge); integers beyond 64 bits become text. `redact` is
+    Other nested values are left out (they may be cyclic or huge); integers beyond 64 bits become text. `redact` is
     applied to texts and keys before they are cut, since it may not know the half of an address.
 
     Example:
-        >>> clean_metadata({"page": 3, "nested": {"a": 1}})
-        {'page': 3}
+        >>> clean_metadata({"page": 3, "authors": ["Ada", "Bo"], "nested": {"a": 1}})
+        {'page': 3, 'authors': ['Ada', 'Bo']}
     """
     if not metadata:
         return {}
@@ -112,12 +113,30 @@ def clean_metadata(
             kind is int and -_INT64 <= value < _INT64
         ):
             scalar = value
+        elif kind is list or kind is tuple:
+            scalar = _list(value, redact)
         else:
             scalar = _scalar(value)
         if scalar is not None:
             is_short = type(key) is str and len(key) <= MAX_METADATA_CHARS and key.isascii()
             kept[key if is_short else clean_text(key, MAX_METADATA_CHARS)[0]] = scalar
     return kept
+
+
+def _list(value: Sequence[object], redact: Callable[[str], str] | None) -> list[str | int | float | bool] | None:
+    """Return the first scalars of a list; None where it holds none, and for a vector."""
+    if len(value) > MAX_METADATA_ITEMS and isinstance(value[0], int | float):
+        return None
+    kept: list[str | int | float | bool] = []
+    room = MAX_METADATA_CHARS
+    for item in value[:MAX_METADATA_ITEMS]:
+        scalar = _scalar(redact(item) if redact is not None and isinstance(item, str) else item)
+        room -= len(str(scalar))
+        if room < 0:
+            break
+        if scalar is not None:
+            kept.append(scalar)
+    return kept or None
 
 
 def _scalar(value: object) -> str | int | float | bool | None:

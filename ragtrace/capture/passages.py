@@ -50,6 +50,8 @@ SCORE_KEYS = (
     "_relevance_score",
     "_rankingScore",
     "$similarity",
+    "@search.reranker_score",  # of a search that ranks anew itself, where it gives no other
+    "@search.rerankerScore",
 )
 RERANK_SCORE_KEYS = (
     "relevance_score",
@@ -63,7 +65,6 @@ RERANK_SCORE_KEYS = (
     "@search.rerankerScore",
     *SCORE_KEYS,
 )
-_NAMES = frozenset((*ID_KEYS, *SCORE_KEYS))
 # Mappings inside a search result that hold its text or further facts, such as Qdrant's payload.
 _INNER_KEYS = ("metadata", "payload", "_source", "fields", "properties", "node", "document", "entity", "kwargs")
 _ITEMS = (str, bytes, Mapping, Passage)
@@ -128,7 +129,16 @@ def score_in(facts: Mapping[Any, Any], keys: Iterable[str] = SCORE_KEYS) -> floa
     for key in keys:
         if key in facts and (number := number_of(facts[key])) is not None:
             return number
-    return None
+    return _weaviate_score(facts["_additional"]) if "_additional" in facts else None
+
+
+def _weaviate_score(additional: object) -> float | None:
+    """Return the score that Weaviate's older client adds, as text."""
+    score = additional.get("score", additional.get("certainty")) if isinstance(additional, Mapping) else None
+    try:
+        return float(score) if isinstance(score, str) else number_of(score)
+    except ValueError:
+        return None
 
 
 def number_of(value: object) -> float | None:
@@ -367,9 +377,9 @@ class PassageReader:
         text, facts = read_mapping(item)
         if text is None:
             text = item.get("text", item.get("content"))
-        own = item.get("metadata")
-        kept = own if isinstance(own, Mapping) else ()
-        rest = {key: value for key, value in facts.items() if key not in _NAMES or key in kept}
+        id_key = next((key for key in ID_KEYS if shown(facts.get(key))), None)
+        score_key = next((key for key in SCORE_KEYS if number_of(facts.get(key)) is not None), None)
+        rest = {key: value for key, value in facts.items() if key not in {id_key, score_key}}
         return self.make(text, rank, id_in(facts), score_in(facts), source, rest)
 
     def make(

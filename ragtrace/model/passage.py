@@ -44,7 +44,7 @@ class Passage:
         rank: 1-based place in its pool.
         score: the score of the stage the passage stands in, None when the framework gave none.
         source: the data source it came from.
-        metadata: small scalar facts the application attached.
+        metadata: small facts the application attached: scalars, and lists of them.
         truncated: length of the original text in characters when `text` was cut, else 0.
 
     Example:

@@ -23,7 +23,7 @@ FORMS = {
         {"id": None, "metadata": {"page": 3, "_id": "q1"}, "page_content": TEXT, "type": "Document"},
         "q1",
         None,
-        {"page": 3, "_id": "q1", "type": "Document"},
+        {"page": 3, "type": "Document"},
     ),
     "Pinecone": ({"id": "p1", "score": 0.8, "metadata": {"text": TEXT, "page": 3}}, "p1", 0.8, {"page": 3}),
     "Qdrant": ({"id": "q1", "score": 0.8, "payload": {"page_content": TEXT}}, "q1", 0.8, {}),

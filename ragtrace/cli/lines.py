@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from ragtrace.errors import ConfigError, InputError
-from ragtrace.model.codec import record_from_json
+from ragtrace.model.codec import ALIASES, read_aliases, record_from_json
 from ragtrace.model.schema import SCHEMA
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GZIP = b"\x1f\x8b"
-_KNOWN = {*SCHEMA["properties"], "scores"}
+_KNOWN = {*SCHEMA["properties"], "scores"}.difference(*ALIASES.values())
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # Valid in JSON, but editors and str.splitlines see the end of a line there.
 _LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
@@ -132,7 +132,8 @@ def _line(raw: bytes, number: int) -> Line:
     except ValueError as error:
         raise InputError(f"cannot be written again as JSON: {error}") from None
     identity = given.get("id")
-    unknown = tuple(name for name in given if name not in _KNOWN)
+    known = _KNOWN | read_aliases(given)
+    unknown = tuple(name for name in given if name not in known)
     return Line(number, number if identity in {None, ""} else identity, text, record, unknown)
 
 

@@ -31,6 +31,13 @@ SCHEMA_ID = "ragtrace.record/1"
 _TOKENS = ("input_tokens", "output_tokens")
 _TOKEN_DETAILS = ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 _STAGES: dict[str, Stage] = {"pool": "retrieved", "selection": "reranked", "contexts": "used"}
+# Names of other tools, each read where the field itself is missing: ragas, DeepEval, earlier ragas.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "query": ("user_input", "input", "question"),
+    "answer": ("response", "actual_output"),
+    "contexts": ("retrieved_contexts", "retrieval_context", "context"),
+    "reference": ("expected_output", "ground_truth"),
+}
 _TEXTS = ("trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "corpus_version", "model")
 
 
@@ -83,8 +90,8 @@ def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
     """Build a record from one line: the full form, or plain ``{"query", "answer", "contexts": [...]}``.
 
     A context is a text, or an object with text and optionally id, score, source, metadata. ``pool`` is the
-    candidate pool, ``selection`` what a reranker chose, ``contexts`` what the model was given. Unknown keys are
-    left alone. Missing fields are empty: the metrics that need them are then ``na``.
+    candidate pool, ``selection`` what a reranker chose, ``contexts`` what the model was given. Fields of ragas and
+    DeepEval are read under their names (`ALIASES`). Unknown keys are left alone. Missing fields are empty: the metrics that need them are then ``na``.
 
     Args:
         value: the parsed JSON.
@@ -107,7 +114,7 @@ def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
         id=_identity(value.get("id"), fallback_id),
         query=_text(value, "query") or "",
         answer=_text(value, "answer") or "",
-        is_answer_given=value.get("answer") is not None,
+        is_answer_given=value.get(_given_name(value, "answer")) is not None,
         is_answer_expected=_flag(value, "is_answer_expected", default=True),
         reference=_text(value, "reference"),
         pools=_pools(value),
@@ -132,6 +139,16 @@ def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
     if "trace_id" in given:
         given["trace_id"] = as_trace_id(given["trace_id"])
     return replace(record, **cast("Any", given))
+
+
+def read_aliases(value: Mapping[str, Any]) -> set[str]:
+    """Return the fields of other tools' names that `record_from_json` reads from a line.
+
+    Example:
+        >>> read_aliases({"user_input": "Where?", "answer": "Oslo.", "response": "Bergen."})
+        {'user_input'}
+    """
+    return {_given_name(value, name) for name in ALIASES} - ALIASES.keys()
 
 
 def score_to_json(result: MetricResult) -> dict[str, Any]:
@@ -189,6 +206,12 @@ def _stratum_to_json(stratum: LabelStratum) -> dict[str, Any]:
     return {"size": stratum.size, "labelled": stratum.labelled, "counts": counts}
 
 
+def _given_name(value: Mapping[str, Any], name: str) -> str:
+    """Return the name under which a line gives a field: its own, else the first alias that is there."""
+    names = (name, *ALIASES.get(name, ()))
+    return next((each for each in names if value.get(each) is not None), name)
+
+
 def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")
@@ -203,6 +226,7 @@ def _identity(value: Any, fallback: str) -> str:
 
 
 def _text(value: Mapping[str, Any], name: str) -> str | None:
+    name = _given_name(value, name)
     found = value.get(name)
     if found is None or isinstance(found, str):
         return found
@@ -211,6 +235,8 @@ def _text(value: Mapping[str, Any], name: str) -> str | None:
 
 def _list(value: Mapping[str, Any], name: str) -> list[Any]:
     found = value.get(name)
+    if name == "context" and isinstance(found, str):  # in many data sets a single text
+        return [found]
     if found is None:
         return []
     if isinstance(found, list):
@@ -255,7 +281,8 @@ def _one_of(value: Mapping[str, Any], name: str, valid: tuple[str, ...], default
 
 def _pools(value: Mapping[str, Any]) -> tuple[Pool, ...]:
     pools = []
-    for name, stage in _STAGES.items():
+    for field, stage in _STAGES.items():
+        name = _given_name(value, field)
         if value.get(name) is not None:
             items = enumerate(_list(value, name), start=1)
             pools.append(Pool(stage=stage, passages=tuple(_passage(item, rank, name) for rank, item in items)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from ragtrace.model.codec import SCHEMA_ID
+from ragtrace.model.codec import ALIASES, SCHEMA_ID
 from ragtrace.model.record import LabelScale, Outcome, Universe
 
 
@@ -51,6 +51,17 @@ _STRATA: dict[str, Any] = {
         "required": ["size", "labelled", "counts"],
     },
 }
+
+
+def _aliases() -> dict[str, Any]:
+    """Return the fields that ragas and DeepEval write, each described by the field it is read as."""
+    kinds = {"contexts": {"type": ["array", "string"]}}
+    return {
+        alias: {**kinds.get(field, {"type": "string"}), "description": f"Read as {field!r} where that is missing."}
+        for field, aliases in ALIASES.items()
+        for alias in aliases
+    }
+
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -152,6 +163,7 @@ SCHEMA: dict[str, Any] = {
         "selection_source": _text("explicit, framework, retriever, chain or prompt."),
         "revision": {"type": "integer", "description": "Counts late changes of the same trace."},
         "lossy": {"type": "object", "description": "What was cut or lost, by kind."},
+        **_aliases(),
     },
     "$defs": {"passage": _PASSAGE},
 }

@@ -283,3 +283,45 @@ def test_an_answer_that_is_not_given_is_told_from_a_blank_one(line: dict[str, An
     blank = record_from_json({**line, "answer": ""}, fallback_id="1")
     assert (blank.answer, blank.is_answer_given) == ("", True)
     assert record_from_json(record_to_json(blank), fallback_id="1") == blank
+
+
+CANONICAL = {"query": "Where?", "answer": "Oslo.", "contexts": ["It is in Oslo."], "reference": "In Oslo."}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        CANONICAL,
+        {"user_input": "Where?", "response": "Oslo.", "retrieved_contexts": ["It is in Oslo."], "reference": "In Oslo."},
+        {"input": "Where?", "actual_output": "Oslo.", "retrieval_context": ["It is in Oslo."], "expected_output": "In Oslo."},
+        {"input": "Where?", "actual_output": "Oslo.", "context": ["It is in Oslo."], "expected_output": "In Oslo."},
+        {"question": "Where?", "answer": "Oslo.", "context": "It is in Oslo.", "ground_truth": "In Oslo."},
+        {**CANONICAL, "user_input": "Why?", "response": "No.", "context": ["None."], "expected_output": "x"},
+        {"query": None, "user_input": "Where?", "answer": "Oslo.", "contexts": ["It is in Oslo."], "reference": "In Oslo."},
+        {
+            "user_input": "Where?", "response": "Oslo.", "retrieval_context": ["It is in Oslo."],
+            "context": ["The ideal context."], "expected_output": "In Oslo.",
+        },
+    ],
+    ids=["own", "ragas", "deepeval", "deepeval context", "ragas 0.1", "own names win", "null", "delivered before ideal"],
+)  # fmt: skip
+def test_records_of_ragas_and_deepeval_are_read_under_their_names(line: dict[str, Any]) -> None:
+    record = record_from_json(line, fallback_id="1")
+    assert (record.query, record.answer, record.reference) == ("Where?", "Oslo.", "In Oslo.")
+    assert [passage.text for passage in record.contexts] == ["It is in Oslo."]
+    assert record.is_answer_given
+
+
+def test_an_error_in_a_field_of_another_tool_names_that_field() -> None:
+    with pytest.raises(InputError, match="field 'user_input' must be a text, got a list"):
+        record_from_json({"user_input": [{"content": "Where?", "type": "human"}]}, fallback_id="1")
+    with pytest.raises(
+        InputError, match="item 1 of 'retrieved_contexts' must be a text or an object, got a number"
+    ):
+        record_from_json({"retrieved_contexts": [3]}, fallback_id="1")
+
+
+def test_the_schema_describes_the_names_of_other_tools() -> None:
+    shown = SCHEMA["properties"]
+    for alias in ("user_input", "response", "retrieved_contexts", "input", "actual_output", "retrieval_context"):
+        assert shown[alias]["description"].startswith("Read as '")

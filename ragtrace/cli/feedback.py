@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.lines import open_lines, parsed, read_each
+from ragtrace.cli.lines import BrokenLines, open_lines, parsed, read_each
 from ragtrace.cli.stored import add_store, failures, open_store, store_path
 from ragtrace.errors import InputError
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Read the file, and write its good lines."""
     path = store_path(args)
     store = open_store(path)
-    broken: list[str] = []
+    broken = BrokenLines(args.file)
     kept = 0
     batch: list[Label] = []
     with failures(path):
@@ -53,17 +53,14 @@ def run(args: argparse.Namespace) -> int:
                 batch = []
         kept += store.rate(batch)
     store.close()
-    print(f"{kept} labels kept, {len(broken)} broken lines", file=sys.stderr)
-    return 1 if broken else 0
+    print(f"{kept} labels kept, {broken.count} broken lines", file=sys.stderr)
+    return 1 if broken.count else 0
 
 
-def _labels(name: str, broken: list[str]) -> Iterator[Label]:
-    def tell(line: str) -> None:
-        broken.append(line)
-        print(line, file=sys.stderr)
-
+def _labels(name: str, broken: BrokenLines) -> Iterator[Label]:
     with open_lines(name) as stream:
-        yield from read_each(stream, name, tell, lambda raw, _: label_of(raw))
+        yield from read_each(stream, name, broken, lambda raw, _: label_of(raw))
+    broken.close()
 
 
 def label_of(raw: bytes) -> Label:

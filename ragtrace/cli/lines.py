@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 GZIP = b"\x1f\x8b"
 _KNOWN = {*SCHEMA["properties"], "scores"}.difference(*ALIASES.values())
+_FIRST_LINES = 5  # where none of them is a JSON object, the file is of another kind
+MOST_SHOWN = 10  # broken lines of one file that are shown one by one
+_FIRST_LINES = 5  # where none of them is JSON, the file is of another kind
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_NO_JSON_LINES = (
+    "does not look like JSON lines: none of its first 5 lines is JSON; write one object a line "
+    "(a JSON list: jq -c '.[]' FILE), see `ragtrace schema`"
+)
 # Valid in JSON, but editors and str.splitlines see the end of a line there.
 _LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
@@ -78,9 +85,14 @@ def read_lines(stream: IO[bytes], name: str, broken: Callable[[str], None]) -> I
 def read_each(
     stream: IO[bytes], name: str, broken: Callable[[str], None], read: Callable[[bytes, int], T]
 ) -> Iterator[T]:
-    """Yield what `read` makes of each line and its number; its InputError makes the line a broken one."""
+    """Yield what `read` makes of each line and its number; its InputError makes the line a broken one.
+
+    Raises:
+        InputError: none of the first 5 lines is JSON.
+    """
     shown = "<stdin>" if name == "-" else name
-    number = 0
+    number = foreign = 0
+    has_json = False
     while True:
         try:
             raw = next(stream, None)
@@ -99,8 +111,36 @@ def read_each(
             made = read(raw, number)
         except InputError as error:
             broken(f"{shown}:{number}: {error}")
+            has_json = has_json or not isinstance(error, NotJson)
+            foreign += not has_json
+            if foreign == _FIRST_LINES:
+                raise InputError(f"{shown} {_NO_JSON_LINES}") from None
         else:
+            has_json = True
             yield made
+
+
+class BrokenLines:
+    """Prints the first broken lines of a file to standard error, and counts all.
+
+    Attributes:
+        count: broken lines so far.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = "<stdin>" if name == "-" else name
+        self.count = 0
+
+    def __call__(self, line: str) -> None:
+        """Take one line that says file, number and reason."""
+        self.count += 1
+        if self.count <= MOST_SHOWN:
+            print(line, file=sys.stderr)
+
+    def close(self) -> None:
+        """Print how many were not shown."""
+        if self.count > MOST_SHOWN:
+            print(f"{self._name}: {self.count - MOST_SHOWN} more broken lines", file=sys.stderr)
 
 
 def one_line(value: Any) -> str:
@@ -137,24 +177,39 @@ def _line(raw: bytes, number: int) -> Line:
     return Line(number, number if identity in {None, ""} else identity, text, record, unknown)
 
 
+class NotJson(InputError):
+    """A line is not JSON at all."""
+
+
 def parsed(raw: bytes) -> Any:
     """Return one line's JSON.
 
     Raises:
-        InputError: it is not UTF-8 or not JSON.
+        NotJson: it is not UTF-8 or not JSON.
+        InputError: it holds a number that JSON does not have.
     """
     try:
-        return json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse)
+        text = raw.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 (byte {error.start + 1} of the line)") from None
+        raise NotJson(f"not UTF-8 (byte {error.start + 1} of the line)") from None
+    try:
+        return json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg} at column {error.colno}") from None
+        if _is_cut(text, error):
+            raise NotJson(f"not JSON: the line ends too early, at column {len(text) + 1}") from None
+        raise NotJson(f"not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
         raise InputError("nested too deeply") from None
     except InputError:
         raise
     except ValueError:  # Python's own limit of 4,300 digits
         raise InputError("a whole number has too many digits") from None
+
+
+def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
+    """Say whether a line that begins as an object is broken at its very end."""
+    is_open_text = error.msg.startswith("Unterminated string")
+    return text.lstrip().startswith("{") and (is_open_text or error.pos >= len(text.rstrip()))
 
 
 def _refuse(constant: str) -> NoReturn:

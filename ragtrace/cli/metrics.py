@@ -1,13 +1,18 @@
-"""``ragtrace metrics``: what can be computed, and what each needs."""
+"""``ragtrace metrics``: every metric, its needs, and its meaning in one sentence."""
 
 from __future__ import annotations
 
 import argparse
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from ragtrace.metrics.base import Declaration, Output
 
+NARROW = 110  # columns below which the table itself would
+_READABLE = 120
 WIDE = 150  # columns below which calls and sources would fold into towers
 
 
@@ -23,14 +28,19 @@ def run(args: argparse.Namespace) -> int:
 
     from ragtrace.cli.console import Shown
 
-    rows = [row for metric in _declarations() for row in _rows(metric)]
+    declarations = _declarations()
+    rows = [row for metric in declarations for row in _rows(metric)]
     head = ("metric", "exported as", "needs", "range", "direction", "threshold", "calls", "source")
     if args.markdown:
-        print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
-        for row in rows:
-            print(f"| {' | '.join(row)} |")
+        _markdown(head, rows)
+        print()
+        _markdown(("metric", "meaning"), [(metric.name, metric.summary) for metric in declarations])
         return 0
     console = Shown()
+    if console.width < NARROW:
+        for line in _blocks(declarations, console.width):
+            console.print(line)
+        return 0
     shown = len(head) if console.width >= WIDE else len(head) - 2
     table = Table(box=None, pad_edge=False)
     for i, name in enumerate(head[:shown]):
@@ -40,7 +50,36 @@ def run(args: argparse.Namespace) -> int:
     console.print(table)
     if shown < len(head):
         console.print("calls and sources: `ragtrace metrics --markdown`, or a terminal of 150 columns")
+    console.print()
+    for line in _meanings(declarations, console.width):
+        console.print(line)
     return 0
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+
+
+def _blocks(declarations: Sequence[Declaration], width: int) -> Iterator[str]:
+    """Yield a block for each metric: its sentence, its needs, and a line for each number it exports."""
+    for metric in declarations:
+        yield f"{metric.name}"
+        facts = (metric.summary, f"needs {', '.join(metric.needs)}; {metric.calls}; source: {metric.source}")
+        yield from (f"    {line}" for fact in facts for line in wrap(fact, width - 4))
+        for output in metric.outputs:
+            _, name, _, span, direction, threshold, *_ = _row(metric, output, is_first=False)
+            yield f"    {name}: {span}, {direction}{f', threshold {threshold}' if threshold else ''}"
+
+
+def _meanings(declarations: Sequence[Declaration], width: int) -> Iterator[str]:
+    """Yield each metric's name and, beside it, its sentence."""
+    most = max(len(metric.name) for metric in declarations) + 2
+    for metric in declarations:
+        first, *rest = wrap(metric.summary, min(width, _READABLE) - most)
+        yield f"{metric.name:<{most}}{first}"
+        yield from (f"{'':<{most}}{line}" for line in rest)
 
 
 def _declarations() -> list[Declaration]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from collections import Counter
 from pathlib import Path
@@ -104,6 +105,7 @@ class ScoredLines:
 
     def __init__(self, name: str | None, *, is_resumed: bool) -> None:
         self._name = name or "-"
+        self._is_resumed = is_resumed
         self._file: int | None = None
         if self._name == "-":
             return
@@ -137,6 +139,13 @@ class ScoredLines:
                 abandon_stdout()
                 raise ConfigError(f"standard output: {why}; with --out FILE a run can be resumed") from None
             raise ConfigError(f"{self._name}: {why}; what is written stays: make room, then add --resume") from None
+
+    def discard_if_empty(self) -> None:
+        """Remove a new file that nothing was written to, so that the same command can be given again."""
+        if self._file is not None and not self._is_resumed:
+            found = os.fstat(self._file)
+            if stat.S_ISREG(found.st_mode) and not found.st_size:
+                Path(self._name).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the file; standard output stays open."""

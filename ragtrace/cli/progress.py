@@ -14,8 +14,14 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def progress(name: str, *, done_before: int) -> Iterator[Callable[[], None]]:
-    """Show a bar on standard error while the block runs; the value is to be called once a record."""
+def progress(name: str, *, done_before: int, limit: int | None = None) -> Iterator[Callable[[], None]]:
+    """Show a bar on standard error while the block runs; the value is to be called once a record.
+
+    Args:
+        name: the file whose lines are scored, or ``-``.
+        done_before: lines that an earlier run scored.
+        limit: most lines that will be read.
+    """
     if not sys.stderr.isatty():
         yield lambda: None
         return
@@ -24,12 +30,17 @@ def progress(name: str, *, done_before: int) -> Iterator[Callable[[], None]]:
 
     columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("scoring", total=_count(name), completed=done_before)
+        task = bar.add_task("scoring", total=total(name, limit), completed=done_before)
         yield lambda: bar.advance(task)
 
 
+def total(name: str, limit: int | None = None) -> int | None:
+    """Return the number of lines that will be scored, at most; None where counting costs more than it tells."""
+    lines = _count(name)
+    return lines if limit is None else min(limit, limit if lines is None else lines)
+
+
 def _count(name: str) -> int | None:
-    """Return the number of lines of a plain file, None where counting would cost more than it tells."""
     path = Path(name)
     if name == "-" or not path.is_file():
         return None

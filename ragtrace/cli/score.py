@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ragtrace.cli.arguments import cutoffs, positive
-from ragtrace.cli.lines import Line, open_lines, read_lines
+from ragtrace.cli.lines import BrokenLines, Line, open_lines, read_lines
 from ragtrace.cli.outfile import ScoredLines, done_before
 from ragtrace.cli.summary import Summary, limits_from, maker_text
-from ragtrace.errors import ConfigError
+from ragtrace.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 Input: JSON lines, plain or gzip. A line is a record (`ragtrace schema`), or just
-{"query": ..., "answer": ..., "contexts": ["...", ...]}. Other fields stay in the output
-and are read by no metric; a warning names them. An answer that is missing is na, and one
-that is blank is of an application that answered nothing.
+{"query": ..., "answer": ..., "contexts": ["...", ...]}. Records of ragas and DeepEval
+are read under their names (user_input, response, retrieved_contexts; input, actual_output,
+retrieval_context, expected_output). Other fields stay in the output and are read by no
+metric; a warning names them. An answer that is missing is na, and one that is blank is of
+an application that answered nothing.
 Output: each line as it was, with its id (or line number) and "scores", written as
 soon as it is scored, and so not always in the order of the input. The summary goes
 to standard error where the lines go to standard output, else to standard output.
@@ -85,6 +87,9 @@ def run(args: argparse.Namespace) -> int:
         asyncio.run(_score(args, scorer, stream, out, summary, done))
     except KeyboardInterrupt:
         is_interrupted = True
+    except InputError:
+        out.discard_if_empty()
+        raise
     finally:
         out.close()
     missed = summary.missed(limits)
@@ -136,13 +141,10 @@ async def _score(
     from ragtrace.model.codec import score_to_json
     from ragtrace.scoring.file import score_stream
 
-    def broken(line: str) -> None:
-        summary.broken += 1
-        print(line, file=sys.stderr)
-
+    broken = BrokenLines(args.file)
     lines = _wanted(read_lines(stream, args.file, broken), done, args.limit)
     items = ((line, line.record) for line in lines)
-    with progress(args.file, done_before=sum(done.values()) if done else 0) as step:
+    with progress(args.file, limit=args.limit, done_before=sum(done.values()) if done else 0) as step:
         async with aclosing(score_stream(items, scorer, jobs=args.jobs)) as scored:
             async for line, results in scored:
                 scores = {result.key: score_to_json(result) for result in results}
@@ -150,6 +152,8 @@ async def _score(
                 summary.add(scores)
                 summary.unknown.update(line.unknown)
                 step()
+    summary.broken = broken.count
+    broken.close()
 
 
 def _wanted(lines: Iterator[Line], done: Counter[str] | None, limit: int | None) -> Iterator[Line]:

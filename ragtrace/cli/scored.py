@@ -6,15 +6,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragtrace.cli.lines import open_lines, parsed, read_each
+from ragtrace.cli.lines import MOST_SHOWN, open_lines, parsed, read_each
 from ragtrace.errors import InputError
 from ragtrace.scoring.comparison import Arm
 from ragtrace.scoring.scored_row import ScoredRow, scored_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-MOST_SHOWN = 10  # broken lines of one file that are shown one by one
 
 
 def read_arms(files: Sequence[str]) -> list[Arm]:

@@ -240,11 +240,25 @@ def _check_openai(kind: str, spec: str, model: str, base_url: str | None, api_ke
         raise ConfigError(f"{spec}: set OPENAI_API_KEY, or a base URL of a server without keys")
 
 
+def _hint(name: str, valid: set[str]) -> str:
+    """Return the nearest valid name; for another word, which may be a model's name, the form that takes a model.
+
+    Example:
+        >>> _hint("overlpa", {"openai", "overlap"}), _hint("gpt-4o", {"openai", "overlap"})
+        ("; did you mean 'overlap'?", "; did you mean 'openai:gpt-4o'? Judges: openai:MODEL, overlap")
+    """
+    near = nearest(name, valid)
+    if near.startswith("; did you mean") or not name:
+        return near
+    names = ", ".join(sorted({"openai:MODEL", *valid} - {"openai"}))
+    return f"; did you mean 'openai:{name}'? Judges: {names}"
+
+
 def _third_party(name: str) -> Any:
     """Return the factory of an installed judge; entry points are read here alone, a scan takes 29 ms."""
     found = {entry.name: entry for entry in entry_points(group="ragtrace.judges")}
     if name not in found:
-        raise ConfigError(f"unknown judge {name!r}{nearest(name, {*_NAMES, *found})}")
+        raise ConfigError(f"unknown judge {name!r}{_hint(name, {*_NAMES, *found})}")
     try:
         return found[name].load()
     except MissingExtra:

@@ -91,7 +91,8 @@ def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
 
     A context is a text, or an object with text and optionally id, score, source, metadata. ``pool`` is the
     candidate pool, ``selection`` what a reranker chose, ``contexts`` what the model was given. Fields of ragas and
-    DeepEval are read under their names (`ALIASES`). Unknown keys are left alone. Missing fields are empty: the metrics that need them are then ``na``.
+    DeepEval are read under their names (`ALIASES`). Unknown keys are left alone. Missing fields are empty: the
+    metrics that need them are then ``na``.
 
     Args:
         value: the parsed JSON.

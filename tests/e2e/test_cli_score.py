@@ -253,8 +253,8 @@ def test_utf_8_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
 
 
 def test_an_answer_of_another_name_is_no_answer_of_nothing(tmp_path: Path) -> None:
-    ragas = {"question": "Where?", "response": "In Oslo.", "retrieved_contexts": ["It is in Oslo."]}
-    path = write(tmp_path / "in.jsonl", [ragas, {**ragas, "query": "Where?"}, {}, record(1, answer="")])
+    other = {"prompt": "Where?", "completion": "In Oslo.", "documents": ["It is in Oslo."]}
+    path = write(tmp_path / "in.jsonl", [other, {**other, "query": "Where?"}, {}, record(1, answer="")])
     done = ragtrace("score", path, "--metrics", "faithfulness,no_answer,context_precision")
     scores = [row["scores"] for row in rows(done.stdout)]
     scores.sort(key=lambda one: one["answered"]["state"])
@@ -262,7 +262,7 @@ def test_an_answer_of_another_name_is_no_answer_of_nothing(tmp_path: Path) -> No
     assert [one["faithfulness"]["reason"] for one in scores] == ["missing_input:answer"] * 3 + ["no_answer"]
     assert scores[3]["answered"]["value"] == 0.0
     (told,) = [line for line in done.stderr.decode().splitlines() if "no part of a record" in line]
-    assert told.endswith(": question (2), response (2), retrieved_contexts (2)")
+    assert told.endswith(": prompt (2), completion (2), documents (2)")
 
 
 def test_lines_that_were_scored_once_hold_no_unknown_field(tmp_path: Path) -> None:
@@ -608,3 +608,56 @@ def test_the_offline_judge_agrees_with_people(
     assert auroc(is_bad, [1 - s["value"] for _, s in scored]) >= least_auroc
     if least_accuracy is not None:
         assert balanced_accuracy(is_bad, [not s["passed"] for _, s in scored]) >= least_accuracy
+
+
+def test_records_of_ragas_and_deepeval_are_scored_and_what_no_metric_reads_is_named(tmp_path: Path) -> None:
+    ragas = {"user_input": "Where?", "response": "In Oslo.", "retrieved_contexts": ["The lab is in Oslo."]}
+    deepeval = {"input": "Where?", "actual_output": "In Oslo.", "retrieval_context": ["The lab is in Oslo."]}
+    path = write(tmp_path / "in.jsonl", [ragas, {**deepeval, "context": ["ideal"], "reference_contexts": ["x"]}])
+    done = ragtrace("score", path, "--metrics", "faithfulness")
+    assert [row["scores"]["faithfulness"]["value"] for row in rows(done.stdout)] == [1.0, 1.0]
+    assert "`ragtrace schema`: context (1), reference_contexts (1)" in done.stderr.decode()
+
+
+def test_a_file_that_is_no_json_lines_ends_after_a_few_lines_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    path.write_text("# Title\n\n" + "Some prose.\n" * 150)
+    done = ragtrace("score", path, "--out", tmp_path / "out.jsonl")
+    said = done.stderr.decode().splitlines()
+    assert (done.returncode, len(said)) == (2, 6)
+    assert said[-1].startswith(
+        f"ragtrace: {path} does not look like JSON lines: none of its first 5 lines is JSON; "
+    )
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_many_broken_lines_are_counted_beyond_the_first_ten(tmp_path: Path) -> None:
+    path = write(tmp_path / "in.jsonl", [record(1), *[{"query": 3}] * 40])
+    done = ragtrace("score", path, "--metrics", "faithfulness")
+    said = done.stderr.decode()
+    assert done.returncode == 1
+    assert said.count(": field 'query' must be a text") == 10
+    assert f"{path}: 30 more broken lines\n" in said
+    assert "1 scored, 40 broken" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"query": "a", "answer": "b', "the line ends too early, at column 28"),
+        ('{"query": "a", "answer"', "the line ends too early, at column 24"),
+        ('{"query": "a",', "the line ends too early, at column 15"),
+        ('{"query": tru}', "Expecting value at column 11"),
+    ],
+)
+def test_a_truncated_line_is_told_at_its_end(tmp_path: Path, text: str, said: str) -> None:
+    done = ragtrace("score", write(tmp_path / "in.jsonl", [text, record(2)]), "--metrics", "faithfulness")
+    assert done.stderr.decode().splitlines()[0] == f"{tmp_path / 'in.jsonl'}:1: not JSON: {said}"
+
+
+def test_a_model_s_name_as_judge_is_told_the_form_that_takes_a_model(tmp_path: Path) -> None:
+    done = ragtrace("score", write(tmp_path / "in.jsonl", [record(1)]), "--judge", "gpt-4o")
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        "ragtrace: unknown judge 'gpt-4o'; did you mean 'openai:gpt-4o'? Judges: openai:MODEL, overlap\n"
+    )

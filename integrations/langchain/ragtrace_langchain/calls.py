@@ -36,7 +36,7 @@ def take_asked(
 ) -> None:
     """Take the rendered prompt of a model call."""
     node.facts = model_facts(serialized, metadata, kwargs.get("invocation_params"), node.name)
-    node.messages = turns_in(prompt)
+    node.messages = turns_in(prompt, is_prompt=True)
     for above in node.enclosing():
         above.has_model = True
     tree = node.tree
@@ -91,7 +91,7 @@ def _arguments(given: Any) -> Any:
 
 def _result(output: Any) -> Any:
     if isinstance(output, ToolMessage):
-        return content_text(output.content)
+        return content_text(output.content, is_prompt=True)
     documents = documents_in(output)
     return output if documents is None else "\n\n".join(map(text_of, documents))
 

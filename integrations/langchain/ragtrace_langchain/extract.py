@@ -10,6 +10,7 @@ from langchain_core.messages import BaseMessage
 
 from ragtrace.capture import before_question, shown, spoken
 from ragtrace.model import Message
+from ragtrace_langchain.blocks import block_text, is_text_block, prompt_block_text
 from ragtrace_langchain.documents import fields_of
 
 if TYPE_CHECKING:
@@ -104,8 +105,10 @@ def recalled_in(inputs: Any, asked: Any) -> tuple[Message, ...]:
     return ()
 
 
-def turns_in(value: Any) -> tuple[Message, ...]:
+def turns_in(value: Any, *, is_prompt: bool = False) -> tuple[Message, ...]:
     """Return the messages in a value: a message, a list of them, a prompt value; pairs and dicts count too.
+
+    Of a prompt, the documents in blocks are told too.
 
     Example:
         >>> turns_in([{"role": "user", "content": "Hi"}])
@@ -115,12 +118,12 @@ def turns_in(value: Any) -> tuple[Message, ...]:
     if to_messages is not None and not isinstance(value, type):
         value = to_messages()
     if isinstance(value, list | tuple) and not _is_pair(value):
-        return tuple(turn for part in value if (turn := turn_of(part)) is not None)
-    one = turn_of(value)
+        return tuple(turn for part in value if (turn := turn_of(part, is_prompt=is_prompt)) is not None)
+    one = turn_of(value, is_prompt=is_prompt)
     return () if one is None else (one,)
 
 
-def turn_of(value: Any) -> Message | None:
+def turn_of(value: Any, *, is_prompt: bool = False) -> Message | None:
     """Return one message with its role in words of the API (user, assistant, system, tool), else None.
 
     Example:
@@ -128,11 +131,11 @@ def turn_of(value: Any) -> Message | None:
         Message(role='user', content='Hi')
     """
     if isinstance(value, BaseMessage):
-        return Message(role=_role(value), content=message_text(value))
+        return Message(role=_role(value), content=message_text(value, is_prompt=is_prompt))
     if _is_pair(value):
         return Message(role=_api_role(value[0]), content=value[1])
     if isinstance(value, dict) and "role" in value and "content" in value:
-        return Message(role=_api_role(value["role"]), content=content_text(value["content"]))
+        return Message(role=_api_role(value["role"]), content=content_text(value["content"], is_prompt=is_prompt))
     return None
 
 
@@ -151,7 +154,7 @@ def _role(message: BaseMessage) -> str:
     return _api_role(message.type)
 
 
-def message_text(message: BaseMessage) -> str:
+def message_text(message: BaseMessage, *, is_prompt: bool = False) -> str:
     """Return a message's text, with its tool calls behind it, one a line.
 
     Example:
@@ -159,7 +162,7 @@ def message_text(message: BaseMessage) -> str:
         >>> message_text(AIMessage("", tool_calls=[{"name": "search", "args": {"q": "lab"}, "id": "1"}]))
         'search({"q": "lab"})'
     """
-    text = content_text(message.content)
+    text = content_text(message.content, is_prompt=is_prompt)
     calls = getattr(message, "tool_calls", None)
     if not calls:
         return text
@@ -167,8 +170,10 @@ def message_text(message: BaseMessage) -> str:
     return "\n".join([text, *shown] if text else shown)
 
 
-def content_text(content: Any) -> str:
+def content_text(content: Any, *, is_prompt: bool = False) -> str:
     """Return the text of a message's content; of blocks, the text blocks, and the others' types in brackets.
+
+    In a prompt, the texts of documents and search results are among it.
 
     Example:
         >>> content_text([{"type": "text", "text": "Look: "}, {"type": "image_url", "image_url": "..."}])
@@ -178,19 +183,7 @@ def content_text(content: Any) -> str:
         return content
     if not isinstance(content, list | tuple):
         return shown(content)
-    return "".join(_block_text(block) for block in content)
-
-
-def _block_text(block: Any) -> str:
-    if isinstance(block, str):
-        return block
-    if not isinstance(block, dict):
-        return ""
-    kind = block.get("type")
-    if kind == "text":
-        return shown(block.get("text"))
-    # A model's own reasoning is no part of its answer, and tool calls stand in the message's own field.
-    return "" if kind in {"thinking", "reasoning", "tool_use", "tool_call", "tool_call_chunk"} else f"[{kind}]"
+    return "".join(map(prompt_block_text if is_prompt else block_text, content))
 
 
 def piece_text(piece: Any) -> str:
@@ -201,12 +194,8 @@ def piece_text(piece: Any) -> str:
         'In '
     """
     if isinstance(piece, list):
-        return "".join(_block_text(block) for block in piece if _is_text(block))
+        return "".join(block_text(block) for block in piece if is_text_block(block))
     return piece if isinstance(piece, str) else ""
-
-
-def _is_text(block: Any) -> bool:
-    return isinstance(block, str) or (isinstance(block, dict) and block.get("type") == "text")
 
 
 def answer_in(outputs: Any, depth: int = 0) -> str | None:

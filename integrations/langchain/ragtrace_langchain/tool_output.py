@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
 
+from ragtrace_langchain.blocks import documents_in_blocks
 from ragtrace_langchain.control import is_command
 from ragtrace_langchain.documents import documents_in, fields_of
 from ragtrace_langchain.extract import content_text
@@ -35,6 +36,8 @@ def take_tool_messages(node: Node, prompt: Sequence[Any]) -> Iterator[tuple[Node
     Those before the last human message are of earlier questions.
     """
     turn = list(takewhile(_is_no_question, reversed(prompt)))
+    if node.tree.given is None and len(turn) < len(prompt):
+        node.tree.given = documents_in_blocks(getattr(prompt[-1 - len(turn)], "content", None)) or None
     for message in reversed(turn):
         if getattr(message, "type", None) != "tool" or message.tool_call_id in node.tree.tool_calls:
             continue
@@ -70,6 +73,9 @@ def _messages_in(outputs: Any) -> Iterator[ToolMessage]:
 
 def _take_value(node: Node, value: Any) -> list[Any] | None:
     """Return the documents that a tool's value writes out; note its texts where it has none."""
+    blocks = documents_in_blocks(value)
+    if blocks:
+        return blocks
     texts = _texts_of(value)
     written = [_written_in(text, node.name) for text in texts]
     if written and all(written):
@@ -94,7 +100,7 @@ def _texts_of(value: Any) -> list[str]:
         is_list = isinstance(parts, list) and bool(parts) and all(isinstance(part, str) for part in parts)
         return [part for part in parts if part.strip()] if is_list else [value]
     if isinstance(value, list | tuple):
-        return [text for part in value if (text := content_text([part]))]
+        return [text for part in value if (text := content_text([part], is_prompt=True))]
     return [] if value is None else [str(value)]
 
 

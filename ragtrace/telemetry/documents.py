@@ -39,6 +39,7 @@ class Room:
         document_bytes: left for `gen_ai.retrieval.documents` of all spans of the trace.
         text_bytes: left for questions, answers and messages.
         limit_chars: the SDK's own limit on an attribute value, which would cut JSON in the middle; None = none.
+        limit_attributes: the SDK's own limit on the attributes of a span, beyond which it drops the oldest.
         sent: texts that an earlier span of the trace carries.
         shown: scores as JSON by the identity of their passages, None where one has none: see `scores_of`.
     """
@@ -46,6 +47,7 @@ class Room:
     document_bytes: int
     text_bytes: int
     limit_chars: int | None = None
+    limit_attributes: int = 128
     sent: set[str] = field(default_factory=set)
     shown: dict[int, list[str] | None] = field(default_factory=dict)
 

@@ -11,6 +11,7 @@ from opentelemetry.trace import Status, StatusCode
 from ragtrace import semconv
 from ragtrace.capture import Generation, Rerank, Retrieval
 from ragtrace.telemetry.documents import Room
+from ragtrace.telemetry.flattened import DEFAULT_ATTRIBUTES, MAX_ATTRIBUTES
 from ragtrace.telemetry.messages import PassageMarks
 from ragtrace.telemetry.placing import parents_first
 from ragtrace.telemetry.root import Root, open_root
@@ -113,10 +114,12 @@ class SpanWriter:
         documents = int(self.max_span_bytes * _DOCUMENT_SHARE)
         # Private, but the only place where a provider built in code keeps the limit; absent = no limit.
         limits = getattr(span, "_limits", None)
+        attributes = getattr(limits, "max_span_attributes", DEFAULT_ATTRIBUTES)
         return Room(
             document_bytes=documents,
             text_bytes=self.max_span_bytes - documents,
             limit_chars=getattr(limits, "max_span_attribute_length", None),
+            limit_attributes=MAX_ATTRIBUTES if attributes is None else attributes,
         )
 
     def _write_steps(self, root: Root, captured: Captured, room: Room) -> tuple[trace.SpanContext, ...]:

@@ -10,11 +10,15 @@ from ragtrace import semconv
 from ragtrace.capture import Rerank, Retrieval, ToolCall
 from ragtrace.model import Usage
 from ragtrace.telemetry.documents import documents_json, reranked_json
+from ragtrace.telemetry.flattened import RESERVED_ATTRIBUTES, flattened_documents
 from ragtrace.telemetry.messages import PassageMarks, messages_json
 from ragtrace.telemetry.wire import clean_value, cut_text, size_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ragtrace.capture import Generation, Step
+    from ragtrace.model import Passage
     from ragtrace.telemetry.documents import Room
 
 Built = tuple[str, SpanKind, dict[str, Any]]
@@ -51,6 +55,7 @@ class StepWriter:
 
     def _retrieval(self, step: Retrieval) -> Built:
         query = self._text(step.query)
+        flattened = self._flattened(step.passages, semconv.RETRIEVAL_DOCUMENTS)
         documents = documents_json(step.passages, self._room, has_content=self._has_content)
         attributes: dict[str, Any] = {
             semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_RETRIEVAL,
@@ -60,13 +65,14 @@ class StepWriter:
             semconv.GEN_AI_RETRIEVAL_DOCUMENTS: documents.json,
             semconv.RETRIEVAL_DOCUMENT_COUNT: len(step.passages),
             semconv.RETRIEVAL_DOCUMENT_CAPTURED: documents.captured,
-            semconv.RETRIEVAL_DOCUMENT_TRUNCATED: documents.truncated,
+            semconv.RETRIEVAL_DOCUMENT_TRUNCATED: documents.truncated + _cut(step.passages, flattened),
         }
         if self._is_genai:
             attributes[semconv.GEN_AI_RETRIEVAL_QUERY_TEXT] = query
         if self._is_openinference:
             attributes[semconv.INPUT_VALUE] = query
-        return _named(semconv.SPAN_RETRIEVAL, step.source), SpanKind.CLIENT, attributes
+        # Flattened documents stand first: were the span too full for all, the SDK would drop these.
+        return _named(semconv.SPAN_RETRIEVAL, step.source), SpanKind.CLIENT, flattened | attributes
 
     def _rerank(self, step: Rerank) -> Built:
         attributes: dict[str, Any] = {
@@ -81,7 +87,29 @@ class StepWriter:
         if self._is_openinference:
             attributes[semconv.RERANKER_MODEL_NAME] = step.model
             attributes[semconv.RERANKER_TOP_K] = step.top_n
-        return _named(semconv.SPAN_RERANK, step.model), SpanKind.INTERNAL, attributes
+        chosen = self._flattened(step.passages, semconv.RERANKER_OUTPUT_DOCUMENTS)
+        given = self._flattened(
+            step.candidates, semconv.RERANKER_INPUT_DOCUMENTS, taken=len(chosen), has_content=False
+        )
+        return _named(semconv.SPAN_RERANK, step.model), SpanKind.INTERNAL, given | chosen | attributes
+
+    def _flattened(
+        self, passages: Sequence[Passage], prefix: str, *, taken: int = 0, has_content: bool = True
+    ) -> dict[str, Any]:
+        """Return one attribute for each field of the best documents, in dialect openinference alone.
+
+        In dialect both the one JSON attribute serves every reader that we know, and each text is sent once.
+        """
+        if self._is_genai:
+            return {}
+        return flattened_documents(
+            passages,
+            prefix,
+            self._room,
+            limit=self._room.limit_attributes - RESERVED_ATTRIBUTES - taken,
+            has_content=has_content and self._has_content,
+            may_repeat=prefix == semconv.RERANKER_OUTPUT_DOCUMENTS,
+        )
 
     def _tool_call(self, step: ToolCall) -> Built:
         arguments, result = self._text(step.arguments), self._text(step.result)
@@ -142,6 +170,12 @@ class StepWriter:
         copies = 2 if self._is_genai and self._is_openinference else 1
         self._room.text_bytes -= copies * size_bytes(kept)
         return kept
+
+
+def _cut(passages: Sequence[Passage], flattened: dict[str, Any]) -> int:
+    """Return how many of the flattened texts were cut when they were captured."""
+    key = f"{semconv.RETRIEVAL_DOCUMENTS}.%d.{semconv.DOCUMENT_CONTENT}"
+    return sum(p.truncated > 0 and key % place in flattened for place, p in enumerate(passages)) if flattened else 0
 
 
 def _genai(step: Generation) -> dict[str, Any]:

@@ -62,6 +62,10 @@ def documents(span: dict[str, Any]) -> list[dict[str, Any]]:
     return [rows[place] for place in sorted(rows)]
 
 
+def _is_output_id(name: str) -> bool:
+    return name.startswith("reranker.output_documents.") and name.endswith(".document.id")
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 class TestDialect:
     def test_the_kinds_and_the_tree(self, shown: dict[str, Any], dialect: str) -> None:
@@ -110,12 +114,15 @@ class TestDialect:
             assert attributes["llm.input_messages.0.message.content"].endswith(f"Question: {QUESTION}")
             assert attributes["llm.output_messages.0.message.content"] == ANSWER
 
-    def test_the_rerankers_choice_is_one_attribute(self, shown, dialect) -> None:
-        # Phoenix has a list for rerankers too, but reads it from one attribute a field alone, which we never write.
+    def test_the_rerankers_choice_is_one_attribute_and_documents_in_dialect_openinference(
+        self, shown, dialect
+    ) -> None:
+        # Phoenix reads a reranker's documents from one attribute a field alone.
         attributes = shown[dialect][2]["RERANKER"]["attributes"]
         rows = json.loads(attributes["ragtrace.rerank.documents"])
         assert [row["id"] for row in rows] == [f"doc-{i}" for i in (7, 3, 1, 20, 5, 2, 9, 11)]
-        assert not any(name.startswith("reranker.output_documents") for name in attributes)
+        listed_ids = [value for name, value in attributes.items() if _is_output_id(name)]
+        assert listed_ids == ([row["id"] for row in rows] if dialect == "openinference" else [])
         assert attributes.get("reranker.model_name") == (None if dialect == "genai" else "rerank")
 
     def test_every_score_stands_as_an_annotation_of_the_root(self, shown, dialect) -> None:

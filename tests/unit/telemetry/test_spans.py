@@ -357,6 +357,76 @@ def test_the_sdks_own_length_limit_never_breaks_json(make_spans):
     json.loads(spans.one("chat").attributes["gen_ai.input.messages"])
 
 
+def flattened(span, prefix):
+    """The documents of one attribute for each field, by place."""
+    rows = {}
+    for name, value in span.attributes.items():
+        if name.startswith(f"{prefix}."):
+            place, field = name.removeprefix(f"{prefix}.").split(".document.")
+            rows.setdefault(int(place), {})[field] = value
+    return rows
+
+
+def test_openinference_has_documents_by_field_up_to_the_sdks_limit(spans):
+    written(spans, content="full", dialect="openinference")
+    retrieval, rerank = spans.one("retrieval"), spans.one("rerank")
+    rows = flattened(retrieval, "retrieval.documents")
+    assert rows == {
+        place: {"id": p["id"], "score": p["score"], "content": p["text"]} for place, p in enumerate(POOL[:34])
+    }
+    documents = json.loads(retrieval.attributes["gen_ai.retrieval.documents"])
+    assert [("content" in d, "hash" in d) for d in documents] == [(False, True)] * 34 + [(True, False)] * 16
+    assert flattened(rerank, "reranker.output_documents") == {
+        place: {"id": p["id"], "score": p["score"], "content": p["text"]} for place, p in enumerate(CHOSEN)
+    }
+    given = flattened(rerank, "reranker.input_documents")
+    assert given == {place: {"id": p["id"], "score": p["score"]} for place, p in enumerate(POOL[:40])}
+    for span in (retrieval, rerank):
+        assert len(span.attributes) <= 128
+        assert span.dropped_attributes == 0
+
+
+def test_openinference_without_content_has_ids_and_scores_by_field(spans):
+    written(spans, dialect="openinference")
+    rows = flattened(spans.one("retrieval"), "retrieval.documents")
+    assert rows == {place: {"id": p["id"], "score": p["score"]} for place, p in enumerate(POOL)}
+    assert flattened(spans.one("rerank"), "reranker.output_documents")[0] == {"id": "d7", "score": 0.9}
+
+
+@pytest.mark.parametrize(("limit", "documents"), [(40, 5), (20, 0), (None, 50)])
+def test_a_lower_limit_of_attributes_costs_documents_by_field_and_nothing_else(make_spans, limit, documents):
+    limits = SpanLimits(max_span_attributes=SpanLimits.UNSET if limit is None else limit)
+    spans = make_spans(span_limits=limits)
+    written(spans, content="full", dialect="openinference")
+    retrieval = spans.one("retrieval")
+    assert len(flattened(retrieval, "retrieval.documents")) == documents
+    assert retrieval.dropped_attributes == 0
+    assert len(json.loads(retrieval.attributes["gen_ai.retrieval.documents"])) == 50
+    assert json.loads(spans.one("rerank").attributes["ragtrace.rerank.documents"])
+
+
+def test_a_text_by_field_is_not_sent_again_and_metadata_is_json(spans):
+    def report(run):
+        leaf = [{"id": "a", "text": "Text of a.", "score": 0.5, "metadata": {"page": 3}}]
+        run.retrieved(leaf, source="one", key="1", parent_key="all")
+        run.retrieved(leaf, source="fused", key="all", is_fused=True)
+
+    finish(report, spans, content="full", dialect="openinference")
+    one, fused = spans.one("retrieval one"), spans.one("retrieval fused")
+    assert flattened(one, "retrieval.documents") == {
+        0: {"id": "a", "score": 0.5, "content": "Text of a.", "metadata": '{"page":3}'}
+    }
+    assert flattened(fused, "retrieval.documents") == {0: {"id": "a", "score": 0.5}}
+    assert json.dumps([dict(s.attributes) for s in spans.finished]).count("Text of a.") == 1
+
+
+@pytest.mark.parametrize("dialect", ["genai", "both"])
+def test_other_dialects_write_no_document_by_field(spans, dialect):
+    written(spans, content="full", dialect=dialect)
+    names = {name for span in spans.finished for name in span.attributes}
+    assert not [name for name in names if ".document." in name and not name.startswith("ragtrace.")]
+
+
 def chat_span(spans, *, dialect="both", **call):
     finish(lambda run: run.generated(**call), spans, content="full", dialect=dialect)
     return spans.one("chat")

@@ -386,6 +386,7 @@ class Run:
             parts: sentences with citations: `AnswerPart`s, or mappings with text and citations (passage ids).
         """
         self._put("answer", text, self._recorder.limits.text_chars)
+        self.facts.pop("is_answer_expected", None)  # another integration in the same run found none
         if model is not None:
             self._put("model", model, MAX_NAME_CHARS)
         if usage is not None:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 def ask(tree: Tree, run: Run, arguments: Mapping[str, Any]) -> None:
     """Take a run's question and the turns before it, where the outermost call's arguments have them."""
     question = question_in(arguments)
-    if question:
+    if question and not tree.has_query:
         run.asked(question)
         tree.question = question
         tree.has_query = True
-    history = history_in(arguments)
+    history = () if tree.is_told else history_in(arguments)
     if history and (history[-1].role, history[-1].content) == ("user", question):
         history = history[:-1]  # an agent puts it into the list that it was given
     if history:
@@ -54,7 +54,7 @@ def recall(tree: Tree, turns: tuple[Message, ...], *, is_final: bool) -> None:
 
 def may_recall(node: Node | None) -> bool:
     """Tell whether what happens right inside a node may tell the turns before the run's question."""
-    return node is not None and node.parent is None and node.tree.keeps_turns and not node.tree.is_told
+    return node is not None and node.is_top and node.tree.keeps_turns and not node.tree.is_told
 
 
 def _ask_first(node: Node, question: str) -> None:
@@ -69,7 +69,7 @@ def _ask_first(node: Node, question: str) -> None:
 @guarded
 def _begin_query(node: Node, bound: BoundArguments, _instance: Any) -> None:
     run = node.tree.run
-    if run is not None and not node.tree.has_query and node.within is None:
+    if run is not None and node.within is None and (not node.tree.has_query or node.is_top):
         ask(node.tree, run, bound.arguments)
 
 

@@ -14,6 +14,7 @@ from ragtrace_llamaindex.tools import report_tool
 from ragtrace_llamaindex.tree import ModelCall, ToolNode
 
 if TYPE_CHECKING:
+    from ragtrace.capture import Run
     from ragtrace.model import Outcome
     from ragtrace_llamaindex.tree import Node, Tree
 
@@ -33,8 +34,13 @@ def conclude(tree: Tree, answer: str | None, outcome: Outcome | None, error: Bas
     run, root = tree.run, tree.root
     if run is None or root is None:
         return
+    if tree.is_joined and tree.streams:
+        run.ends_as("partial")
     _break_off(tree, error)
     text = answer if answer is not None else tree.answer or tree.last_text
+    if tree.is_joined:
+        _conclude_joined(tree, run, text)
+        return
     settle(root, run, text)
     tree.is_question = is_question(tree, run, text)
     if outcome is None and not tree.is_model_asked and (not text or is_context(run, text)):
@@ -45,6 +51,19 @@ def conclude(tree: Tree, answer: str | None, outcome: Outcome | None, error: Bas
         run.interrupted(fields_of(tree.interrupt))
     if error is not None and outcome in {"error", None}:
         run.failed(error)
+
+
+def _conclude_joined(tree: Tree, run: Run, text: str) -> None:
+    """Write last facts onto a run of the application's own, whose own words come first."""
+    given = run.facts.get("answer")
+    if tree.root is not None:
+        settle(tree.root, run, given or text)
+    if given is not None:
+        run.facts.setdefault("usage", tree.usage)
+    elif text and run.failure is None and not (is_context(run, text) and not tree.is_model_asked):
+        run.answered(text, model=tree.last_model, usage=tree.usage)
+    elif not tree.is_model_asked:
+        run.expects_no_answer()
 
 
 def _break_off(tree: Tree, error: BaseException | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from llama_index.core.instrumentation.span import active_span_id
 
 from ragtrace.capture import guarded
+from ragtrace_llamaindex.defaults import holder
 from ragtrace_llamaindex.handlers import tracer
 from ragtrace_llamaindex.selection import take_found, take_marked
 from ragtrace_llamaindex.streams import reading
@@ -82,4 +83,5 @@ def _current_node() -> Node | None:
     read = reading.get()
     if node is None and read is not None:
         node = read.node
-    return node
+    outer = tracer.joined.root(holder.current())
+    return outer if outer is not None and (node is None or node.tree is not outer.tree) else node

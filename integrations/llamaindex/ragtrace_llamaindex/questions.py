@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MAX_FRAMES = 24  # 5 us; an evaluator stands six to ten frames above the engine it asks
 _UPKEEP_METHODS = frozenset({"evaluate", "aevaluate", "build_index_from_nodes", "insert_nodes", "ainsert_nodes"})
+_BUILDING_CLASSES = frozenset({"IngestionPipeline", "TransformComponent"})
 _UPKEEP_CLASSES = frozenset({"BaseEvaluator", "BaseRetrievalEvaluator", "BaseIndex"})
 _STEP_CLASSES = frozenset(
     {
@@ -43,6 +44,18 @@ def is_step_class(owner: type) -> bool:
         (True, False)
     """
     return is_llama_index_class(owner, _STEP_CLASSES)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def is_building_class(owner: type) -> bool:
+    """Tell whether objects of a class build an index: pipelines, parsers, extractors.
+
+    Example:
+        >>> from llama_index.core.node_parser import SentenceSplitter
+        >>> is_building_class(SentenceSplitter)
+        True
+    """
+    return is_llama_index_class(owner, _BUILDING_CLASSES)
 
 
 @lru_cache(maxsize=MAX_KNOWN)

@@ -34,7 +34,7 @@ def take_retrieved(node: Node, run: Run, nodes: Any, ended_ns: int, *, is_fusion
         passages = _first_met(tree, run, column, node.source)
         _note_search(node)
         if node.within is None:  # a model that spoke before wrote the query
-            tree.last_text, tree.is_model_asked = "", False
+            _forget_reply(node)
         if not node.sources:
             _report_retrieval(node, run, passages, ended_ns, is_fused=node.is_outer)
         else:
@@ -128,7 +128,7 @@ def take_found(node: Node, run: Run, found: Any, source: str | None, ended_ns: i
     with tree.lock:
         passages = _passages_of(tree, run, found, source)
         _note_search(node)
-        tree.last_text, tree.is_model_asked = "", False
+        _forget_reply(node)
         run.retrieved(passages, source=source, started_ns=node.started_ns, ended_ns=ended_ns)
         tree.last = passages
         _pass_to(scope, {passage.id: passage for passage in passages}, passages, ended_ns)
@@ -175,7 +175,7 @@ def settle(root: Node, run: Run, answer: str) -> None:
         last = _last_attempt(tree, run, answer)
         if last is not None and run.selection is not None:
             run.selected(last, selection_source="framework")
-        elif last is not None:
+        elif last is not None and run.used_passages is None:
             run.used(ranked(prompt_set(run.prompts, run.steps, answer, last)))
 
 
@@ -224,7 +224,7 @@ def _are_copies(tree: Tree, column: Column) -> bool:
 def _report_unknown(node: Node, run: Run, column: Column) -> None:
     """Report nodes that no retriever delivered as a retrieval: an application's own search found them."""
     tree, scope = node.tree, node.scope()
-    if tree.seen or node.within is not None or not column.ids:
+    if tree.seen or node.within is not None or not column.ids or (tree.is_joined and run.retrievals()):
         return
     _note_search(node)
     passages = _first_met(tree, run, column, None)
@@ -324,6 +324,14 @@ def _choose(node: Node, given: Sequence[Any], chosen: ReadPassages, ended_ns: in
     scope.found_ns = ended_ns
     scope.is_narrowed = tree.is_narrowed = True
     tree.last = chosen
+
+
+def _forget_reply(node: Node) -> None:
+    """Take no reply for the answer that a model gave before a search: it wrote the query."""
+    tree = node.tree
+    tree.last_text, tree.is_model_asked = "", False
+    if node.is_top and tree.is_joined:
+        tree.answer = None
 
 
 def _note_search(node: Node) -> None:

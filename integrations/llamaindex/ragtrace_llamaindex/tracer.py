@@ -17,10 +17,11 @@ from ragtrace_llamaindex.beginnings import BEGIN, ask, may_recall, recall
 from ragtrace_llamaindex.calls import report_call
 from ragtrace_llamaindex.endings import answer_of, conclude, report_failed
 from ragtrace_llamaindex.extract import turns_in, turns_told
+from ragtrace_llamaindex.joining import OWNER, JoinedTrees
 from ragtrace_llamaindex.kinds import ID_TAIL, is_fusion, keeps_turns, kind_of
 from ragtrace_llamaindex.models import asked_of
 from ragtrace_llamaindex.open_streams import OpenStreams
-from ragtrace_llamaindex.questions import is_step_class, is_upkeep
+from ragtrace_llamaindex.questions import is_building_class, is_step_class, is_upkeep
 from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.selection import pass_on, take_postprocessed, take_retrieved
 from ragtrace_llamaindex.streams import reading
@@ -39,6 +40,7 @@ MAX_UNSTARTED = 1_024  # outermost spans that are open and without a run so far
 MAX_BURIED = 8_192
 _STREAMED = {StreamingResponse, AsyncStreamingResponse}
 _NODES: dict[Kind, type[Node]] = {"model": ModelCall, "embedding": ModelCall, "tool": ToolNode}
+_ANSWERLESS = {"retriever", "rerank", "embedding", "tool"}
 _GENERATORS = {GeneratorType, AsyncGeneratorType}
 
 
@@ -56,6 +58,7 @@ class Tracer:
         self._lazy = self._streams.lazy
         self._unstarted: dict[int, Tree] = {}
         self._buried = Buried(MAX_BURIED)
+        self.joined = JoinedTrees(self._end_joined)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -65,6 +68,22 @@ class Tracer:
     ) -> None:
         """Note a span that begins."""
         kind = kind_of(id_, instance)
+        parent, read = self._above(kind, id_, bound, instance, parent_id)
+        outer = self.joined.root(defaults) if read is None else None
+        if outer is not None and (parent is None or parent.tree is not outer.tree):
+            if self._is_upkeep(kind, instance, parent_id):
+                self._buried.add(id_)
+                return
+            parent = outer
+        if parent is not None:
+            self._entered_below(parent, read, kind, id_, bound, instance)
+        elif defaults is not None:
+            self._root_entered(defaults, kind, id_, bound, instance, parent_id)
+
+    def _above(
+        self, kind: Kind, id_: str, bound: BoundArguments, instance: Any, parent_id: str | None
+    ) -> tuple[Node | None, Stream | None]:
+        """Return the node that a span begins in, and the stream through whose reading it does."""
         read = reading.get()
         parent = self.nodes.get(parent_id) if parent_id is not None else None
         if parent is not None and parent.is_handle and parent.id == parent_id and _is_next(parent, id_, instance):
@@ -73,22 +92,27 @@ class Tracer:
             parent, read = _read_in(parent, read)
         if self._lazy and kind == "model":
             parent = self._lazy.get((id(instance), id(asked_of(bound))), parent)
-        if parent is None:
-            if defaults is not None:
-                self._root_entered(defaults, kind, id_, bound, instance, parent_id)
-            return
+        return parent, read
+
+    def _entered_below(
+        self, parent: Node, read: Stream | None, kind: Kind, id_: str, bound: BoundArguments, instance: Any
+    ) -> None:
         tree = parent.tree
         if tree.is_ended:
             self._buried.add(id_)
             return
-        if kind == "other" or _is_same_call(kind, parent, instance):
+        is_top = parent.parent is None and tree.is_joined
+        if (kind == "other" and not is_top) or _is_same_call(kind, parent, instance):
             self._keep(id_, parent)
             return
         node = _node(tree, parent, kind, id_, instance)
+        if is_top:
+            _note_top(node, bound, instance)
         if read is not None and isinstance(node, ModelCall) and read.node.tree is tree:
             node.read_through = read
         self._add(node)
-        self._begin(node, bound, instance)
+        if kind != "other":
+            self._begin(node, bound, instance)
 
     def exited(self, id_: str, instance: Any, result: Any) -> None:
         """Take what a span returned."""
@@ -108,6 +132,8 @@ class Tracer:
         self._end(node, instance, result)
         if node.parent is None:
             self._root_exited(node, result)
+        elif node.is_top and node.kind not in _ANSWERLESS:
+            tree.answer = answer_of(result) or tree.answer
 
     def dropped(self, id_: str, error: BaseException | None) -> None:
         """Take the failure of a span."""
@@ -150,7 +176,7 @@ class Tracer:
         for tree in {id(node.tree): node.tree for node in list(self.nodes.values())}.values():
             tree.lock = RLock()  # another thread of the parent's may have held it
             if tree.run is not None:
-                tree.run.before_finish(_nothing)
+                tree.run.before_finish(_nothing, OWNER)
             self._forget(tree, is_late_expected=True)
 
     # beginnings
@@ -167,8 +193,7 @@ class Tracer:
         if kind == "embedding":
             return  # no run alone: nothing is known of a question
         owner: Any = type(instance)
-        is_part = parent_id is not None and parent_id in self._buried
-        if is_part or is_step_class(owner) or (kind != "other" and is_upkeep()):
+        if is_step_class(owner) or self._is_upkeep(kind, instance, parent_id):
             self._buried.add(id_)
             return
         kind = "other" if kind == "tool" else kind  # no run alone, as a function is none
@@ -188,6 +213,13 @@ class Tracer:
         if len(self._unstarted) > MAX_UNSTARTED:
             for oldest in list(self._unstarted.values())[:1]:
                 self._forget(oldest)
+
+    def _is_upkeep(self, kind: Kind, instance: Any, parent_id: str | None) -> bool:
+        """Tell whether a call is part of an evaluation or of building an index."""
+        owner: Any = type(instance)
+        is_part = parent_id is not None and parent_id in self._buried
+        is_building = kind == "other" and is_building_class(owner)
+        return is_part or is_building or is_upkeep()
 
     def _add(self, node: Node) -> None:
         node.tree.open.add(node)
@@ -218,7 +250,7 @@ class Tracer:
         run = (defaults.recorder or ragtrace.recorder()).start(
             workflow=shown(request.get("workflow")) or defaults.workflow or root.name, started_ns=root.started_ns
         )
-        run.before_finish(lambda: self._cut_short(tree))
+        run.before_finish(lambda: self._cut_short(tree), OWNER)
         describe(run, defaults, request)
         if tree.arguments is not None:
             ask(tree, run, tree.arguments)
@@ -277,12 +309,18 @@ class Tracer:
             if not _concluded(tree, answer, outcome, error):
                 return
         if run is not None:
-            run.before_finish(_nothing)  # lets go of the tree
+            run.before_finish(_nothing, OWNER)  # lets go of the tree
             if tree.is_question:
                 run.finish(outcome)
             else:
                 run.discard()
         self._forget(tree, is_late_expected=outcome is not None)
+
+    @guarded
+    def _end_joined(self, tree: Tree) -> None:
+        """Report what is there when the application ends a run of its own."""
+        _concluded(tree, None, None, None)
+        self._forget(tree, is_late_expected=True)
 
     @guarded
     def _cut_short(self, tree: Tree) -> None:
@@ -293,6 +331,8 @@ class Tracer:
     def _forget(self, tree: Tree, *, is_late_expected: bool = False) -> None:
         """Take a tree off the map, and break its cycles: what it holds goes without a garbage collection."""
         self._unstarted.pop(id(tree), None)
+        if tree.is_joined:
+            self.joined.forget(tree)
         with tree.lock:
             tree.is_ended = True
             for id_ in tree.ids:
@@ -334,6 +374,18 @@ def _closed(node: Node) -> bool:
     except KeyError:
         return False
     return True
+
+
+def _note_top(node: Node, bound: BoundArguments, instance: Any) -> None:
+    """Note what a call right inside the block of a run says of its question and of the turns before it."""
+    tree = node.tree
+    owner: Any = type(instance)
+    node.is_handle = isinstance(instance, Workflow) and "start_event" not in bound.arguments
+    if keeps_turns(owner):
+        tree.keeps_turns = True
+        tree.examples = spoken(turns_in(first_of(instance, ("_prefix_messages",))))
+    if node.kind == "other" and tree.run is not None:
+        ask(tree, tree.run, bound.arguments)
 
 
 def _nothing() -> None:

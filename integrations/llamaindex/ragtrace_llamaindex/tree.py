@@ -30,6 +30,7 @@ class Tree:
         explicit: the selection that the application itself named.
         interrupt: what a workflow asked a person for last.
         arguments: of a root that has no run yet.
+        is_joined: the application opened the run itself, and ends it; the root then stands for its block.
         is_model_asked: a model was asked for an answer, after all that was retrieved.
         is_question: the run is kept; known at its end.
         is_waiting: the root has returned, and its answer is being read.
@@ -52,6 +53,7 @@ class Tree:
         "interrupt",
         "is_cancelled",
         "is_ended",
+        "is_joined",
         "is_model_asked",
         "is_narrowed",
         "is_partial",
@@ -89,6 +91,7 @@ class Tree:
         self.explicit: ReadPassages | None = None
         self.is_narrowed = False
         self.is_ended = False
+        self.is_joined = False
         self.is_model_asked = False
         self.is_cancelled = False
         self.is_waiting = False
@@ -187,6 +190,12 @@ class Node:
     def within_key(self) -> str | None:
         """Key of the nearest retriever above, None outside retrievers."""
         return self.within.id if self.within is not None else None
+
+    @property
+    def is_top(self) -> bool:
+        """Tell whether the application made this call itself."""
+        parent = self.parent
+        return parent is None or (parent.parent is None and self.tree.is_joined)
 
     def scope(self) -> Node:
         """Return the nearest node above that what is found here is delivered to."""

@@ -91,7 +91,7 @@ class TestEvaluators:
     def test_an_evaluator_retrieves_nothing(self, keeper):
         assert str(tried_again(Faq(size=4)).query("Where?")) == ANSWER
         run = keeper.only
-        assert stages(run) == (["d0", "d1", "d2", "d3"] * 2, ["d3", "d2"], ["d3", "d2"])
+        assert stages(run) == (["d0", "d1", "d2", "d3"], ["d3", "d2"], ["d3", "d2"])
         assert [one.source for one in run.steps if isinstance(one, Retrieval)] == ["Faq", "Faq"]
         assert run.record.answer == ANSWER
 

@@ -352,7 +352,8 @@ class TestEngines:
         synthesizer = get_response_synthesizer(llm=Llm())
         SubQuestionQueryEngine(OneEach(), synthesizer, tools, use_async=is_async, verbose=False).query("Both?")
         run = keeper.only
-        assert (run.record.query, run.record.answer, len(ids(run, "retrieved"))) == ("Both?", ANSWER, 12)
+        size = 6 * len(set(prefixes))  # a passage found twice stands once
+        assert (run.record.query, run.record.answer, len(ids(run, "retrieved"))) == ("Both?", ANSWER, size)
         expected = ["a0", "b0", "b1"] if prefixes == "ab" else ["a0", "a1"]
         assert sorted(ids(run, "reranked")) == sorted(run.prompt_ids) == expected
         assert [p.rank for p in run.record.pool("reranked")] == list(range(1, len(expected) + 1))

@@ -41,7 +41,8 @@ def take_asked(node: ModelCall, bound: BoundArguments, instance: Any) -> None:
     node.operation = "text_completion" if isinstance(asked, str) else "chat"
     node.messages = messages_of(asked)
     run = node.tree.run
-    if run is not None and not node.is_inner:
+    root = node.tree.root
+    if run is not None and not node.is_inner and root is not None and root.kind != "retriever":
         run.prompted(prompt_text(node.messages))
 
 

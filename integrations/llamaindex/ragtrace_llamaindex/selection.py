@@ -31,7 +31,10 @@ def take_retrieved(node: Node, run: Run, nodes: Any, ended_ns: int, *, is_fusion
             scope = node.scope()
             scope.is_inner = scope.parent is not None
             return
-        passages = _first_met(tree, run, column, node.source)
+        if node.answers:
+            passages = _behind_answers(node, run, column)
+        else:
+            passages = _first_met(tree, run, column, node.source)
         _note_search(node)
         if node.within is None:  # a model that spoke before wrote the query
             _forget_reply(node)
@@ -58,6 +61,9 @@ def take_postprocessed(node: Node, run: Run, nodes: Any, ended_ns: int) -> None:
     out.known_again(given)
     tree = node.tree
     with tree.lock:
+        if any(name in tree.stands_for for name in given.ids):
+            _choose_answers(node, run, given, out, ended_ns)
+            return
         _report_unknown(node, run, given)
         before = dict(zip(given.ids, given.scores, strict=True))
         raw = tree.raw
@@ -288,6 +294,41 @@ def _take_composite(
     _report_retrieval(node, run, passages, ended_ns)
     node.is_narrowed = node.tree.is_narrowed = True
     return chosen
+
+
+def _behind_answers(node: Node, run: Run, column: Column) -> ReadPassages:
+    """Return a retriever's nodes as passages, with those behind an engine's answer in place of that.
+
+    A recursive retriever makes a node of the answer of each engine that it asks.
+    """
+    tree = node.tree
+    found: dict[str, Passage] = {}
+    for passage in column.passages(run.reader, node.source):
+        behind = next((known for text, known in node.answers if text and text in passage.text), None)
+        if behind is None:
+            found.setdefault(passage.id, passage)
+            tree.seen[passage.id] = passage
+        else:
+            tree.stands_for[passage.id] = behind
+            found = {**found, **behind}
+    tree.raw.update(zip(column.ids, column.texts, strict=True))
+    return ranked(tuple(found.values()))
+
+
+def _choose_answers(node: Node, run: Run, given: Column, out: Column, ended_ns: int) -> None:
+    """Take a choice among nodes of which some are an engine's answer: the passages behind those are chosen."""
+    if out.ids == given.ids:
+        return
+    tree = node.tree
+    chosen: dict[str, Passage] = {}
+    for name in out.ids:
+        if name in tree.stands_for:
+            chosen.update(tree.stands_for[name])
+        elif name in tree.seen:
+            chosen[name] = tree.seen[name]
+    passages = ranked(tuple(chosen.values()))
+    run.selected(passages, selection_source="framework")
+    _choose(node, list(node.scope().found), passages, ended_ns)
 
 
 def _rescored(tree: Tree, run: Run, column: Column, before: dict[Any, float | None]) -> ReadPassages:

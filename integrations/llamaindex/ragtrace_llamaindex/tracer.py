@@ -278,6 +278,8 @@ class Tracer:
             report_tool(node, run, result, None, ended_ns)
         elif node.kind == "query" and node.sources and node.parent is not None:
             with node.tree.lock:
+                if node.within is not None and (said := answer_of(result)):
+                    node.within.answers.append((said, node.found))
                 pass_on(node, node.found, node.last, ended_ns)
 
     def _root_exited(self, root: Node, result: Any) -> None:
@@ -343,7 +345,7 @@ class Tracer:
             tree.ids = []
             tree.open.clear()
             tree.root = tree.run = tree.arguments = tree.interrupt = tree.explicit = tree.error = None
-            tree.seen, tree.raw, tree.last = {}, {}, None
+            tree.seen, tree.raw, tree.stands_for, tree.last = {}, {}, {}, None
 
     def _let_go(self, tree: Tree, id_: str) -> None:
         if len(tree.ids) > MAX_IDS:

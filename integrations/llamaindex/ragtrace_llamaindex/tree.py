@@ -27,6 +27,7 @@ class Tree:
         streams: what is still being read.
         raw: text of each node by id, as it was when first met.
         seen: its passage.
+        stands_for: passages behind a node that is an engine's answer, by the node's id.
         explicit: the selection that the application itself named.
         interrupt: what a workflow asked a person for last.
         arguments: of a root that has no run yet.
@@ -71,6 +72,7 @@ class Tree:
         "root",
         "run",
         "seen",
+        "stands_for",
         "streams",
         "usage",
     )
@@ -88,6 +90,7 @@ class Tree:
         self.streams: set[Stream] = set()
         self.raw: dict[Any, Any] = {}
         self.seen: dict[str, Passage] = {}
+        self.stands_for: dict[str, dict[str, Passage]] = {}
         self.explicit: ReadPassages | None = None
         self.is_narrowed = False
         self.is_ended = False
@@ -122,6 +125,7 @@ class Node:
         is_outer: a retriever inside it failed, so that its own result is the pool.
         is_inner: it runs inside a retriever, a postprocessor or a check of an answer, whose prompts do not ask
             for the answer.
+        answers: of a retriever, the answers of engines that it asked, with the passages behind each.
         found: passages that retrievers inside it delivered, less what rerankers inside it dropped, by id.
         last: the list delivered last inside it.
         sources: number of retriever results behind `found`.
@@ -130,6 +134,7 @@ class Node:
     """
 
     __slots__ = (
+        "answers",
         "found",
         "found_ns",
         "given",
@@ -171,13 +176,16 @@ class Node:
         if parent is not None:
             self.within = parent if parent.kind == "retriever" else parent.within
             self.tool = parent if isinstance(parent, ToolNode) else parent.tool
-            self.is_inner = parent.is_inner or parent.kind in {"retriever", "rerank"}
+            # An engine inside a retriever answers with passages, and its answer stands for them.
+            is_engine = kind == "query" and parent.kind == "retriever" and not parent.is_inner
+            self.is_inner = parent.is_inner or (parent.kind in {"retriever", "rerank"} and not is_engine)
         self.name = ""
         self.query = ""
         self.source: str | None = None
         self.model: str | None = None
         self.top_k: int | None = None
         self.given: Column | None = None
+        self.answers: list[tuple[str, dict[str, Passage]]] = []
         self.found: dict[str, Passage] = {}
         self.found_ns = 0
         self.last: ReadPassages | None = None

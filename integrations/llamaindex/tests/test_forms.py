@@ -257,6 +257,39 @@ class TestComposites:
         engine(RecursiveRetriever("root", retriever_dict=retrievers), []).query("Where?")
         assert ids(keeper.only, "retrieved") == list(keeper.only.prompt_ids) == ["d0", "d1"]
 
+    @pytest.mark.parametrize(
+        ("inside", "behind", "selection"),
+        [
+            ([], [], []),
+            ([], [SimilarityPostprocessor(similarity_cutoff=0.5)], ["o0", "o1", "p"]),
+            ([First(n=1)], [], ["o0", "p", "r0"]),
+        ],
+    )
+    def test_recursive_into_engines(self, keeper, inside, behind, selection):
+        top = [
+            NodeWithScore(node=IndexNode(id_="i1", text="About Oslo", index_id="oslo"), score=0.9),
+            NodeWithScore(node=TextNode(id_="p", text="A passage of the top."), score=0.8),
+            NodeWithScore(node=IndexNode(id_="i2", text="About Rome", index_id="rome"), score=0.3),
+        ]
+        engines = {
+            "oslo": engine(Faq(2, "o"), inside, Llm(says="Oslo has had a lab since 1999.")),
+            "rome": engine(Faq(2, "r"), inside, Llm(says="Rome has no lab of any kind.")),
+        }
+        recursive = RecursiveRetriever("root", retriever_dict={"root": Given(top)}, query_engine_dict=engines)
+        engine(recursive, behind).query("Where?")
+        run = keeper.only
+        pool = ["i1", "p", "i2", "o0", "o1", "r0", "r1"] if inside else ["o0", "o1", "p", "r0", "r1"]
+        assert (ids(run, "retrieved"), ids(run, "reranked")) == (pool, selection)
+        assert (list(run.prompt_ids), run.record.answer) == (selection or pool, ANSWER)
+
+    def test_recursive_into_engines_alone(self, keeper):
+        pointer = NodeWithScore(node=IndexNode(id_="i", text="About Oslo", index_id="oslo"), score=0.9)
+        engines = {"oslo": engine(Faq(2, "o"), [])}
+        RecursiveRetriever("root", {"root": Given([pointer])}, query_engine_dict=engines).retrieve("Where?")
+        run = keeper.only
+        assert (ids(run, "retrieved"), run.record.answer, run.prompt_ids) == (["o0", "o1"], "", None)
+        assert not run.record.is_answer_expected
+
     def test_auto_merging(self, keeper):
         whole = TextNode(id_="whole", text="The whole chapter about the lab.")
         parts = nodes(2)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from operator import itemgetter
 
 from langchain_classic.chains import create_history_aware_retriever, create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
@@ -17,7 +19,7 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough, chain
+from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough, chain
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -535,3 +537,155 @@ class Service(LangChainApplication):
     async def astream(self, config):
         async for piece in self.build().astream(self._given(), config):
             yield f"data: {json.dumps(piece)}\n\n"
+
+
+class WithSources(LangChainApplication):
+    """The answer beside the documents that it was made of."""
+
+    expected = (
+        Expected(
+            question="How do I get my money back?",
+            pool=("refunds", "returns"),
+            prompt=("refunds", "returns"),
+            answer="With a form.",
+        ),
+    )
+
+    def build(self):
+        found = store({"How do I get my money back?": 4}).as_retriever(search_kwargs={"k": 2})
+        answer = (
+            RunnableLambda(lambda given: {**given, "context": joined(given["context"])})
+            | PROMPT
+            | Replies(rules=[("", "With a form.")])
+            | StrOutputParser()
+        )
+        asked = RunnableParallel(question=RunnablePassthrough())
+        return asked.assign(context=itemgetter("question") | found).assign(answer=answer)
+
+
+class CutContext(LangChainApplication):
+    """The formatter shows the beginning of each passage only."""
+
+    expected = (
+        Expected(
+            question="What is in the PDF?",
+            pool=("invoices", "warranty"),
+            prompt=("invoices", "warranty"),
+            answer="The invoice.",
+        ),
+    )
+
+    def build(self):
+        found = store({"What is in the PDF?": 92}).as_retriever(search_kwargs={"k": 2})
+        return answering(
+            found, "The invoice.", lambda documents: "\n".join(one.page_content[:48] for one in documents)
+        )
+
+
+class SubQuestions(LangChainApplication):
+    """The question is split, each part is answered from its own search, and the answers are put together."""
+
+    expected = (
+        Expected(
+            question="Compare refunds and the warranty.",
+            pool=("refunds", "warranty"),
+            prompt=("refunds", "warranty"),
+            answer="Money comes in days, and claims may come for years.",
+        ),
+    )
+
+    def build(self):
+        parts = {"How fast are refunds?": 1, "How long is the warranty?": 131}
+        model = Replies(
+            rules=[
+                ("Split:", "\n".join(parts)),
+                ("Notes:", "Money comes in days, and claims may come for years."),
+                ("How fast", "Refunds take no more than fourteen days."),
+                ("How long", "Claims are open for two whole years."),
+            ]
+        )
+        found = store(parts).as_retriever(search_kwargs={"k": 1})
+        split = ChatPromptTemplate.from_template("Split: {question}") | model | StrOutputParser() | str.splitlines
+        answered = (
+            {"context": found | RunnableLambda(joined), "question": RunnablePassthrough()}
+            | PROMPT
+            | model
+            | StrOutputParser()
+        )
+        notes = RunnableLambda(lambda questions: {"notes": "\n".join(answered.invoke(one) for one in questions)})
+        together = ChatPromptTemplate.from_template("Notes:\n{notes}") | model | StrOutputParser()
+        return {"question": RunnablePassthrough()} | split | notes | together
+
+
+class TriedAgain(LangChainApplication):
+    """A search with a reranker that fails twice, under ``with_retry``, which tries no stream again."""
+
+    expected = (
+        Expected(
+            question="How do I send the goods?",
+            pool=("refunds", "returns", "shipping"),
+            selection=("shipping", "returns"),
+            ranks=(3, 2),
+            prompt=("shipping", "returns"),
+            answer="With the printed label.",
+        ),
+    )
+    stream = astream = None
+
+    def build(self):
+        failures = [TimeoutError("busy"), TimeoutError("busy")]
+
+        def rerank(documents):
+            if failures:
+                raise failures.pop()
+            return documents[::-1][:2]
+
+        found = store({"How do I send the goods?": 4}).as_retriever(search_kwargs={"k": 3}) | RunnableLambda(rerank)
+        return answering(found.with_retry(wait_exponential_jitter=False), "With the printed label.")
+
+
+class ModelDown(LangChainApplication):
+    """The model fails after the search: the application raises what it raised, and the run is an error."""
+
+    raises = True
+    expected = (
+        Expected(
+            question="How do I get my money back?",
+            pool=("refunds", "returns"),
+            prompt=("refunds", "returns"),
+            answer="",
+            outcome="error",
+        ),
+    )
+
+    def build(self):
+        def fail(_):
+            raise ConnectionError('no route to "model.example"')
+
+        found = store({"How do I get my money back?": 4}).as_retriever(search_kwargs={"k": 2})
+        return answering(found, fail)
+
+
+class ClientLeaves(Service):
+    """The client of the streaming service leaves after two pieces."""
+
+    expected = (
+        Expected(
+            question="How do I get my money back?",
+            pool=("refunds", "returns"),
+            prompt=("refunds", "returns"),
+            answer='Send "refund.txt"\n',
+            outcome="partial",
+        ),
+    )
+
+    def stream(self, config):
+        pieces = super().stream(config)
+        yield from itertools.islice(pieces, 2)
+        pieces.close()
+
+    async def astream(self, config):
+        pieces = super().astream(config)
+        yield await anext(pieces)
+        yield await anext(pieces)
+        await pieces.aclose()

@@ -15,6 +15,11 @@ TEXTS = {
     "invoices": 'An invoice comes as PDF:\r\nsubject "Invoice {number}", path \\\\server\\billing, encoding UTF-8.',
     "warranty": 'The warranty lasts 2 years;\nдействует во всей Европе. Say "warranty" at the desk in Örebro.',
 }
+WEB = {
+    "repairs": 'Lamps are repaired at "Åse & Søn", Storgata 7:\nMon\u2013Fri 9\u201317 h, C:\\lamps\\prices.html.',
+    "weather": 'Oslo today: −3 °C,\n"light snow" until noon; see https://weather.example/?city=Oslo\\u0020S.',
+}
+# Degrees of each passage of the handbook.
 DIRECTIONS = {"refunds": 0, "returns": 10, "shipping": 30, "customs": 50, "invoices": 90, "warranty": 130}
 
 

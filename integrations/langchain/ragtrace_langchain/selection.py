@@ -74,7 +74,8 @@ def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
     with tree.lock:
         base = _seen(tree, given) if given else {}
         passages, out = _met(tree, chosen, None if base or node.found else node.source)
-        if _is_added_to(base, out, tree.pool) and not node.found:
+        is_added = _is_added_to(base, out, tree.pool) or _is_found_anew(node, outputs, base, out)
+        if is_added and not node.found:
             rest = {key: hit for key, hit in out.items() if key not in base}
             _take_found(node, inputs, _passages(rest), rest, out, ended_ns)
         elif base or node.found:
@@ -402,6 +403,24 @@ def _is_added_to(base: dict[str, Hit], out: dict[str, Hit], pool: dict[str, Hit]
     if not is_kept or any(hit[0].text != out[key][0].text for key, hit in base.items()):
         return False
     return base.keys() <= pool.keys() and not any(key in pool for key in out if key not in base)
+
+
+def _is_found_anew(node: Node, outputs: Any, base: dict[str, Hit], out: dict[str, Hit]) -> bool:
+    """Tell whether a graph's step searched though its state has documents, as for the web after a poor retrieval.
+
+    Its documents have nothing of the given ones, and no model wrote them.
+    """
+    if not base or not out or node.has_model or fields_of(outputs) is None or out.keys() & base.keys():
+        return False
+    given = base.values()
+    return not any(_is_made_of(hit, other) for hit in out.values() for other in given)
+
+
+def _is_made_of(hit: Hit, other: Hit) -> bool:
+    """Tell whether a passage is a part of another one, holds it, or has its metadata."""
+    (passage, facts), (before, facts_before) = hit, other
+    is_part = passage.text in before.text or before.text in passage.text
+    return is_part or bool(facts and is_equal(facts, facts_before))
 
 
 def _is_shown_before(choice: Choice) -> bool:

@@ -7,20 +7,26 @@ import os
 import sys
 import time
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.cli.lines import one_line
 from ragtrace.cli.stored import MOMENT, add_store, failures, moment, open_store, store_path
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ragtrace.stores.sqlite import SqliteStore
+
+_CACHED = 64  # traces whose texts are kept at hand: rows of one trace stand together
 EPILOG = f"""\
 A row is a score, or a human label (source=human); rows of one trace have one trace_id. Weighted means: the random
 stratum alone, sum(weight * value) / sum(weight). CSV is safe to open in a spreadsheet: a text that it could take
-for a formula begins with an apostrophe. SINCE and UNTIL: {MOMENT}; UNTIL is exclusive.
+for a formula begins with an apostrophe. Where the store kept a trace's record (content=full: low, failed and
+flagged ones, and 1 %), its rows have query, answer and contexts too. SINCE and UNTIL: {MOMENT}; UNTIL is exclusive.
 Exit status: 0 written (also when nothing fits), 2 usage or a failure; an --out that failed is removed.
 """
 
@@ -41,6 +47,7 @@ def add_parser(commands: Any) -> None:
     add("--until", help="no later ones")
     add("--metric", help="this metric alone, by a name that `ragtrace metrics` lists or that stands in the store")
     add("--workflow", help="this workflow alone")
+    add("--no-texts", action="store_true", help="leave query, answer and contexts empty, also where they were kept")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,16 +65,26 @@ def run(args: argparse.Namespace) -> int:
     }
     names, unknown = _names(args.metric)
     store = open_store(path)
+    texts_of = lru_cache(_CACHED)(lambda trace_id: _texts(store, trace_id))
     count = 0
     with failures(path), _out(args.out) as stream, writer_of(args.format, stream) as write:
         for row in chain.from_iterable(store.rows(**given, metric=name) for name in names):
-            write(row)
+            write(row if args.no_texts else row | texts_of(row["trace_id"]))
             count += 1
         if unknown is not None and not count:
             raise unknown
     store.close()
     print(f"{count} rows{'' if args.out == '-' else f' in {args.out}'}", file=sys.stderr)
     return 0
+
+
+def _texts(store: SqliteStore, trace_id: str) -> dict[str, str]:
+    """Return question, answer and contexts of a trace as columns; empty where its record was not kept."""
+    record = store.record(trace_id)
+    if record is None:
+        return {}
+    contexts = [{"id": passage.id, "text": passage.text} for passage in record.contexts]
+    return {"query": record.query, "answer": record.answer, "contexts": one_line(contexts)}
 
 
 def _names(metric: str | None) -> tuple[tuple[str | None, ...], ConfigError | None]:

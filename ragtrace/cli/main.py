@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 COMMANDS: dict[str, str] = {
     "score": "ragtrace.cli.score",
+    "worst": "ragtrace.cli.worst",
+    "show": "ragtrace.cli.show",
     "compare": "ragtrace.cli.compare",
     "calibrate": "ragtrace.cli.calibrate",
     "demo": "ragtrace.cli.demo",

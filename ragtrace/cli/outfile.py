@@ -28,7 +28,7 @@ def done_before(path: Path, each: Each) -> Counter[str]:
 
     Args:
         path: the file; it may be missing.
-        each: is given the scores of every line, for the summary.
+        each: is given every line, with its scores, for the summary.
 
     Raises:
         ConfigError: the file holds something else, or cannot be read or mended.
@@ -57,9 +57,9 @@ def _read(path: Path, stream: IO[bytes], done: Counter[str], each: Each) -> None
             raise ConfigError(
                 f"{path}:{number}: not a line of `ragtrace score`; choose another --out, or move the file away"
             )
-        identity, scores = found
+        identity, line = found
         done[identity] += 1
-        each(scores)
+        each(line)
         good += len(raw)
         if not raw.endswith(b"\n"):  # all of the line is there but its end
             stream.seek(good)
@@ -68,14 +68,14 @@ def _read(path: Path, stream: IO[bytes], done: Counter[str], each: Each) -> None
 
 
 def _scored(raw: bytes) -> tuple[str, dict[str, Any]] | None:
-    """Return the id and the scores of a line; None when it is not a scored line."""
+    """Return the id of a line and the line; None when it is not a scored line."""
     try:
         line = json.loads(raw)
         identity, scores = line["id"], line["scores"]
         is_good = isinstance(scores, dict) and all(_is_score(score) for score in scores.values())
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return (str(identity), scores) if is_good else None
+    return (str(identity), line) if is_good else None
 
 
 def _is_score(score: Any) -> bool:

@@ -24,6 +24,7 @@ COLUMNS: dict[str, type] = {
     "label_scale": str, "stratum": str, "weight": float, "session": str, "user": str, "environment": str,
     "corpus": str, "model": str, "llm_calls": int, "embed_calls": int, "prompt_tokens": int,
     "completion_tokens": int, "revision": int, "scored_at": float, "details": str,
+    "query": str, "answer": str, "contexts": str,
 }  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _GROUP = 10_000  # rows of Parquet held in memory
@@ -43,6 +44,7 @@ def _jsonl(stream: IO[bytes]) -> Iterator[Write]:
     def write(row: dict[str, Any]) -> None:
         shown = _typed(row)
         shown["details"] = json.loads(row["details"]) if row["details"] else {}
+        shown["contexts"] = json.loads(shown["contexts"]) if shown["contexts"] else None
         stream.write(f"{one_line(shown)}\n".encode())
 
     yield write
@@ -100,4 +102,4 @@ def _parquet(stream: IO[bytes]) -> Iterator[Write]:
 
 
 def _typed(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if row[name] is None else kind(row[name]) for name, kind in COLUMNS.items()}
+    return {name: None if row.get(name) is None else kind(row[name]) for name, kind in COLUMNS.items()}

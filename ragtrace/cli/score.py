@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,11 +13,12 @@ from ragtrace.cli.arguments import cutoffs, positive
 from ragtrace.cli.lines import BrokenLines, Line, open_lines, read_lines
 from ragtrace.cli.outfile import ScoredLines, done_before
 from ragtrace.cli.summary import Summary, limits_from, maker_text
+from ragtrace.cli.worst import WorstAnswers
 from ragtrace.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ragtrace.metrics.base import Output
     from ragtrace.scoring import Scorer
@@ -79,12 +80,13 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--resume needs --out: the file to go on with")
     summary = Summary(_asked(scorer) if args.resume else None)
     stream = open_lines(args.file)
-    done = done_before(Path(args.out), summary.add) if args.resume else None
+    worst = WorstAnswers(outputs)
+    done = done_before(Path(args.out), _taking(summary, worst, args.out)) if args.resume else None
     before = summary.lines
     out = ScoredLines(args.out, is_resumed=args.resume)
     is_interrupted = False
     try:
-        asyncio.run(_score(args, scorer, stream, out, summary, done))
+        asyncio.run(_score(args, scorer, stream, out, summary, worst, done))
     except KeyboardInterrupt:
         is_interrupted = True
     except InputError:
@@ -93,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     finally:
         out.close()
     missed = summary.missed(limits)
-    _report(args, summary, missed, before, is_interrupted=is_interrupted)
+    _report(args, summary, worst, missed, before, is_interrupted=is_interrupted)
     if is_interrupted:
         return 130
     return 3 if missed else 1 if summary.broken else 0
@@ -135,6 +137,7 @@ async def _score(
     stream: IO[bytes],
     out: ScoredLines,
     summary: Summary,
+    worst: WorstAnswers,
     done: Counter[str] | None,
 ) -> None:
     from ragtrace.cli.progress import progress
@@ -150,6 +153,7 @@ async def _score(
                 scores = {result.key: score_to_json(result) for result in results}
                 out.write(line.scored(scores))
                 summary.add(scores)
+                worst.add(line.record, scores, f"{args.file}:{line.number}")
                 summary.unknown.update(line.unknown)
                 step()
     summary.broken = broken.count
@@ -169,8 +173,26 @@ def _wanted(lines: Iterator[Line], done: Counter[str] | None, limit: int | None)
         yield line
 
 
+def _taking(summary: Summary, worst: WorstAnswers, name: str) -> Callable[[dict[str, Any]], None]:
+    """Return what takes a line of an earlier run into the summary."""
+    from ragtrace.model.codec import record_from_json
+
+    def take(line: dict[str, Any]) -> None:
+        summary.add(line["scores"])
+        with suppress(InputError):  # it was written by another version: its scores count all the same
+            worst.add(record_from_json(line, fallback_id=""), line["scores"], name)
+
+    return take
+
+
 def _report(
-    args: argparse.Namespace, summary: Summary, missed: list[str], before: int, *, is_interrupted: bool
+    args: argparse.Namespace,
+    summary: Summary,
+    worst: WorstAnswers,
+    missed: list[str],
+    before: int,
+    *,
+    is_interrupted: bool,
 ) -> None:
     from ragtrace.cli.console import Shown
 
@@ -182,6 +204,8 @@ def _report(
     where = f" in {args.out}" if to_file else ""
     now = f" now{where}, {before} there already" if args.resume else where
     console.print(f"{summary.lines - before} scored{now}, {summary.broken} broken")
+    for line in worst.lines(console.width, args.out if to_file else None):
+        console.print(line)
     for line in missed:
         print(f"ragtrace: {line}", file=sys.stderr)
     if is_interrupted:

@@ -258,6 +258,24 @@ class SqliteStore:
                 yield record, row["probability"]
             last = rows[-1]["run"]
 
+    def record(self, trace_id: str) -> RagRecord | None:
+        """Return the latest record that was kept of a trace; None where none was, or it cannot be read."""
+        sql = (
+            "SELECT p.record FROM payloads p JOIN runs r ON r.id = p.run WHERE r.trace_id = ?"
+            " ORDER BY p.at DESC LIMIT 1"
+        )
+        for row in self._read(sql, (trace_id,)):
+            try:
+                return from_payload(row["record"])
+            except ValueError as error:
+                lost("ragtrace.stores.payload", error)
+        return None
+
+    def trace_ids(self, prefix: str, most: int = 4) -> list[str]:
+        """Return ids of traces that begin with a text, in their order."""
+        sql = "SELECT DISTINCT trace_id FROM runs WHERE substr(trace_id, 1, ?) = ? ORDER BY trace_id LIMIT ?"
+        return [row["trace_id"] for row in self._read(sql, (len(prefix), prefix, most))]
+
     def scores_of(self, record: RagRecord) -> list[Score]:
         """Return every score of a record that stands, of all versions, without human labels."""
         sql = "SELECT * FROM scored WHERE trace_id = ? AND span_id = ? AND source != 'human'"

@@ -661,3 +661,16 @@ def test_a_model_s_name_as_judge_is_told_the_form_that_takes_a_model(tmp_path: P
     assert done.stderr.decode() == (
         "ragtrace: unknown judge 'gpt-4o'; did you mean 'openai:gpt-4o'? Judges: openai:MODEL, overlap\n"
     )
+
+
+def test_score_ends_with_the_three_worst_also_of_an_earlier_run(tmp_path: Path) -> None:
+    bad = [record(i, id=f"bad{i}", answer=f"Nobody knows the {i} penguins of Bergen.") for i in range(1, 6)]
+    first = write(tmp_path / "first.jsonl", bad[:1])
+    out = tmp_path / "out.jsonl"
+    ragtrace("score", first, "--out", out, "--metrics", "faithfulness")
+    path = write(tmp_path / "in.jsonl", [*bad, record(9, id="good")])
+    done = ragtrace("score", path, "--out", out, "--resume", "--metrics", "faithfulness")
+    said = done.stdout.decode().split("Worst by faithfulness:\n")[1].splitlines()
+    assert [line.split()[1] for line in said[::2][:3]] == [str(out), f"{path}:2", f"{path}:3"]
+    assert said[-1] == f"The whole answer: ragtrace show {out} --id bad1"
+    assert len(said) == 7

@@ -1,0 +1,179 @@
+"""Scored answers out of a file that `ragtrace score` wrote, or out of a store."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.cli.lines import BrokenLines, open_lines, parsed, read_each
+from ragtrace.errors import ConfigError, InputError
+from ragtrace.model.claims import bad_claims
+from ragtrace.model.codec import record_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ragtrace.model import BadClaim, RagRecord
+    from ragtrace.stores.sqlite import SqliteStore
+
+Scores = dict[str, dict[str, Any]]
+SOURCE_HELP = "a file that `ragtrace score` wrote, or a store; default RAGTRACE_STORE"
+_LEAST_PREFIX = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredAnswer:
+    """One record with its scores.
+
+    Attributes:
+        place: ``file:line``, or the trace id in a store.
+        name: the argument that `ragtrace show` knows it by.
+        record: texts and ids; without texts where the store kept none.
+        scores: each score by its key, in the form of a scored line.
+        has_texts: whether question, answer and contexts were kept.
+        labels: people's values by metric.
+    """
+
+    place: str
+    name: str
+    record: RagRecord
+    scores: Mapping[str, Mapping[str, Any]]
+    has_texts: bool = True
+    labels: Mapping[str, float] = field(default_factory=dict)
+
+    def claims(self) -> list[BadClaim]:
+        """Return the bad claims of the first score that holds any, the worst first."""
+        found = (bad_claims(score.get("details") or {}) for score in self.scores.values())
+        return next((claims for claims in found if claims), [])
+
+
+def is_store(source: str) -> bool:
+    """Return whether a source is a SQLite file; a file that is not there counts as lines."""
+    from ragtrace.cli.stored import is_sqlite
+
+    path = Path(source)
+    return source != "-" and path.is_file() and path.stat().st_size > 0 and is_sqlite(path)
+
+
+def source_of(given: str | None) -> str:
+    """Return the file or store to read: what was given, else the setting.
+
+    Raises:
+        ConfigError: there is neither, or no file there.
+    """
+    from ragtrace.settings import Settings
+
+    source = given or Settings.resolve({}).store
+    if not source:
+        raise ConfigError("give a file that `ragtrace score` wrote, or a store, or set RAGTRACE_STORE")
+    if source != "-" and not Path(source).is_file():
+        raise ConfigError(f"{source}: there is no such file; check the path")
+    return source
+
+
+def file_answers(name: str, *, needs_scores: bool = True) -> Iterator[ScoredAnswer]:
+    """Yield the answers of a file, in its order; broken lines are told on standard error.
+
+    Raises:
+        ConfigError: the file cannot be opened, or a line has no scores.
+        InputError: no line of it is good.
+    """
+    broken = BrokenLines(name)
+    shown = "<stdin>" if name == "-" else name
+    count = 0
+    with open_lines(name) as stream:
+        for answer in read_each(stream, name, broken, lambda raw, n: _of_line(raw, n, shown, needs_scores)):
+            count += 1
+            yield answer
+    broken.close()
+    if not count:
+        raise InputError(f"{shown}: there is no good line in it")
+
+
+def _of_line(raw: bytes, number: int, shown: str, needs_scores: bool) -> ScoredAnswer:  # noqa: FBT001
+    given = parsed(raw)
+    record = record_from_json(given, fallback_id=str(number))
+    scores = given.get("scores")
+    is_scored = isinstance(scores, dict) and all(isinstance(score, dict) for score in scores.values())
+    if needs_scores and not is_scored:
+        raise ConfigError(
+            f"{shown}:{number}: no scores here; score the file first: ragtrace score FILE --out SCORED"
+        )
+    return ScoredAnswer(
+        place=f"{shown}:{number}", name=str(number), record=record, scores=scores if is_scored else {}
+    )
+
+
+@contextmanager
+def opened_store(source: str) -> Iterator[SqliteStore]:
+    """Open a store for reading; its errors become one line."""
+    from ragtrace.cli.stored import failures, open_store
+
+    path = Path(source)
+    store = open_store(path)
+    try:
+        with failures(path):
+            yield store
+    finally:
+        store.close()
+
+
+def stored_answer(store: SqliteStore, trace_id: str) -> ScoredAnswer:
+    """Return a trace of a store with the latest score of each metric, and its texts where they were kept."""
+    from ragtrace.stores.rows import record_from
+
+    rows = sorted(store.rows(trace=trace_id), key=lambda row: row["scored_at"])
+    judged = [row for row in rows if row["source"] != "human"]
+    kept = store.record(trace_id)
+    return ScoredAnswer(
+        place=f"trace {trace_id}",
+        name=trace_id,
+        record=kept or record_from((judged or rows)[-1]),
+        scores={row["metric"]: _score(row) for row in judged},
+        has_texts=kept is not None,
+        labels={row["metric"]: row["value"] for row in rows if row["source"] == "human"},
+    )
+
+
+def _score(row: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("state", "value", "reason", "judge", "version", "k", "universe", "label_scale")
+    passed = None if row["passed"] is None else bool(row["passed"])
+    return {**{name: row[name] for name in names}, "passed": passed, "details": json.loads(row["details"] or "{}")}
+
+
+def find_stored(store: SqliteStore, which: str) -> ScoredAnswer:
+    """Return the trace of an id, or of the first digits of one.
+
+    Raises:
+        ConfigError: there is no such trace, or several.
+    """
+    from ragtrace.model import as_trace_id
+
+    ids = store.trace_ids(as_trace_id(which))
+    if which in ids:
+        ids = [which]
+    if len(which) < _LEAST_PREFIX and ids != [which]:
+        raise ConfigError(f"{which}: give a trace id, or at least {_LEAST_PREFIX} of its first digits")
+    if not ids:
+        raise ConfigError(f"{which}: no such trace in the store; `ragtrace worst STORE` lists some")
+    if len(ids) > 1:
+        raise ConfigError(f"{which}: several traces begin like this: {', '.join(ids[:3])}; give more digits")
+    return stored_answer(store, ids[0])
+
+
+def find_line(name: str, which: str, *, is_id: bool) -> ScoredAnswer:
+    """Return the answer of a line number, or of a record's id or trace id.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    by_line = which.isdecimal() and not is_id
+    for answer in file_answers(name, needs_scores=False):
+        names = (answer.name,) if by_line else (answer.record.id, answer.record.trace_id)
+        if which in names:
+            return answer
+    hint = f"; for a record of that id: --id {which}" if by_line else ""
+    raise ConfigError(f"{name}: there is no {'good line' if by_line else 'record'} {which}{hint}")

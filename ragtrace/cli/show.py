@@ -1,0 +1,201 @@
+"""``ragtrace show``: one answer whole, with its pool, its prompt's passages and its bad claims."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.cli.answers import ScoredAnswer, find_line, find_stored, is_store, opened_store, source_of
+from ragtrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ragtrace.model import BadClaim, Passage, RagRecord, Stage
+
+_READABLE = 120
+_MOST_ID_CHARS = 24
+EPILOG = """\
+WHICH, in a file: a line number as `ragtrace worst` prints it, a record's id, or a trace id; --id takes
+a number for an id too. In a store: a trace id, or at least 6 of its first digits.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "show",
+        usage="ragtrace show [FILE|STORE] WHICH [--full]\n       ragtrace show [FILE|STORE] --id ID [--full]",
+        help="show one answer: question, pool, prompt, bad claims, reasons",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("where", nargs="*", metavar="FILE|STORE WHICH", help="a file or a store (RAGTRACE_STORE), and the answer")
+    add("--id", metavar="ID", help="the record's id, also where it is a number")
+    add("--full", action="store_true", help="print passages whole")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the answer."""
+    from ragtrace.cli.console import Shown
+
+    given, which = _chosen(args.where, args.id)
+    source = source_of(given)
+    if is_store(source):
+        with opened_store(source) as store:
+            answer = find_stored(store, which)
+    else:
+        answer = find_line(source, which, is_id=args.id is not None)
+    console = Shown()
+    for line in lines_of(answer, min(console.width, _READABLE), is_full=args.full):
+        console.print(line)
+    return 0
+
+
+def _chosen(where: Sequence[str], identity: str | None) -> tuple[str | None, str]:
+    """Return the source, None for the setting's, and which answer of it.
+
+    Raises:
+        ConfigError: no answer is named, or too much is.
+    """
+    *sources, which = [*where, identity] if identity is not None else where or [""]
+    is_file_alone = not sources and identity is None and Path(which).is_file()
+    if not which or is_file_alone or len(sources) > 1:
+        name = which if is_file_alone else "FILE"
+        raise ConfigError(f"show: name one answer by its line, id or trace id: ragtrace show {name} 1")
+    return (sources[0] if sources else None), which
+
+
+def lines_of(answer: ScoredAnswer, width: int, *, is_full: bool = False) -> Iterator[str]:
+    """Yield everything that is known of an answer."""
+    record, claims = answer.record, answer.claims()
+    yield "  ".join(_head(answer))
+    if answer.has_texts:
+        yield from _section("Question", record.query, width)
+        yield from _pool(record, width, is_full=is_full)
+        yield from _section("Answer", marked(record.answer, claims), width)
+        if record.reference:
+            yield from _section("Reference", record.reference, width)
+    else:
+        yield from _section("Texts", "none were kept: the store keeps them with content=full, for 72 hours", width)
+    yield from _claims(claims, width)
+    yield from _scores(answer)
+
+
+def _head(answer: ScoredAnswer) -> Iterator[str]:
+    record = answer.record
+    yield answer.place
+    if not answer.place.startswith("trace "):
+        yield f"id {record.id}"
+        if record.trace_id:
+            yield f"trace {record.trace_id}"
+    for name in ("workflow", "session", "user", "model"):
+        if getattr(record, name):
+            yield f"{name} {getattr(record, name)}"
+    if answer.has_texts and record.outcome != "answered":
+        yield f"outcome {record.outcome}"
+
+
+def _section(title: str, text: str, width: int) -> Iterator[str]:
+    yield ""
+    yield title
+    for paragraph in text.splitlines() or [""]:
+        yield from (f"  {line}".rstrip() for line in wrap(paragraph, width - 2) or [""])
+
+
+def marked(answer: str, claims: Sequence[BadClaim]) -> str:
+    """Return an answer with a mark behind each bad claim that stands in it word for word.
+
+    Example:
+        >>> from ragtrace.model import BadClaim
+        >>> marked("Oslo. It rains. Bye.", [BadClaim(text="It rains.", verdict="not_supported")])
+        'Oslo. It rains. [bad claim 1] Bye.'
+    """
+    for number, claim in enumerate(claims, start=1):
+        words = r"\s+".join(map(re.escape, claim.text.split()))
+        answer = re.sub(rf"({words})(?! \[bad claim)", rf"\1 [bad claim {number}]", answer, count=1)
+    return answer
+
+
+_STAGES: dict[Stage, tuple[str, str]] = {
+    "retrieved": ("rank", "retrieved"),
+    "reranked": ("selected", "selected"),
+    "used": ("prompt", "in the prompt"),
+}
+
+
+def _pool(record: RagRecord, width: int, *, is_full: bool) -> Iterator[str]:
+    """Yield a line for each passage: its place in each stage that was seen, its score, id and text."""
+    stages = {stage: record.pool(stage) for stage in _STAGES if record.pool(stage)}
+    if not stages:
+        return
+    passages: dict[str, Passage] = {}
+    places: dict[str, dict[Stage, int]] = {}
+    for stage, found in stages.items():
+        for place, passage in enumerate(found, start=1):
+            key = _same(passage, passages)
+            passages.setdefault(key, passage)
+            places.setdefault(key, {})[stage] = place
+    yield ""
+    yield f"Passages: {', '.join(f'{len(found)} {_STAGES[stage][1]}' for stage, found in stages.items())}"
+    size = min(max(map(len, ["id", *passages])), _MOST_ID_CHARS)
+    yield "  ".join(["", *(f"{_STAGES[stage][0]:>8}" for stage in stages), "  score", f"{'id':<{size}}", "text"])
+    for key, passage in passages.items():
+        cells = [f"{places[key].get(stage, '-'):>8}" for stage in stages]
+        score = "" if passage.score is None else f"{passage.score:.3g}"
+        row = "  ".join(["", *cells, f"{score:>7}", f"{_cut(key, size):<{size}}", ""])
+        yield from _texts(row, passage.text, width, is_full=is_full)
+
+
+def _same(passage: Passage, known: Mapping[str, Passage]) -> str:
+    """Return the id under which a passage is listed: in files a context is often its text alone."""
+    if passage.id in known:
+        return passage.id
+    return next((key for key, other in known.items() if passage.text and other.text == passage.text), passage.id)
+
+
+def _texts(row: str, text: str, width: int, *, is_full: bool) -> Iterator[str]:
+    if is_full:
+        yield row.rstrip()
+        for paragraph in text.splitlines():
+            yield from (f"        {line}" for line in wrap(paragraph, width - 8))
+    else:
+        yield f"{row}{_cut(text, max(width - len(row), 20))}".rstrip()
+
+
+def _cut(text: str, most: int) -> str:
+    from ragtrace.sinks.console import one_line
+
+    return one_line(text, most)
+
+
+def _claims(claims: Sequence[BadClaim], width: int) -> Iterator[str]:
+    if not claims:
+        return
+    yield ""
+    yield "Bad claims"
+    for number, claim in enumerate(claims, start=1):
+        yield from wrap(f"{number}. {claim}", width, initial_indent="  ", subsequent_indent="     ")
+        if claim.reason:
+            yield from wrap(claim.reason, width, initial_indent="     ", subsequent_indent="     ")
+
+
+def _scores(answer: ScoredAnswer) -> Iterator[str]:
+    if not answer.scores and not answer.labels:
+        return
+    yield ""
+    yield "Scores"
+    size = max((len(name) for name in (*answer.scores, *answer.labels)), default=0)
+    for name, score in answer.scores.items():
+        if isinstance(score.get("value"), int | float):
+            low = "LOW" if score.get("passed") is False else ""
+            yield f"  {name:<{size}}  {score['value']:>7.3f}  {low:<3}  {score.get('judge') or ''}".rstrip()
+    for name, value in answer.labels.items():
+        yield f"  {name:<{size}}  {value:>7.3f}       a person"
+    for name, score in answer.scores.items():
+        if not isinstance(score.get("value"), int | float):
+            yield f"  {name:<{size}}  {score.get('state')}: {score.get('reason')}"

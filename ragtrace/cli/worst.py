@@ -1,0 +1,197 @@
+"""``ragtrace worst``: the answers with the lowest scores, each with its worst claim."""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.cli.answers import (
+    SOURCE_HELP,
+    ScoredAnswer,
+    file_answers,
+    is_store,
+    opened_store,
+    source_of,
+    stored_answer,
+)
+from ragtrace.cli.arguments import positive
+from ragtrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from rich.console import Console
+
+    from ragtrace.metrics.base import Output
+    from ragtrace.model import RagRecord
+
+FIRST_METRICS = ("faithfulness", "hallucination", "faithfulness_1to5", "answer_relevancy")
+_READABLE = 140
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser("worst", help="list the answers with the lowest scores, and their worst claims")
+    parser.add_argument("source", nargs="?", metavar="FILE|STORE", help=SOURCE_HELP)
+    parser.add_argument("-n", "--count", type=positive, default=20, metavar="N", help="most answers (20)")
+    parser.add_argument("--metric", help="by this score (faithfulness, or the first one that is there)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the list."""
+    from ragtrace.cli.console import Shown
+
+    source = source_of(args.source)
+    console = Shown()
+    if is_store(source):
+        with opened_store(source) as store:
+            name = args.metric or next(
+                filter(lambda one: any(store.rows(metric=one)), FIRST_METRICS), FIRST_METRICS[0]
+            )
+            found = Ranking(name, args.count)
+            latest = {row["trace_id"]: row for row in _judged(store.rows(metric=name))}
+            for trace_id, row in latest.items():
+                found.add(row["value"], trace_id)
+            shown = [(value, stored_answer(store, trace_id)) for value, trace_id in found.worst()]
+    else:
+        found = _of_file(source, args.metric, args.count)
+        shown = found.worst()
+    if not found.count:
+        raise ConfigError(f"{source}: no answer has a score of {found.metric}; choose another --metric")
+    _print(console, found, shown)
+    if shown:
+        console.print(f"\nThe whole answer: ragtrace show {source} {shown[0][1].name}")
+    return 0
+
+
+def _judged(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the scores of judges that have a value, the latest last."""
+    found = (row for row in rows if row["source"] != "human" and row["value"] is not None)
+    return sorted(found, key=lambda row: row["scored_at"])
+
+
+@dataclass(slots=True)
+class Ranking:
+    """Keeps the worst of many values of one metric.
+
+    Attributes:
+        metric: the key of the score.
+        most: how many are kept.
+        count: values seen.
+    """
+
+    metric: str
+    most: int
+    count: int = 0
+    _kept: list[tuple[float, int, Any]] = field(default_factory=list)
+    _output: Output | None = None
+
+    def __post_init__(self) -> None:
+        from ragtrace.metrics.registry import output
+
+        try:
+            self._output = output(self.metric)
+        except ConfigError:  # a metric of somebody's own, which is not installed here: higher counts as better
+            self._output = None
+
+    @property
+    def is_down(self) -> bool:
+        """Whether a lower value is better."""
+        return self._output is not None and self._output.direction == "down"
+
+    def add(self, value: float, what: Any) -> None:
+        """Take one value; the best possible one is no bad answer."""
+        self.count += 1
+        if self._output is not None and value == (self._output.low if self.is_down else self._output.high):
+            return
+        item = (value if self.is_down else -value, -self.count, what)
+        (heapq.heappush if len(self._kept) < self.most else heapq.heappushpop)(self._kept, item)
+
+    def worst(self) -> list[tuple[float, Any]]:
+        """Return (value, what) of the worst, the worst first."""
+        ranked = sorted(self._kept, key=lambda item: item[:2], reverse=True)
+        return [(value if self.is_down else -value, what) for value, _, what in ranked]
+
+
+def _of_file(source: str, metric: str | None, most: int) -> Ranking:
+    """Rank the lines of a file, without knowing before the first line which scores it holds."""
+    found: Ranking | None = None
+    for answer in file_answers(source):
+        if found is None:
+            found = Ranking(metric or first_metric(answer.scores), most)
+        value = value_of(answer.scores.get(found.metric))
+        if value is not None:
+            found.add(value, answer)
+    if found is None:
+        raise ConfigError(f"{source}: there is no scored line")
+    return found
+
+
+class WorstAnswers:
+    """The three worst answers of a run of `ragtrace score`, by its first metric of those that people look at.
+
+    Args:
+        metrics: names of the scores to come.
+    """
+
+    def __init__(self, metrics: Iterable[str]) -> None:
+        self._ranking = Ranking(first_metric(metrics), 3)
+
+    def add(self, record: RagRecord, scores: Mapping[str, Mapping[str, Any]], place: str) -> None:
+        """Take one scored record."""
+        value = value_of(scores.get(self._ranking.metric))
+        if value is not None:
+            self._ranking.add(value, ScoredAnswer(place=place, name=record.id, record=record, scores=scores))
+
+    def lines(self, width: int, out: str | None) -> Iterator[str]:
+        """Yield the list, and how to see one whole where the lines stand in a file; nothing where all are good."""
+        found = self._ranking.worst()
+        if not found:
+            return
+        yield ""
+        yield f"Worst by {self._ranking.metric}:"
+        for value, answer in found:
+            yield from answer_lines(value, answer, min(width, _READABLE))
+        if out is not None:
+            yield f"The whole answer: ragtrace show {out} --id {found[0][1].name}"
+
+
+def value_of(score: Mapping[str, Any] | None) -> float | None:
+    """Return the value of a score in the form of a scored line; None where it has none."""
+    value = score.get("value") if score else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def first_metric(metrics: Iterable[str]) -> str:
+    """Return the metric to rank by, where a person chose none: a known one, else the first by name.
+
+    Example:
+        >>> first_metric(["mrr", "faithfulness"]), first_metric(["ndcg_at_k", "mrr"])
+        ('faithfulness', 'mrr')
+    """
+    names = set(metrics)
+    return next((name for name in FIRST_METRICS if name in names), min(names, default=FIRST_METRICS[0]))
+
+
+def _print(console: Console, found: Ranking, shown: list[tuple[float, ScoredAnswer]]) -> None:
+    better = "lower" if found.is_down else "higher"
+    if not shown:
+        console.print(f"Each of {found.count} answers has the best {found.metric}.")
+        return
+    console.print(f"{len(shown)} worst of {found.count} answers by {found.metric} ({better} is better)\n")
+    for value, answer in shown:
+        for line in answer_lines(value, answer, min(console.width, _READABLE)):
+            console.print(line)
+
+
+def answer_lines(value: float, answer: ScoredAnswer, width: int) -> Iterator[str]:
+    """Yield a line of value, place and question, and one with the worst claim."""
+    from ragtrace.sinks.console import one_line
+
+    head = f"{value:.2f}  {answer.place}  "
+    query = answer.record.query if answer.has_texts else "(no texts were kept)"
+    yield f"{head}{one_line(query, max(width - len(head), 20))}".rstrip()
+    for claim in answer.claims()[:1]:
+        yield f"      {one_line(str(claim), width - 6)}"

@@ -1,0 +1,183 @@
+"""`ragtrace worst` and `ragtrace show` over a scored file and over a store, and the texts of an export."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ragtrace.cli.main import main
+from ragtrace.model import MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
+from ragtrace.stores import Policy
+from ragtrace.stores.sqlite import SqliteStore
+
+TRACES = ["a1" * 16, "b2" * 16, "c3" * 16]
+VALUES = [0.2, 1.0, 0.6]
+FEE = "A fee of 40 euros applies."
+
+
+def score(value, metric="faithfulness", **fields):
+    claims = (
+        [{"text": FEE, "verdict": "contradicted", "support": 0.0, "reason": "40 is nowhere"}] if value < 1 else []
+    )
+    details = {"claims": [{"text": "Cancel.", "verdict": "supported", "support": 1.0}, *claims]}
+    return {"state": "ok", "value": value, "passed": value >= 0.8, "details": details, "judge": "overlap", **fields}
+
+
+@pytest.fixture
+def scored(tmp_path):
+    """Three scored lines, as `ragtrace score` writes them."""
+    path = tmp_path / "scored.jsonl"
+    lines = [
+        {
+            "id": f"q{i}",
+            "query": f"How do I cancel? {i}",
+            "answer": f"Cancel.\n{FEE}",
+            "pool": [{"id": "p1", "text": "In Settings.", "score": 0.9}, {"id": "p2", "text": "We are\nin Oslo."}],
+            "selection": [{"id": "p2", "text": "We are\nin Oslo."}],
+            "contexts": ["We are\nin Oslo."],
+            "scores": {
+                "mrr": score(1.0),
+                "faithfulness": score(value),
+                "nuggets": {"state": "na", "reason": "no_claims"},
+            },
+        }
+        for i, value in enumerate(VALUES, start=1)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Three traces in a store that keeps texts; the second one is good, and so its texts are gone."""
+    path = tmp_path / "store.sqlite"
+    kept = SqliteStore(path, Policy(has_content=True, payload_share=0.0))
+    for trace, value in zip(TRACES, VALUES, strict=True):
+        found = Passage(id="p1", text="In Settings.", rank=1, score=0.9)
+        record = RagRecord(
+            id=trace, trace_id=trace, span_id="5" * 16, query="How do I cancel?", answer=f"Cancel. {FEE}",
+            pools=(Pool(stage="retrieved", passages=(found,)), Pool(stage="used", passages=(found,))),
+        )  # fmt: skip
+        given = score(value)
+        result = MetricResult(
+            name="faithfulness",
+            state="ok",
+            value=value,
+            passed=given["passed"],
+            details=given["details"],
+            version="v",
+        )
+        key = ScoreKey(trace_id=trace, span_id="5" * 16, metric="faithfulness", version="v")
+        kept.emit(record, [Score(key=key, result=result)])
+    kept.close()
+    return path
+
+
+@pytest.fixture
+def shown(capsys, monkeypatch):
+    monkeypatch.delenv("RAGTRACE_STORE", raising=False)
+
+    def run(*args, status=0):
+        assert main([str(arg) for arg in args]) == status
+        out = capsys.readouterr()
+        return out.out if status == 0 else out.err
+
+    return run
+
+
+def test_the_worst_lines_of_a_file(scored, shown):
+    assert shown("worst", scored).splitlines() == [
+        "2 worst of 3 answers by faithfulness (higher is better)",
+        "",
+        f"0.20  {scored}:1  How do I cancel? 1",
+        f"      contradicted (0.00): {FEE}",
+        f"0.60  {scored}:3  How do I cancel? 3",
+        f"      contradicted (0.00): {FEE}",
+        "",
+        f"The whole answer: ragtrace show {scored} 1",
+    ]
+    assert "0.60" not in shown("worst", scored, "-n", "1")
+    assert shown("worst", scored, "--metric", "mrr") == "Each of 3 answers has the best mrr.\n"
+
+
+def test_the_worst_traces_of_a_store(store, shown, monkeypatch):
+    lines = shown("worst", store).splitlines()
+    assert lines[2:4] == [f"0.20  trace {TRACES[0]}  How do I cancel?", f"      contradicted (0.00): {FEE}"]
+    monkeypatch.setenv("RAGTRACE_STORE", str(store))
+    assert shown("worst").splitlines()[:4] == lines[:4]
+
+
+def test_one_answer_of_a_file_whole(scored, shown):
+    text = shown("show", scored, "1")
+    assert text.splitlines() == [
+        f"{scored}:1  id q1  workflow rag",
+        "",
+        "Question",
+        "  How do I cancel? 1",
+        "",
+        "Passages: 2 retrieved, 1 selected, 1 in the prompt",
+        "      rank  selected    prompt    score  id  text",
+        "         1         -         -      0.9  p1  In Settings.",
+        "         2         1         1           p2  We are in Oslo.",
+        "",
+        "Answer",
+        "  Cancel.",
+        f"  {FEE} [bad claim 1]",
+        "",
+        "Bad claims",
+        f"  1. contradicted (0.00): {FEE}",
+        "     40 is nowhere",
+        "",
+        "Scores",
+        "  mrr             1.000       overlap",
+        "  faithfulness    0.200  LOW  overlap",
+        "  nuggets       na: no_claims",
+    ]
+    assert shown("show", scored, "q1") == text == shown("show", scored, "--id", "q1")
+
+
+def test_one_trace_of_a_store_by_its_first_digits(store, shown):
+    text = shown("show", store, "a1a1a1")
+    assert text.startswith(f"trace {TRACES[0]}  workflow rag\n")
+    assert f"  Cancel. {FEE} [bad claim 1]\n" in text
+    gone = shown("show", store, TRACES[1])
+    assert "none were kept: the store keeps them with content=full" in gone
+    assert "faithfulness    1.000" in gone
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("worst",), "give a file that `ragtrace score` wrote, or a store, or set RAGTRACE_STORE"),
+        (("worst", "gone.jsonl"), "gone.jsonl: there is no such file; check the path"),
+        (("worst", "PLAIN"), "PLAIN:1: no scores here; score the file first: ragtrace score FILE --out SCORED"),
+        (("worst", "SCORED", "--metric", "none"), "SCORED: no answer has a score of none; choose another --metric"),
+        (("show", "SCORED"), "show: name one answer by its line, id or trace id: ragtrace show SCORED 1"),
+        (("show", "SCORED", "9"), "SCORED: there is no good line 9; for a record of that id: --id 9"),
+        (("show", "SCORED", "q9"), "SCORED: there is no record q9"),
+        (("show", "STORE", "a1"), "a1: give a trace id, or at least 6 of its first digits"),
+        (("show", "STORE", "ffffff"), "ffffff: no such trace in the store; `ragtrace worst STORE` lists some"),
+    ],
+)
+def test_what_is_wrong_is_one_line(scored, store, shown, tmp_path, args, said):
+    plain = tmp_path / "plain.jsonl"
+    plain.write_text('{"query": "Where?"}\n')
+    names = {"SCORED": str(scored), "STORE": str(store), "PLAIN": str(plain)}
+    expected = (
+        said.replace("SCORED: ", f"{scored}: ").replace("SCORED 1", f"{scored} 1").replace("PLAIN", str(plain))
+    )
+    assert shown(*(names.get(arg, arg) for arg in args), status=2) == f"ragtrace: {expected}\n"
+
+
+def test_an_export_brings_the_texts_that_were_kept(store, shown):
+    rows = {
+        row["trace_id"]: row
+        for row in map(json.loads, shown("export", "--store", store, "--out", "-").splitlines())
+    }
+    low, good = rows[TRACES[0]], rows[TRACES[1]]
+    assert (low["query"], low["answer"]) == ("How do I cancel?", f"Cancel. {FEE}")
+    assert low["contexts"] == [{"id": "p1", "text": "In Settings."}]
+    assert (good["query"], good["answer"], good["contexts"]) == (None, None, None)
+    bare = map(json.loads, shown("export", "--store", store, "--out", "-", "--no-texts").splitlines())
+    assert {row["query"] for row in bare} == {None}

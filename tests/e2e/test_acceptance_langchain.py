@@ -36,8 +36,11 @@ from tests.regressions.seen import (
 )
 from tests.regressions.test_langchain import State, graph
 
-MOST_WIRE_BYTES = 52_000
-MOST_WIRE_BYTES_WITHOUT_TEXT = 10_000
+WIRE_BYTES = [  # by what is written
+    pytest.param({"content": "full"}, 62_000, id="full"),
+    pytest.param({"content": "full", "prompt_content": "reference"}, 53_000, id="references"),
+    pytest.param({"content": "none"}, 10_000, id="none"),
+]
 MOST_ATTRIBUTE_BYTES = 300_000  # of all spans of a trace
 
 
@@ -204,10 +207,10 @@ def test_05_a_megabyte_and_a_half_of_documents_makes_small_whole_spans(seen, con
     assert fact(retrieval, "ragtrace.retrieval.document.truncated") > 0
 
 
-@pytest.mark.parametrize(("content", "most"), [("full", MOST_WIRE_BYTES), ("none", MOST_WIRE_BYTES_WITHOUT_TEXT)])
-def test_06_what_a_run_sends_is_bounded(config, content, most):
+@pytest.mark.parametrize(("settings", "most"), WIRE_BYTES)
+def test_06_what_a_run_sends_is_bounded(config, settings, most):
     """The CPU of a run is measured in benchmarks/overhead; spans, attributes and bytes are what it depends on."""
-    with watching(content=content) as seen:
+    with watching(**settings) as seen:
         answered_from(Many(size=50, chars=800) | RunnableLambda(best_of) | shown).invoke("Where?", config)
         assert len(seen.spans) == 4
         assert sum(len(span.attributes) for span in seen.spans) <= 45

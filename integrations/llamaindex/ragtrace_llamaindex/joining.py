@@ -65,6 +65,6 @@ class JoinedTrees:
 
 def _describe(run: Run, defaults: Defaults) -> None:
     """Write the facts of the request and the defaults that the application did not give the run itself."""
-    request = {name: fact for name, fact in said().items() if name == "tags" or name not in run.facts}
+    request = {name: fact for name, fact in said().items() if name in {"tags", "metadata"} or name not in run.facts}
     known = {name: None for name in _FACTS if name in run.facts}
     describe(run, replace(defaults, **known), request)  # type: ignore[arg-type] # None of each fact

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from llama_index_instrumentation.dispatcher import active_instrument_tags
+
 from ragtrace.capture import tags_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
 
 _asked: ContextVar[dict[str, Any] | None] = ContextVar("ragtrace_llamaindex_request", default=None)
@@ -27,10 +30,12 @@ def request(
     labels: Mapping[str, Any] | None = None,
     k: int | None = None,
     tags: Iterable[str] = (),
+    metadata: Mapping[str, Any] | None = None,
 ) -> Iterator[None]:
     """Describe the runs begun inside the block; tasks that are started in it carry the description along.
 
-    A block inside another adds to it: what it says replaces, tags add up. Outside `instrument` it does nothing.
+    A block inside another adds to it: what it says replaces, tags and metadata add up. Outside `instrument` it does
+    nothing.
 
     Args:
         workflow: name of the application.
@@ -42,6 +47,7 @@ def request(
         labels: ``{passage id: grade 1 to 5}``, or that under ``grades`` beside universe, scale and version.
         k: cut-off of @K metrics; default the number of contexts delivered.
         tags: free labels.
+        metadata: further facts; the setting ``span_metadata`` names those that are kept.
 
     Example:
         >>> with request(session="s-42", tags=["beta"]):
@@ -60,6 +66,7 @@ def request(
                 "labels": labels,
                 "k": k,
                 "tags": tags,
+                "metadata": metadata,
             }
         )
     )
@@ -72,14 +79,35 @@ def request(
 def _merged(facts: dict[str, Any]) -> dict[str, Any]:
     outer = _asked.get() or {}
     new = {name: value for name, value in facts.items() if value is not None and name != "tags"}
+    if "metadata" in new:
+        new["metadata"] = {**outer.get("metadata", {}), **_mapping(new["metadata"])}
     return {**outer, **new, "tags": (*outer.get("tags", ()), *tags_of(facts["tags"] or ()))}
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
 def said() -> dict[str, Any]:
-    """Return what the blocks around the caller say; empty outside them.
+    """Return what the blocks around the caller say, also LlamaIndex's ``instrument_tags``; empty outside them.
 
     Example:
         >>> said()
         {}
+        >>> from llama_index_instrumentation.dispatcher import instrument_tags
+        >>> with instrument_tags({"tenant": "t-1", "tags": ["beta"]}):
+        ...     said()
+        {'tags': ('beta',), 'metadata': {'tenant': 't-1'}}
     """
-    return _asked.get() or {}
+    given = active_instrument_tags.get()
+    return _with_instrument_tags(_asked.get() or {}, given) if given else _asked.get() or {}
+
+
+def _with_instrument_tags(asked: dict[str, Any], given: Any) -> dict[str, Any]:
+    """Return what a request says, behind the framework's own tags, whose names and values are metadata."""
+    if not isinstance(given, dict):
+        return asked
+    facts = dict(given)
+    labels = facts.pop("tags", ())
+    tags = (*tags_of(labels if isinstance(labels, str | list | tuple) else ()), *asked.get("tags", ()))
+    return {**asked, "tags": tags, "metadata": {**facts, **asked.get("metadata", {})}}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from llama_index_instrumentation.dispatcher import instrument_tags
 
 from integrations.llamaindex.tests.parts import engine
-from ragtrace.capture import losses
+from ragtrace.capture import Recorder, losses
 from ragtrace.model import Labels
 from ragtrace_llamaindex import instrument, request
 
@@ -29,6 +30,21 @@ def test_all_of_it(keeper):
     assert (record.workflow, record.session, record.user) == ("support", "s1", "u1")
     assert (record.corpus, record.corpus_version, record.reference) == ("faq", "2026-01", "In Oslo.")
     assert (record.labels, record.k, record.tags) == (Labels(grades={"d0": 5, "d1": 1}), 4, ("beta",))
+
+
+def test_metadata_and_the_framework_s_tags(keeper):
+    recorder = Recorder(keeper, span_metadata=["tenant", "plan", "stage"])
+    instrument(recorder)
+    with (
+        instrument_tags({"tenant": "t-1", "plan": "free", "tags": ["beta"]}),
+        request(metadata={"plan": "gold", "secret": 1}, tags="a"),
+        request(metadata={"stage": 2}),
+    ):
+        engine().query("Where?")
+    record = keeper.only.record
+    assert record.metadata == {"tenant": "t-1", "plan": "gold", "stage": 2}
+    assert record.tags == ("beta", "a")
+    assert recorder.open_runs == 0
 
 
 def test_nothing_is_invented(keeper):

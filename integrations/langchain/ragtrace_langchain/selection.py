@@ -81,17 +81,26 @@ def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
         elif base or node.found:
             choice = Choice(node, out, _candidates(node, out, base), ended_ns)
             is_last = node.parent is None and is_documents_only(outputs)
-            if _is_fused(choice, inputs):
+            is_after = is_beside or _is_answered(tree, inputs)
+            if not is_after and _is_fused(choice, inputs):
                 _fuse(choice)
             else:
-                is_late = is_beside or _is_answered(tree, inputs) or _is_shown_before(choice)
-                _take_choice(choice, is_sure=is_last or not is_late)
+                _take_choice(choice, is_sure=is_last or not (is_after or _is_shown_before(choice)))
         elif all(key in tree.pool for key in out):
             if not _is_joined(out, tree) and not _is_given_one(inputs):
                 choice = Choice(node, out, _delivered_with(tree, out), ended_ns)
-                _take_choice(choice, is_sure=not tree.run.prompts)
+                _take_reordered(choice)
         else:
             _take_found(node, inputs, passages, out, out, ended_ns)
+
+
+def _take_reordered(choice: Choice) -> None:
+    """Take documents of the pool where the input does not show what they were chosen or fused from."""
+    tree = choice.node.tree
+    if not tree.run.prompts and _is_whole(choice) and not _is_one_result(choice):
+        _fuse(choice)
+    else:
+        _take_choice(choice, is_sure=not tree.run.prompts)
 
 
 def _take_found(
@@ -322,19 +331,28 @@ def _is_fused(choice: Choice, inputs: Any) -> bool:
 
     A step that writes a reranker's score is a reranker.
     """
+    node = choice.node
+    if not _is_whole(choice):
+        return False
+    if choice.base is node.found:
+        return node.sources > 1 and not _is_one_result(choice)
+    return is_nested(inputs) or _results_in(node.tree, inputs) > 1
+
+
+def _is_whole(choice: Choice) -> bool:
+    """Tell whether a step gave out all documents that it had, which no step had chosen before, and rated none."""
     node, out, base, _ = choice
     tree = node.tree
     if len(out) > len(base) or not all(key in base for key in out) or not _covers(out, base):
         return False
     if any(delivery.is_choice and delivery.hits.keys() & base.keys() for delivery in tree.delivered):
         return False
-    if base is node.found:
-        is_several = node.sources > 1 and not any(d.hits.keys() >= out.keys() for d in tree.delivered)
-    else:
-        is_several = is_nested(inputs) or _results_in(tree, inputs) > 1
-    return is_several and not any(
-        is_reranked(hit[1], tree.seen[key][1]) for key, hit in out.items() if key in tree.seen
-    )
+    return not any(is_reranked(hit[1], tree.seen[key][1]) for key, hit in out.items() if key in tree.seen)
+
+
+def _is_one_result(choice: Choice) -> bool:
+    """Tell whether one result holds all that a step gave out: several searches found the same, or one was made."""
+    return any(delivery.hits.keys() >= choice.out.keys() for delivery in choice.node.tree.delivered)
 
 
 def _results_in(tree: Tree, inputs: Any) -> int:

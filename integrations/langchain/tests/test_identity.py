@@ -11,6 +11,7 @@ import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, MergerRetriever
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.load import dumps, loads
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 from langgraph.graph import END, START, StateGraph
@@ -257,6 +258,16 @@ class TestFusedByHand:
         assert ids(run, "reranked") == list(run.prompt_ids) == ["b", "c"]
         assert [given.index(p.id) + 1 for p in rerank.passages] == previous
 
+    def test_sources_sorted_after_the_answer_leave_the_pool(self, keeper, config):
+        found = RunnableParallel(lists=queries(), question=RunnablePassthrough())
+        answer = RunnableLambda(lambda given: shown(fused_by_text(given["lists"]))) | chat() | StrOutputParser()
+        sources = RunnableLambda(lambda given: reduce(operator.add, given["lists"])[::-1])
+        chain = found | RunnablePassthrough.assign(answer=answer) | RunnablePassthrough.assign(sources=sources)
+        chain.invoke("?", config)
+        assert set(kinds(keeper.only)) == {"retrieval", "chat"}
+        assert ids(keeper.only, "retrieved") == list("abcdef")
+        assert keeper.only.prompt_ids == tuple("bcaedf")
+
     def test_a_reranker_of_all_that_several_queries_found_is_a_reranker(self, keeper, config):
         def rank(found):
             documents = without_repeats(reduce(operator.add, found))[::-1]
@@ -330,10 +341,24 @@ class TestGraphs:
         assert ids(run, "retrieved") == list(run.prompt_ids) == hashed("ABcdef")
         assert (run.record.pool("reranked"), run.record.selection_source) == ((), "retriever")
 
-    def test_a_node_for_each_query(self, keeper, config):
+    @pytest.mark.parametrize(
+        ("result", "lists"),
+        [
+            (lambda query, documents: documents, lambda found: found),
+            (
+                lambda query, documents: {"query": query, "documents": documents},
+                lambda found: [one["documents"] for one in found],
+            ),
+        ],
+        ids=["lists", "lists beside their queries"],
+    )
+    def test_a_node_for_each_query(self, keeper, config, result, lists):
+        def search(state):
+            return {"found": [result(state["question"], Vectors(found=BY_QUERY).invoke(state["question"]))]}
+
         built = StateGraph(State)
-        built.add_node("search", lambda state: {"found": [Vectors(found=BY_QUERY).invoke(state["question"])]})
-        built.add_node("fuse", lambda state: {"documents": fused_by_text(state["found"])})
+        built.add_node("search", search)
+        built.add_node("fuse", lambda state: {"documents": fused_by_text(lists(state["found"]))})
         built.add_node("answer", lambda state: {"answer": chat().invoke(shown(state["documents"])).content})
         built.add_conditional_edges(
             START, lambda _: [Send("search", {"question": query}) for query in WRITE.invoke("")], ["search"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from html import unescape
 
-# Any number of backslashes: JSON inside JSON doubles them.
-_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|[abefnrtv0NLP])")
+# Any number of backslashes: JSON inside JSON doubles them. The first condition keeps a long run of them linear.
+_ESCAPE = re.compile(r"(?<!\\)\\+(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|[abefnrtv0NLP])")
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n[ \t]*")  # a long line of YAML, which ends with an odd backslash
 _ENTITY = re.compile(r"&(?:amp;)*(#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,30});")
 _BREAK = re.compile(r"</?(?:br|p|li|div|span) ?/?>", re.IGNORECASE)

@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from ragtrace.capture.citations import parts_of_run
 from ragtrace.capture.clamp import clean_text
 from ragtrace.capture.collecting import is_collecting
 from ragtrace.capture.guard import guarded, lost
@@ -17,14 +18,14 @@ from ragtrace.capture.prompt import found_in
 from ragtrace.capture.prompt_set import prompt_set
 from ragtrace.capture.redact import safe
 from ragtrace.capture.run import MAX_NAME_CHARS, Run
-from ragtrace.capture.steps import Captured, Retrieval
+from ragtrace.capture.steps import Captured, Generation, Retrieval
 from ragtrace.capture.tool_outputs import count_unread, shown_tool_outputs
 from ragtrace.model import Pool, RagRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ragtrace.model import Outcome, Passage
+    from ragtrace.model import AnswerPart, Outcome, Passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +257,9 @@ def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
     pools = _pools(run, seen)
     if not pools and (unread := count_unread(run)):
         run.lossy["context_unread"] = unread
+    facts = _known(run.facts, seen.k)
+    if outcome == "answered" and "answer_parts" not in facts:
+        facts["answer_parts"] = _parts(run, facts.get("answer", ""), pools)
     ref = run.ref
     trace_id, span_id = (ref.trace_id, ref.span_id) if ref else ("", "")
     record = RagRecord(
@@ -269,7 +273,7 @@ def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
         ended=ended_ns / 1e9,
         outcome=outcome,
         lossy=dict(run.lossy),
-        **_known(run.facts, seen.k),
+        **facts,
     )
     return Captured(
         record=_within(record, run.record_chars),
@@ -321,6 +325,15 @@ def _with_tool_outputs(run: Run, seen: _Stages) -> _Stages:
 def _has_searched(run: Run) -> bool:
     has_passages = run.selection is not None or run.pool_order is not None or run.used_passages is not None
     return has_passages or any(isinstance(step, Retrieval) for step in run.steps)
+
+
+def _parts(run: Run, answer: str, pools: tuple[Pool, ...]) -> tuple[AnswerPart, ...]:
+    """Return the answer's sentences with what they cite; () where nothing is cited."""
+    if not pools:
+        return ()
+    replies = (said.content for step in run.steps if isinstance(step, Generation) for said in step.outputs)
+    prompts = run.prompts if run.used_text is None else [*run.prompts, run.used_text]
+    return parts_of_run(answer, pools[-1].passages, pools[0].passages, prompts, replies)
 
 
 def _sourced(chosen: tuple[Passage, ...], pool: tuple[Passage, ...]) -> tuple[Passage, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.capture.citations import with_cited_parts
 from ragtrace.errors import ConfigError, JudgeError, JudgeUnsupported
 from ragtrace.judges.base import JudgePanel, PromptJudge, Spent
 from ragtrace.judges.checking import check
@@ -123,6 +124,13 @@ class Case:
         self._seats: list[list[Case]] | None = None
         self._panel: Case | None = None  # whose member's seat this is
         self._shadow_pool: Future[ShadowPool] | None = None
+
+    def set_citing(self, *, is_citing: bool) -> None:
+        """Read the answer's citations where a metric needs them, else leave them out of the audit call."""
+        if is_citing:
+            self.record = with_cited_parts(self.record)
+        elif self.record.answer_parts:
+            self.record = replace(self.record, answer_parts=())
 
     async def audit(self) -> Audit:
         """Return the fused reading of the answer; raises JudgeError."""

@@ -72,9 +72,11 @@ class Citations:
     - ``citation_precision_micro``: mean over all pairs, the usual reading.
 
     A citation of a passage that was not delivered (dangling) scores 0 and is never asked about; the same id twice
-    in a part counts once. No citation at all: recall 0.0, the others ``na no_citations``; no parts: all
-    ``na no_parts``. When nothing has to be asked no call is made. A judge that cannot read citations gives
-    ``na unsupported_by_judge``. Coroutine-safe. Source: open-rag-eval, METRICS.md 1.5.
+    in a part counts once. Parts are read from the answer's markers where the application gave none; an answer
+    without markers is ``na no_citations``. Parts that were given and cite nothing: recall 0.0, the others ``na
+    no_citations``. Neither answer nor parts: ``na no_parts``. When nothing has to be asked no call is made. A judge
+    that cannot read citations gives ``na unsupported_by_judge``. Coroutine-safe.
+    Source: open-rag-eval, METRICS.md 1.5.
 
     Example:
         >>> import asyncio
@@ -104,7 +106,7 @@ class Citations:
         if lacking is not None and lacking in {"no_answer_expected", "partial_run"}:
             return _all_na(lacking)
         if not record.answer_parts:
-            return _all_na("no_parts")
+            return _all_na(_without_parts(record))
         pairs = [
             (index, cited)
             for index, part in enumerate(record.answer_parts)
@@ -156,6 +158,12 @@ def _results(scores: CitationScores, facts: dict[str, Any]) -> list[MetricResult
         else MetricResult(name=name, state="ok", value=value, details=facts)
         for name, value in zip(_OUTPUTS, values, strict=True)
     ]
+
+
+def _without_parts(record: RagRecord) -> str:
+    if not record.is_answer_given:
+        return "no_parts"
+    return answer_lacking(record) or "no_citations"
 
 
 def _all_na(reason: str) -> list[MetricResult]:

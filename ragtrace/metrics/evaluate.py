@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.case import Options
 
 _log = logging.getLogger("ragtrace")
+_CITING = "citations"  # the metric that reads answer parts
 _REPEATS_AT_ONCE = 3  # of one judge
 
 
@@ -47,8 +48,10 @@ async def evaluate(metrics: Iterable[Metric], case: Case) -> list[MetricResult]:
         >>> results[0].state, results[0].reason
         ('na', 'no_answer')
     """
+    chosen = list(metrics)
+    case.set_citing(is_citing=any(metric.declaration.name == _CITING for metric in chosen))
     results: list[MetricResult] = []
-    for metric in metrics:
+    for metric in chosen:
         results.extend(await _one(metric, case))
     return results
 

@@ -149,7 +149,7 @@ class RagRecord:
             that answered nothing.
         is_answer_expected: False for a run in which no model spoke, such as a retrieval alone; metrics over an
             answer are then ``na no_answer_expected``.
-        answer_parts: the answer cut into sentences with citations, where the application gave them.
+        answer_parts: sentences of the answer with citations, as the application gave them or as its markers say.
         k: the cut-off of this record's @K metrics; None means the number of contexts delivered.
         head_probability: probability with which the trace reached us; None = unknown (outside weighted series).
         interrupt: what an ``interrupted`` run waits for, as text; None otherwise.

@@ -121,12 +121,39 @@ def cited(*parts, **more):
 
 async def test_citations_without_parts_or_citations() -> None:
     judge = OverlapJudge()
-    none = await run("citations", cited(), judge)
-    assert {(result.state, result.reason) for result in none.values()} == {("na", "no_parts")}
+    for record, reason in (
+        (cited(), "no_citations"),
+        (cited(answer=" "), "no_answer"),
+        (cited(is_answer_given=False, answer=""), "no_parts"),
+        (cited(is_answer_expected=False), "no_answer_expected"),
+    ):
+        none = await run("citations", record, judge)
+        assert {(result.state, result.reason) for result in none.values()} == {("na", reason)}
     uncited = await run("citations", cited((), ()), judge)
     assert uncited["citation_recall"].value == 0.0
     assert uncited["citation_precision"].reason == uncited["citation_f1"].reason == "no_citations"
     assert uncited["citation_recall"].details["cited_part_rate"] == 0.0
+
+
+async def test_citations_are_read_from_the_markers_of_a_record_without_parts() -> None:
+    """As of a file that `ragtrace score` reads: [1] is the first context, [7] is wrong, and one sentence of three cites."""
+    judge = LLMJudge(ScriptedChat([audit_reply({"part": 1, "cites": "1", "support": "full"})]))
+    made = answered(answer="The lab is in Oslo [1]. It is cold. Bring a coat [7].")
+    results = await run("citations", made, judge)
+    assert results["citation_precision"].value == 0.5
+    assert results["citation_recall"].value == pytest.approx(1 / 3)
+    assert results["citation_f1"].details["dangling_ids"] == ["7"]
+    assert results["citation_f1"].details["cited_part_rate"] == pytest.approx(2 / 3)
+
+
+async def test_citations_are_not_asked_about_where_no_metric_reads_them() -> None:
+    chat = ScriptedChat([audit_reply()])
+    await run("faithfulness", cited(("p1",), answer="The lab is in Oslo [1]."), LLMJudge(chat))
+    assert '"parts"' not in str(chat.prompts[0])
+
+
+def audit_reply(*rows):
+    return {"attempted": True, "noncommittal": False, "claims": [], "verdicts": [], "citations": list(rows)}
 
 
 async def test_dangling_citations_cost_no_call_and_score_0() -> None:

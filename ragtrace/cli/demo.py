@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo and return its exit status; see `ragtrace.demo.session.run_demo`."""
+    if sys.stdout.isatty():  # before the imports: they take 15 s where nothing is compiled or cached yet
+        print(
+            "ragtrace demo: loading LangChain and the handbook; the first time takes some seconds ...", flush=True
+        )
     from rich.console import Console
 
     from ragtrace.demo.session import run_demo

@@ -14,11 +14,14 @@ from ragtrace.cli.arguments import port, seconds
 if TYPE_CHECKING:
     from ragtrace.service.service import Service
 
-EPILOG = """\
+SCRAPE = "scrape_configs: [{{job_name: ragtrace, static_configs: [{{targets: ['{target}']}}]}}]"
+EPILOG = f"""\
 The applications: RAGTRACE_SPOOL=FILE RAGTRACE_SCORER=worker. Every setting of `ragtrace settings` counts here
 too, so that one environment serves both; several workers may share a spool. SIGTERM and Ctrl-C let what is under
 way come to its end within --deadline and give the rest back; a worker that is killed loses nothing, its jobs are
 taken up by another when their leases end.
+Prometheus, with --metrics-port 9464 (captured traces are counted by the applications, scores here):
+  {SCRAPE.format(target="127.0.0.1:9464")}
 Exit status: 0 stopped or done, 1 the deadline was not met or --once could not read the spool, 2 usage.
 """
 _REPORT_EVERY_S = 60.0
@@ -47,12 +50,8 @@ def run(args: argparse.Namespace) -> int:
     from ragtrace.errors import ConfigError
     from ragtrace.service import runtime
 
-    runtime.configure(
-        spool=args.spool,
-        judge=args.judge,
-        metrics=args.metrics or None,
-        metrics_port=args.metrics_port,
-        scorer="thread",
+    runtime.configure_worker(
+        spool=args.spool, judge=args.judge, metrics=args.metrics or None, metrics_port=args.metrics_port
     )
     service = runtime.current()
     if service is None:
@@ -62,6 +61,9 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL")
     stop = _on_signals()
     _say(f"{service.settings.spool}, judge {service.settings.judge}")
+    if service.endpoint is not None:
+        _say(f"metrics at {service.endpoint.url}; for prometheus.yml:")
+        _say(SCRAPE.format(target=f"{service.endpoint.host}:{service.endpoint.port}"))
     service.begin()
     is_read = True
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -83,16 +86,28 @@ def _next_steps(progress: Progress, out: str, lines: int) -> Iterator[Text]:
     yield Text(f"{lines} scored records stand in {out}, one JSON object a line.")
     yield Text()
     yield Text("Next", style=_QUIET)
+    own = own_command()
     steps = (
-        ("ragtrace demo --no-incident", "the same without the incident: the detector stays quiet"),
-        ("ragtrace demo --stack local", "a real Prometheus and Alertmanager, and the alert as it is delivered"),
-        ("ragtrace demo --model NAME", "a real model answers; needs OPENAI_API_KEY or --base-url URL"),
-        (f"ragtrace score {out} --out again.jsonl", "scores these records again, from the file"),
+        (f"{own} worst {out}", "the worst answers, and what is wrong with them"),
+        (f"{own} demo --no-incident", "the same without the incident: the detector stays quiet"),
+        (f"{own} demo --stack local", "a real Prometheus and Alertmanager, and the alert as it is delivered"),
+        (f"{own} demo --model NAME", "a real model answers; needs OPENAI_API_KEY or --base-url URL"),
+        (f"{own} score {out} --out again.jsonl", "scores these records again, from the file"),
         ('config={"callbacks": [RagtraceHandler()]}', "captures a chain of your own; see README.md"),
     )
     width = max(len(command) for command, _ in steps)
     for command, effect in steps:
         yield Text.assemble(f"  {command:<{width}}   ", (effect, _QUIET))
+
+
+def own_command() -> str:
+    """Return the name that starts this very ragtrace here: its path where another or none is on the PATH."""
+    own = Path(sys.executable).with_name("ragtrace")
+    found = shutil.which("ragtrace")
+    if not own.is_file() or (found is not None and own.samefile(found)):
+        return "ragtrace"
+    is_below = own.is_relative_to(Path.cwd())
+    return str(own.relative_to(Path.cwd()) if is_below else own)
 
 
 def _capital(text: str) -> str:

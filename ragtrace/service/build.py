@@ -46,8 +46,11 @@ def build(
     logger_provider: Any = None,
     sinks: Sequence[Sink] = (),
     needs_ports: bool = True,
+    captures: bool = True,
 ) -> Service:
     """Build the service of one set of settings; without `needs_ports` a port that is taken is a warning.
+
+    Without `captures` the process scores what others captured, and shows no count of captured traces.
 
     Raises:
         ConfigError: an unknown metric or judge, a missing key, a taken port, a wrong endpoint; nothing has
@@ -72,7 +75,7 @@ def build(
             readers=[endpoint.reader] if endpoint else [],
         )
         undone.callback(given.discard, _UNDO_S)
-        service = _assembled(settings, recorder, scorer, given, endpoint, sinks, storing, gate)
+        service = _assembled(settings, recorder, scorer, given, endpoint, sinks, storing, gate, captures=captures)
         _opened(service.serve_health, needs_ports=needs_ports)
         service.publisher.instruments.own()  # nothing fails behind it: until now the gauges are another's
         undone.pop_all()
@@ -98,6 +101,8 @@ def _assembled(
     sinks: Sequence[Sink],
     storing: Storing | None,
     gate: ServiceGate | None,
+    *,
+    captures: bool,
 ) -> Service:
     writer = SpanWriter(
         given.tracer(),
@@ -106,7 +111,7 @@ def _assembled(
         prompt_content=settings.prompt_content,
         max_span_bytes=settings.max_span_bytes,
     )
-    publisher = _publisher(settings, scorer, given, writer, gate)
+    publisher = _publisher(settings, scorer, given, writer, gate, captures=captures)
     service = Service(
         settings,
         providers=given,
@@ -127,10 +132,16 @@ def _assembled(
 
 
 def _publisher(
-    settings: Settings, scorer: Scorer, given: Providers, writer: SpanWriter, gate: ServiceGate | None
+    settings: Settings,
+    scorer: Scorer,
+    given: Providers,
+    writer: SpanWriter,
+    gate: ServiceGate | None,
+    *,
+    captures: bool,
 ) -> Publisher:
     publisher = Publisher(
-        instruments=Instruments(given.meters(), window_s=settings.window_s, is_owner=False),
+        instruments=Instruments(given.meters(), window_s=settings.window_s, is_owner=False, captures=captures),
         evaluation=EvaluationWriter(
             given.tracer(),
             given.logger(),

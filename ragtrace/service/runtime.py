@@ -110,6 +110,13 @@ def configure(
         _install(resolved, tracer_provider, meter_provider, logger_provider, given_sinks)
 
 
+def configure_worker(**settings: Any) -> None:
+    """Set up a process that scores what others captured; arguments and errors are those of `configure`."""
+    resolved = Settings.resolve({**settings, "scorer": "thread"})
+    with _state.lock:
+        _install(resolved, captures=False)
+
+
 def recorder() -> Recorder:
     """Return the process's recorder, configured from the environment at first use; never raises.
 
@@ -219,6 +226,7 @@ def _install(
     sinks: Sequence[Sink] = (),
     *,
     needs_ports: bool = True,
+    captures: bool = True,
 ) -> None:
     from ragtrace.service.build import build  # noqa: PLC0415 - brings the SDK in; only when it is wanted
 
@@ -232,6 +240,7 @@ def _install(
             sinks=sinks,
             recorder=_state.recorder,
             needs_ports=needs_ports,
+            captures=captures,
         )
     atexit.unregister(_at_exit)
     atexit.register(_at_exit)  # anew each time: what was registered last runs first, so before the providers' own

@@ -53,6 +53,7 @@ class Instruments:
         max_workflows: names kept apart; further ones become ``other``.
         has_client_metrics: whether the conventions' ``gen_ai.*`` metrics are recorded too.
         is_owner: whether the gauges are its own at once, and not from `own` on.
+        captures: whether runs are captured in this process; a worker has no count of captured traces to show.
         clock: monotonic seconds.
 
     Example:
@@ -70,6 +71,7 @@ class Instruments:
         max_workflows: int = 100,
         has_client_metrics: bool = True,
         is_owner: bool = True,
+        captures: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fan = Fan(meters)
@@ -93,7 +95,8 @@ class Instruments:
         self._readers[semconv.EVALUATION_LAST_TIME] = self._last_time
         if is_owner:
             self.own()
-        self._fan.add(semconv.TRACES, 0, {semconv.DECISION: "sampled"})  # so that the first increase is seen
+        if captures:
+            self._fan.add(semconv.TRACES, 0, {semconv.DECISION: "sampled"})  # so that the first increase is seen
 
     def workflow(self, record: RagRecord) -> str:
         """Return a record's workflow as points have it: bounded in length and number."""

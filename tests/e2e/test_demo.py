@@ -235,6 +235,7 @@ def test_a_seed_repeats_a_run_on_a_terminal_too_and_a_taken_port_is_replaced(
     assert f"Port {port} is taken" in said
     assert {"/v1/traces", "/v1/metrics", "/v1/logs"} <= set(collector[1])
     on_terminal = run_on_terminal(command(shown, *flags))
+    assert on_terminal.startswith("ragtrace demo: loading "), "before anything that takes long"
     assert "question 20 of 20" in on_terminal
     assert "95 % interval" in on_terminal
     assert facts_of(plain) == facts_of(shown)

@@ -8,9 +8,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ragtrace.queues.spool import Spool
 from tests.process.observing import until
@@ -149,3 +151,27 @@ def test_once_ends_beside_a_collector_that_does_not_answer(path):
     assert re.search(
         r"every sampled trace was scored; not sent: \d metrics reports?; what waits in the spool", said
     )
+
+
+def test_a_worker_s_endpoint_shows_scores_and_no_count_of_captured_traces(path):
+    assert start("-m", "tests.process.app", path, 0, 5).wait(120) == 0
+    process = worker(path, "--metrics-port", "0")
+    said = [process.stderr.readline() for _ in range(3)]
+    target = re.search(r"metrics at http://(127\.0\.0\.1:\d+)/metrics; for prometheus\.yml:", said[1])[1]
+    config = yaml.safe_load(said[2].removeprefix("ragtrace worker: "))
+    assert config == {"scrape_configs": [{"job_name": "ragtrace", "static_configs": [{"targets": [target]}]}]}
+    until(lambda: scored(path) == 5, running=process)
+    page = urllib.request.urlopen(f"http://{target}/metrics").read().decode()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert "ragtrace_evaluations_total{" in page
+    assert "ragtrace_traces_total" not in page
+
+
+def test_help_shows_a_scrape_config_that_prometheus_reads():
+    done = subprocess.run(
+        [sys.executable, "-m", "ragtrace", "worker", "--help"], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    (line,) = [line for line in done.stdout.splitlines() if "scrape_configs" in line]
+    (job,) = yaml.safe_load(line)["scrape_configs"]
+    assert job["static_configs"] == [{"targets": ["127.0.0.1:9464"]}]

@@ -1,0 +1,46 @@
+"""The command that the demo's next steps name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragtrace.demo.closing import own_command
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """A ragtrace in a virtual environment below the current folder."""
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "ragtrace").write_text("#!/bin/sh\n")
+    (folder / "ragtrace").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    return folder / "ragtrace"
+
+
+def test_it_is_the_path_of_the_script_where_none_is_on_the_path(script):
+    assert own_command() == ".venv/bin/ragtrace"
+
+
+def test_it_is_a_whole_path_from_elsewhere(script, monkeypatch):
+    monkeypatch.chdir("/")
+    assert Path("/", own_command()) == script
+
+
+def test_it_is_the_plain_name_in_an_active_environment(script, monkeypatch):
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert own_command() == "ragtrace"
+
+
+def test_it_is_the_path_where_another_project_has_the_name(script, monkeypatch, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "ragtrace").write_text("#!/bin/sh\n")
+    (other / "ragtrace").chmod(0o755)
+    monkeypatch.setenv("PATH", str(other))
+    assert own_command() == ".venv/bin/ragtrace"

@@ -362,21 +362,17 @@ class RagtraceHandler(BaseCallbackHandler):
         answer = answer_of(node, outputs, is_streamed=is_streamed)
         if tree.is_interrupted:
             self._ended(node, run_id, answer, "interrupted")
-        elif is_streamed and self._is_broken_off(node, answer):
+        elif is_streamed and self._is_broken_off(node):
             self._ended(node, run_id, answer, "partial")
         else:
             self._ended(node, run_id, answer, None)
 
-    def _is_broken_off(self, root: Node, answer: str | None) -> bool:
+    def _is_broken_off(self, root: Node) -> bool:
         """Tell whether a stream was abandoned: LangChain then ends its root like one that was read to the end.
 
-        Steps inside are still open then, unless the garbage collector ends them first. Each of these reads its
-        input to the end, so that the model's answer is whole and the root's is a part of it.
+        Steps inside are still open then, unless the garbage collector ended them first.
         """
-        whole = root.tree.last_text
-        if is_collecting() or (answer and len(answer) < len(whole) and whole.startswith(answer)):
-            return True
-        return any(node.is_in(root) for node in self._runs.opened(root.tree))
+        return is_collecting() or any(node.is_in(root) for node in self._runs.opened(root.tree))
 
     def _ended(self, node: Node, run_id: UUID, answer: str | None, outcome: Outcome | None) -> None:
         """End the run with its root; the application ends a run that it opened itself."""

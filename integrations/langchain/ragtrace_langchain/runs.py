@@ -117,9 +117,7 @@ class RunMap:
 
     def enter_retriever(self, run_id: object) -> None:
         """Note that the code of this context runs inside a retriever, until that is no longer open."""
-        outer = _retrievers.get()
-        if outer:
-            outer = tuple(entry for entry in outer if entry[0] is not self or entry[1] in self._nodes)
+        outer = tuple((runs, number) for runs, number in _retrievers.get() if runs.get(number) is not None)
         _retrievers.set(((self, getattr(run_id, "int", 0)), *outer[: MAX_NESTED - 1]))
 
     def entered_retriever(self) -> Node | None:

@@ -19,7 +19,7 @@ from ragtrace.capture.prompt_set import prompt_set
 from ragtrace.capture.redact import safe
 from ragtrace.capture.run import MAX_NAME_CHARS, Run
 from ragtrace.capture.steps import Captured, Generation, Retrieval
-from ragtrace.capture.tool_outputs import count_unread, shown_tool_outputs
+from ragtrace.capture.texts import count_unread, shown_texts
 from ragtrace.model import Pool, RagRecord
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _touched(run: Run) -> float:
 
 def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
     """Build the record and the steps of a run that ends now."""
-    seen = _with_tool_outputs(run, _stages(run))
+    seen = _with_texts(run, _stages(run))
     pools = _pools(run, seen)
     if not pools and (unread := count_unread(run)):
         run.lossy["context_unread"] = unread
@@ -304,22 +304,25 @@ def _stages(run: Run) -> _Stages:
     return _Stages(retrieved, selected, used, prompt_ids, source, run.facts.get("k"))
 
 
-def _with_tool_outputs(run: Run, seen: _Stages) -> _Stages:
-    """Return the stages with the tool outputs that the answer was made of.
+def _with_texts(run: Run, seen: _Stages) -> _Stages:
+    """Return the stages with the tool outputs and joined contexts that the answer was made of.
 
     They are the pool where nothing was searched, and else stand behind the documents among what was used. Rankings
     are then cut at the last document, so that another tool's output changes none of them.
     """
-    outputs = shown_tool_outputs(run, seen.retrieved) if run.used_passages is None else ()
-    if not outputs:
+    if not run.texts or run.used_passages is not None:
         return seen
-    ids = (*(seen.prompt_ids or ()), *(output.id for output in outputs))
-    if not _has_searched(run):
-        return seen._replace(retrieved=outputs, used=outputs, prompt_ids=ids, source="prompt")
+    is_searched = _has_searched(run)
+    texts = shown_texts(run, seen.retrieved, is_searched=is_searched)
+    if not texts:
+        return seen
+    ids = (*(seen.prompt_ids or ()), *(text.id for text in texts))
+    if not is_searched:
+        return seen._replace(retrieved=texts, used=texts, prompt_ids=ids, source="prompt")
     delivered = seen.selected if seen.selected is not None else seen.retrieved
     documents = seen.used if seen.used is not None else delivered
     k = seen.k if seen.k is not None else len(documents) or None
-    return seen._replace(used=(*documents, *outputs), prompt_ids=ids, k=k)
+    return seen._replace(used=(*documents, *texts), prompt_ids=ids, k=k)
 
 
 def _has_searched(run: Run) -> bool:

@@ -14,7 +14,6 @@ from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, distinct, ran
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.request import tags_of
 from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval, ToolCall
-from ragtrace.capture.tool_outputs import TOOL_OUTPUT
 from ragtrace.capture.usage import read_usage
 from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, Message, Universe, Usage
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture.recorder import Listener, Recorder, TraceRef
     from ragtrace.capture.steps import Operation, Step
+    from ragtrace.capture.texts import TextKind
     from ragtrace.model import Outcome, Passage
 
 MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `lossy`
@@ -58,7 +58,7 @@ class Run:
         self.selection: tuple[Passage, ...] | None = None
         self.selection_source: str | None = None
         self._is_selection_final = False
-        self.tool_outputs: dict[str, Passage] = {}
+        self.texts: dict[str, Passage] = {}
         self.used_passages: tuple[Passage, ...] | None = None
         self.used_text: str | None = None
         self.pool_order: tuple[Passage, ...] | None = None
@@ -267,19 +267,20 @@ class Run:
             self.selected(ranked((*before, *new)), selection_source="explicit", is_final=True)
 
     @guarded
-    def add_tool_output(self, text: str, *, source: str | None = None) -> None:
-        """Report a text that a tool returned in place of passages; it counts where it stands in the prompt.
+    def add_text(self, text: str, *, source: str | None = None, kind: TextKind = "tool_output") -> None:
+        """Report a text that stands in place of passages; it counts where it stands in the prompt.
 
-        Where the run has no passages, such texts are its pool, one passage each. Else they stand behind the
-        passages among what the model was shown, and are no part of the pool.
+        Where the run has no passages, such texts are its pool, one passage each. Else a tool's texts stand behind
+        the passages among what the model was shown, and are no part of the pool.
 
         Args:
             text: the text, as the model is shown it.
-            source: the tool's name.
+            source: the tool's name, or that of the function.
+            kind: ``tool_output``, or ``context_text`` for contexts that the application joined.
         """
-        output = self.reader.make(text, 1, None, None, source, TOOL_OUTPUT)
-        if output.text.strip() and len(self.tool_outputs) < MAX_STEPS:
-            self.tool_outputs.setdefault(output.id, output)
+        one = self.reader.make(text, 1, None, None, source, {"kind": kind})
+        if one.text.strip() and len(self.texts) < MAX_STEPS:
+            self.texts.setdefault(one.id, one)
 
     @guarded
     def restored(self, passages: Iterable[Any]) -> None:

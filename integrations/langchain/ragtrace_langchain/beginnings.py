@@ -8,6 +8,7 @@ from ragtrace.capture import guarded
 from ragtrace_langchain.documents import as_given
 from ragtrace_langchain.extract import history_in, question_in, recalled_in
 from ragtrace_langchain.request import PREFIX
+from ragtrace_langchain.tool_output import take_contexts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,8 @@ def take_inputs(node: Node, inputs: Any) -> None:
     node.inputs, node.given = as_given(inputs)
     if node.given and node.tree.given is None and not node.tree.pool:
         node.tree.given = node.given
+    if node.parent is None and isinstance(inputs, dict):
+        take_contexts(node, None, inputs)
     if node.within is None and not node.tree.has_query:
         ask(node.tree, inputs)
     elif node.within is None and node.parent is not None:

@@ -21,6 +21,13 @@ _HOLDS_PASSAGES = re.compile(
     r"|evidence|retriev\w*|search\w*|lookup\w*|fetch\w*)(?:$|[_\W])",
     re.IGNORECASE,
 )
+# Names of a field whose text is a context, its passages joined.
+_HOLDS_CONTEXT = re.compile(
+    r"^(?:\w+_)?(?:contexts?|docs|documents|passages|chunks|snippets|excerpts|evidence|knowledge)$"
+    r"|^(?:search|web|retriev\w*)_(?:results?|text|contents?)$",
+    re.IGNORECASE,
+)
+_SHORTEST_CONTEXT_CHARS = 40
 # Names of a field whose list holds something else, though it may look alike: turns, plans, examples.
 _HOLDS_OTHERS = re.compile(
     r"messages?|histor|conversation|chat|todo|tasks?|plan|steps?|quer|question|example|section|feedback|comment"
@@ -80,6 +87,26 @@ def holds_passages(name: str) -> bool:
         [True, True, False, False]
     """
     return _HOLDS_PASSAGES.search(name) is not None and _HOLDS_OTHERS.search(name) is None
+
+
+def contexts_in(value: Any, name: str, given: Any) -> list[tuple[str, str]]:
+    """Return the joined contexts in what a step gave out, each with its name: of the field, else of the step.
+
+    Example:
+        >>> contexts_in("The lab is in Oslo, at Karl Johans gate 22.", "retrieve", None)
+        [('retrieve', 'The lab is in Oslo, at Karl Johans gate 22.')]
+    """
+    if isinstance(value, str):
+        return [(name, value)] if _is_long(value) and holds_passages(name) else []
+    if not isinstance(value, dict):
+        return []
+    before = given if isinstance(given, dict) else {}
+    texts = ((key, text) for key, text in value.items() if isinstance(text, str) and isinstance(key, str))
+    return [(k, t) for k, t in texts if _HOLDS_CONTEXT.search(k) and _is_long(t) and before.get(k) is not t]
+
+
+def _is_long(text: str) -> bool:
+    return len(text) >= _SHORTEST_CONTEXT_CHARS and " " in text
 
 
 def results_met(value: Any, seen: Mapping[str, Any]) -> list[Any] | None:

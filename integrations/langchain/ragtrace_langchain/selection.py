@@ -27,7 +27,7 @@ from ragtrace_langchain.documents import (
 )
 from ragtrace_langchain.extract import answer_in, question_in
 from ragtrace_langchain.mappings import results_met
-from ragtrace_langchain.tool_output import is_said_by_model, take_tool, take_tool_messages
+from ragtrace_langchain.tool_output import is_said_by_model, take_contexts, take_tool, take_tool_messages
 from ragtrace_langchain.tree import Choice, Delivery, Node
 
 if TYPE_CHECKING:
@@ -58,13 +58,9 @@ def take_retrieved(node: Node, documents: Iterable[Any], ended_ns: int) -> None:
 @guarded
 def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
     """Take what a chain or tool gave out, where that is a list of documents."""
-    chosen = new_documents(outputs, inputs, node.name)
-    if node.kind == "tool":
-        chosen = take_tool(node, outputs, chosen)
     tree = node.tree
+    chosen = _given_out(node, inputs, outputs)
     _follow_order(node)
-    if chosen is None:
-        chosen = results_met(outputs, tree.seen)
     if chosen is None or is_said_by_model(node, chosen):
         return
     is_beside = node.has_model and not is_documents_only(outputs)
@@ -101,6 +97,18 @@ def _take_reordered(choice: Choice) -> None:
         _fuse(choice)
     else:
         _take_choice(choice, is_sure=not tree.run.prompts)
+
+
+def _given_out(node: Node, inputs: Any, outputs: Any) -> list[Any] | None:
+    """Return the documents that a step gave out; note its texts that stand in place of documents."""
+    chosen = new_documents(outputs, inputs, node.name)
+    if node.kind == "tool":
+        return take_tool(node, outputs, chosen)
+    if chosen is None:
+        chosen = results_met(outputs, node.tree.seen)
+    if chosen is None:
+        take_contexts(node, inputs, outputs)
+    return chosen
 
 
 def _take_found(

@@ -12,7 +12,7 @@ from ragtrace_langchain.blocks import documents_in_blocks
 from ragtrace_langchain.control import is_command
 from ragtrace_langchain.documents import documents_in, fields_of
 from ragtrace_langchain.extract import content_text
-from ragtrace_langchain.mappings import SearchResult, document_of, value_of_text
+from ragtrace_langchain.mappings import SearchResult, contexts_in, document_of, value_of_text
 from ragtrace_langchain.tree import Node
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _take_value(node: Node, value: Any) -> list[Any] | None:
     said = node.tree.last_text if node.has_model else ""
     for text in texts:
         if not (said and text.strip() in said):  # an agent inside the tool said that, of what it found itself
-            node.tree.run.add_tool_output(text, source=node.name)
+            node.tree.run.add_text(text, source=node.name)
     return None
 
 
@@ -102,6 +102,15 @@ def _texts_of(value: Any) -> list[str]:
     if isinstance(value, list | tuple):
         return [text for part in value if (text := content_text([part], is_prompt=True))]
     return [] if value is None else [str(value)]
+
+
+def take_contexts(node: Node, given: Any, outputs: Any) -> None:
+    """Note contexts that a step gave out as one text, while nothing was found as passages."""
+    tree = node.tree
+    if tree.pool or node.kind != "chain" or node.has_model or node.within is not None:
+        return
+    for name, text in contexts_in(outputs, node.name, given):
+        tree.run.add_text(text, source=name, kind="context_text")
 
 
 def is_said_by_model(node: Node, documents: Sequence[Any]) -> bool:

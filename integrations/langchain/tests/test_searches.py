@@ -279,6 +279,67 @@ def test_chunks_of_a_function_in_a_chain(keeper, config):
     assert step(run, Rerank).model == "rank"
 
 
+JOINED = f"{OSLO}\n\n{HOURS}"
+
+
+class Joined(TypedDict, total=False):
+    question: str
+    context: str
+    answer: str
+
+
+def joined_graph():
+    built = StateGraph(Joined)
+    built.add_node("retrieve", lambda s: {"context": JOINED})
+    built.add_node(
+        "write", lambda s: {"answer": chat().invoke(f"Context: {s['context']}\n{s['question']}").content}
+    )
+    built.add_edge(START, "retrieve")
+    built.add_edge("retrieve", "write")
+    return built.compile()
+
+
+CONTEXT_AND_QUESTION = {
+    "a field of a graph": joined_graph(),
+    "a function that searches and formats": {
+        "context": RunnableLambda(lambda given: JOINED, name="search_faq"),
+        "question": RunnableLambda(lambda given: given["question"]),
+    }
+    | PROMPT
+    | chat(),
+}
+
+
+@pytest.mark.parametrize("name", CONTEXT_AND_QUESTION)
+def test_a_context_in_one_text_is_one_passage(keeper, config, name):
+    CONTEXT_AND_QUESTION[name].invoke({"question": "Where is the lab?"}, config)
+    (passage,) = keeper.only.record.pool("retrieved")
+    assert (passage.text, dict(passage.metadata)) == (JOINED, {"kind": "context_text"})
+    assert (keeper.only.prompt_ids, keeper.only.record.lossy) == ((content_id(JOINED),), {})
+
+
+def test_a_context_that_the_caller_gives_is_one_passage(keeper, config):
+    (PROMPT | chat()).invoke({"question": "Where is the lab?", "context": JOINED}, config)
+    assert [p.text for p in keeper.only.record.contexts] == [JOINED]
+
+
+def test_a_context_made_of_documents_is_no_passage(keeper, config):
+    def retrieve(state):
+        return {"context": "\n".join(f"* {d.page_content.upper()}" for d in Faq(size=2).invoke(state["question"]))}
+
+    chain = RunnablePassthrough.assign(context=lambda s: retrieve(s)["context"]) | PROMPT | chat()
+    chain.invoke({"question": "Where is the lab?"}, config)
+    assert ids(keeper.only, "retrieved") == ["d0", "d1"]
+    assert [p.id for p in keeper.only.record.contexts] == ["d0", "d1"]
+
+
+def test_a_context_that_a_model_wrote_is_no_passage(keeper, config):
+    written = PROMPT | chat("The lab moved to Oslo, where it has been since 2014 or so.") | StrOutputParser()
+    chain = RunnablePassthrough.assign(context=written) | PROMPT | chat()
+    chain.invoke({"question": "Where?", "context": ""}, config)
+    assert keeper.only.record.pools == ()
+
+
 OTHER_LISTS = {
     "turns": {"messages": [{"role": "user", "content": "Where is the lab?"}]},
     "queries": {"queries": ["Where is the lab?", "When does it open?"]},

@@ -62,7 +62,7 @@ def _take_output(node: ToolNode, run: Run, result: Any, ended_ns: int) -> None:
     said = node.tree.last_text if node.has_model else ""
     for text in _texts_in(value) or [_text_of(result)]:
         if text and not (said and text.strip() in said):  # else a model inside the tool wrote it
-            run.add_tool_output(text, source=node.name)
+            run.add_text(text, source=node.name)
 
 
 def passages_in(value: Any) -> list[Any]:

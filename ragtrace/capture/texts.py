@@ -1,9 +1,9 @@
-"""Tool outputs that stand in the prompt of the answer, and contexts in a prompt that nobody reported."""
+"""Texts in place of passages: tool outputs and joined contexts that stand in the prompt of the answer."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.prompt_set import answered_prompt, prompt_set
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.run import Run
     from ragtrace.model import Passage
 
-TOOL_OUTPUT = {"kind": "tool_output"}  # metadata of a passage that is the text of a tool
+TextKind = Literal["tool_output", "context_text"]
 _SHORTEST_CONTEXT_CHARS = 80  # behind a heading; less is mostly the question of a prompt without contexts
 _HEADING = re.compile(
     r"\b(?:contexts?|documents?|passages?|sources?|excerpts?|snippets?|search results|knowledge base)\b"
@@ -23,15 +23,16 @@ _HEADING = re.compile(
 )
 
 
-def shown_tool_outputs(run: Run, pool: Sequence[Passage]) -> tuple[Passage, ...]:
-    """Return the tool outputs that the answer was made of, in the order in which they were reported.
+def shown_texts(run: Run, pool: Sequence[Passage], *, is_searched: bool) -> tuple[Passage, ...]:
+    """Return the texts that the answer was made of, in the order in which they were reported.
 
     A text that shows a passage of the pool is the output of a tool that searched, and its passages count instead.
+    In a run that searched, a joined context is made of its passages.
     """
-    outputs = tuple(run.tool_outputs.values())
-    if not outputs or not run.prompts:
+    if not run.texts or not run.prompts:
         return ()
-    own = tuple(output for output in outputs if not (pool and found_in(output.text, pool)))
+    texts = (text for text in run.texts.values() if not (is_searched and _kind(text) == "context_text"))
+    own = tuple(text for text in texts if not (pool and found_in(text.text, pool)))
     return prompt_set(run.prompts, run.steps, run.facts.get("answer", ""), own) if own else ()
 
 
@@ -46,4 +47,8 @@ def count_unread(run: Run) -> int:
     prompt = answered_prompt(run.prompts, run.steps, answer) if run.prompts else ""
     heading = _HEADING.search(prompt)
     is_announced = heading is not None and len(prompt) - heading.end() >= _SHORTEST_CONTEXT_CHARS
-    return len(run.tool_outputs) + is_announced
+    return sum(_kind(text) == "tool_output" for text in run.texts.values()) + is_announced
+
+
+def _kind(text: Passage) -> object:
+    return text.metadata.get("kind")

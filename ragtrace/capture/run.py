@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from ragtrace.capture.clamp import MAX_METADATA_KEYS, clean_metadata, clean_score, clean_text
+from ragtrace.capture.clamp import MAX_METADATA_ITEMS, clean_metadata, clean_score, clean_text
 from ragtrace.capture.current_run import enter_run, leave_run
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, distinct, ranked, renamed
@@ -668,7 +668,8 @@ class Run:
         if isinstance(value, str):
             return self._redacted(value)
         if isinstance(value, list | tuple):
-            return ", ".join(filter(None, map(self._redacted, value[:MAX_METADATA_KEYS])))
+            items = value[:MAX_METADATA_ITEMS]
+            return [self._redacted(item) if isinstance(item, str) else item for item in items]
         return value
 
     def _message(self, role: str, content: object) -> Message:

@@ -168,6 +168,29 @@ def test_langchain(memory: Memory, *, is_streamed: bool) -> None:
     assert [p.count for p in memory.points()["ragtrace.rerank.duration"]] == [1]
 
 
+def test_the_setting_names_the_metadata_of_a_request_that_its_root_carries(
+    service: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = Memory()
+    monkeypatch.setenv("RAGTRACE_SPAN_METADATA", "tenant, plan")
+    service.configure(sample_rate=0.0, **memory.given())
+    config = {
+        "callbacks": [RagtraceHandler()],
+        "tags": ["vip"],
+        "metadata": {"tenant": "acme", "plan": "gold", "card": "4111"},
+    }
+    langchain_app().invoke("How long?", config)
+    (root,) = [s for s in memory.spans.get_finished_spans() if s.parent is None]
+    found = {name: value for name, value in (root.attributes or {}).items() if name.startswith("ragtrace.run.")}
+    assert found == {
+        "ragtrace.run.outcome": "answered",
+        "ragtrace.run.tags": ("vip",),
+        "ragtrace.run.metadata.tenant": "acme",
+        "ragtrace.run.metadata.plan": "gold",
+    }
+    assert "4111" not in str(root.attributes)
+
+
 @pytest.mark.parametrize(("llm", "provider"), [(ClaudeLike(), "unknown"), (MyAnthropicModel(), "anthropic")])
 def test_llamaindex(memory: Memory, llm: CustomLLM, provider: str) -> None:
     assert llamaindex_answer(llm) == "Five days."

@@ -175,10 +175,10 @@ def test_a_tag_that_cannot_be_redacted_is_dropped() -> None:
     ("given", "kept"),
     [
         ({"tenant": "acme", "plan": 3, "secret": "x"}, {"tenant": "acme", "plan": 3}),
-        ({"tenant": ["a", "b", 7]}, {"tenant": "a, b, 7"}),
+        ({"tenant": ["a", "b", 7]}, {"tenant": ["a", "b", 7]}),
         ({"tenant": {"deep": 1}, "plan": None}, {}),
         ({"tenant": "Ada & Co"}, {"tenant": "[name] & Co"}),
-        ({"tenant": ["Ada"]}, {"tenant": "[name]"}),
+        ({"tenant": ["Ada"]}, {"tenant": ["[name]"]}),
         ({"tenant": "x" * 2_000, "plan": 1 << 70}, {"tenant": "x" * 512, "plan": str(1 << 70)}),
         ({"tenant": "\ud800"}, {"tenant": "\ufffd"}),
     ],

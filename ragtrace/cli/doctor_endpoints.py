@@ -131,12 +131,12 @@ def _signal(signal: str, limit_s: float) -> Reached:
     try:
         exporters = exporter_names(signal)
         spoken = protocol(signal)
+        scraped = _scraped() if signal == "METRICS" else ""
     except ConfigError as error:
         return Reached(Finding(check=name, level="fail", said=str(error), todo="correct or unset it"))
     if "otlp" not in exporters:
-        return Reached(
-            Finding(check=name, level="ok", said=f"not sent (exporter {', '.join(exporters) or 'none'})")
-        )
+        said = scraped or f"not sent (exporter {', '.join(exporters) or 'none'})"
+        return Reached(Finding(check=name, level="ok", said=said))
     address, variable = _address(signal, spoken)
     shown = shown_address(address)
     try:
@@ -150,6 +150,16 @@ def _signal(signal: str, limit_s: float) -> Reached:
     if spoken == "grpc":
         return Reached(_over_grpc(name, signal, address, shown, variable, limit_s))
     return _over_http(name, signal, address, shown, variable, limit_s)
+
+
+def _scraped() -> str:
+    """Return where Prometheus finds the metrics under ``OTEL_METRICS_EXPORTER=prometheus``, "" without it."""
+    from ragtrace.telemetry.exporters import scrape_address, wants_scrape
+
+    if not wants_scrape():
+        return ""
+    host, port = scrape_address()
+    return f"served at http://{host}:{port}/metrics, unless the application has a meter provider of its own"
 
 
 def _address(signal: str, spoken: str) -> tuple[str, str]:

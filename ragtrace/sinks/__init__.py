@@ -1,4 +1,4 @@
-"""Where scores go besides spans: the OpenMetrics endpoint, Phoenix, and the protocol of everybody's own sinks.
+"""Where scores go besides spans: console, OpenMetrics endpoint, Phoenix, and the protocol of your own sinks.
 
 Owns: the scrape endpoint and its text format, and the outbox behind sinks that write to a network.
 Imports: telemetry and what lies below it.

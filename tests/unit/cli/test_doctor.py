@@ -504,3 +504,14 @@ def test_the_floors_are_those_of_our_own_metadata():
     assert floors["llama-index-core", "llamaindex"] == "0.14"
     assert not [extra for _, extra in floors if extra == "all"]
     assert own_floors("a-package-that-nobody-made") is None
+
+
+@pytest.mark.parametrize(
+    ("port", "level", "said"),
+    [("9999", "ok", "served at http://127.0.0.1:9999/metrics"), ("x", "fail", "OTEL_EXPORTER_PROMETHEUS_PORT='x'")],
+)
+def test_metrics_for_prometheus_are_served(doctor, monkeypatch, port, level, said):
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "prometheus")
+    monkeypatch.setenv("OTEL_EXPORTER_PROMETHEUS_PORT", port)
+    check = doctor()[1]["otlp metrics"]
+    assert (check["level"], check["said"].startswith(said)) == (level, True)

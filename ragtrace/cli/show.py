@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _READABLE = 120
 _MOST_ID_CHARS = 24
+_WIDE = 100
 EPILOG = """\
 WHICH, in a file: a line number as `ragtrace worst` prints it, a record's id, or a trace id; --id takes
 a number for an id too. In a store: a trace id, or at least 6 of its first digits.
@@ -42,6 +43,7 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the answer."""
     from ragtrace.cli.console import Shown
+    from ragtrace.sinks.console import printable
 
     given, which = _chosen(args.where, args.id)
     source = source_of(given)
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         answer = find_line(source, which, is_id=args.id is not None)
     console = Shown()
     for line in lines_of(answer, min(console.width, _READABLE), is_full=args.full):
-        console.print(line)
+        console.print(printable(line))  # an answer may hold a terminal's commands
     return 0
 
 
@@ -103,7 +105,7 @@ def _head(answer: ScoredAnswer) -> Iterator[str]:
 def _section(title: str, text: str, width: int) -> Iterator[str]:
     yield ""
     yield title
-    for paragraph in text.splitlines() or [""]:
+    for paragraph in text.splitlines() or ["(empty)"]:
         yield from (f"  {line}".rstrip() for line in wrap(paragraph, width - 2) or [""])
 
 
@@ -142,7 +144,8 @@ def _pool(record: RagRecord, width: int, *, is_full: bool) -> Iterator[str]:
             places.setdefault(key, {})[stage] = place
     yield ""
     yield f"Passages: {', '.join(f'{len(found)} {_STAGES[stage][1]}' for stage, found in stages.items())}"
-    size = min(max(map(len, ["id", *passages])), _MOST_ID_CHARS)
+    most = _MOST_ID_CHARS if width >= _WIDE else _MOST_ID_CHARS // 2
+    size = min(max(map(len, ["id", *passages])), most)
     yield "  ".join(["", *(f"{_STAGES[stage][0]:>8}" for stage in stages), "  score", f"{'id':<{size}}", "text"])
     for key, passage in passages.items():
         cells = [f"{places[key].get(stage, '-'):>8}" for stage in stages]

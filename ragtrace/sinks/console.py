@@ -63,8 +63,18 @@ def one_line(text: str, most_chars: int) -> str:
         >>> one_line("How do\nI  cancel?", 40), one_line("How do I cancel?", 9)
         ('How do I cancel?', 'How do...')
     """
-    joined = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    joined = " ".join(printable(text).split())
     return joined if len(joined) <= most_chars else f"{joined[: most_chars - 3].rstrip()}..."
+
+
+def printable(text: str) -> str:
+    r"""Return a text with a blank for each character that could move a terminal's cursor or change its colours.
+
+    Example:
+        >>> printable("red\x1b[31m")
+        'red [31m'
+    """
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _scores(results: Sequence[MetricResult]) -> Iterator[str]:

@@ -181,3 +181,16 @@ def test_an_export_brings_the_texts_that_were_kept(store, shown):
     assert (good["query"], good["answer"], good["contexts"]) == (None, None, None)
     bare = map(json.loads, shown("export", "--store", store, "--out", "-", "--no-texts").splitlines())
     assert {row["query"] for row in bare} == {None}
+
+
+def test_no_command_of_a_terminal_passes(tmp_path, shown):
+    path = tmp_path / "scored.jsonl"
+    line = {
+        "query": "Why?\x1b[31m",
+        "answer": "A\x1b]0;title\x07B",
+        "contexts": [{"id": "i\x1bd", "text": "t\x1b[2J"}],
+    }
+    line["scores"] = {"faithfulness": score(0.5)}
+    path.write_text(json.dumps(line) + "\n")
+    for text in (shown("show", path, "1"), shown("show", path, "1", "--full"), shown("worst", path)):
+        assert not [char for char in text if not char.isprintable() and char != "\n"]

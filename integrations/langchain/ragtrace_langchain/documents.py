@@ -231,7 +231,17 @@ def _listed(parts: Sequence[Any], name: Any = "", depth: int = 0) -> list[Any]:
         return []
     if _is_pair(first):
         return _scored([pair for pair in parts if _is_pair(pair)])
+    if len(first) == 2 and number_of(first[1]) is not None:
+        return _scored_results(parts, name)
     return [document for part in parts if isinstance(part, _LISTS) for document in _listed(part, name, depth + 1)]
+
+
+def _scored_results(parts: Sequence[Any], name: Any) -> list[Any]:
+    """Return the passages of pairs of a text or mapping and its score."""
+    pairs = [pair for pair in parts if isinstance(pair, _LISTS) and len(pair) == 2]
+    documents = results_in([pair[0] for pair in pairs], name if isinstance(name, str) else "")
+    scored = list(zip(documents, (pair[1] for pair in pairs), strict=False))
+    return _scored(scored) if len(documents) == len(parts) else documents
 
 
 def _is_pair(parts: Any) -> bool:
@@ -262,8 +272,8 @@ def as_documents(items: Iterable[Any]) -> list[Any]:
         [SearchResult(metadata={}, page_content='a'), SearchResult(metadata={'id': 'd1'}, page_content='b')]
     """
     listed = list(items)
-    if listed and all(map(_is_pair, listed)):
-        return _scored(listed)
+    if listed and all(isinstance(item, _LISTS) for item in listed):
+        return _listed(listed, "documents")
     return [found for item in listed for found in _named(item)]
 
 

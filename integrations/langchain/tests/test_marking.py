@@ -157,6 +157,13 @@ class TestMarkRetrieved:
         answered_from(RunnableLambda(context)).invoke("?", config)
         assert (ids(keeper.only, "retrieved"), keeper.only.prompt_ids) == (["d0", "d1"], ("d0",))
 
+    def test_texts_with_their_scores(self, keeper, config):
+        answered_from(
+            RunnableLambda(lambda q: mark_retrieved([("It is here.", 0.9), ("It is there.", 0.4)])[0][0])
+        ).invoke("Where?", config)
+        assert scores(keeper.only, "retrieved") == [0.9, 0.4]
+        assert [p.text for p in keeper.only.record.contexts] == ["It is here."]
+
     def test_a_search_that_found_nothing(self, keeper, config):
         answered_from(RunnableLambda(lambda question: shown(mark_retrieved([])))).invoke("?", config)
         assert [pool.stage for pool in keeper.only.record.pools] == ["retrieved"]

@@ -214,6 +214,14 @@ CHUNKS = {
         [0.9, 0.4],
     ),
     "dataclasses": ([Hit(*r.values()) for r in RESULTS], lambda part: part.content, ["a", "b"], [0.9, 0.4]),
+    "pairs of a text and its score": ([(OSLO, 0.9), (HOURS, 0.4)], lambda part: part[0], HASHES, [0.9, 0.4]),
+    "pairs of a text and its distance": ([(OSLO, 0.1), (HOURS, 0.4)], lambda part: part[0], HASHES, [None, None]),
+    "pairs of a mapping and its score": (
+        [({"id": "a", "text": OSLO}, 0.9), ({"id": "b", "text": HOURS}, 0.4)],
+        lambda part: part[0]["text"],
+        ["a", "b"],
+        [0.9, 0.4],
+    ),
     "Elasticsearch hits": (
         [{"_id": r["id"], "_score": r["score"], "_source": {"body": r["text"]}} for r in RESULTS],
         lambda part: part["_source"]["body"],

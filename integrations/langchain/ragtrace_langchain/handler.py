@@ -44,15 +44,15 @@ _NO_QUESTION = frozenset({"prompt", "parser"})  # run types that ask and answer 
 
 
 class RagtraceHandler(BaseCallbackHandler):
-    """Captures every top-level LangChain run it is given to: ``config={"callbacks": [RagtraceHandler()]}``.
+    """Captures the questions among top-level LangChain calls: ``config={"callbacks": [RagtraceHandler()]}``.
 
     One handler may serve any number of threads, tasks and requests at once; it keeps nothing of a run that has
     ended. It never raises and never does I/O: what it fails at is counted in ``ragtrace.capture.losses``.
 
     Args:
         recorder: where runs go; default the process's own, as ``ragtrace.configure`` set it up.
-        workflow: name of the application; default the root run's name. The metadata ``ragtrace.workflow`` of a
-            request comes first, and so it is with the others.
+        workflow: name of the application; default the name given to the root, else the setting. The metadata
+            ``ragtrace.workflow`` of a request comes first, and so it is with the others.
         session: conversation id of every run.
         user: end user's id.
         corpus: name of the index searched.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough, chain
+from langgraph.graph import START, MessagesState, StateGraph
 
-from integrations.langchain.tests.parts import Faq, lcel, step
-from ragtrace.capture import Retrieval, losses
+from integrations.langchain.tests.parts import Faq, chat, lcel, step
+from ragtrace.capture import Recorder, Retrieval, losses
 from ragtrace.model import Labels
 from ragtrace_langchain import RagtraceHandler
 
@@ -94,3 +96,53 @@ def test_a_retriever_names_its_source_and_its_k(keeper, config):
     retriever.invoke("Where?", config)
     asked = step(keeper.only, Retrieval)
     assert (asked.source, asked.top_k) == ("faq-index", 50)
+
+
+def test_metadata_that_the_setting_names(keeper):
+    handler = RagtraceHandler(Recorder(keeper, span_metadata=["tenant", "plan"]))
+    said = {"tenant": "acme", "plan": 3, "secret": "x", "ragtrace.session": "s1"}
+    lcel().invoke("Where?", {"callbacks": [handler], "metadata": said, "tags": ["vip"]})
+    record = keeper.only.record
+    assert (dict(record.metadata), record.session, record.tags) == ({"tenant": "acme", "plan": 3}, "s1", ("vip",))
+
+
+def graph(name=None):
+    built = StateGraph(MessagesState)
+    built.add_node("say", lambda state: {"messages": chat().invoke(state["messages"])})
+    built.add_edge(START, "say")
+    return built.compile(name=name)
+
+
+def said(question):
+    return chat().invoke(question)
+
+
+NAMES = {
+    "rag": [
+        lcel,
+        lambda: lcel() | RunnableLambda(str.upper),
+        lambda: RunnableLambda(lambda question: chat().invoke(question)),
+        lambda: RunnableParallel(answer=lcel(), question=RunnablePassthrough()),
+        lambda: lcel().with_fallbacks([lcel()]),
+        lambda: lcel().with_retry(),
+        lambda: RunnableLambda(lambda text: {"messages": [("user", text)]}) | graph(),
+    ],
+    "desk": [
+        lambda: lcel().with_config(run_name="desk"),
+        lambda: RunnableLambda(said, name="desk"),
+        lambda: lcel().with_config(run_name="desk", tags=["a"]),
+    ],
+    "said": [lambda: chain(said)],
+}
+
+
+@pytest.mark.parametrize(("name", "made"), [(name, made) for name, forms in NAMES.items() for made in forms])
+def test_name_of_a_run(keeper, config, name, made):
+    made().invoke("Where?", config)
+    assert keeper.only.record.workflow == name
+
+
+@pytest.mark.parametrize(("name", "shown"), [(None, "rag"), ("desk", "desk")])
+def test_name_of_a_graph(keeper, config, name, shown):
+    graph(name).invoke({"messages": [("user", "Where?")]}, config)
+    assert keeper.only.record.workflow == shown

@@ -20,7 +20,8 @@ SHORTEST_CUT_CHARS = 40  # a shorter common beginning ("The ", a title) says not
 _MOST_BEGINNINGS = 16
 _CHANCE_CHARS = 16
 _HEAD_CHARS = 120  # of a passage, to tell quickly that a prompt does not show it
-_HEAD_BYTES, _WIDE_HEAD_BYTES = 32, 56  # of its letters: about 40 characters
+_SHORTEST_HEAD_BYTES = 24  # a passage with fewer letters is a short one
+_PART_BYTES = 32
 _SHORTEST_WORDS_CHARS = 8  # of a short passage's words, to be known without its punctuation
 _MOST_PARTS = 64
 _FAR_BYTES = 256  # between the parts of a passage
@@ -140,7 +141,7 @@ class PassageFinder:
 
     def _found_or_cut(self, number: int, shown: _Shown) -> _Found | _Cut | None:
         passage, head = self._passages[number], self._head(number)
-        if len(head) < _head_bytes(head):
+        if len(head) < _SHORTEST_HEAD_BYTES:
             at = shown.place_of_short(passage.text)
             return _Found(at, number, passage) if at >= 0 else None
         at = shown.letters.find(head)
@@ -152,14 +153,15 @@ class PassageFinder:
         return _Found(at, number, passage) if kept == len(text) else _Cut(at, number, passage, text, kept)
 
     def _head(self, number: int) -> bytes:
-        """Return the first letters of a passage; fewer than `_head_bytes` only where it has no more."""
+        """Return the letters of a passage's first 40 characters, and of more where these are mostly punctuation."""
         head = self._heads.get(number)
         if head is None:
             text = self._passages[number].text
             head = letters(text[:_HEAD_CHARS])
-            if len(head) < _head_bytes(head) and len(text) > _HEAD_CHARS:
+            if len(head) < _SHORTEST_HEAD_BYTES and len(text) > _HEAD_CHARS:
                 head = letters(text)
-            head = self._heads[number] = head[: _head_bytes(head)]
+            size = max(len(letters(text[:SHORTEST_CUT_CHARS])), _SHORTEST_HEAD_BYTES)
+            head = self._heads[number] = head[:size]
         return head
 
 
@@ -221,10 +223,6 @@ def _at(found: _Found) -> int:
     return found.at
 
 
-def _head_bytes(head: bytes) -> int:
-    return _HEAD_BYTES if head.isascii() else _WIDE_HEAD_BYTES
-
-
 def _in_letters(found: Sequence[_Found], prompt: str) -> Iterator[_Found]:
     """Yield what was found exactly, with its place in the prompt's letters."""
     ordered = sorted(found, key=_at)
@@ -264,7 +262,7 @@ def _with_parts(cut: _Cut, prompt: bytes, others: bytes) -> _Cut:
     end = cut.at + kept
     for _ in range(_MOST_PARTS):
         rest = text[kept:]
-        head = rest[: _head_bytes(rest)]
+        head = rest[:_PART_BYTES]
         at = prompt.find(head, end)
         if len(rest) > len(head):
             part = rest[: _kept(rest, prompt, len(head))] if at >= 0 else b""

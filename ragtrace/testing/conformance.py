@@ -21,11 +21,11 @@ from ragtrace.testing.comparing import same, same_record
 from ragtrace.testing.plan import (
     ANSWER,
     LABELS,
-    QUESTION,
     Gate,
     Plan,
     PlannedFailure,
     Request,
+    difficult,
     expected_record,
     plan_of,
     without_ids,
@@ -72,6 +72,7 @@ class IntegrationConformance:
 
     Attributes:
         selection_source: how the integration says that this application's reranker became known.
+        texts: ``difficult`` texts and ids hold newlines, quotes, backslashes, tabs and non-ASCII characters.
         lacks: capabilities that the framework or the form does not have, each with the reason; their tests skip.
         ignored: facts in which this framework's record legitimately differs, each with the reason; names as
             `ragtrace.testing.comparing.facts_of` has them.
@@ -88,6 +89,7 @@ class IntegrationConformance:
     """
 
     selection_source: ClassVar[str] = "explicit"
+    texts: ClassVar[Literal["plain", "difficult"]] = "plain"
     lacks: ClassVar[Mapping[Capability, str]] = {}
     ignored: ClassVar[Mapping[str, str]] = {}
     metadata_keys: ClassVar[frozenset[str]] = frozenset()
@@ -118,23 +120,23 @@ class IntegrationConformance:
 
     def test_the_result_is_the_application_s(self) -> None:
         """Capture changes nothing in what the application returns."""
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
         with self.recording() as kept:
             same("the answer", self.ask(plan, kept.recorder), plan.answer)
 
     def test_pool_selection_and_prompt(self) -> None:
         """Pool, selection and prompt set with ids, both scores and ranks, the model, its tokens, the answer."""
         self._needs("reranker")
-        plan = plan_of(6, choice=CHOICE)
+        plan = self.plan(6, choice=CHOICE)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             self.same_as_planned(kept.only, plan)
-            same("ids in the prompt", kept.only.prompt_ids, ("d5", "d2"))
+            same("ids in the prompt", kept.only.prompt_ids, (plan.documents[5].id, plan.documents[2].id))
             self._steps_are_whole(kept.only, plan)
 
     def test_no_reranker(self) -> None:
         """Without a reranker there is no selection: the retriever decided."""
-        plan = plan_of(4)
+        plan = self.plan(4)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             self.same_as_planned(kept.only, plan)
@@ -143,7 +145,7 @@ class IntegrationConformance:
     def test_a_reranker_that_keeps_all_and_reorders(self) -> None:
         """Another order is a choice too."""
         self._needs("reranker")
-        plan = plan_of(3, choice=((2, 0.9), (0, 0.8), (1, 0.7)))
+        plan = self.plan(3, choice=((2, 0.9), (0, 0.8), (1, 0.7)))
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             self.same_as_planned(kept.only, plan)
@@ -151,7 +153,7 @@ class IntegrationConformance:
     def test_documents_without_ids(self) -> None:
         """The hash of the text joins pool and selection where the application gives no ids."""
         self._needs("no ids", "reranker")
-        plan = without_ids(plan_of(6, choice=CHOICE))
+        plan = without_ids(self.plan(6, choice=CHOICE))
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             self.same_as_planned(kept.only, plan)
@@ -161,19 +163,19 @@ class IntegrationConformance:
     def test_duplicate_ids(self) -> None:
         """Two passages of one id stay two passages of the pool."""
         self._needs("duplicate ids")
-        whole = plan_of(4)
+        whole = self.plan(4)
         documents = tuple(replace(one, id="twice") if one.page in {1, 2} else one for one in whole.documents)
         plan = replace(whole, documents=documents)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             pool = kept.only.record.pool("retrieved")
-            same("ids of the pool", [one.id for one in pool], ["d0", "twice", "twice", "d3"])
+            same("ids of the pool", [one.id for one in pool], [one.id for one in documents])
             same("its texts", [one.text for one in pool], [one.text for one in documents])
             same("its scores", [one.score for one in pool], [one.score for one in documents])
 
     def test_empty_retrieval(self) -> None:
         """An empty pool is a pool: the metrics then know that nothing was found."""
-        plan = plan_of(0, choice=() if self._has("reranker") else None)
+        plan = self.plan(0, choice=() if self._has("reranker") else None)
         with self.recording() as kept:
             answer = self.ask(plan, kept.recorder)
             record = kept.only.record
@@ -184,7 +186,7 @@ class IntegrationConformance:
 
     def test_a_prompt_that_cuts_its_passages(self) -> None:
         """What the prompt really shows of each passage stands in the record, and that it was cut."""
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None, shown_chars=60)
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, shown_chars=60)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             self.same_as_planned(kept.only, plan)
@@ -201,10 +203,10 @@ class IntegrationConformance:
             k=2,
             tags=("beta", "paid"),
         )
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None, request=request)
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, request=request)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
-            self.ask(plan_of(1, question="And then?"), kept.recorder)
+            self.ask(self.plan(1, question="And then?"), kept.recorder)
             self.same_as_planned(kept.runs[0], plan)
             same("the next request's session", kept.records[1].session, None)
             same("the next request's tags", kept.records[1].tags, ())
@@ -213,7 +215,7 @@ class IntegrationConformance:
         """The turns before the question are history; the question is the last one's."""
         self._needs("history")
         turns = (Message(role="user", content="Hello."), Message(role="assistant", content="Good day."))
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None, history=turns)
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, history=turns)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             self.same_as_planned(kept.only, plan)
@@ -230,7 +232,7 @@ class IntegrationConformance:
 
     def test_content_none_writes_no_text(self) -> None:
         """In content mode ``none`` spans hold ids, scores and counts, and no text of anybody's."""
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
         with self.recording(content="none") as kept:
             self.ask(plan, kept.recorder)
             failing = replace(plan, fails="model", failure=plan.answer)
@@ -238,11 +240,11 @@ class IntegrationConformance:
             texts = [plan.question, plan.answer, *(document.text[:30] for document in plan.documents)]
             same("texts on spans", [text for text in texts if text in _everything_on(kept.spans)], [])
             root = _roots(kept.spans)[0]
-            same("ids of the pool", _json_of(root, semconv.POOL_IDS), [f"d{place}" for place in range(6)])
+            same("ids of the pool", _json_of(root, semconv.POOL_IDS), [one.id for one in plan.documents])
 
     def test_redaction_comes_before_anything_is_kept(self) -> None:
         """Nothing that redaction takes out stands anywhere in what is kept, on failures too; ids and scores do."""
-        whole = plan_of(6, choice=CHOICE if self._has("reranker") else None)
+        whole = self.plan(6, choice=CHOICE if self._has("reranker") else None)
         documents = tuple(replace(one, text=f"{one.text} {SECRET}") for one in whole.documents)
         plan = replace(whole, question=f"Where is {SECRET}?", documents=documents, answer=f"{SECRET} is in Oslo.")
         with self.recording(redact=lambda text: text.replace(SECRET, "[name]")) as kept:
@@ -259,7 +261,7 @@ class IntegrationConformance:
     def test_lone_surrogates(self) -> None:
         """Text that is no valid Unicode reaches the application unchanged, and spans and records as U+FFFD."""
         self._needs("surrogates")
-        whole = plan_of(3)
+        whole = self.plan(3)
         documents = tuple(replace(one, text=f"\ud800 {one.text}") for one in whole.documents)
         plan = replace(whole, question="Where\ud800?", documents=documents, answer="In \udfffOslo.")
         with self.recording() as kept:
@@ -275,31 +277,33 @@ class IntegrationConformance:
     def test_the_retriever_fails(self) -> None:
         """A retriever's error passes on unchanged; the run is an error with an empty pool."""
         with self.recording() as kept:
-            self._fails(plan_of(6, fails="retriever"), kept)
-            _failed(kept.only, "retriever")
+            plan = self.plan(6, fails="retriever")
+            self._fails(plan, kept)
+            _failed(kept.only, plan)
             same("passages", [pool.passages for pool in kept.only.record.pools if pool.passages], [])
 
     def test_the_reranker_fails(self) -> None:
         """A reranker's error leaves the pool, and no selection."""
         self._needs("reranker")
         with self.recording() as kept:
-            self._fails(plan_of(6, choice=CHOICE, fails="reranker"), kept)
-            _failed(kept.only, "reranker")
+            plan = self.plan(6, choice=CHOICE, fails="reranker")
+            self._fails(plan, kept)
+            _failed(kept.only, plan)
             same("the pool's length", len(kept.only.record.pool("retrieved")), 6)
             same("the selection", kept.only.record.pool("reranked"), ())
 
     def test_the_model_fails(self) -> None:
         """A model's error leaves pool, selection and prompt, and no answer."""
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None, fails="model")
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, fails="model")
         with self.recording() as kept:
             self._fails(plan, kept)
-            _failed(kept.only, "model")
+            _failed(kept.only, plan)
             expected = replace(self.expected(plan), answer="", usage=None, model=None, outcome="error")
             same_record(replace(self.plain(kept.only.record), model=None), expected, self.ignored)
 
     def test_the_next_run_after_a_failure_is_clean(self) -> None:
         """A run that failed leaves nothing to the one behind it."""
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
         with self.recording() as kept:
             for stage in ("retriever", "reranker", "model") if self._has("reranker") else ("retriever", "model"):
                 self._fails(replace(plan, fails=stage), kept)
@@ -312,7 +316,7 @@ class IntegrationConformance:
     def test_a_stream_that_is_read(self) -> None:
         """The reader gets every piece; the record is that of the answer in one."""
         self._needs("stream")
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
         with self.recording() as kept:
             same("the answer", "".join(self.stream(plan, kept.recorder)), plan.answer)
             self.same_as_planned(kept.only, plan)
@@ -322,7 +326,7 @@ class IntegrationConformance:
     def test_a_stream_that_is_left_half_read(self) -> None:
         """It ends as ``partial`` with what had come."""
         self._needs("stream")
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
         with self.recording() as kept:
             pieces = self.stream(plan, kept.recorder)
             read = next(pieces) + next(pieces)
@@ -334,7 +338,7 @@ class IntegrationConformance:
     def test_a_stream_that_is_kept_and_not_read_on(self) -> None:
         """The time limit ends it as ``partial`` with what had come; what is read later changes nothing."""
         self._needs("stream")
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
         with self.recording() as kept:
             pieces = self.stream(plan, kept.recorder)
             read = next(pieces) + next(pieces)
@@ -347,7 +351,7 @@ class IntegrationConformance:
         """Nothing stays open; where the run had begun, it ends as ``partial`` without an answer."""
         self._needs("stream")
         with self.recording() as kept:
-            pieces = self.stream(plan_of(6), kept.recorder)
+            pieces = self.stream(self.plan(6), kept.recorder)
             del pieces
             gc.collect()
             kept.recorder.take_up()
@@ -357,7 +361,7 @@ class IntegrationConformance:
     def test_a_stream_that_is_first_read_after_its_time(self) -> None:
         """It is one run: ended by the time limit where it had begun, else begun by the first read."""
         self._needs("stream")
-        plan = plan_of(6)
+        plan = self.plan(6)
         with self.recording() as kept:
             pieces = self.stream(plan, kept.recorder)
             kept.recorder.sweep(now=LATER)
@@ -369,7 +373,7 @@ class IntegrationConformance:
     def test_a_stream_that_breaks(self) -> None:
         """The model's error reaches the reader behind the pieces that came; the run is an error."""
         self._needs("stream")
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None, fails="model")
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, fails="model")
         read: list[str] = []
         with self.recording() as kept:
             try:
@@ -384,7 +388,7 @@ class IntegrationConformance:
     def test_async(self) -> None:
         """The same record from the asynchronous form."""
         self._needs("async")
-        plan = plan_of(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
         with self.recording() as kept:
             same("the answer", asyncio.run(self.aask(plan, kept.recorder)), plan.answer)
             self.same_as_planned(kept.only, plan)
@@ -405,7 +409,7 @@ class IntegrationConformance:
         """Three at once are three traces, and the next request is one of its own."""
         self._needs("batch")
         plans = self._plans(3)
-        after = plan_of(2, "next", question="And then?")
+        after = self.plan(2, "next", question="And then?")
         with self.recording() as kept:
             same("answers", list(self.batch(plans, kept.recorder)), [plan.answer for plan in plans])
             self.ask(after, kept.recorder)
@@ -417,7 +421,7 @@ class IntegrationConformance:
 
         async def cancelled(kept: Recording) -> None:
             gate = Gate()
-            plan = plan_of(6, choice=CHOICE if self._has("reranker") else None, gate=gate)
+            plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, gate=gate)
             task = asyncio.ensure_future(self.aask(plan, kept.recorder))
             await asyncio.wait_for(gate.reached.wait(), 10)
             task.cancel()
@@ -447,6 +451,11 @@ class IntegrationConformance:
         same("remembered events", self.held(kept.recorder), 0)
         same("losses", {site: n for site, n in losses().items() if n != before.get(site)}, {})
         same("spans of runs", len(_roots(kept.spans)), len(kept.begun))
+
+    def plan(self, size: int, prefix: str = "d", **facts: Any) -> Plan:
+        """Return a plan of so many documents, with the texts of this suite."""
+        made = plan_of(size, prefix, **facts)
+        return made if self.texts == "plain" else difficult(made)
 
     def expected(self, plan: Plan) -> RagRecord:
         """Return the record that this framework's application should leave."""
@@ -482,7 +491,7 @@ class IntegrationConformance:
     def _plans(self, count: int) -> list[Plan]:
         choice = CHOICE if self._has("reranker") else None
         return [
-            plan_of(6, f"run{number}-", choice=choice, question=f"Question {number}?", answer=f"Answer {number}.")
+            self.plan(6, f"run{number}-", choice=choice, question=f"Question {number}?", answer=f"Answer {number}.")
             for number in range(count)
         ]
 
@@ -525,7 +534,7 @@ class IntegrationConformance:
     def _all_survive(self, size: int) -> None:
         kept_places = range(0, size, size // 50)
         choice = tuple((place, round(0.99 - number / 100, 2)) for number, place in enumerate(reversed(kept_places)))
-        plan = plan_of(size, choice=choice if self._has("reranker") else None)
+        plan = self.plan(size, choice=choice if self._has("reranker") else None)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             self.same_as_planned(kept.only, plan)
@@ -555,15 +564,15 @@ def _everything_on(spans: Sequence[ReadableSpan]) -> str:
     return "\n".join(map(str, parts))
 
 
-def _failed(captured: Captured, stage: str) -> None:
+def _failed(captured: Captured, plan: Plan) -> None:
     record = captured.record
-    same("question, answer, outcome", (record.query, record.answer, record.outcome), (QUESTION, "", "error"))
+    same("question, answer, outcome", (record.query, record.answer, record.outcome), (plan.question, "", "error"))
     same("what failed", captured.failure.kind if captured.failure else None, "PlannedFailure")
     kinds = {type(step) for step in captured.steps if step.failure is not None}
-    if stage == "reranker":
+    if plan.fails == "reranker":
         # One inside a composite retriever fails with that; one that is a function of the chain has no step then.
         kinds = (kinds - {Retrieval}) or {Rerank}
-    wanted = {"retriever": Retrieval, "reranker": Rerank, "model": Generation}[stage]
+    wanted = {"retriever": Retrieval, "reranker": Rerank, "model": Generation}.get(plan.fails or "")
     same("the kind of the failed step", kinds, {wanted})
 
 

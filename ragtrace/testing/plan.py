@@ -161,6 +161,35 @@ def plan_of(size: int, prefix: str = "d", **facts: Any) -> Plan:
     return Plan(**{"documents": documents, **facts})
 
 
+def difficult(plan: Plan) -> Plan:
+    r"""Return the plan with newlines, quotes, backslashes, tabs and non-ASCII in question, answer, ids and texts.
+
+    Each text has a newline in its first 40 characters, and none where a prompt of the suite cuts it.
+
+    Example:
+        >>> plan = difficult(plan_of(1))
+        >>> "\n" in plan.documents[0].text[:40], plan.documents[0].id
+        (True, 'd0/ä "b", #c:\\d')
+    """
+    documents = tuple(
+        replace(
+            one,
+            id=None if one.id is None else f'{one.id}/ä "b", #c:\\d',
+            text=f"{_name(one)}:\nDas \"Labor\"\tist in C:\\new\\x41 — 'Größe' 東京, "
+            + f"oslo-{_name(one)}-" * 12
+            + '\n\t"Ende" & <b>Schluß</b>: \\u00e9',
+        )
+        for one in plan.documents
+    )
+    question = 'Where is\nthe "lab" — in C:\\new, 東京?' if plan.question == QUESTION else plan.question
+    answer = 'The "lab" is in\nOslo — C:\\new, since März; 東京.' if plan.answer == ANSWER else plan.answer
+    return replace(plan, documents=documents, question=question, answer=answer)
+
+
+def _name(document: Document) -> str:
+    return document.text.partition(":")[0]
+
+
 def without_ids(plan: Plan) -> Plan:
     """Return the plan with documents that have no ids.
 

@@ -46,3 +46,21 @@ class TestTracedCompression(TestCompression):
 
     def compressor(self, plans):
         return TracedCompressor(base=Compressor(plans=plans))
+
+
+class TestLcelWithDifficultTexts(LcelApplication):
+    """The chain with newlines, quotes, backslashes, tabs and non-ASCII."""
+
+    texts = "difficult"
+
+
+class TestCompressionWithDifficultTexts(TestCompression):
+    """The compression retriever with such texts."""
+
+    texts = "difficult"
+
+
+class TestTracedCompressionWithDifficultTexts(TestTracedCompression):
+    """The wrapped compressor with such texts."""
+
+    texts = "difficult"

@@ -7,3 +7,9 @@ from tests.conformance.llamaindex import QueryEngineApplication
 
 class TestQueryEngine(QueryEngineApplication):
     """A query engine with a reranking postprocessor; conversations by a chat engine."""
+
+
+class TestQueryEngineWithDifficultTexts(QueryEngineApplication):
+    """The same with newlines, quotes, backslashes, tabs and non-ASCII."""
+
+    texts = "difficult"

@@ -11,7 +11,7 @@ from ragtrace.capture import Generation, Rerank, Retrieval
 from ragtrace.model import Message
 from ragtrace.testing.comparing import differences
 from ragtrace.testing.conformance import CHOICE
-from ragtrace.testing.plan import LABELS, Request, plan_of
+from ragtrace.testing.plan import LABELS, Request, difficult, plan_of
 from ragtrace.testing.recording import Recording
 from ragtrace_llamaindex import uninstrument
 from tests.conformance.langchain import CompressionApplication, LcelApplication
@@ -48,6 +48,7 @@ PLANS = {
         6, choice=CHOICE, history=(Message(role="user", content="Hi."), Message(role="assistant", content="Hello."))
     ),
 }
+PLANS |= {f"{name}, difficult texts": difficult(plan) for name, plan in PLANS.items()}
 
 
 @pytest.fixture(autouse=True)

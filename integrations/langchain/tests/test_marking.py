@@ -208,6 +208,13 @@ class TestMarkRetrieved:
         assert (ids(done, "retrieved"), ids(done, "reranked")) == (["d0", "d1", "d2"], ["d1"])
         assert (scores(done, "reranked"), done.record.pool("retrieved")[0].source) == ([0.7], "faq")
 
+    def test_in_a_chain_inside_a_run_by_hand(self, keeper, recorder, config):
+        with recorder.start(query="Where?"):
+            answered_from(RunnableLambda(lambda q: shown(mark_retrieved(found()[:2])))).invoke("Where?", config)
+            mark_retrieved(found()[1:3])
+        run = keeper.only
+        assert (ids(run, "retrieved"), run.prompt_ids) == (["d0", "d1", "d2"], ("d0", "d1"))
+
     def test_outside_a_run_it_only_returns(self, keeper):
         documents = [Document(page_content="a")]
         assert mark_retrieved(documents) is documents

@@ -1,0 +1,90 @@
+"""Texts in place of passages: what a tool said, contexts in one text, and contexts that nobody reported."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragtrace.capture import Recorder
+from ragtrace.model import Message, content_id
+from tests.unit.capture.test_recorder import Keeper
+
+OSLO = 'The "lab" is in Oslo,\nsays the Straße.'
+ORDER = "Order 7 was shipped on May 4."
+ANSWER = "In Oslo, shipped on May 4."
+
+
+def recorded(report, prompt, answer=ANSWER):
+    keeper = Keeper()
+    with Recorder(keeper).start(query="Where?") as run:
+        report(run)
+        run.prompted(prompt)
+        run.generated(inputs=[Message(role="user", content=prompt)])
+        run.answered(answer)
+    return keeper.runs[0]
+
+
+def ids(run, stage):
+    return [passage.id for passage in run.record.pool(stage)]
+
+
+@pytest.mark.parametrize("kind", ["tool_output", "context_text"])
+def test_a_text_in_the_prompt_is_the_pool(kind):
+    run = recorded(lambda run: run.add_text(OSLO, source="search", kind=kind), f"Read:\n{OSLO}\nWhere?")
+    (passage,) = run.record.pool("retrieved")
+    assert (passage.id, passage.source, dict(passage.metadata)) == (content_id(OSLO), "search", {"kind": kind})
+    assert (run.prompt_ids, run.record.selection_source) == ((content_id(OSLO),), "prompt")
+
+
+@pytest.mark.parametrize(("kind", "used"), [("tool_output", ["a", content_id(ORDER)]), ("context_text", ["a"])])
+def test_beside_passages_only_tools_count_and_no_ranking_changes(kind, used):
+    def report(run):
+        run.add_text(ORDER, source="orders", kind=kind)
+        run.retrieved([{"id": "a", "text": OSLO}, {"id": "b", "text": "Not shown at all."}])
+
+    run = recorded(report, f"{ORDER}\n{OSLO}")
+    assert (ids(run, "retrieved"), ids(run, "used")) == (["a", "b"], used)
+    assert run.record.k == (1 if kind == "tool_output" else None)
+
+
+def test_the_text_of_a_search_is_its_passages():
+    def report(run):
+        run.retrieved([{"id": "a", "text": OSLO}])
+        run.add_text(f"Found:\n{OSLO}", source="search")
+
+    assert ids(recorded(report, f"Found:\n{OSLO}"), "used") == ["a"]
+
+
+def test_what_the_application_says_was_used_stays():
+    def report(run):
+        run.add_text(ORDER)
+        run.used([{"id": "a", "text": OSLO}])
+
+    assert ids(recorded(report, f"{ORDER}\n{OSLO}"), "used") == ["a"]
+
+
+UNREAD = {
+    "a tool's text that is cut away": (lambda run: run.add_text(ORDER), "Where?", ANSWER, 1),
+    "an announced context": (lambda run: None, f"Context:\n{OSLO}\n{'more text ' * 9}", ANSWER, 1),
+    "a heading without a context": (lambda run: None, "Context:\n\nQuestion: Where?", ANSWER, None),
+    "no context": (lambda run: None, "You are helpful. Where?", ANSWER, None),
+    "no answer": (lambda run: run.add_text(ORDER), "Where?", "", None),
+    "a search that found nothing": (lambda run: run.retrieved([]), f"Context:\n{'text ' * 30}", ANSWER, None),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_contexts_of_which_no_passage_is_known_are_told(name):
+    report, prompt, answer, unread = UNREAD[name]
+    assert recorded(report, prompt, answer).record.lossy.get("context_unread") == unread
+
+
+def test_selections_that_the_application_names_add_up():
+    def report(run):
+        run.retrieved([{"id": name, "text": f"Text {name}."} for name in "abc"])
+        run.add_selected([{"id": "c", "text": "Text c."}])
+        run.selected([{"id": "a", "text": "Text a."}], selection_source="chain")
+        run.add_selected([{"id": "c", "text": "Text c."}, {"id": "b", "text": "Text b."}])
+
+    run = recorded(report, "Text c. Text b.")
+    assert [(p.id, p.rank) for p in run.record.pool("reranked")] == [("c", 1), ("b", 2)]
+    assert run.record.selection_source == "explicit"

@@ -340,7 +340,7 @@ def _is_fused(choice: Choice, inputs: Any) -> bool:
     A step that writes a reranker's score is a reranker.
     """
     node = choice.node
-    if not _is_whole(choice):
+    if (len(node.tree.delivered) < 2 and not is_nested(inputs)) or not _is_whole(choice):
         return False
     if choice.base is node.found:
         return node.sources > 1 and not _is_one_result(choice)
@@ -436,7 +436,7 @@ def _is_found_anew(node: Node, outputs: Any, base: dict[str, Hit], out: dict[str
 
     Its documents have nothing of the given ones, and no model wrote them.
     """
-    if not base or not out or node.has_model or fields_of(outputs) is None or out.keys() & base.keys():
+    if not base or not out or node.has_model or fields_of(outputs) is None or not base.keys().isdisjoint(out):
         return False
     given = base.values()
     return not any(_is_made_of(hit, other) for hit in out.values() for other in given)

@@ -301,7 +301,15 @@ def _stages(run: Run) -> _Stages:
     selected = None if run.selection is None else _sourced(run.selection, retrieved)
     used, prompt_ids = _used(run, selected if selected is not None else retrieved)
     source = run.selection_source or _implied_source(retrieved, used)
+    if used is not None and selected is None and run.has_parallel_results():
+        retrieved = _as_shown(retrieved, used)
     return _Stages(retrieved, selected, used, prompt_ids, source, run.facts.get("k"))
+
+
+def _as_shown(pool: tuple[Passage, ...], used: tuple[Passage, ...]) -> tuple[Passage, ...]:
+    """Return the pool of parallel searches in the prompt's order; the rest of it stands behind that."""
+    places = {passage.id: place for place, passage in enumerate(used)}
+    return ranked(sorted(pool, key=lambda passage: places.get(passage.id, len(places))))
 
 
 def _with_texts(run: Run, seen: _Stages) -> _Stages:

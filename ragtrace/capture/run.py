@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ragtrace.capture.clamp import MAX_METADATA_ITEMS, clean_metadata, clean_score, clean_text
@@ -593,15 +594,28 @@ class Run:
         """
         if self.pool_order is not None:
             return self.pool_order
+        found = self._results()
+        if len(found) == 1 and found[0].key not in self.fused_keys:
+            return found[0].passages
+        return ranked(distinct(tuple(passage for step in found for passage in step.passages)))
+
+    def has_parallel_results(self) -> bool:
+        """Tell whether the pool joins searches that ran side by side, so that their order says nothing."""
+        if self.pool_order is not None:
+            return False
+        found = sorted((step.started_ns, step.ended_ns) for step in self._results())
+        return any(after[0] < before[1] for before, after in pairwise(found))
+
+    def _results(self) -> list[Retrieval]:
+        """Return the searches whose results make the pool: leaves, and composites that fused theirs."""
         # A leaf that failed hides no composite that fell back on something else.
         steps = [step for step in self.steps if isinstance(step, Retrieval) and step.failure is None]
         if len(steps) <= 1:
-            return steps[0].passages if steps else ()
+            return steps
         above = {step.key: step.parent_key for step in steps if step.key}
         parents = set(above.values())
         ends = (s for s in steps if s.key is None or s.key in self.fused_keys or s.key not in parents)
-        kept = [step.passages for step in ends if not self._is_in_fused(step.parent_key, above)]
-        return ranked(distinct(kept[0] if len(kept) == 1 else tuple(p for passages in kept for p in passages)))
+        return [step for step in ends if not self._is_in_fused(step.parent_key, above)]
 
     def _is_in_fused(self, key: str | None, above: Mapping[str, str | None]) -> bool:
         """Tell whether a step stands, at any depth, inside a composite that fused its order."""

@@ -38,6 +38,7 @@ class Expected:
         prompt: ids of the passages that the answer was made of, in the prompt's order; None where no prompt was seen.
         answer: what the user was told, "" for nothing.
         outcome: how the run ended.
+        cited: ids that the answer cites, in its order.
     """
 
     question: str
@@ -47,6 +48,7 @@ class Expected:
     prompt: tuple[str, ...] | None
     answer: str
     outcome: str = "answered"
+    cited: tuple[str, ...] = ()
 
 
 class Application:
@@ -107,6 +109,7 @@ def recorded(captured: Captured) -> Expected:
         prompt=None if captured.prompt_ids is None else _ids(captured.prompt_ids),
         answer=record.answer,
         outcome=record.outcome,
+        cited=_ids(one for part in record.answer_parts or () for one in part.citations),
     )
 
 

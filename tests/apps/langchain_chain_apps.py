@@ -454,6 +454,7 @@ class NumberedSources(LangChainApplication):
             pool=("returns", "refunds"),
             prompt=("returns", "refunds"),
             answer="Print the label [1]. The money comes within 14 days [2].",
+            cited=("returns", "refunds"),
         ),
     )
 
@@ -689,3 +690,36 @@ class ClientLeaves(Service):
         yield await anext(pieces)
         yield await anext(pieces)
         await pieces.aclose()
+
+
+class StepBack(LangChainApplication):
+    """Two searches side by side, for the question and for a more general one; their results are texts at once."""
+
+    expected = (
+        Expected(
+            question="Is the warranty valid in Oslo?",
+            pool=("warranty", "invoices", "shipping", "customs"),
+            prompt=("warranty", "invoices", "shipping", "customs"),
+            answer="Everywhere in Europe.",
+        ),
+    )
+
+    def build(self):
+        model = Replies(rules=[("Step back:", "What holds in Norway?"), ("", "Everywhere in Europe.")])
+        found = store({"Is the warranty valid in Oslo?": 128, "What holds in Norway?": 38}).as_retriever(
+            search_kwargs={"k": 2}
+        )
+        general = ChatPromptTemplate.from_template("Step back: {question}") | model | StrOutputParser()
+        return (
+            {
+                "normal": itemgetter("question") | found | RunnableLambda(joined),
+                "general": general | found | RunnableLambda(joined),
+                "question": itemgetter("question"),
+            }
+            | ChatPromptTemplate.from_template("{normal}\n\n{general}\n\nQuestion: {question}")
+            | model
+            | StrOutputParser()
+        )
+
+    def _given(self):
+        return {"question": self.expected[0].question}

@@ -260,6 +260,7 @@ class Citations(EngineApplication):
             pool=("customs", "shipping"),
             prompt=("customs", "shipping"),
             answer="The buyer pays it outside the EU [1]. A parcel takes 3 to 5 days [2].",
+            cited=("customs", "shipping"),
         ),
     )
 

@@ -6,7 +6,6 @@ import inspect
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import Retrieval
 from ragtrace.capture.prompt import found_in
 from ragtrace_llamaindex.kinds import MAX_KNOWN, is_llama_index_class
 
@@ -90,9 +89,7 @@ def is_question(tree: Tree, run: Run, answer: str) -> bool:
     is_asked = bool(run.facts.get("query"))
     if is_asked and (answer or tree.is_model_asked or (root is not None and root.kind == "query")):
         return True
-    if tree.seen or tree.explicit is not None or run.selection is not None:
-        return True
-    return any(isinstance(step, Retrieval) for step in run.steps)
+    return bool(tree.is_searched or tree.seen or tree.explicit is not None or run.selection is not None)
 
 
 def is_context(run: Run, text: str) -> bool:

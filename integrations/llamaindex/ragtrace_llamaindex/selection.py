@@ -61,7 +61,7 @@ def take_postprocessed(node: Node, run: Run, nodes: Any, ended_ns: int) -> None:
     out.known_again(given)
     tree = node.tree
     with tree.lock:
-        if any(name in tree.stands_for for name in given.ids):
+        if tree.stands_for and any(name in tree.stands_for for name in given.ids):
             _choose_answers(node, run, given, out, ended_ns)
             return
         _report_unknown(node, run, given)

@@ -11,7 +11,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 from llama_index.core.workflow import InputRequiredEvent, Workflow
 
 import ragtrace
-from ragtrace.capture import Buried, describe, guarded, outcome_of, shown, spoken
+from ragtrace.capture import Buried, current_run, describe, guarded, outcome_of, shown, spoken
 from ragtrace_llamaindex.attributes import first_of
 from ragtrace_llamaindex.beginnings import BEGIN, ask, may_recall, recall
 from ragtrace_llamaindex.calls import report_call
@@ -26,7 +26,7 @@ from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.selection import pass_on, take_postprocessed, take_retrieved
 from ragtrace_llamaindex.streams import reading
 from ragtrace_llamaindex.tools import report_tool
-from ragtrace_llamaindex.tree import MAX_IDS, ModelCall, Node, ToolNode, Tree
+from ragtrace_llamaindex.tree import MAX_IDS, ModelCall, Node, ToolNode, Tree, ended_root
 
 if TYPE_CHECKING:
     from inspect import BoundArguments
@@ -59,6 +59,7 @@ class Tracer:
         self._unstarted: dict[int, Tree] = {}
         self._buried = Buried(MAX_BURIED)
         self.joined = JoinedTrees(self._end_joined)
+        self._upkeep = ended_root()
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -68,31 +69,46 @@ class Tracer:
     ) -> None:
         """Note a span that begins."""
         kind = kind_of(id_, instance)
-        parent, read = self._above(kind, id_, bound, instance, parent_id)
-        outer = self.joined.root(defaults) if read is None else None
-        if outer is not None and (parent is None or parent.tree is not outer.tree):
-            if self._is_upkeep(kind, instance, parent_id):
-                self._buried.add(id_)
-                return
-            parent = outer
-        if parent is not None:
+        parent = self.nodes.get(parent_id) if parent_id is not None else None
+        read = reading.get()
+        if read is not None or self._lazy or (parent is not None and parent.is_handle):
+            is_direct = parent is not None and parent.id == parent_id
+            if parent is not None and is_direct and parent.is_handle and _is_next(parent, id_, instance):
+                parent = None
+            parent, read = self._above(parent, kind, bound, instance)
+        if current_run() is not None and read is None:
+            parent = self._in_block(parent, defaults, kind, instance, parent_id)
+        if parent is not None and kind == "other" and not parent.tree.is_joined and not parent.tree.is_ended:
+            self._keep(id_, parent)
+        elif parent is not None:
             self._entered_below(parent, read, kind, id_, bound, instance)
         elif defaults is not None:
             self._root_entered(defaults, kind, id_, bound, instance, parent_id)
 
     def _above(
-        self, kind: Kind, id_: str, bound: BoundArguments, instance: Any, parent_id: str | None
+        self, parent: Node | None, kind: Kind, bound: BoundArguments, instance: Any
     ) -> tuple[Node | None, Stream | None]:
         """Return the node that a span begins in, and the stream through whose reading it does."""
         read = reading.get()
-        parent = self.nodes.get(parent_id) if parent_id is not None else None
-        if parent is not None and parent.is_handle and parent.id == parent_id and _is_next(parent, id_, instance):
-            parent = None
         if read is not None:
             parent, read = _read_in(parent, read)
         if self._lazy and kind == "model":
             parent = self._lazy.get((id(instance), id(asked_of(bound))), parent)
         return parent, read
+
+    def _in_block(
+        self,
+        parent: Node | None,
+        defaults: Defaults | None,
+        kind: Kind,
+        instance: Any,
+        parent_id: str | None,
+    ) -> Node | None:
+        """Return the node that a span begins in, inside the block of a run of the application's own."""
+        outer = self.joined.root(defaults)
+        if outer is None or (parent is not None and parent.tree is outer.tree):
+            return parent
+        return self._upkeep if self._is_upkeep(kind, instance, parent_id) else outer
 
     def _entered_below(
         self, parent: Node, read: Stream | None, kind: Kind, id_: str, bound: BoundArguments, instance: Any
@@ -223,6 +239,8 @@ class Tracer:
 
     def _add(self, node: Node) -> None:
         node.tree.open.add(node)
+        if node.kind == "retriever":
+            node.tree.is_searched = True
         self._keep(node.id, node)
 
     def _keep(self, id_: str, node: Node) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.capture import Defaults
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ragtrace.capture import Defaults, Run
+    from ragtrace.capture import Run
     from ragtrace.capture.passages import ReadPassages
     from ragtrace.model import Message, Passage, Usage
     from ragtrace_llamaindex.kinds import Kind
@@ -34,6 +36,7 @@ class Tree:
         is_joined: the application opened the run itself, and ends it; the root then stands for its block.
         is_model_asked: a model was asked for an answer, after all that was retrieved.
         is_question: the run is kept; known at its end.
+        is_searched: a retriever was called, which may run still in another thread.
         is_waiting: the root has returned, and its answer is being read.
         last: the list that was delivered or chosen last, in any scope.
         question: the run's question, as it was asked.
@@ -59,6 +62,7 @@ class Tree:
         "is_narrowed",
         "is_partial",
         "is_question",
+        "is_searched",
         "is_told",
         "is_waiting",
         "keeps_turns",
@@ -100,6 +104,7 @@ class Tree:
         self.is_waiting = False
         self.is_partial = False
         self.is_question = True
+        self.is_searched = False
         self.has_query = False
         self.question = ""
         self.examples: tuple[Message, ...] = ()
@@ -211,6 +216,18 @@ class Node:
         while node is not None and node.kind not in {"retriever", "query"} and node.parent is not None:
             node = node.parent
         return node if node is not None else self
+
+
+def ended_root() -> Node:
+    """Return the root of a tree that has ended: nothing that begins in it is recorded.
+
+    Example:
+        >>> ended_root().tree.is_ended
+        True
+    """
+    tree = Tree(Defaults())
+    tree.is_ended = True
+    return Node(tree, None, "other", "", 0, 0)
 
 
 class ToolNode(Node):

@@ -51,7 +51,7 @@ def flattened_documents(
     written: dict[str, Any] = {}
     for place, passage in enumerate(passages):
         is_new = may_repeat or passage.text not in room.sent
-        fields = _fields(passage, has_content=has_content and is_new)
+        fields = _fields(passage, room.limit_chars, has_content=has_content and is_new)
         size = sum(size_bytes(value) for value in fields.values() if isinstance(value, str))
         if len(written) + len(fields) > limit or size > room.document_bytes:
             break
@@ -62,12 +62,14 @@ def flattened_documents(
     return written
 
 
-def _fields(passage: Passage, *, has_content: bool) -> dict[str, Any]:
+def _fields(passage: Passage, limit_chars: int | None, *, has_content: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {semconv.DOCUMENT_ID: passage.id}
     if passage.score is not None:
         fields[semconv.DOCUMENT_SCORE] = passage.score
     if has_content and passage.text:
         fields[semconv.DOCUMENT_CONTENT] = clean_value(passage.text)
     if has_content and passage.metadata:
-        fields[semconv.DOCUMENT_METADATA] = scalars_json(passage.metadata)
+        metadata = scalars_json(passage.metadata)
+        if limit_chars is None or len(metadata) <= limit_chars:  # the SDK would cut the JSON in the middle
+            fields[semconv.DOCUMENT_METADATA] = metadata
     return fields

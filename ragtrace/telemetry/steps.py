@@ -65,7 +65,8 @@ class StepWriter:
             semconv.GEN_AI_RETRIEVAL_DOCUMENTS: documents.json,
             semconv.RETRIEVAL_DOCUMENT_COUNT: len(step.passages),
             semconv.RETRIEVAL_DOCUMENT_CAPTURED: documents.captured,
-            semconv.RETRIEVAL_DOCUMENT_TRUNCATED: documents.truncated + _cut(step.passages, flattened),
+            semconv.RETRIEVAL_DOCUMENT_TRUNCATED: documents.truncated
+            + _cut(step.passages, flattened, self._room.limit_chars),
         }
         if self._is_genai:
             attributes[semconv.GEN_AI_RETRIEVAL_QUERY_TEXT] = query
@@ -172,10 +173,13 @@ class StepWriter:
         return kept
 
 
-def _cut(passages: Sequence[Passage], flattened: dict[str, Any]) -> int:
-    """Return how many of the flattened texts were cut when they were captured."""
+def _cut(passages: Sequence[Passage], flattened: dict[str, Any], limit_chars: int | None) -> int:
+    """Return how many of the flattened texts were cut when they were captured, or will be by the SDK."""
+    if not flattened:
+        return 0
     key = f"{semconv.RETRIEVAL_DOCUMENTS}.%d.{semconv.DOCUMENT_CONTENT}"
-    return sum(p.truncated > 0 and key % place in flattened for place, p in enumerate(passages)) if flattened else 0
+    kept = [passage for place, passage in enumerate(passages) if key % place in flattened]
+    return sum(p.truncated > 0 or (limit_chars is not None and len(p.text) > limit_chars) for p in kept)
 
 
 def _genai(step: Generation) -> dict[str, Any]:

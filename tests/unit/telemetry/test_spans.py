@@ -309,7 +309,8 @@ def test_k_1000_loses_no_id_score_or_rank(spans):
     assert len(json.loads(spans.one("invoke_workflow").attributes["ragtrace.pool.ids"])) == 1000
 
 
-def test_one_and_a_half_megabytes_of_documents_give_at_most_a_fifth_of_it(spans):
+@pytest.mark.parametrize("dialect", ["both", "openinference"])
+def test_one_and_a_half_megabytes_of_documents_give_at_most_a_fifth_of_it(spans, dialect):
     pool = [{"id": f"d{i}", "text": f"{i} é " + "wörter " * 4_000, "score": 1 / i} for i in range(1, 51)]
     assert sum(len(p["text"]) for p in pool) > 1_400_000
 
@@ -321,10 +322,11 @@ def test_one_and_a_half_megabytes_of_documents_give_at_most_a_fifth_of_it(spans)
         )
         run.answered("é" * 60_000)
 
-    finish(report, spans, content="full")
+    finish(report, spans, content="full", dialect=dialect)
     values = [v for s in spans.finished for v in s.attributes.values()]
     assert sum(len(str(v).encode()) for v in values) <= 300_000
-    json.loads(spans.one("chat").attributes["gen_ai.input.messages"])
+    prompt = "gen_ai.input.messages" if dialect == "both" else "input.value"
+    json.loads(spans.one("chat").attributes[prompt])
     assert len(json.loads(spans.one("retrieval").attributes["gen_ai.retrieval.documents"])) == 50
     assert "cut, 60000 characters" in spans.one("invoke_workflow").attributes["output.value"]
 
@@ -403,6 +405,18 @@ def test_a_lower_limit_of_attributes_costs_documents_by_field_and_nothing_else(m
     assert retrieval.dropped_attributes == 0
     assert len(json.loads(retrieval.attributes["gen_ai.retrieval.documents"])) == 50
     assert json.loads(spans.one("rerank").attributes["ragtrace.rerank.documents"])
+
+
+def test_the_sdks_length_limit_cuts_texts_by_field_and_no_metadata(make_spans):
+    spans = make_spans(span_limits=SpanLimits(max_attribute_length=40))
+
+    def report(run):
+        run.retrieved([{"id": "a", "text": "x" * 60, "score": 0.5, "metadata": {"title": "y" * 60}}])
+
+    finish(report, spans, content="full", dialect="openinference")
+    retrieval = spans.one("retrieval")
+    assert flattened(retrieval, "retrieval.documents") == {0: {"id": "a", "score": 0.5, "content": "x" * 40}}
+    assert retrieval.attributes["ragtrace.retrieval.document.truncated"] == 1
 
 
 def test_a_text_by_field_is_not_sent_again_and_metadata_is_json(spans):

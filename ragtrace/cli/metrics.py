@@ -18,7 +18,7 @@ WIDE = 150  # columns below which calls and sources would fold into towers
 
 def add_parser(commands: Any) -> None:
     """Add the command."""
-    parser = commands.add_parser("metrics", help="print the table of metrics: needs, range, direction, calls")
+    parser = commands.add_parser("metrics", help="print every metric: its meaning, needs, range, direction, calls")
     parser.add_argument("--markdown", action="store_true", help="as a Markdown table, for documentation")
 
 

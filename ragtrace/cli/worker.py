@@ -22,7 +22,8 @@ way come to its end within --deadline and give the rest back; a worker that is k
 taken up by another when their leases end.
 Prometheus, with --metrics-port 9464 (captured traces are counted by the applications, scores here):
   {SCRAPE.format(target="127.0.0.1:9464")}
-Exit status: 0 stopped or done, 1 the deadline was not met or --once could not read the spool, 2 usage.
+Exit status: 0 stopped or done; 1 something was not scored or not sent within --deadline, or --once could not read
+the spool; 2 usage.
 """
 _REPORT_EVERY_S = 60.0
 _LOOK_EVERY_S = 0.1

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_PARTS = 200  # as many sentences as a judge reads
 _LABELS_CHARS = 300_000  # of the last prompts, searched for labels: about 12 ms
+_MOST_REPLIES = 4  # the last ones are read as structured output
 _MAX_QUOTE_CHARS = 64
 _MAX_ROW_CHARS = 300  # of a list of sources; a longer line is text
 _LISTS = re.compile(
@@ -67,7 +68,7 @@ def _parts_of_run(
         return ()
     names = PassageNames(contexts, others, list(_last(prompts)), is_from_zero=_FROM_ZERO.search(answer) is not None)
     parts = _parts(answer, names)
-    for reply in reversed(holding) if not parts else ():
+    for reply in holding[: -_MOST_REPLIES - 1 : -1] if not parts else ():
         parts = _from_structure(parsed(reply), names, said)
         if parts:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TypedDict
 
 import pytest
 from langchain_core.documents import Document
@@ -14,6 +15,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough, chain
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
+from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 
 from integrations.langchain.tests.parts import ANSWER, PROMPT, Broken, Faq, chat, ids, kinds, lcel, shown
@@ -340,3 +342,45 @@ class TestApplicationsOwnRun:
             lcel().invoke("First?")
         lcel().invoke("Second?")
         assert [run.record.query for run in keeper.runs] == ["First?", "Second?"]
+
+    def test_what_the_application_reports_too_counts_once(self, keeper, recorder, installed):
+        with recorder.start(query="Where?") as run:
+            run.retrieved([{"id": doc.id, "text": doc.page_content} for doc in Faq().invoke("lab")])
+            run.answered("In Oslo.")
+        assert ids(keeper.only, "retrieved") == POOL
+
+
+class State(TypedDict, total=False):
+    question: str
+    path: str
+    hyde: str
+    documents: list
+
+
+def graph(**nodes):
+    built = StateGraph(State)
+    built.add_sequence(list(nodes.items()))
+    built.add_edge(START, next(iter(nodes)))
+    return built.compile()
+
+
+class TestGraphs:
+    def test_one_that_retrieves_by_a_written_passage(self, keeper, installed):
+        nodes = {
+            "write": lambda state: {"hyde": WRITE.invoke(state["question"])},
+            "retrieve": lambda state: {"documents": Faq().invoke(state["hyde"])},
+        }
+        graph(**nodes).invoke({"question": "Where?"})
+        record = keeper.only.record
+        assert (record.query, record.answer, record.is_answer_expected) == ("Where?", "", False)
+        assert (ids(keeper.only, "retrieved"), record.workflow) == (POOL, "rag")
+
+    def test_one_that_searches_by_a_function(self, keeper, installed):
+        found = Faq()._get_relevant_documents("", run_manager=None)
+        graph(search=lambda state: {"documents": found}).invoke({"question": "Where?"})
+        assert (ids(keeper.only, "retrieved"), keeper.only.record.is_answer_expected) == (POOL, False)
+
+    def test_ingestion_is_no_run(self, keeper, installed):
+        load = {"load": lambda state: {"documents": [Document(page_content="a"), Document(page_content="b")]}}
+        graph(**load, split=lambda state: {"documents": state["documents"][:1]}).invoke({"path": "handbook.txt"})
+        assert keeper.runs == []

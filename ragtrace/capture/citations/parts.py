@@ -110,6 +110,7 @@ def with_cited_parts(record: RagRecord) -> RagRecord:
 
 
 def _parts(answer: str, names: PassageNames) -> list[AnswerPart]:
+    answer = answer.replace(MARK, " ")
     structure = parsed(answer) if answer.lstrip()[:1] in {"{", "[", "`"} else None
     if structure is not None and (parts := _from_structure(structure, names)):
         return parts
@@ -118,7 +119,7 @@ def _parts(answer: str, names: PassageNames) -> list[AnswerPart]:
     if cited:
         return list(_sentences(text, cited, names))
     plain = " ".join(body.split())
-    if not listed or not plain:
+    if not listed or not any(map(str.isalnum, plain)):
         return []
     return [AnswerPart(text=plain, citations=_chosen(listed, plain, names))]
 

@@ -498,7 +498,8 @@ def _make_choice(choice: Choice) -> None:
     node, out, base, ended_ns = choice
     tree = node.tree
     started_ns = max(node.started_ns, node.found_ns)
-    if all(key in base for key in out):
+    is_only_rewritten = list(base) == list(out) and not _is_scored_anew(tree, out, base)
+    if all(key in base for key in out) and not is_only_rewritten:
         _report_choice(node, out, base, started_ns, ended_ns, "chain", node.within_key)
     else:
         _note_choice(tree, out, "chain")  # merged, expanded or rewritten passages: a selection without ranks
@@ -511,11 +512,16 @@ def _is_handed_on(choice: Choice) -> bool:
     node, out, base, _ = choice
     tree = node.tree
     if list(base) == list(out):
-        return base is node.chosen or not _is_scored_anew(tree, out, base)
+        return (base is node.chosen or not _is_scored_anew(tree, out, base)) and not _is_rewritten(out, base)
     last = tree.delivered[-1] if tree.delivered else None
     if last is None or not last.is_choice or not out or node.found or list(last.hits) != list(out):
         return False
     return all(is_equal(facts, last.hits[key][1]) for key, (_, facts) in out.items())
+
+
+def _is_rewritten(out: dict[str, Hit], base: dict[str, Hit]) -> bool:
+    """Tell whether a passage's text was replaced, as by a translation or an extract; an added header is none."""
+    return any(base[key][0].text not in hit[0].text for key, hit in out.items())
 
 
 def _is_joined_inside(choice: Choice) -> bool:

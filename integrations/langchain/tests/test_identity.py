@@ -391,3 +391,24 @@ class TestAttempts:
         assert ids(run, "retrieved") == names
         assert len(names) == len(step(run, Rerank).candidates) == 4
         assert ids(run, "reranked") == list(run.prompt_ids) == names[::-1][:chosen]
+
+
+class TestRewrittenUnderTheirIds:
+    @staticmethod
+    def rewriting(text):
+        return STORE | RunnableLambda(
+            lambda found: [one.model_copy(update={"page_content": text(one.page_content)}) for one in found]
+        )
+
+    def test_a_header_on_each_passage_chooses_nothing(self, keeper, config):
+        answering(self.rewriting(lambda text: f"Source: manual\n{text}")).invoke("?", config)
+        assert kinds(keeper.only) == ["retrieval", "chat"]
+        assert ids(keeper.only, "retrieved") == list(keeper.only.prompt_ids) == list("dcef")
+        assert keeper.only.record.pool("reranked") == ()
+
+    def test_extracts_are_the_selection_and_nobody_reranked(self, keeper, config):
+        answering(self.rewriting(lambda text: text.splitlines()[1].strip())).invoke("?", config)
+        run = keeper.only
+        assert kinds(run) == ["retrieval", "chat"]
+        assert ids(run, "retrieved") == ids(run, "reranked") == list(run.prompt_ids) == list("dcef")
+        assert run.record.pool("reranked")[0].text == TEXTS["d"].splitlines()[1].strip()

@@ -344,7 +344,7 @@ def _parts(run: Run, answer: str, pools: tuple[Pool, ...]) -> tuple[AnswerPart, 
         return ()
     replies = (said.content for step in run.steps if isinstance(step, Generation) for said in step.outputs)
     prompts = run.prompts if run.used_text is None else [*run.prompts, run.used_text]
-    return parts_of_run(answer, pools[-1].passages, pools[0].passages, prompts, replies)
+    return parts_of_run(answer, pools[-1].passages, pools[0].passages, prompts, replies, run.passage_labels)
 
 
 def _sourced(chosen: tuple[Passage, ...], pool: tuple[Passage, ...]) -> tuple[Passage, ...]:

@@ -56,6 +56,7 @@ class Run:
         self.touched = time.monotonic()
         self.steps: list[Step] = []
         self.prompts: list[str] = []
+        self.passage_labels: dict[str, str] = {}
         self.selection: tuple[Passage, ...] | None = None
         self.selection_source: str | None = None
         self._is_selection_final = False
@@ -312,6 +313,13 @@ class Run:
         """
         self.used_text = self._prompt(passages) if isinstance(passages, str) else None
         self.used_passages = self.reader.read(passages)
+
+    @guarded
+    def label_passages(self, labels: Mapping[str, str]) -> None:
+        """Say which passage each label means that the answer may cite: ids of passages by label, such as ``3``."""
+        self.passage_labels.update(
+            (str(label), clean_text(name, MAX_ID_CHARS)[0]) for label, name in labels.items()
+        )
 
     @guarded
     def prompted(self, prompt: str) -> None:

@@ -12,6 +12,7 @@ from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.prompt_set import answered_prompt, prompt_set
 from ragtrace_llamaindex.nodes import Column
+from ragtrace_llamaindex.pieces import note_pieces, use_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,6 +106,7 @@ def take_synthesized(node: Node, run: Run, nodes: Any) -> None:
     with node.tree.lock:
         _report_unknown(node, run, out)
         _take_unseen_choice(node, scope, run, out)
+        note_pieces(node.tree, run, out, scope.found)
         scope.synthesized = len(scope.lists)
 
 
@@ -183,6 +185,7 @@ def settle(root: Node, run: Run, answer: str) -> None:
             run.selected(last, selection_source="framework")
         elif last is not None and run.used_passages is None:
             run.used(ranked(prompt_set(run.prompts, run.steps, answer, last)))
+        use_pieces(tree, run)
 
 
 def _last_attempt(tree: Tree, run: Run, answer: str) -> ReadPassages | None:

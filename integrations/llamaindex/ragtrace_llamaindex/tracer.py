@@ -363,7 +363,7 @@ class Tracer:
             tree.ids = []
             tree.open.clear()
             tree.root = tree.run = tree.arguments = tree.interrupt = tree.explicit = tree.error = None
-            tree.seen, tree.raw, tree.stands_for, tree.last = {}, {}, {}, None
+            tree.seen, tree.raw, tree.stands_for, tree.pieces, tree.last = {}, {}, {}, {}, None
 
     def _let_go(self, tree: Tree, id_: str) -> None:
         if len(tree.ids) > MAX_IDS:

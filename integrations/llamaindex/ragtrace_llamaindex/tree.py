@@ -29,6 +29,7 @@ class Tree:
         streams: what is still being read.
         raw: text of each node by id, as it was when first met.
         seen: its passage.
+        pieces: by its number, a piece of a passage that a citation engine showed: the passage, the piece's text.
         stands_for: passages behind a node that is an engine's answer, by the node's id.
         explicit: the selection that the application itself named.
         interrupt: what a workflow asked a person for last.
@@ -71,6 +72,7 @@ class Tree:
         "last_text",
         "lock",
         "open",
+        "pieces",
         "question",
         "raw",
         "root",
@@ -94,6 +96,7 @@ class Tree:
         self.streams: set[Stream] = set()
         self.raw: dict[Any, Any] = {}
         self.seen: dict[str, Passage] = {}
+        self.pieces: dict[str, tuple[Passage, str]] = {}
         self.stands_for: dict[str, dict[str, Passage]] = {}
         self.explicit: ReadPassages | None = None
         self.is_narrowed = False

@@ -13,7 +13,7 @@ from ragtrace.capture.guard import guarded
 from ragtrace.model import AnswerPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ragtrace.capture.citations.names import Target
     from ragtrace.model import Passage, RagRecord
@@ -41,6 +41,7 @@ def parts_of_run(
     others: Sequence[Passage] = (),
     prompts: Sequence[str] = (),
     replies: Iterable[str] = (),
+    labels: Mapping[str, str] | None = None,
 ) -> tuple[AnswerPart, ...]:
     """Return the parts of a run's answer; () when it cites nothing. Never raises.
 
@@ -50,8 +51,9 @@ def parts_of_run(
         others: further passages of the run.
         prompts: rendered prompts, in order; labels in front of passages are read from the last ones.
         replies: what models replied; structured output with citations may hold more than the answer.
+        labels: ids of passages by the labels that they are known to have in the prompt.
     """
-    return _parts_of_run(answer, contexts, others, prompts, replies) or ()
+    return _parts_of_run(answer, contexts, others, prompts, replies, labels or {}) or ()
 
 
 @guarded
@@ -61,12 +63,15 @@ def _parts_of_run(
     others: Sequence[Passage],
     prompts: Sequence[str],
     replies: Iterable[str],
+    labels: Mapping[str, str],
 ) -> tuple[AnswerPart, ...]:
     said = answer.strip()
     holding = [reply for reply in replies if "{" in reply and reply.strip() != said]
     if not said or not (may_cite(answer) or "{" in answer or holding):
         return ()
     names = PassageNames(contexts, others, list(_last(prompts)), is_from_zero=_FROM_ZERO.search(answer) is not None)
+    for label, name in labels.items():
+        names.list_label(label, (name,))
     parts = _parts(answer, names)
     for reply in holding[: -_MOST_REPLIES - 1 : -1] if not parts else ():
         parts = _from_structure(parsed(reply), names, said)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from ragtrace.errors import ConfigError, nearest
@@ -26,6 +26,15 @@ Grading = Literal["direct5", "umbrela", "umbrela_strict"]
 Consensus = Literal["mean", "median"]
 ScorerMode = Literal["thread", "worker"]
 
+# Kept as one object: settings that hold it are those for which nobody chose metrics.
+DEFAULT_METRICS: Final = (
+    "faithfulness",
+    "invented_specifics",
+    "answer_relevancy",
+    "answer_similarity",
+    "no_answer",
+    "citations",
+)
 _log = logging.getLogger("ragtrace")
 _PREFIX = "RAGTRACE_"
 _OTEL_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -135,8 +144,8 @@ class Settings:
         0.5, "A sentence below it counts as hallucinated, 0 to 1.", low=0.0, high=1.0
     )
     metrics: tuple[str, ...] = _setting(
-        ("faithfulness", "answer_relevancy", "answer_similarity", "no_answer", "citations"),
-        "Metrics to compute, by name; see `ragtrace metrics`.",
+        DEFAULT_METRICS,
+        "Metrics to compute, by name; by default without those that the judge cannot compute.",
         kind=str,
     )
     k_values: tuple[int, ...] = _setting(
@@ -250,6 +259,11 @@ class Settings:
         settings = cls(**values)
         _check_files(settings)
         return settings
+
+    @property
+    def has_default_metrics(self) -> bool:
+        """Return whether nobody chose the metrics."""
+        return self.metrics is DEFAULT_METRICS
 
     def with_changes(self, **changes: Any) -> Settings:
         """Return a copy with some settings replaced, checked."""

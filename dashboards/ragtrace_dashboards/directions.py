@@ -8,6 +8,7 @@ LOWER_IS_BETTER: Final = (
     "contradicted_rate",
     "harm_at_k",
     "incorrect_rate",
+    "invented_specifics",
     "noise_sensitivity_irrelevant",
     "noise_sensitivity_relevant",
     "noise_sensitivity_unattributed",

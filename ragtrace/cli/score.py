@@ -73,6 +73,8 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score the file; see `EPILOG` for the exit status."""
+    from ragtrace.service.judges import left_out_text
+
     scorer = _scorer(args)
     outputs: dict[str, Output] = {o.name: o for metric in scorer.metrics for o in metric.declaration.outputs}
     limits = limits_from(args.fail_under, outputs, scorer.options.k_values)
@@ -95,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     finally:
         out.close()
     missed = summary.missed(limits)
-    _report(args, summary, worst, missed, before, is_interrupted=is_interrupted)
+    _report(args, summary, worst, missed, before, left_out_text(scorer), is_interrupted=is_interrupted)
     if is_interrupted:
         return 130
     return 3 if missed else 1 if summary.broken else 0
@@ -191,6 +193,7 @@ def _report(
     worst: WorstAnswers,
     missed: list[str],
     before: int,
+    left_out: str,
     *,
     is_interrupted: bool,
 ) -> None:
@@ -199,6 +202,8 @@ def _report(
     to_file = args.out not in {None, "-"}
     console = Shown(stderr=not to_file)
     summary.show(console)
+    if left_out:
+        console.print(left_out)
     for warning in summary.warnings():
         console.print(f"warning: {warning}")
     where = f" in {args.out}" if to_file else ""

@@ -86,6 +86,9 @@ class Audit:
         claims: factual claims in order; empty when there are none.
         citations: one verdict for each distinct non-dangling (part, citation) pair, when parts cite anything.
         truncated: True when only the first claims were judged.
+        unscorable: the reason of ``na`` for which the judge has no verdict on the claims; "" where it has.
+        invented: numbers, dates, names and quotes of the answer that no context holds; None where the judge does
+            not look for them.
     """
 
     attempted: bool
@@ -93,6 +96,8 @@ class Audit:
     claims: tuple[Claim, ...] = ()
     citations: tuple[CitationVerdict, ...] = ()
     truncated: bool = False
+    unscorable: str = ""
+    invented: tuple[str, ...] | None = None
     spent: Spent = field(default_factory=Spent)
 
 

@@ -9,70 +9,82 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from ragtrace.errors import JudgeUnsupported
 from ragtrace.judges.base import Audit, Claim
-from ragtrace.judges.words import names_in, numbers_in, sentences, stems
+from ragtrace.judges.offline.contrast import Contrast, terms_of
+from ragtrace.judges.offline.reading import (
+    REVISION,
+    SHORTEST_CLAIM_TERMS,
+    context_sentences,
+    context_texts,
+    known_of,
+    read_answer,
+)
+from ragtrace.judges.offline.refusals import pattern as refusals
+from ragtrace.judges.offline.specifics import invented_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ragtrace.judges.base import Facts, Grades, Questions, Relevance, Task
+    from ragtrace.judges.offline.reading import Said
+    from ragtrace.judges.offline.specifics import Specific
     from ragtrace.model import RagRecord
 
 WINDOW_SHARE = 0.5  # of the best window's coverage; the rest is coverage by the whole context
 NUMBER_PENALTY = 0.10
 NAME_PENALTY = 0.05
 MAX_PENALISED = 2
-SHORTEST_CLAIM_TERMS = 2  # "1.", "Sure!", "Yes." claim nothing; counting them cost .04 AUROC on MTRAG
 THRESHOLD = 0.57
-MAX_SENTENCES = 200
-MAX_CONTEXT_CHARS = 400_000
-_REVISION = "overlap/1"
-
-_NOT = r"(?: not|n?['’]t|not)"
-_REFUSAL = re.compile(
-    r"(?:\b(?:i|we) (?:(?:do|can|could|did|am|was|are|were)" + _NOT + r"|am unable|was unable|are unable|"
-    r"were unable|have no)(?: (?:know|have|find|answer|help|provide|able|sure|to|assist|see))?|"
-    r"\bunable to (?:find|answer|provide|help|determine)|"
-    r"\b(?:contexts?|documents?|passages?|texts?|sources?|articles?|information|it|they) (?:does|do|did)"
-    + _NOT
-    + r" (?:say|mention|provide|specify|contain|include|state|address|discuss|cover|give|indicate|explain|"
-    r"tell|have)|"
-    r"\b(?:no|not enough|insufficient) (?:relevant )?"
-    r"(?:information|results?|answers?|mention|details?|context|data|evidence)\b|"
-    r"\b(?:is|are|was|were)" + _NOT + r" (?:mentioned|provided|specified|available|stated|included|given|listed|"
-    r"enough|sufficient|clear)\b|\bsorry\b)",
-    re.IGNORECASE,
-)
-_TURN = re.compile(r"[,;:]?\s+(?:but|however|although|though|still|yet)\b[,]?\s*", re.IGNORECASE)
+UNSEEN_FACTOR = 0.65
+AGAINST_FACTOR = 0.55
+_REVISION = "overlap/2"
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Two neighbouring sentences of one context: where they stand, their terms and text."""
+    """Two neighbouring sentences of one context: their place, terms and text."""
 
     context: int
     terms: frozenset[str]
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class _Evidence:
     """The contexts of one record, read once for all sentences of its answer."""
 
-    windows: tuple[_Window, ...]
-    frequency: Mapping[str, int]
-    n_sentences: int
-    numbers: frozenset[str]
-    lowered: str
+    def __init__(self, record: RagRecord) -> None:
+        self.windows: list[_Window] = []
+        self.frequency: dict[str, int] = {}
+        self.n_sentences = 0
+        self._sentences: list[tuple[str, frozenset[str]]] = []
+        self._weights: dict[str, float] = {}
+        for place, text in enumerate(context_texts(record)):
+            self._add(place, context_sentences(text))
+        self.known = known_of(record, (text for text, _ in self._sentences))
+        self.contrast = Contrast(self._sentences, self.weight, self.frequency.__contains__)
 
     def weight(self, term: str) -> float:
         """Inverse sentence frequency: a word that stands everywhere is weak evidence."""
-        return math.log(1.0 + (self.n_sentences + 1.0) / (self.frequency.get(term, 0) + 0.5))
+        known = self._weights.get(term)
+        if known is None:
+            known = math.log(1.0 + (self.n_sentences + 1.0) / (self.frequency.get(term, 0) + 0.5))
+            self._weights[term] = known
+        return known
+
+    def _add(self, place: int, given: list[tuple[str, str]]) -> None:
+        parts = [(text, terms_of(text)) for _, text in given]
+        self.n_sentences += len(parts)
+        self._sentences.extend(parts)
+        for _, terms in parts:
+            for term in terms:
+                self.frequency[term] = self.frequency.get(term, 0) + 1
+        self.windows.extend(
+            _windows(place, [(raw, terms) for (raw, _), (_, terms) in zip(given, parts, strict=True)])
+        )
 
 
 class OverlapJudge:
@@ -98,23 +110,15 @@ class OverlapJudge:
     def version(self, task: Task) -> str:
         """Return 8 hex digits over the weights, the threshold and the reading of words."""
         parts = (
-            _REVISION, task, WINDOW_SHARE, NUMBER_PENALTY, NAME_PENALTY, MAX_PENALISED, SHORTEST_CLAIM_TERMS,
-            THRESHOLD, _REFUSAL.pattern,
+            _REVISION, REVISION, task,
+            WINDOW_SHARE, NUMBER_PENALTY, NAME_PENALTY, MAX_PENALISED, SHORTEST_CLAIM_TERMS,
+            THRESHOLD, UNSEEN_FACTOR, AGAINST_FACTOR, refusals(),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
     async def audit(self, record: RagRecord) -> Audit:
         """Read the answer against the delivered contexts; never fails."""
-        attempted = is_attempt(record.answer)
-        evidence = _read(record)
-        parts = sentences(record.answer)
-        claims = [_judged(text, terms, evidence) for text, terms in _claims(parts[:MAX_SENTENCES])]
-        return Audit(
-            attempted=attempted,
-            noncommittal=not attempted,
-            claims=tuple(claims),
-            truncated=len(parts) > MAX_SENTENCES,
-        )
+        return _audited(record)
 
     async def grades(self, record: RagRecord) -> Grades:
         """Raise: words in common are no grade of relevance."""
@@ -140,41 +144,20 @@ def _cannot(what: str) -> NoReturn:
     raise JudgeUnsupported(f"judge 'overlap' cannot {what}; choose --judge openai:MODEL")
 
 
-def is_attempt(answer: str) -> bool:
-    """Whether an answer tries to answer: False for a blank one and for one that only declines (English).
-
-    Example:
-        >>> is_attempt("I don't know."), is_attempt("I cannot help, but Paris is the capital.")
-        (False, True)
-    """
-    parts = [clause for sentence in sentences(answer) for clause in _TURN.split(sentence) if clause.strip()]
-    claiming = [part for part in parts if stems(part)]
-    if not claiming:
-        return bool(answer.strip()) and not _REFUSAL.search(answer)
-    return any(not _REFUSAL.search(part) and not part.rstrip().endswith("?") for part in claiming)
-
-
-def _read(record: RagRecord) -> _Evidence:
-    windows: list[_Window] = []
-    frequency: dict[str, int] = {}
-    n_sentences, room, texts = 0, MAX_CONTEXT_CHARS, []
-    for place, passage in enumerate(record.contexts):
-        text = passage.text[:room]
-        room -= len(text)
-        texts.append(text)
-        parts = [(part, frozenset(stems(part))) for part in sentences(text)]
-        n_sentences += len(parts)
-        for _, terms in parts:
-            for term in terms:
-                frequency[term] = frequency.get(term, 0) + 1
-        windows.extend(_windows(place, parts))
-    joined = "\n".join(texts)
-    return _Evidence(
-        windows=tuple(windows),
-        frequency=frequency,
-        n_sentences=n_sentences,
-        numbers=numbers_in(joined),
-        lowered=joined.lower(),
+def _audited(record: RagRecord) -> Audit:
+    reading = read_answer(record)
+    if reading.unscorable:
+        return Audit(
+            attempted=reading.is_attempt, noncommittal=not reading.is_attempt, unscorable=reading.unscorable
+        )
+    evidence = _Evidence(record)
+    unseen = [invented_in(said.text, said.normal, evidence.known) for said in reading.claims]
+    return Audit(
+        attempted=reading.is_attempt,
+        noncommittal=not reading.is_attempt,
+        claims=tuple(_judged(said, its, evidence) for said, its in zip(reading.claims, unseen, strict=True)),
+        truncated=reading.is_truncated,
+        invented=tuple(dict.fromkeys(it.shown for its in unseen for it in its)),
     )
 
 
@@ -185,38 +168,37 @@ def _windows(place: int, parts: list[tuple[str, frozenset[str]]]) -> Iterator[_W
         yield _Window(place, terms, " ".join(text for text, _ in pair))
 
 
-def _claims(parts: list[str]) -> list[tuple[str, frozenset[str]]]:
-    """Return the sentences that claim something; all with any term when none is long enough ("Oslo.")."""
-    read = [(part, frozenset(stems(part))) for part in parts if not part.rstrip().endswith("?")]
-    long = [(part, terms) for part, terms in read if len(terms) >= SHORTEST_CLAIM_TERMS]
-    return long or [(part, terms) for part, terms in read if terms]
-
-
-def _judged(text: str, terms: frozenset[str], evidence: _Evidence) -> Claim:
-    weights = {term: evidence.weight(term) for term in terms}
+def _judged(said: Said, unseen: list[Specific], evidence: _Evidence) -> Claim:
+    weights = {term: evidence.weight(term) for term in said.terms}
     total = math.fsum(weights.values())  # exact: a set's order changes with the process, and the sum must not
     whole = math.fsum(weight for term, weight in weights.items() if term in evidence.frequency) / total
     best, window = 0.0, None
     for candidate in evidence.windows:
-        covered = math.fsum(weights[term] for term in terms & candidate.terms) / total
+        covered = math.fsum(weights[term] for term in said.terms & candidate.terms) / total
         if covered > best:
             best, window = covered, candidate
-    numbers = sorted(numbers_in(text) - evidence.numbers)
-    names = sorted(name for name in names_in(text) if name.lower() not in evidence.lowered)
+    numbers = [it.shown for it in unseen if it.kind not in {"name", "quote"}]
+    names = [it.shown for it in unseen if it.kind == "name"]
     penalty = NUMBER_PENALTY * min(len(numbers), MAX_PENALISED) + NAME_PENALTY * min(len(names), MAX_PENALISED)
     raw = WINDOW_SHARE * best + (1.0 - WINDOW_SHARE) * whole - penalty
+    if unseen:
+        raw *= UNSEEN_FACTOR
+    against = evidence.contrast.against(said.normal) if best >= 0.3 else ""
+    if against:
+        raw *= AGAINST_FACTOR
     support = min(1.0, max(0.0, raw))
     return Claim(
-        text=text,
-        verdict="supported" if support >= THRESHOLD else "not_supported",
+        text=said.text,
+        verdict="supported" if support >= THRESHOLD else "contradicted" if against else "not_supported",
         support=support,
         sources=(window.context,) if window is not None else (),
-        reason=_reason(window, numbers, names),
+        reason=_reason(window, numbers, names, against),
     )
 
 
-def _reason(window: _Window | None, numbers: list[str], names: list[str]) -> str:
-    parts = [f"nearest: {window.text[:160]}" if window else "no word of it is in the contexts"]
+def _reason(window: _Window | None, numbers: list[str], names: list[str], against: str) -> str:
+    parts = [against] if against else []
+    parts.append(f"nearest: {window.text[:160]}" if window else "no word of it is in the contexts")
     if numbers:
         parts.append(f"numbers not in the contexts: {', '.join(numbers[:5])}")
     if names:

@@ -40,6 +40,8 @@ class Declaration:
             query, which no single record has (`ragtrace.metrics.runs`).
         gates: the needs whose absence alone makes it ``na``; None means all of `needs`.
         task: the judge task it always asks; None when it asks none or only sometimes.
+        abilities: parts of the task that not every judge can do, and without which there is no value.
+        offline_version: the version of the offline reading that it uses, whichever judge is configured; "" = none.
         prompts: ids of the prompts of an inquiry of its own, which it always asks.
         options: the fields of `ragtrace.metrics.case.Options` that change its numbers; they stand in its version.
         outputs: every number it exports.
@@ -58,6 +60,8 @@ class Declaration:
     aliases: tuple[str, ...] = ()
     gates: tuple[Need, ...] | None = None
     task: Task | None = None
+    abilities: tuple[Task, ...] = ()
+    offline_version: str = ""
     prompts: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     code_version: int = 1

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture.citations import with_cited_parts
 from ragtrace.errors import ConfigError, JudgeError, JudgeUnsupported
-from ragtrace.judges.base import JudgePanel, PromptJudge, Spent
+from ragtrace.judges.base import Audit, JudgePanel, PromptJudge, Spent
 from ragtrace.judges.checking import check
 from ragtrace.judges.grade_cache import PassageGrader
+from ragtrace.judges.offline.reading import Specifics, specifics_in
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragtrace.judges.base import (
-        Audit,
         Embedder,
         Facts,
         Grades,
@@ -207,6 +207,13 @@ class Case:
         if isinstance(verdict, JudgeError):
             raise verdict
         return verdict
+
+    def specifics(self) -> Specifics:
+        """Return the invented specifics of the answer, from the audit where the judge looked for them."""
+        audit = self._known.get("audit")
+        if isinstance(audit, Audit) and audit.invented is not None:
+            return Specifics(audit.attempted, audit.unscorable, len(audit.claims), audit.invented)
+        return specifics_in(self.record)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return one row a text; raises JudgeError, JudgeUnsupported without an embedder."""

@@ -94,6 +94,7 @@ class Citations:
         needs=("answer", "contexts", "judge"),
         gates=(),
         task="audit",
+        abilities=("citations",),
         outputs=tuple(Output(name=name) for name in _OUTPUTS),
         calls="1 judge call, shared with faithfulness and no_answer",
         source="open-rag-eval citation metric",

@@ -58,7 +58,7 @@ class ContextUse:
         if not audit.attempted:
             return [MetricResult(name=NAME, state="na", reason="abstained")]
         if not audit.claims:
-            return [MetricResult(name=NAME, state="na", reason="no_claims")]
+            return [MetricResult(name=NAME, state="na", reason=audit.unscorable or "no_claims")]
         supporting = {index for claim in audit.claims if claim.verdict == "supported" for index in claim.sources}
         used = [passage.id for index, passage in contexts if index in supporting]
         details = {"contexts": len(contexts), "used": used}

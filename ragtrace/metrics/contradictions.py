@@ -46,6 +46,7 @@ class Contradictions:
         calls="1 judge call, shared with faithfulness",
         source="ragtrace",
         task="audit",
+        abilities=("contradictions",),
     )
 
     async def compute(self, case: Case) -> list[MetricResult]:
@@ -56,7 +57,7 @@ class Contradictions:
         if not audit.attempted:
             return [MetricResult(name=NAME, state="na", reason="abstained")]
         if not audit.claims:
-            return [MetricResult(name=NAME, state="na", reason="no_claims")]
+            return [MetricResult(name=NAME, state="na", reason=audit.unscorable or "no_claims")]
         found = [claim.text for claim in audit.claims if claim.verdict == "contradicted"]
         details = {"n_claims": len(audit.claims), "contradicted": found, "truncated": audit.truncated}
         return [MetricResult(name=NAME, state="ok", value=len(found) / len(audit.claims), details=details)]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeError, JudgeUnsupported
-from ragtrace.judges.base import JudgePanel
+from ragtrace.judges.base import JudgePanel, PromptJudge
 from ragtrace.judges.checking import identity
 from ragtrace.metrics.base import answer_lacking
 from ragtrace.metrics.case import Case
@@ -71,11 +71,31 @@ def expected(
     for metric in metrics:
         declaration = metric.declaration
         is_asking = {"embedder", "pairs"} & {*declaration.needs}
-        if declaration.task is None and not declaration.prompts and not is_asking:
+        is_known = declaration.task is not None or declaration.prompts or declaration.offline_version
+        if not is_known and not is_asking:
             continue
         case = Case(RagRecord(id=""), judge=judge, embedder=embedder, pairs=pairs, options=options)
         results.extend(_signed(declaration, declaration.every("na", "no_answer"), case))
     return results
+
+
+def is_computable(metric: Metric, judge: Judge | None, embedder: Embedder | None, pairs: PairScorer | None) -> bool:
+    """Return whether a metric can have a value under these parts, on any record.
+
+    Example:
+        >>> from ragtrace.judges.overlap import OverlapJudge
+        >>> from ragtrace.metrics.registry import select
+        >>> [is_computable(metric, OverlapJudge(), None, None) for metric in select(["faithfulness", "citations"])]
+        [True, False]
+    """
+    declaration = metric.declaration
+    tasks = _tasks_of(judge) if judge is not None else frozenset()
+    asked = {*declaration.abilities, *([declaration.task] if declaration.task is not None else [])}
+    given = {"judge": judge, "embedder": embedder, "pairs": pairs}
+    if not asked <= tasks or any(given[need] is None for need in declaration.needs if need in given):
+        return False
+    members = judge.members if isinstance(judge, JudgePanel) else (judge,)
+    return not declaration.prompts or any(isinstance(member, PromptJudge) for member in members)
 
 
 async def _one(metric: Metric, case: Case) -> Sequence[MetricResult]:
@@ -215,7 +235,10 @@ def _identity(declaration: Declaration, case: Case) -> tuple[JudgeInfo | None, s
     chosen = {name: getattr(case.options, name) for name in declaration.options}
     parts = [declaration.name, str(declaration.code_version), repr(chosen)]
     judge = None
-    if tasks and case.judge is not None:
+    if declaration.offline_version:
+        judge = JudgeInfo(model="overlap", prompt_hash=declaration.offline_version)
+        parts.append(declaration.offline_version)
+    elif tasks and case.judge is not None:
         known = _tasks_of(case.judge)
         hashes = [case.judge.version(task) for task in sorted(tasks) if task in known]
         judge = JudgeInfo(model=case.judge.name, prompt_hash=hashes[0] if hashes else "")

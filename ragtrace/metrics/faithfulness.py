@@ -56,7 +56,7 @@ class Faithfulness:
         if not audit.attempted:
             return [MetricResult(name=NAME, state="na", reason="abstained", details=details)]
         if not audit.claims:
-            return [MetricResult(name=NAME, state="na", reason="no_claims", details=details)]
+            return [MetricResult(name=NAME, state="na", reason=audit.unscorable or "no_claims", details=details)]
         return [MetricResult(name=NAME, state="ok", value=_mean(audit), details=details)]
 
 

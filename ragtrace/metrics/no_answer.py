@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ragtrace.judges.offline.refusals import WHOLE
+from ragtrace.judges.offline.tables import table
 from ragtrace.metrics.base import Declaration, Output, answer_lacking
 from ragtrace.model import MetricResult
 
@@ -11,15 +13,14 @@ if TYPE_CHECKING:
     from ragtrace.metrics.case import Case
 
 NAME = "answered"
-# Whole answers that need no judge, compared without case and edge punctuation.
-PHRASES = frozenset({"i don't know", "i do not know", "no result found", "no results found", "no answer", "n/a"})
+_EDGES = " .!?\"'\u3002\uff01\u0964"
 
 
 class NoAnswer:
     """1.0 when the answer attempts an answer, right or wrong; 0.0 when it declines or is blank; higher is better.
 
-    A blank answer and a known phrase are decided without a call; a run that did not end as ``answered`` is
-    ``na partial_run``, a record file's line without an answer ``na missing_input:answer``. Source: METRICS.md 1.9.
+    A blank answer and a known phrase, in any of 20 languages, are decided without a call. A run that did not end as
+    ``answered`` is ``na partial_run``, a line of a record file without an answer ``na missing_input:answer``.
 
     Example:
         >>> import asyncio
@@ -47,8 +48,8 @@ class NoAnswer:
         lacking = answer_lacking(case.record)
         if lacking is not None and lacking != "no_answer":
             return self.declaration.every("na", lacking)
-        bare = case.record.answer.strip().strip(".!?\"'").replace("’", "'").lower()
-        if not bare or bare in PHRASES:
+        bare = case.record.answer.strip().strip(_EDGES).replace("’", "'").lower()
+        if not bare or bare in table("refusals.txt")[WHOLE]:
             return [_result(attempted=False, short_circuit=True)]
         audit = await case.audit()
         return [_result(attempted=audit.attempted, short_circuit=False)]

@@ -34,6 +34,7 @@ _MODULES = {
     "hallucination": "hallucination",
     "pair_contradiction": "pair_contradiction",
     "contradictions": "contradictions",
+    "invented_specifics": "invented_specifics",
     "nuggets": "nuggets",
     "context_use": "context_use",
     "context_precision": "context_precision",

@@ -35,6 +35,7 @@ class Scorer:
         pairs: who scores (premise, hypothesis) pairs.
         shadow: who retrieves deeper, for some of the traces.
         options: settings of metrics.
+        left_out: names of default metrics that judge, embedder and pair scorer can never compute.
     """
 
     metrics: tuple[Metric, ...]
@@ -43,6 +44,7 @@ class Scorer:
     options: Options
     pairs: PairScorer | None = None
     shadow: Shadow | None = None
+    left_out: tuple[str, ...] = ()
 
     def threshold_of(self, output: Output) -> float | None:
         """Return the pass threshold of an output where the judge gives the verdict."""

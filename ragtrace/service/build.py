@@ -10,7 +10,7 @@ from ragtrace import semconv
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.evaluate import expected
 from ragtrace.service.drift import DriftMonitor
-from ragtrace.service.judges import build_scorer, is_limited
+from ragtrace.service.judges import build_scorer, is_limited, left_out_text
 from ragtrace.service.publish import Publisher, unpriced
 from ragtrace.service.service import Service
 from ragtrace.telemetry.evaluation import EvaluationWriter
@@ -58,6 +58,8 @@ def build(
     """
     gate = _gate(settings)
     scorer = build_scorer(settings, gate)
+    if line := left_out_text(scorer):
+        _log.info("%s", line)
     storing = _storing(settings)
     sinks = (*sinks, *_own_sinks(settings), *([storing] if storing is not None else []))
     endpoint = _opened(lambda: _endpoint(settings), needs_ports=needs_ports)

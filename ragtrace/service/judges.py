@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 from ragtrace.capture.redact import safe
 from ragtrace.judges.registry import costs, make_embedder, make_grade_cache, make_judges, make_pairs
 from ragtrace.metrics.case import Options
+from ragtrace.metrics.evaluate import is_computable
 from ragtrace.metrics.registry import select
 from ragtrace.metrics.shadow import Shadow
 from ragtrace.scoring import Scorer
 
 if TYPE_CHECKING:
+    from ragtrace.judges.base import Embedder, Judge, PairScorer
     from ragtrace.judges.gates import Gate
+    from ragtrace.metrics.base import Metric
     from ragtrace.settings import Settings
 
 
@@ -32,7 +35,6 @@ def build_scorer(settings: Settings, gate: Gate | None = None) -> Scorer:
         ConfigError: an unknown metric, judge, embedder or pair scorer, no key where one is needed, a broken model.
         MissingExtra: a package that one of them needs is not installed.
     """
-    metrics = tuple(select(settings.metrics))
     judge = make_judges(
         settings.judge,
         repeats=settings.judge_repeats,
@@ -62,9 +64,35 @@ def build_scorer(settings: Settings, gate: Gate | None = None) -> Scorer:
         threshold_1to5=settings.threshold_1to5,
         hallucination_threshold=settings.hallucination_threshold,
     )
+    metrics, left_out = _metrics(settings, judge, embedder, pairs)
     return Scorer(
-        metrics=metrics, judge=judge, embedder=embedder, pairs=pairs, options=options, shadow=_shadow(settings)
+        metrics=metrics,
+        judge=judge,
+        embedder=embedder,
+        pairs=pairs,
+        options=options,
+        shadow=_shadow(settings),
+        left_out=left_out,
     )
+
+
+def left_out_text(scorer: Scorer) -> str:
+    """Return one line about default metrics that the judge cannot compute, "" where there are none."""
+    if not scorer.left_out or scorer.judge is None:
+        return ""
+    names, name = ", ".join(scorer.left_out), scorer.judge.name
+    return f"left out of the default metrics: {names}, which judge {name!r} cannot compute; openai:MODEL can"
+
+
+def _metrics(
+    settings: Settings, judge: Judge, embedder: Embedder | None, pairs: PairScorer | None
+) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
+    """Return the metrics, and the names of default ones that these parts can never compute."""
+    chosen = tuple(select(settings.metrics))
+    if not settings.has_default_metrics:
+        return chosen, ()
+    metrics = tuple(metric for metric in chosen if is_computable(metric, judge, embedder, pairs))
+    return metrics, tuple(metric.declaration.name for metric in chosen if metric not in metrics)
 
 
 def _shadow(settings: Settings) -> Shadow | None:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragtrace.errors import JudgeUnsupported
-from ragtrace.judges.overlap import THRESHOLD, OverlapJudge, is_attempt
+from ragtrace.judges.offline.refusals import is_attempt
+from ragtrace.judges.overlap import THRESHOLD, OverlapJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.words import sentences, stems
 from ragtrace.metrics.case import Case

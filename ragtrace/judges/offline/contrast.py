@@ -1,0 +1,442 @@
+"""Finds what in the contexts speaks against a sentence: negation, opposites, another number or name in its place.
+
+Evidence is only given where the contexts hold nearly the same sentence; a paraphrase gives none.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ragtrace.judges.offline.specifics import specifics_of
+from ragtrace.judges.words import stems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ragtrace.judges.offline.specifics import Kind, Specific
+
+NEARLY_ALL = 0.85  # of the words that the contexts know at all
+MOST = 0.45  # of all words
+MARGIN = 0.1
+ALL_BACK = 0.3  # the same where it holds all words of the answer's
+ROW = 0.35  # the same where one more fact may stand beside, as in the row of a table
+MOST_NEAR = 12  # sentences that are read closely for one of the answer
+LEAST = 0.4  # of the known words: a sentence with fewer is not looked at
+BACK = 0.5  # of the words of the contexts' sentence: it says little else
+
+_CLAUSE_END = re.compile(
+    r"(?:[;,]|\s[\u2013—-]\s|\b(?:and|but|while|whereas|or)\b)(?=\s)|,(?=\S*[A-Za-z])", re.IGNORECASE
+)
+_NEGATION = re.compile(
+    r"\b(?:not(?! only\b| just\b)|never|no(?! (?:longer than|later than|sooner)\b)(?=\s)|none|neither|nor|without|"
+    r"nobody|nothing|unable|hardly|lacks?|lacking|fails? to|failed to)\b",
+    re.IGNORECASE,
+)
+_OPPOSITES = (
+    "allow/permit/permitted/may:prohibit/forbid/forbidden/ban/banned/disallow open/opens:closed/close/shut "
+    "include/contain:exclude increase/rise/rose/grow/grew/gain/climb:decrease/fall/fell/decline/drop/shrink/shrank "
+    "before:after start/begin/began:stop/end/finish more:less/fewer most:least minimum:maximum above:below "
+    "high/higher/highest:low/lower/lowest left:right  accept/approve:reject/refuse/deny win/won:lose/lost "
+    "buy/bought:sell/sold enable:disable always:never all/every:none true:false pass/passed:fail/failed "
+    "arrive/arrival:depart/departure/leave early/earlier/earliest:late/later/latest hot:cold import:export "
+    "possible:impossible legal:illegal lawful:unlawful safe:unsafe/dangerous/harmful valid:invalid "
+    "required/mandatory/compulsory/obligatory:optional/voluntary inside/indoors:outside/outdoors public:private "
+    "add:remove/delete north/northern:south/southern east/eastern:west/western same:different "
+    "positive:negative install:uninstall lock/locked:unlock/unlocked present:absent success:failure "
+    "support:oppose short/shorter/shortest:long/longer/longest "
+    "small/smaller/smallest:large/larger/largest/big/bigger "
+    "fast/faster/fastest:slow/slower/slowest old/older/oldest:young/younger/youngest/new/newer "
+    "cheap/cheaper/cheapest:expensive light/lighter:heavy/heavier strong/stronger:weak/weaker "
+    "full:empty major:minor majority:minority morning:evening day:night "
+    "summer:winter male:female directly:indirectly temporary:permanent "
+    "known:unknown likely:unlikely common:rare encourage:discourage agree:disagree"
+)
+_LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z](?![\w'])")
+_COUNTED = re.compile(r"[ -]([a-z]{3,})\b")
+_SMALL_WORD = re.compile(r"\b[a-z][^\W\d_]+")
+_TOKEN = re.compile(r"[^\W_]+")
+
+
+@cache
+def _opposites() -> dict[str, frozenset[str]]:
+    table: dict[str, set[str]] = {}
+    for pair in _OPPOSITES.split():
+        left, right = (frozenset(_form(word) for word in side.split("/")) for side in pair.split(":"))
+        for word in left:
+            table.setdefault(word, set()).update(right)
+        for word in right:
+            table.setdefault(word, set()).update(left)
+    return {word: frozenset(others) for word, others in table.items()}
+
+
+def _form(word: str) -> str:
+    return next(iter(stems(word)), word)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A sentence or clause: its terms, all words stemmed and as written, its specifics, and whether it denies."""
+
+    text: str
+    terms: frozenset[str]
+    forms: frozenset[str]
+    words: frozenset[str]
+    specifics: tuple[Specific, ...]
+    is_negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a context with its clauses in order."""
+
+    whole: Unit
+    clauses: tuple[Unit, ...]
+
+
+def terms_of(text: str) -> frozenset[str]:
+    """Return the terms of a normalised text; a single capital within it ("plan A") is one too.
+
+    Example:
+        >>> sorted(terms_of("The plan A costs 10 euro."))
+        ['10', '=A', 'cost', 'euro', 'plan']
+    """
+    return frozenset((*stems(text), *(f"={letter}" for letter in _LETTER.findall(text))))
+
+
+def unit_of(text: str, small: frozenset[str] = frozenset()) -> Unit:
+    """Read one normalised sentence or clause.
+
+    Args:
+        text: what it says.
+        small: words that the contexts have in lower case; as a first word these are no names.
+    """
+    forms = frozenset(_form(word) for word in _TOKEN.findall(text.lower()))
+    negations = len(_NEGATION.findall(text))
+    found = [it for it in specifics_of(text, has_first=True) if it.kind != "name" or it.key not in small]
+    dates = [(it.start, it.start + len(it.shown)) for it in found if it.kind == "date"]
+    kept = (it for it in found if it.kind == "date" or not any(a <= it.start < b for a, b in dates))
+    words = frozenset(_TOKEN.findall(text))
+    return Unit(text, terms_of(text), forms, words, tuple(kept), negations % 2 == 1)
+
+
+def clauses_of(text: str) -> list[str]:
+    """Return the clauses of a sentence, cut at commas, semicolons and conjunctions.
+
+    Example:
+        >>> clauses_of("Plan A costs 10 and plan B costs 20.")
+        ['Plan A costs 10', 'plan B costs 20.']
+    """
+    parts = [part.strip() for part in _CLAUSE_END.split(text)]
+    return [part for part in parts if part]
+
+
+def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
+    """Read one normalised sentence with its clauses."""
+    whole = unit_of(text, small)
+    parts = clauses_of(text)
+    return Sentence(whole, tuple(unit_of(part, small) for part in parts) if len(parts) > 1 else (whole,))
+
+
+class Contrast:
+    """Looks for evidence against sentences in the sentences of the contexts.
+
+    Args:
+        sentences: of all contexts, normalised, with their terms; read closely when they are first needed.
+        weight: of a term, higher for a rarer one.
+        is_known: whether a term stands in the contexts.
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[tuple[str, frozenset[str]]],
+        weight: Callable[[str], float],
+        is_known: Callable[[str], bool],
+    ) -> None:
+        self._texts = sentences
+        self._weight = weight
+        self._is_known = is_known
+        self._read: dict[str, Sentence] = {}
+        self._small: frozenset[str] | None = None
+
+    def against(self, text: str) -> str:
+        """Return the evidence against a normalised sentence in words, "" where there is none."""
+        near = self._near(terms_of(text))
+        if not near:
+            return ""
+        whole, clauses = self._answer_units(text)
+        return (
+            self._denied(whole, near)
+            or next(
+                filter(None, (self._opposed(unit, near) for unit in (whole, *clauses) if len(unit.terms) > 2)), ""
+            )
+            or self._misplaced(whole, clauses, near)
+            or _turned_round(whole, near)
+        )
+
+    def _near(self, terms: frozenset[str]) -> list[Sentence]:
+        """Return the sentences that hold most of the terms, so that only these are read closely."""
+        floor = LEAST * math.fsum(self._weight(term) for term in terms if self._is_known(term))
+        if floor <= 0.0:
+            return []
+        held = [
+            (math.fsum(map(self._weight, shared)), -i)
+            for i, (_, theirs) in enumerate(self._texts)
+            if len(shared := terms & theirs) > 1 or len(terms) < 4
+        ]
+        best = sorted((it for it in held if it[0] >= floor), reverse=True)[:MOST_NEAR]
+        return [self._sentence(self._texts[-i][0]) for _, i in best]
+
+    def _sentence(self, text: str) -> Sentence:
+        if text not in self._read:
+            self._read[text] = sentence_of(text, self._small_words())
+        return self._read[text]
+
+    def _small_words(self) -> frozenset[str]:
+        if self._small is None:
+            self._small = frozenset(word for text, _ in self._texts for word in _SMALL_WORD.findall(text))
+        return self._small
+
+    def _answer_units(self, text: str) -> tuple[Unit, tuple[Unit, ...]]:
+        read = sentence_of(text, self._small_words())
+        return read.whole, read.clauses if len(read.clauses) > 1 else ()
+
+    def _cover(self, terms: Iterable[str], unit: Unit) -> float:
+        """Return the weighted share of terms that a unit holds, of those that the contexts know."""
+        total, held = 0.0, 0.0
+        for term in sorted(terms):  # in one order: a set's changes with the process
+            if self._is_known(term):
+                weight = self._weight(term)
+                total += weight
+                if term in unit.terms:
+                    held += weight
+        return held / total if total else 0.0
+
+    def _is_known_enough(self, terms: frozenset[str]) -> bool:
+        total = math.fsum(map(self._weight, terms))
+        return total > 0 and math.fsum(self._weight(t) for t in terms if self._is_known(t)) >= MOST * total
+
+    def _same(self, terms: frozenset[str], near: list[Sentence]) -> list[Unit]:
+        """Return for each sentence its shortest unit that says nearly the same and little else, or all of it."""
+        found = []
+        for sentence in near:
+            fitting = [
+                unit
+                for unit in (*sentence.clauses, sentence.whole)
+                if (cover := self._cover(terms, unit)) >= NEARLY_ALL
+                and len(unit.terms & terms) >= (ALL_BACK if cover >= 1.0 else BACK) * len(unit.terms)
+            ]
+            if fitting:
+                found.append(min(fitting, key=lambda unit: len(unit.terms)))
+        return found
+
+    def _denied(self, said: Unit, near: list[Sentence]) -> str:
+        if len(said.terms) < 2 or not self._is_known_enough(said.terms):
+            return ""
+        same = self._same(said.terms, near)
+        if not same or any(unit.is_negated == said.is_negated or _is_opposed(said, unit) for unit in same):
+            return ""
+        if not any(_negates_alike(said, unit) for unit in same):
+            return ""
+        return f"the contexts {'affirm' if said.is_negated else 'deny'} it: {same[0].text[:160]}"
+
+    def _opposed(self, said: Unit, near: list[Sentence]) -> str:
+        for form in sorted(said.forms & _opposites().keys()):
+            rest = said.terms - {form}
+            if not rest or not self._is_known_enough(rest):
+                continue
+            same = self._same(rest, near)
+            against = [
+                unit
+                for unit in same
+                if _opposites()[form] & (unit.forms - said.forms) and unit.is_negated == said.is_negated
+            ]
+            if against and not any(form in unit.forms for unit in same):
+                return f"the contexts say the opposite of {form!r}: {against[0].text[:160]}"
+        return ""
+
+    def _misplaced(self, whole: Unit, clauses: tuple[Unit, ...], near: list[Sentence]) -> str:
+        """Return the evidence that a number, date or name belongs to something else in the contexts."""
+        for sentence in near:
+            counted = _counted_otherwise(whole, sentence.whole)
+            if counted:
+                return f"the contexts have {counted!r}: {sentence.whole.text[:160]}"
+        for said in clauses or (whole,):
+            for it in said.specifics:
+                if any(_has_in_order(sentence.whole, whole, it.kind) for sentence in near):
+                    continue
+                other = self._in_place_of(it, said, whole, near)
+                if other is not None:
+                    return f"the contexts have {other[0]!r} in place of {it.shown!r}: {other[1][:160]}"
+        return ""
+
+    def _in_place_of(self, it: Specific, said: Unit, whole: Unit, near: list[Sentence]) -> tuple[str, str] | None:
+        own = terms_of(f"x {it.shown}")
+        rest = frozenset(term for term in said.terms - own if self._is_known(term))
+        if it.kind == "name" and not all(map(self._is_known, stems(it.shown))):
+            return None  # an invented one, or no name
+        if not rest or not self._is_known_enough(said.terms - own):
+            return None
+        with_it = [sentence for sentence in near if _holds(sentence.whole, it)]
+        best = max((self._cover(rest, sentence.whole) for sentence in with_it), default=0.0)
+        for sentence in near:
+            if _holds(sentence.whole, it) or self._cover(rest, sentence.whole) < max(NEARLY_ALL, best + MARGIN):
+                continue
+            unit = min(
+                (unit for unit in (*sentence.clauses, sentence.whole) if self._cover(rest, unit) >= NEARLY_ALL),
+                key=lambda unit: len(unit.terms),
+            )
+            if len(unit.terms & said.terms) < ROW * len(unit.terms):
+                continue
+            for other in _rivals(sentence.whole, it):
+                if not _is_said(other, whole) and _is_in_its_slot(other, sentence.whole, it, said):
+                    return other.shown, sentence.whole.text
+        return self._in_other_clause(it, rest, said, whole, with_it)
+
+    def _in_other_clause(
+        self, it: Specific, rest: frozenset[str], said: Unit, whole: Unit, with_it: list[Sentence]
+    ) -> tuple[str, str] | None:
+        """Return the rival of a specific in another clause of the same sentence, to which the words belong."""
+        found = None
+        for sentence in with_it:
+            if self._cover(rest, sentence.whole) < NEARLY_ALL:
+                continue
+            found = self._rival_clause(it, rest, said, whole, sentence)
+            if found is None:
+                return None  # this sentence has it as it is said
+        return found
+
+    def _rival_clause(
+        self, it: Specific, rest: frozenset[str], said: Unit, whole: Unit, sentence: Sentence
+    ) -> tuple[str, str] | None:
+        places = [i for i, clause in enumerate(sentence.clauses) if _holds(clause, it)]
+        if len(places) != 1 or not _tells_more(sentence.clauses[places[0]]):
+            return None
+        place, clause = places[0], sentence.clauses[places[0]]
+        for i, other in enumerate(sentence.clauses):
+            rivals = [r for r in _rivals(other, it) if not _is_said(r, whole) or len(whole.specifics) > 1]
+            if i == place or not rivals or _holds(other, it) or not _tells_more(other):
+                continue
+            if it.kind == "name" and not any(_is_in_its_slot(r, sentence.whole, it, said) for r in rivals):
+                continue
+            ours = math.fsum(self._weight(t) for t in rest & clause.terms - other.terms)
+            theirs = math.fsum(self._weight(t) for t in rest & other.terms - clause.terms)
+            # What a later clause says of its own holds for it alone; the first one's verb may hold for both.
+            if theirs > 0 and (ours == 0 or (place < i and theirs >= ours)):
+                return rivals[0].shown, sentence.whole.text
+        return None
+
+
+def _negates_alike(said: Unit, unit: Unit) -> bool:
+    """Return whether one of the two denies what the other says, and not merely some other part of it."""
+    ours, theirs = _negated(said.text), _negated(unit.text)
+    if ours and ours <= theirs:
+        return False
+    return bool((theirs - ours) & said.terms or (ours - theirs) & unit.terms)
+
+
+def _negated(text: str) -> frozenset[str]:
+    """Return the two terms behind each negation."""
+    return frozenset(term for it in _NEGATION.finditer(text) for term in stems(text[it.end() : it.end() + 80])[:2])
+
+
+def _counted_otherwise(said: Unit, unit: Unit) -> str:
+    """Return another number with which a sentence counts a noun of the answer; it has the answer's number too."""
+    ours, theirs = _counts(said), _counts(unit)
+    numbers = {number for number, _ in theirs}
+    for number, noun in sorted(ours - theirs):
+        others = sorted(n for n, counted in theirs if counted == noun)
+        if number in numbers and len(others) == 1 and not any(n == others[0] for n, c in ours if c == noun):
+            return f"{others[0]} {noun}"
+    return ""
+
+
+def _counts(unit: Unit) -> frozenset[tuple[str, str]]:
+    """Return the numbers of a sentence with the noun directly behind each."""
+    found = (it for it in unit.specifics if it.kind == "number")
+    behind = ((it.key, _COUNTED.match(unit.text, it.start + len(it.key))) for it in found)
+    return frozenset((key, _form(noun[1])) for key, noun in behind if noun)
+
+
+def _is_opposed(said: Unit, unit: Unit) -> bool:
+    return any(
+        _opposites()[form] & (unit.forms - said.forms) for form in (said.forms - unit.forms) & _opposites().keys()
+    )
+
+
+def _is_said(it: Specific, whole: Unit) -> bool:
+    return any(one.kind == it.kind and one.key == it.key for one in whole.specifics)
+
+
+def _tells_more(clause: Unit) -> bool:
+    """Return whether a clause has a term beside its specifics ("in 1882," has none)."""
+    own = frozenset().union(*(terms_of(f"x {it.shown}") for it in clause.specifics))
+    return bool(clause.terms - own)
+
+
+def _has_in_order(unit: Unit, said: Unit, kind: Kind) -> bool:
+    """Return whether a sentence holds all specifics of one kind of the answer, two or more, in the same order."""
+    ours = [it for it in said.specifics if it.kind == kind]
+    if len(ours) < 2 or not all(_holds(unit, it) for it in ours):
+        return False
+    lowered = unit.text.lower()
+    places = [lowered.find(it.shown.lower()) for it in ours]
+    return places == sorted(places)
+
+
+def _is_in_its_slot(other: Specific, unit: Unit, it: Specific, said: Unit) -> bool:
+    """Return whether two specifics measure the same, or have the same word before or behind them."""
+    if it.kind not in {"name", "number"} or (it.unit and it.unit == other.unit):
+        return True
+    ours, theirs = _beside(it, said.text), _beside(other, unit.text)
+    if it.kind == "number" and any(word in said.terms for word in theirs if word):
+        return True
+    return any(mine and mine == their for mine, their in zip(ours, theirs, strict=True))
+
+
+def _beside(it: Specific, text: str) -> tuple[str, str]:
+    place = text.find(it.shown)
+    before, behind = stems(text[:place]), stems(text[place + len(it.shown) :])
+    return (before[-1] if before else "", behind[0] if behind else "")
+
+
+def _turned_round(said: Unit, near: list[Sentence]) -> str:
+    """Return the evidence that two names have changed places around the same words."""
+    pairs = _around(said.text)
+    for sentence in near if pairs else ():
+        theirs = _around(sentence.whole.text)
+        for (left, right), between in pairs.items():
+            if theirs.get((right, left)) == between and (left, right) not in theirs:
+                return f"the contexts have {right!r} and {left!r} the other way round: {sentence.whole.text[:160]}"
+    return ""
+
+
+def _around(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the words between neighbouring capitalised words, where there is one that is no mere link."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    capitals = [
+        it for it in re.finditer(r"\b[A-Z][^\W\d_]+", text) if it[0].lower() not in {"the", "a", "an", "in"}
+    ]
+    for left, right in pairwise(capitals):
+        between = tuple(stems(text[left.end() : right.start()]))
+        if 0 < len(between) <= 3 and "," not in text[left.end() : right.start()]:
+            found[left[0].lower(), right[0].lower()] = between
+    return found
+
+
+def _holds(unit: Unit, it: Specific) -> bool:
+    if it.kind == "name":
+        return all(word in unit.words or (len(word) < 3 and word.islower()) for word in _TOKEN.findall(it.shown))
+    return any(one.kind == it.kind and one.key == it.key and _fits(one, it) for one in unit.specifics)
+
+
+def _rivals(unit: Unit, it: Specific) -> list[Specific]:
+    return [one for one in unit.specifics if one.kind == it.kind and one.key != it.key and _fits(one, it)]
+
+
+def _fits(one: Specific, other: Specific) -> bool:
+    return one.unit == other.unit or not one.unit or not other.unit

@@ -1,0 +1,210 @@
+"""Rewrites numbers, units, dates and contractions in one notation, so that equal facts have equal words."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SMALL = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_VALUES = {word: value for value, word in enumerate(_SMALL)}
+_VALUES |= {
+    word: 10 * (i + 2)
+    for i, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"])
+}
+_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+
+_UNIT_WORDS = {
+    "kilometre": "km kms kilometer kilometers kilometre kilometres",
+    "metre": "m meter meters metre metres",
+    "centimetre": "cm centimeter centimeters centimetre centimetres",
+    "millimetre": "mm millimeter millimeters millimetre millimetres",
+    "mile": "mi mile miles",
+    "kilogram": "kg kgs kilo kilos kilogram kilograms",
+    "gram": "g gram grams",
+    "milligram": "mg milligram milligrams",
+    "tonne": "t tonne tonnes ton tons",
+    "litre": "l liter liters litre litres",
+    "millilitre": "ml milliliter milliliters millilitre millilitres",
+    "hour": "h hr hrs hour hours",
+    "minute": "min mins minute minutes",
+    "second": "sec secs second seconds",
+    "millisecond": "ms millisecond milliseconds",
+    "day": "day days",
+    "week": "week weeks",
+    "month": "month months",
+    "year": "yr yrs year years",
+    "percent": "% percent pct",
+    "euro": "€ euro euros eur",
+    "dollar": "$ dollar dollars usd",
+    "pound": "£ pound pounds gbp",
+    "yen": "¥ yen jpy",
+    "kilobyte": "kb kilobyte kilobytes",
+    "megabyte": "mb megabyte megabytes",
+    "gigabyte": "gb gigabyte gigabytes",
+    "terabyte": "tb terabyte terabytes",
+    "watt": "w watt watts",
+    "kilowatt": "kw kilowatt kilowatts",
+    "horsepower": "hp horsepower",
+    "rpm": "rpm",
+    "mph": "mph",
+    "celsius": "°c celsius",
+    "fahrenheit": "°f fahrenheit",
+}
+_UNITS = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
+UNITS = frozenset(_UNIT_WORDS)
+_CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yen", "eur": "euro", "usd": "dollar", "gbp": "pound"}
+
+_MONTH = rf"(?:{'|'.join(MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
+_ISO = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?:T[\d:.Z+-]+)?\b")
+_MONTH_DAY = re.compile(rf"\b({_MONTH})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,? (\d{{4}})\b)?", re.IGNORECASE)
+_DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_MONTH})\b\.?(?:,? (\d{{4}})\b)?", re.IGNORECASE)
+_TIME = re.compile(r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", re.IGNORECASE)
+_ONES = "one|two|three|four|five|six|seven|eight|nine"
+_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+_SCALE = "hundred|thousand|million|billion|trillion"
+_BASE = rf"(?:(?:{_TENS})(?:[- ](?:{_ONES}))?|{_TEENS}|{_ONES}|zero)"
+
+
+@cache
+def _words_pattern() -> re.Pattern[str]:
+    return re.compile(
+        rf"\b(?:a dozen|dozen|{_BASE}(?: (?:{_SCALE})\b(?:(?: and)? {_BASE}\b)?)*|an? (?:{_SCALE}))\b(?!-)",
+        re.IGNORECASE,
+    )
+
+
+_AMOUNT = r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?(?!\d)|\d+(?:[.,]\d+)*"
+_UNIT_PATTERN = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
+
+
+@cache
+def _number_pattern() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<before>(?:€|\$|£|¥|\b(?:EUR|USD|GBP)\b) ?)?(?<![\w.])(?P<amount>{_AMOUNT})"
+        rf"(?:(?P<short>(?-i:[kKMB])(?![\w])|bn\b|mn\b)|[ -]?(?P<scale>{_SCALE})\b)?"
+        rf"(?:st|nd|rd|th)?(?:[ -]?(?P<unit>per cent|{_UNIT_PATTERN})(?![\w°]))?",
+        re.IGNORECASE,
+    )
+
+
+_SHORT = {"k": 1000, "m": 10**6, "b": 10**9, "mn": 10**6, "bn": 10**9}
+_PHRASES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\b(?:can't|cannot|can ?not)\b", re.IGNORECASE), "can not"),
+    (re.compile(r"\bwon't\b", re.IGNORECASE), "will not"),
+    (re.compile(r"\bshan't\b", re.IGNORECASE), "shall not"),
+    (re.compile(r"(?<=[a-z])(?: n't|n't)\b", re.IGNORECASE), " not"),
+    (
+        re.compile(r"\b(?:at least|no (?:less|fewer) than|not (?:less|fewer) than|a minimum of)\b", re.IGNORECASE),
+        "minimum",
+    ),
+    (
+        re.compile(r"\b(?:at most|no more than|not more than|not exceeding|a maximum of)\b", re.IGNORECASE),
+        "maximum",
+    ),
+)
+
+
+def normalise(text: str) -> str:
+    """Return a text with its numbers, units, dates and contractions in one notation; names keep their case.
+
+    Example:
+        >>> normalise("Twelve boxes cost €1,000; the trail isn't 5 km.")
+        '12 boxes cost 1000 euro; the trail is not 5 kilometre.'
+        >>> normalise("On March 3, 2024 it fell by 20 %."), normalise("Since 2024-03-03.")
+        ('On 3 March 2024 it fell by 20 percent.', 'Since 3 March 2024.')
+    """
+    text = text.replace("\u2019", "'").replace("\u00a0", " ").replace("\u202f", " ")
+    text = _ISO.sub(lambda found: _date(found[3], MONTHS[int(found[2]) - 1], found[1]), text)
+    text = _MONTH_DAY.sub(lambda found: _date(found[2], found[1], found[3]), text)
+    text = _DAY_MONTH.sub(lambda found: _date(found[1], found[2], found[3]), text)
+    text = _TIME.sub(_time, text)
+    text = _words_pattern().sub(_in_digits, text)
+    text = _number_pattern().sub(_number, text)
+    for pattern, instead in _PHRASES:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _date(day: str, month: str, year: str | None) -> str:
+    full = next(name for name in MONTHS if name.startswith(month[:3].lower())).capitalize()
+    return f"{int(day)} {full}" + (f" {year}" if year else "")
+
+
+def _time(found: re.Match[str]) -> str:
+    hour = int(found[1]) % 12 + (12 if found[3].lower() == "p" else 0)
+    return f"{hour}:{found[2] or '00'}"
+
+
+def _in_digits(found: re.Match[str]) -> str:
+    """Return a number in words as digits; "one" alone is mostly a pronoun and stays."""
+    words = found[0].lower().replace("-", " ").split()
+    if words == ["one"]:
+        return found[0]
+    total, current = 0, 0
+    for word in words:
+        if word in _VALUES:
+            current += _VALUES[word]
+        elif word == "dozen":
+            current = max(current, 1) * 12
+        elif word == "hundred":
+            current = max(current, 1) * 100
+        elif word in _SCALES:
+            total += max(current, 1) * _SCALES[word]
+            current = 0
+    return str(total + current)
+
+
+def _number(found: re.Match[str]) -> str:
+    value = _value(found["amount"])
+    factor = _SHORT.get((found["short"] or "").lower(), 1) * _SCALES.get((found["scale"] or "").lower(), 1)
+    if factor != 1 and value.count(".") <= 1:
+        value = _trimmed(f"{float(value) * factor:.6f}")
+    unit = (found["unit"] or "").lower()
+    name = "percent" if unit == "per cent" else _UNITS.get(unit, "")
+    before = (found["before"] or "").strip().lower()
+    name = _CURRENCIES.get(before, "") or name
+    extra = f" {_UNITS[unit]}" if before and unit and _UNITS.get(unit, "") not in {"", name} else ""
+    return value + (f" {name}" if name else "") + extra
+
+
+def _value(amount: str) -> str:
+    if re.fullmatch(r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?", amount):
+        return _trimmed(re.sub(r"[,  \u2019']", "", amount))
+    if amount.count(",") == 1 and "." not in amount:
+        amount = amount.replace(",", ".")  # a decimal comma
+    if "," in amount:
+        return amount  # a list without spaces
+    return _trimmed(amount) if amount.count(".") == 1 else amount
+
+
+def _trimmed(value: str) -> str:
+    """Return a decimal without zeros that say nothing; "3.10" stays, as it may be a version."""
+    whole, _, part = value.partition(".")
+    return whole if not part.strip("0") else value.rstrip("0") if len(part) > 2 else value

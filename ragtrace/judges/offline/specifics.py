@@ -1,0 +1,197 @@
+"""Finds the specifics of a text: numbers with units, dates, times, names and quotes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ragtrace.judges.offline.notation import MONTHS, UNITS, WEEKDAYS
+from ragtrace.judges.offline.tables import words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Kind = Literal["number", "date", "time", "month", "weekday", "name", "quote"]
+
+_DATE = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)})\b(?: \d{{4}}\b)?", re.IGNORECASE)
+_TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
+_NUMBER = re.compile(r"(?<![\w.,:])(\d+(?:[.,]\d+)*)(?![\w:])(?: ([a-z]+))?")
+_DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
+_CALENDAR = re.compile(rf"\b(?:{'|'.join(word.capitalize() for word in (*MONTHS, *WEEKDAYS))})s?\b")
+_NAME = re.compile(r"\b[A-Z][^\W\d_]*(?:['\u2019-][A-Z]?[^\W\d_]+)*(?:\d+\w*)?|\b[A-Z]{1,5}\d+\w*")
+_JOINED = re.compile(r"^ (?:(?:of|the|de|da|di|van|von|der|den|la|le|al|bin|for|&) ){0,2}$")
+_QUOTED = re.compile(r"(?<![\w\"])\"(?=\S)([^\"\n]{1,300}?)(?<=\S)\"(?!\w)|[“„«]\s?([^“”„«»\n]{1,300}?)\s?[”“»]")
+_LABEL = re.compile(r"^[^.!?:\n]{1,60}:(?=\s)")
+
+
+class Specific(NamedTuple):
+    """One specific: `key` is its normal form, `unit` a number's unit where it has a known one."""
+
+    kind: Kind
+    key: str
+    shown: str
+    start: int
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The specifics of texts that an answer may take over, and the texts in lower case."""
+
+    numbers: dict[str, frozenset[str]]
+    keys: frozenset[tuple[str, str]]
+    vocabulary: frozenset[str]
+    joined: str
+
+    def holds(self, found: Specific) -> bool:
+        """Return whether a specific stands in the texts, in any notation."""
+        if found.kind == "number":
+            units = self.numbers.get(found.key)
+            return units is not None and (not found.unit or not units or found.unit in units or "" in units)
+        if found.kind == "name":
+            return all(self._has_word(part) for part in re.split(r"[ '\u2019-]+", found.key) if len(part) > 2)
+        if found.kind == "quote":
+            return found.key in self.joined
+        return (found.kind, found.key) in self.keys
+
+    def _has_word(self, word: str) -> bool:
+        return word in self.vocabulary or word.removesuffix("s") in self.vocabulary or f"{word}s" in self.vocabulary
+
+
+def specifics_of(text: str, *, has_first: bool = False) -> list[Specific]:
+    """Return the specifics of one normalised sentence in order.
+
+    A capitalised first word counts as a name only where another capitalised word follows it, or with `has_first`.
+
+    Example:
+        >>> [(it.kind, it.key, it.unit) for it in specifics_of("On 3 March Ida Moe paid 12 euro in Oslo.")]
+        [('date', '3 march', ''), ('month', 'march', ''), ('name', 'ida moe', ''), ('number', '12', 'euro'), \
+('name', 'oslo', '')]
+    """
+    found: list[Specific] = []
+    taken = _calendar(text, found)
+    _numbers(text, taken, found)
+    found.extend(_names(text, has_first=has_first))
+    return sorted(found, key=lambda it: it.start)
+
+
+def quotes_of(text: str) -> list[Specific]:
+    """Return quotes of at least three words in a text as it was written.
+
+    Example:
+        >>> [it.shown for it in quotes_of('She called it "a very great day".')]
+        ['a very great day']
+    """
+    return [
+        Specific("quote", squeezed(said), said, found.start())
+        for found in _QUOTED.finditer(text)
+        if len((said := found[1] or found[2]).split()) >= 3
+    ]
+
+
+def squeezed(text: str) -> str:
+    """Return the letters and digits of a text in lower case with single spaces.
+
+    Example:
+        >>> squeezed("It's  a “Great” day!")
+        'it s a great day'
+    """
+    return " ".join(re.findall(r"[^\W_]+", text.lower()))
+
+
+def invented_in(text: str, normal: str, known: Known) -> list[Specific]:
+    """Return the specifics of a sentence that the given texts do not hold, each once.
+
+    Args:
+        text: the sentence as it was written, for its quotes.
+        normal: the same in one notation.
+        known: the texts.
+    """
+    found = {(it.kind, it.key): it for it in (*specifics_of(normal), *quotes_of(text)) if not known.holds(it)}
+    return list(found.values())
+
+
+def known_in(sentences: Iterable[str], raw: str) -> Known:
+    """Collect what the given normalised sentences and their raw text hold."""
+    numbers: dict[str, set[str]] = {}
+    keys: set[tuple[str, str]] = set()
+    vocabulary: set[str] = set()
+    for sentence in sentences:
+        found: list[Specific] = []
+        _numbers(sentence, _calendar(sentence, found), found)
+        for it in found:
+            keys.add((it.kind, it.key))
+            if it.kind == "number":
+                numbers.setdefault(it.key, set()).add(it.unit)
+        vocabulary.update(re.findall(r"[^\W_]+", sentence.lower()))
+        for digits in _DIGITS.findall(sentence):
+            numbers.setdefault(digits, set())  # as in "v1.21": no unit is known of it
+    return Known(
+        {k: frozenset(v) for k, v in numbers.items()}, frozenset(keys), frozenset(vocabulary), squeezed(raw)
+    )
+
+
+def _calendar(text: str, found: list[Specific]) -> list[tuple[int, int]]:
+    """Add dates, times, months and weekdays, and return the digits that they take."""
+    taken = []
+    for it in _DATE.finditer(text):
+        found.append(Specific("date", f"{int(it[1])} {it[2].lower()}", it[0], it.start()))
+        taken.append((it.start(1), it.end(1)))
+    for it in _TIME.finditer(text):
+        found.append(Specific("time", f"{int(it[1])}:{it[2]}", it[0], it.start()))
+        taken.append(it.span())
+    for it in _CALENDAR.finditer(text):
+        word = it[0].lower().removesuffix("s")
+        kind: Kind = "weekday" if word in WEEKDAYS else "month"
+        if word == "may" and it.start() == 0:
+            continue
+        found.append(Specific(kind, word, it[0], it.start()))
+    return taken
+
+
+def _numbers(text: str, taken: list[tuple[int, int]], found: list[Specific]) -> None:
+    for it in _NUMBER.finditer(text):
+        if any(first <= it.start() < last for first, last in taken):
+            continue
+        unit = it[2] if it[2] in UNITS else ""
+        found.append(Specific("number", it[1], f"{it[1]} {unit}".strip(), it.start(), unit))
+
+
+def _names(text: str, *, has_first: bool) -> list[Specific]:
+    """Return names: runs of capitalised words, without a label's and a sentence's first word alone."""
+    label = _LABEL.match(text)
+    begin = label.end() if label else 0
+    runs: list[list[re.Match[str]]] = []
+    for it in _NAME.finditer(text, begin):
+        word = it[0].removesuffix("'s").removesuffix("\u2019s")
+        if (
+            word in words("not_names")
+            or word.lower().removesuffix("s") in MONTHS
+            or word.lower().removesuffix("s") in WEEKDAYS
+        ):
+            continue
+        if runs and _JOINED.match(text[runs[-1][-1].end() : it.start()]):
+            runs[-1].append(it)
+        else:
+            runs.append([it])
+    return [name for run in runs if (name := _name(text, run, -1 if has_first else begin)) is not None]
+
+
+def _name(text: str, run: list[re.Match[str]], begin: int) -> Specific | None:
+    first = run[0]
+    before = text[: first.start()].rstrip(" ")
+    is_first = begin >= 0 and (first.start() <= begin + 1 or not before or before[-1] in "\"“\u2018'(:;.!?\u2013—•")
+    if is_first and len(run) == 1 and not _is_code(first[0]):
+        return None
+    shown = text[first.start() : run[-1].end()].removesuffix("'s").removesuffix("\u2019s")
+    if len(shown) < 3 and not _is_code(shown):
+        return None
+    # A first word may be an ordinary one ("Visit Oslo"): only the others are looked up.
+    counted = text[run[1].start() : run[-1].end()] if is_first and len(run) > 1 else shown
+    return Specific("name", counted.removesuffix("'s").lower(), shown, first.start())
+
+
+def _is_code(word: str) -> bool:
+    """Return whether a word is written as no ordinary word is: "NASA", "X2", "iPhone"."""
+    return len(word) > 1 and (sum(letter.isupper() for letter in word) > 1 or any(map(str.isdigit, word)))

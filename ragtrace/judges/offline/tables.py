@@ -1,0 +1,30 @@
+"""Reads the tables of words and phrases beside this file, once a process."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def table(name: str) -> dict[str, list[str]]:
+    """Return the lines under each heading of a table; blank lines and comments are left out.
+
+    Example:
+        >>> "German" in table("refusals.txt"), "the" in words("english")
+        (True, True)
+    """
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines():
+        if line.startswith("    "):
+            lines.append(line[4:])
+        elif line and not line.startswith("#"):
+            lines = found.setdefault(line.removesuffix(":"), [])
+    return found
+
+
+@cache
+def words(heading: str) -> frozenset[str]:
+    """Return the words under one heading of ``words.txt``."""
+    return frozenset(" ".join(table("words.txt")[heading]).split())

@@ -1,0 +1,108 @@
+"""Forms in which applications write one claim: markers, links, lists, headings, code, tables, courtesies.
+
+`{s}` is the claim, `{c}` the same claim without its full stop.
+"""
+
+from __future__ import annotations
+
+CONTEXTS = (
+    "The Oslo desk costs 12 euros and ships within five working days. Returns are free for thirty days.",
+    "Our shop in Bergen repairs chairs. A repair takes two weeks and is paid in advance.",
+)
+SUPPORTED = "The Oslo desk costs 12 euros and ships within five working days."
+UNSUPPORTED = "Penguins in southern harbours prefer frozen mackerel over cheap sardines."
+
+FORMS: dict[str, str] = {
+    # Citation markers
+    "marker after the stop": "{s} [1]",
+    "marker before the stop": "{c} [1].",
+    "two markers": "{c} [1][2].",
+    "markers with a space": "{c} [1] [2].",
+    "marker list": "{c} [1, 2].",
+    "marker range": "{c} [1-3].",
+    "marker with an id": "{c} [doc-7].",
+    "marker with a file": "{c} [handbook.pdf].",
+    "marker with a word": "{c} [Source 2].",
+    "marker with a page": "{c} [1, p. 14].",
+    "marker in full width": "{c}【1】.",
+    "marker of an assistant": "{c}【4:0†handbook.pdf】.",
+    "marker in round brackets": "{c} (Source 2).",
+    "marker doc in round brackets": "{c} (doc 3).",
+    "marker numbers in round brackets": "{c} (1)(2).",
+    "marker source and page": "{c} (Source: handbook.pdf, page 3).",
+    "marker see": "{c} (see document 2).",
+    "marker in braces": "{c} {{1}}.",
+    "marker caret footnote": "{c}[^1].",
+    "marker superscript tag": "{c}<sup>1</sup>.",
+    "marker superscript signs": "{c}¹².",
+    "marker citation tag": "{c} <cite>doc-7</cite>.",
+    "marker LlamaIndex": "{c} [Source 1].",
+    "marker at the beginning": "[1] {s}",
+    "marker bold": "{c} **[1]**.",
+    "marker as link": "{c} [[1]](https://example.com/handbook).",
+    "marker with the passage's hash": "{c} [a3f9c2e1].",
+    # Source mentions
+    "according to document": "According to document 2, {s}",
+    "according to the documents": "According to the provided documents, {s}",
+    "as stated in": "As stated in [3], {s}",
+    "based on the context": "Based on the provided context, {s}",
+    "from the passage": "From passage [1]: {s}",
+    "the document states": "Document 1 states that {s}",
+    "the context says": "The context says that {s}",
+    "source line": "{s}\n\nSource: handbook.pdf, page 12",
+    "list of sources": "{s}\n\nSources:\n[1] Handbook 2024\n[2] Price list 2023",
+    "references heading": "{s}\n\n## References\n1. Handbook, 3rd edition, 2024\n2. https://example.com/prices",
+    # Links
+    "link on the claim's words": "[{c}](https://example.com/desk?id=77).",
+    "link behind": "{c} ([handbook](https://example.com/h/2024/7)).",
+    "bare address": "{c} https://example.com/handbook/2024.",
+    "address in angles": "{c} <https://example.com/99>.",
+    "read more": "{s} [Read more](https://example.com/more)",
+    "image": "![desk picture 3](https://example.com/desk.png)\n{s}",
+    # Lists, headings, emphasis
+    "numbered list": "1. {s}",
+    "numbered list with bracket": "2) {s}",
+    "step": "Step 3: {s}",
+    "dash list": "- {s}",
+    "star list": "* {s}",
+    "bullet": "• {s}",
+    "lettered list": "a) {s}",
+    "task list": "- [x] {s}",
+    "heading": "# Price and delivery\n\n{s}",
+    "heading bold": "**Price and delivery**\n\n{s}",
+    "heading underlined": "Price and delivery\n==================\n\n{s}",
+    "bold": "**{s}**",
+    "italics": "*{s}*",
+    "underscores": "__{s}__",
+    "bold label": "**Answer:** {s}",
+    "answer label": "Answer: {s}",
+    "final answer": "Final answer: {s}",
+    "lead-in": "Here is what I found:\n\n- {s}",
+    # Code, tables, quotes, rules
+    "fence": "```\n{s}\n```",
+    "fence with language": "```text\n{s}\n```",
+    "code behind": "{s}\n\n```python\nprint(order.total(42))\n```",
+    "inline code": "`{s}`",
+    "quote": "> {s}",
+    "nested quote": "> > {s}",
+    "table": "| Fact |\n|------|\n| {s} |",
+    "table with numbers": "| # | Fact |\n|:--|:----:|\n| 1 | {s} |",
+    "rule": "---\n{s}\n***",
+    "paragraph tags": "<p>{s}</p>",
+    "line break tag": "{s}<br/>",
+    "JSON": '{{"answer": "{s}"}}',
+    # People's words around it
+    "emoji": "✅ {s} 🎉",
+    "greeting": "Hello there!\n\n{s}",
+    "sure": "Sure! {s}",
+    "great question": "Great question! {s}",
+    "thanks": "Thank you for your question. {s}",
+    "closing": "{s}\n\nI hope this helps! Let me know if you have any other questions.",
+    "signature": "{s}\n\nBest regards,\nYour support team",
+    "anything else": "{s} Is there anything else I can help you with?",
+    "yes": "Yes, {s}",
+    "in short": "In short, {s}",
+    "please note": "Please note that {s}",
+    "non-breaking spaces": "\u00a0{s}\u00a0",
+    "curly quotes": "“{s}”",
+}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 
 @cache
@@ -16,6 +15,8 @@ def table(name: str) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     lines: list[str] = []
+    from pathlib import Path  # noqa: PLC0415 -- 5 ms that the import is spared
+
     for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines():
         if line.startswith("    "):
             lines.append(line[4:])

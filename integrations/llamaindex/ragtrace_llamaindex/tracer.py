@@ -345,7 +345,9 @@ class Tracer:
     @guarded
     def _cut_short(self, tree: Tree) -> None:
         """Report what is there when the recorder ends a run, such as one whose stream nobody read."""
-        _concluded(tree, None, "partial", None)
+        run = tree.run
+        if _concluded(tree, None, "partial", None) and run is not None and not tree.is_question:
+            run.discard()
         self._forget(tree, is_late_expected=True)
 
     def _forget(self, tree: Tree, *, is_late_expected: bool = False) -> None:

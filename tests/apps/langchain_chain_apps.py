@@ -25,6 +25,7 @@ from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
+from ragtrace.model import content_id
 from tests.apps.application import Expected
 from tests.apps.langchain_parts import (
     PROMPT,
@@ -36,6 +37,7 @@ from tests.apps.langchain_parts import (
     joined,
     store,
 )
+from tests.apps.shop import TEXTS
 
 CHAT = ChatPromptTemplate.from_messages(
     [("system", "Answer from this:\n{context}"), MessagesPlaceholder("chat_history"), ("human", "{input}")]
@@ -86,6 +88,46 @@ class RetrievalChain(LangChainApplication):
         return create_retrieval_chain(
             found, create_stuff_documents_chain(Replies(rules=[("", "The buyer does.")]), CHAT)
         )
+
+
+class GivenDocuments(LangChainApplication):
+    """The endpoint searches by itself and gives the documents to ``create_stuff_documents_chain``."""
+
+    expected = (
+        Expected(
+            question="Who pays the duty?",
+            pool=("customs", "shipping"),
+            prompt=("customs", "shipping"),
+            answer="The buyer does.",
+        ),
+    )
+
+    def build(self):
+        return create_stuff_documents_chain(Replies(rules=[("", "The buyer does.")]), PROMPT)
+
+    def _given(self):
+        found = store({"Who pays the duty?": 47}).similarity_search("Who pays the duty?", k=2)
+        return {"context": found, "question": "Who pays the duty?"}
+
+
+JOINED = f"{TEXTS['customs']}\n\n{TEXTS['shipping']}"
+
+
+class GivenText(LangChainApplication):
+    """The endpoint joins what it found, and gives the chain a text: that is all that is known of it."""
+
+    inputs = {"context": JOINED, "question": "Who pays the duty?"}
+    expected = (
+        Expected(
+            question="Who pays the duty?",
+            pool=(content_id(JOINED),),
+            prompt=(content_id(JOINED),),
+            answer="The buyer does.",
+        ),
+    )
+
+    def build(self):
+        return PROMPT | Replies(rules=[("", "The buyer does.")]) | StrOutputParser()
 
 
 class Conversational(LangChainApplication):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import guarded
-from ragtrace_langchain.documents import as_given
+from ragtrace_langchain.documents import as_given, documents_in
 from ragtrace_langchain.extract import history_in, question_in, recalled_in
 from ragtrace_langchain.request import PREFIX
-from ragtrace_langchain.tool_output import take_contexts
+from ragtrace_langchain.tool_output import note_contexts, take_contexts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,16 @@ def take_inputs(node: Node, inputs: Any) -> None:
         ask(node.tree, inputs)
     elif node.within is None and node.parent is not None:
         _recall(node)
+
+
+@guarded
+def take_streamed(node: Node, inputs: Any) -> None:
+    """Take the input of a streamed chain, which comes with its end: documents or a text in their place."""
+    tree = node.tree
+    if tree.given is None and not tree.pool:
+        tree.given = documents_in(inputs)
+        if node.parent is None and isinstance(inputs, dict) and not tree.given:
+            note_contexts(node, None, inputs)
 
 
 @guarded

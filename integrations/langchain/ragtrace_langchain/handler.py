@@ -10,7 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
 from ragtrace.capture import Defaults, current_run, guarded, guarded_constructor, is_collecting, outcome_of
-from ragtrace_langchain.beginnings import ask, take_call, take_inputs, take_query
+from ragtrace_langchain.beginnings import ask, take_call, take_inputs, take_query, take_streamed
 from ragtrace_langchain.calls import report_call, report_tool, take_asked
 from ragtrace_langchain.control import is_control_flow, is_interrupt
 from ragtrace_langchain.endings import (
@@ -351,12 +351,14 @@ class RagtraceHandler(BaseCallbackHandler):
 
     def _chain_ended(self, node: Node, outputs: Any, kwargs: dict[str, Any], run_id: UUID) -> None:
         inputs = kwargs.get("inputs", node.inputs)
+        is_streamed = "inputs" in kwargs
+        if is_streamed:
+            take_streamed(node, inputs)
         if outputs is not None:
             take_chain(node, inputs, outputs, time.time_ns())
         tree = node.tree
         if node.parent is not None and not tree.is_block(node.parent):
             return
-        is_streamed = "inputs" in kwargs
         if is_streamed and not tree.is_joined:
             ask(tree, inputs)
         answer = answer_of(node, outputs, is_streamed=is_streamed)

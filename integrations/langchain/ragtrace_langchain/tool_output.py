@@ -109,8 +109,13 @@ def take_contexts(node: Node, given: Any, outputs: Any) -> None:
     tree = node.tree
     if tree.pool or node.kind != "chain" or node.has_model or node.within is not None:
         return
+    note_contexts(node, given, outputs)
+
+
+def note_contexts(node: Node, given: Any, outputs: Any) -> None:
+    """Note the texts of a value that stand in place of documents."""
     for name, text in contexts_in(outputs, node.name, given):
-        tree.run.add_text(text, source=name, kind="context_text")
+        node.tree.run.add_text(text, source=name, kind="context_text")
 
 
 def is_said_by_model(node: Node, documents: Sequence[Any]) -> bool:

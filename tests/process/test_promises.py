@@ -167,8 +167,8 @@ def test_a_shutdown_says_how_many_traces_it_leaves(start, server, caplog):
         ask()
     until(lambda: len(server.requests) == 2)
     assert not ragtrace.shutdown(1.0)
-    (said,) = [record.getMessage() for record in caplog.records if "deadline" in record.getMessage()]
-    assert "5 traces not scored" in said
+    (said,) = [record.getMessage() for record in caplog.records if "shutdown" in record.getMessage()]
+    assert "not scored: 5 traces" in said
 
 
 def test_a_service_that_was_shut_down_is_collected(start):

@@ -34,6 +34,8 @@ def take_inputs(node: Node, inputs: Any) -> None:
 def take_streamed(node: Node, inputs: Any) -> None:
     """Take the input of a streamed chain, which comes with its end: documents or a text in their place."""
     tree = node.tree
+    if node.parent is None:
+        node.inputs = inputs
     if tree.given is None and not tree.pool:
         tree.given = documents_in(inputs)
         if node.parent is None and isinstance(inputs, dict) and not tree.given:

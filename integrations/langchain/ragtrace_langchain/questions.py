@@ -30,6 +30,7 @@ _STEERING = re.compile(
 )
 _ASKED_KEYS = ("question", "query", "user_query", "user_input", "messages")
 _SPOKEN_KEYS = ("answer", "final_answer", "generation", "response")
+_GRADED_KEYS = (*_SPOKEN_KEYS, "prediction", "student_answer")
 
 
 def is_verdict(text: str) -> bool:
@@ -76,7 +77,15 @@ def is_question(root: Node, answer: str, outcome: Outcome | None) -> bool:
     if tree.is_retrieval_only:
         return bool(pool) and tree.spoken_ns < _searched_ns(tree)
     is_blank = not answer and tree.last_called is None
-    return outcome == "partial" or len(pool) > 1 or is_blank or not is_verdict(answer)
+    is_told = not is_verdict(answer) or (len(pool) > 1 and not _is_grader(root, answer))
+    return outcome == "partial" or is_blank or is_told
+
+
+def _is_grader(root: Node, verdict: str) -> bool:
+    """Tell whether a verdict over several passages grades them or an answer, and is not the answer itself."""
+    given = fields_of(root.inputs) or {}
+    is_answer_given = any(isinstance(given.get(key), str) and given[key] for key in _GRADED_KEYS)
+    return is_answer_given or _is_steering(verdict.strip())
 
 
 def answer_of(node: Node, outputs: Any, *, is_streamed: bool) -> str | None:

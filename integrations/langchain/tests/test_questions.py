@@ -73,6 +73,11 @@ def failing(part, given):
 
 
 GRADE = ChatPromptTemplate.from_template("Is this relevant to {question}?\n{document}")
+GROUNDED = ChatPromptTemplate.from_template("Is this grounded in {documents}?\n{generation}")
+GENERATED = {
+    "documents": [Document(page_content="The lab is in Oslo."), Document(page_content="It moved in May.")],
+    "generation": "In Oslo, since May.",
+}
 ASKED = {"question": "Where?", "document": "The lab is in Oslo."}
 NO_QUESTIONS = {
     "prompt": lambda: PROMPT.invoke({"context": "", "question": "Where?"}),
@@ -94,6 +99,11 @@ NO_QUESTIONS = {
     "grader of a document": lambda: (GRADE | chat("no")).invoke(
         {"question": "Where?", "document": Document(page_content="The lab moved.")}
     ),
+    "grader of an answer": lambda: (GROUNDED | chat("yes")).invoke(GENERATED),
+    "grader of an answer in a stream": lambda: list((GROUNDED | chat("yes") | StrOutputParser()).stream(GENERATED)),
+    "structured grader of documents": lambda: (
+        GROUNDED | calling("Grade", binary_score="no").with_structured_output(Grade)
+    ).invoke({**GENERATED, "generation": ""}),
     "number": lambda: chat("4/5").invoke("Rate this."),
     "router": lambda: (PROMPT | chat('{"datasource": "faq"}')).invoke({"context": "", "question": "Where?"}),
     "call of a tool": lambda: calling("search", query="lab").invoke("Where?"),
@@ -159,6 +169,14 @@ class TestQuestions:
     def test_yes_is_an_answer_over_documents(self, keeper, installed):
         lcel(model=chat("Yes.")).invoke("Is it in Oslo?")
         assert (keeper.only.record.answer, keeper.only.record.is_answer_expected) == ("Yes.", True)
+
+    @pytest.mark.parametrize("call", ["invoke", "stream"])
+    def test_yes_is_an_answer_over_documents_that_are_given(self, keeper, installed, call):
+        asked = {"question": "Is it in Oslo?", "documents": GENERATED["documents"]}
+        prompt = ChatPromptTemplate.from_template("{documents}\n{question}")
+        list(getattr(prompt | chat("Yes.") | StrOutputParser(), call)(asked))
+        assert (keeper.only.record.query, keeper.only.record.answer) == ("Is it in Oslo?", "Yes.")
+        assert len(ids(keeper.only, "retrieved")) == 2
 
     def test_a_function_that_answers_over_a_retrieval(self, keeper, installed):
         (Faq(size=1) | RunnableLambda(lambda docs: "It moved.")).invoke("Where?")

@@ -8,6 +8,7 @@ a section's draft, the answer to a sub-question. A grader's "yes" leads nowhere.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.capture.prompt import PassageFinder
@@ -142,28 +143,34 @@ def _going_back(calls: Sequence[_Call], last: Sequence[int], delivered: Sequence
     """Yield the last calls, and before each those whose replies stand in its prompt; they ended in this order."""
     room = _SEARCHED_CHARS
     taken: list[str] = []
+    all_replies = Counter(call.reply for call in calls)
+    used_replies: Counter[str] = Counter()
     for place in range(last[-1], -1, -1):
         call = calls[place]
         if place not in last:
             said = _piece(call.reply)
             room -= sum(map(len, taken))
             is_found = room >= 0 and any(_stands(said, prompt) for prompt in taken)
-            if not is_found or not _is_telling(said, call, calls, delivered):
+            alike = all_replies[call.reply], used_replies[call.reply]
+            if not is_found or not _is_telling(said, call, alike, delivered):
                 continue
         taken.append(call.prompt)
+        used_replies[call.reply] += 1
         yield call
 
 
-def _is_telling(said: str, call: _Call, calls: Sequence[_Call], delivered: Sequence[Passage]) -> bool:
+def _is_telling(said: str, call: _Call, alike: tuple[int, int], delivered: Sequence[Passage]) -> bool:
     """Tell whether a reply says where it came from: not a grade or a refusal in words that its prompt gave it.
 
     What is taken out of a passage stands in its prompt as well, as does an answer that a refinement left as it was.
+    A single word that several calls reply is a grade, unless the answer goes back to all the others that say it: an
+    agent repeats what its tool said. `alike` counts the calls with this reply, and those that are taken already.
     """
     is_given = said in call.prompt
-    is_only = sum(other.reply == call.reply for other in calls) == 1
+    count, used = alike
     if len(said) < SHORTEST_PART_CHARS:
-        return is_only and not is_given
-    return not is_given or not is_only or any(said in passage.text for passage in delivered)
+        return not is_given and (count - used == 1 or " " in said)
+    return not is_given or count > 1 or any(said in passage.text for passage in delivered)
 
 
 def _piece(text: str) -> str:

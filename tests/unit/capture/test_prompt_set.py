@@ -124,6 +124,21 @@ def test_a_short_reply_that_stands_elsewhere_by_chance(replies, last) -> None:
     assert shown(*calls, (last + TEXTS[3], ANSWER)) == ["p3"]
 
 
+@pytest.mark.parametrize("said", ["Friday.", "12 euros", "Two weeks."])
+def test_an_agent_that_repeats_a_short_answer_of_its_tool(said) -> None:
+    assert shown((asked(0), said), (f"Leave?\n{said}", said), answer=said) == ["p0"]
+
+
+def test_two_sources_that_say_the_same_in_a_few_words() -> None:
+    calls = ((asked(0), "Two weeks."), (asked(1), "Two weeks."), ("Join:\nTwo weeks.\n\nTwo weeks.", ANSWER))
+    assert shown(*calls) == ["p0", "p1"]
+
+
+def test_a_grade_of_one_word_that_stands_in_the_last_prompt() -> None:
+    calls = ((asked(0), "relevant"), (asked(1), "relevant"), (f"Grade:\nrelevant\n{TEXTS[2]}", ANSWER))
+    assert shown(*calls) == ["p2"]
+
+
 def test_a_refusal_that_every_prompt_asks_for_is_no_draft() -> None:
     refusal = "I have not enough information to say that."
     asks = f'Where you cannot tell, say "{refusal}"\n'

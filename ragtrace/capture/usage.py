@@ -17,6 +17,10 @@ _CACHE_WRITE = ("cache_creation_input_tokens", "cacheWriteInputTokens")
 _INPUT_DETAILS = ("input_token_details", "input_tokens_details", "prompt_tokens_details")
 _OUTPUT_DETAILS = ("output_token_details", "output_tokens_details", "completion_tokens_details")
 _EPHEMERAL = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+_THOUGHTS = "thoughts_token_count"
+_CACHED = "cached_content_token_count"
+# A mapping with none of these tells input and output alone, as most do.
+_PARTS = frozenset({*_CACHE_READ, *_CACHE_WRITE, *_INPUT_DETAILS, *_OUTPUT_DETAILS, _THOUGHTS, _CACHED})
 
 
 def read_usage(counts: Any) -> Usage | None:
@@ -35,10 +39,12 @@ def read_usage(counts: Any) -> Usage | None:
     sent, written = _first(counts, _INPUT), _first(counts, _OUTPUT)
     if sent is None and written is None:
         return None
+    if isinstance(counts, dict) and _PARTS.isdisjoint(counts):
+        return Usage(input_tokens=sent, output_tokens=written)
     read, stored = _first(counts, _CACHE_READ), _first(counts, _CACHE_WRITE)
     if sent is not None and _first(counts, _INPUT_WITHOUT_CACHE) is not None:
         sent += (read or 0) + (stored or 0)
-    thoughts = _first(counts, ("thoughts_token_count",))
+    thoughts = _first(counts, (_THOUGHTS,))
     return Usage(
         input_tokens=sent,
         output_tokens=written if written is None or thoughts is None else written + thoughts,
@@ -50,7 +56,7 @@ def read_usage(counts: Any) -> Usage | None:
 
 def _cached(counts: Any) -> int | None:
     found = _detail(counts, _INPUT_DETAILS, ("cache_read", "cached_tokens"))
-    return _known(found, _first(counts, ("cached_content_token_count",)))
+    return _known(found, _first(counts, (_CACHED,)))
 
 
 def _stored(counts: Any) -> int | None:
@@ -70,8 +76,9 @@ def _detail(counts: Any, groups: tuple[str, ...], names: tuple[str, ...]) -> int
 
 
 def _first(counts: Any, names: tuple[str, ...]) -> int | None:
+    is_mapping = isinstance(counts, dict)
     for name in names:
-        value = _field(counts, name)
+        value = counts.get(name) if is_mapping else getattr(counts, name, None)
         if type(value) is int:
             return value
     return None

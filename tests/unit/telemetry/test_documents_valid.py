@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragtrace.model import Passage
 from ragtrace.telemetry.documents import Room, documents_json, reranked_json
+from ragtrace.telemetry.wire import quoted
 
 texts = st.one_of(
     st.text(max_size=40),
@@ -57,3 +59,9 @@ def test_marks_end_and_find_what_stands_twice():
     assert marks.applied(f"{text} {text} And?") == "[passage a] [passage a] And?"
     loop = PassageMarks([Passage(id=text, text=text, rank=1)])
     assert len(loop.applied(f"{text} What now?")) < 400
+
+
+@pytest.mark.parametrize("character", ["", "\n", '"', "\\", "\t", "\x00", "\x1f", "\x7f", "é"])
+def test_long_texts_in_lines_are_valid_json(character):
+    text = "plain words in a line\n" * 20 + character
+    assert json.loads(quoted(text)) == text

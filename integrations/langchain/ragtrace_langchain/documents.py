@@ -300,10 +300,11 @@ class KnownDocuments:
         [('d1', 'a')]
     """
 
-    __slots__ = ("_by_text", "_key_by_id", "_nameless", "_text_by_id", "_unread", "renamed")
+    __slots__ = ("_by_text", "_clashes", "_key_by_id", "_nameless", "_text_by_id", "_unread", "renamed")
 
     def __init__(self) -> None:
         self._by_text: dict[str, tuple[str | None, str]] = {}
+        self._clashes: dict[tuple[str, str], str] = {}  # keys of passages under an id that another one has
         self._key_by_id: dict[str, str] = {}
         self._nameless: dict[str, str] = {}  # keys of texts for which no own id is known yet
         self._text_by_id: dict[str, str] = {}
@@ -321,7 +322,18 @@ class KnownDocuments:
         ids = own_ids(documents)
         if ids is None:
             return [key for _, key in self.names(documents)]
-        return self._join(_texts(documents), ids) if self._nameless or self._key_by_id else ids
+        is_id_key = not (self._nameless or self._key_by_id or self._clashes)
+        return ids if is_id_key else self._join(_texts(documents), ids)
+
+    def part(self, documents: Sequence[Any], seen: Mapping[str, Hit]) -> None:
+        """Tell passages of two collections apart that number theirs alike: one id, and hardly a word in common."""
+        ids = own_ids(documents)
+        if ids is None or seen.keys().isdisjoint(ids):
+            return
+        for own, text in zip(ids, _texts(documents), strict=True):
+            hit = seen.get(own)
+            if hit is not None and hit[0].text != text and not _is_alike(hit[0].text, text):
+                self._clashes[own, text] = f"{own}\0{text}"
 
     def names(self, documents: Sequence[Any], texts: Sequence[str] | None = None) -> list[tuple[str | None, str]]:
         """Return the id of each document (None: a hash of its text) and its key.
@@ -362,7 +374,11 @@ class KnownDocuments:
                     key = self._key_by_id[own] = self._nameless.pop(text)
                     self._by_text[text] = (own, key)
                     self.renamed[key] = own
-        return [self._key_by_id.get(own, own) for own in ids] if self._key_by_id else ids
+        keys = [self._key_by_id.get(own, own) for own in ids] if self._key_by_id else ids
+        if self._clashes:
+            named = zip(texts, ids, keys, strict=True)
+            return [self._clashes.get((own, text), key) for text, own, key in named]
+        return keys
 
     def _read_up(self) -> None:
         for texts, ids in self._unread:
@@ -370,6 +386,12 @@ class KnownDocuments:
                 self._by_text.setdefault(text, (own, self._key_by_id.get(own, own)))
                 self._text_by_id.setdefault(own, text)
         self._unread = []
+
+
+def _is_alike(text: str, other: str) -> bool:
+    """Tell whether two texts are forms of one passage: half the words of the shorter one stand in the other."""
+    words, others = set(text.split()), set(other.split())
+    return 2 * len(words & others) >= min(len(words), len(others))
 
 
 def text_of(document: Any) -> str:

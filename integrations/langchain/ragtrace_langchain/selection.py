@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ragtrace_langchain.tree import Tree
 
 
+WIDENED = 2  # times as long as the passage that stands in it: neighbours were added, and no header
 SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many an answer
 
 
@@ -46,6 +47,9 @@ def take_retrieved(node: Node, documents: Iterable[Any], ended_ns: int) -> None:
     tree = node.tree
     with tree.lock:
         _take_waiting(tree)
+        documents = list(documents)
+        if tree.seen and not node.sources:
+            tree.known.part(documents, tree.seen)
         passages, out = _met(tree, documents, node.source)
         if node.sources:
             _take_composite(node, passages, out, ended_ns)
@@ -520,8 +524,12 @@ def _is_handed_on(choice: Choice) -> bool:
 
 
 def _is_rewritten(out: dict[str, Hit], base: dict[str, Hit]) -> bool:
-    """Tell whether a passage's text was replaced, as by a translation or an extract; an added header is none."""
-    return any(base[key][0].text not in hit[0].text for key, hit in out.items())
+    """Tell whether a text was replaced or widened: a translation, an extract, or its neighbours beside it.
+
+    A header that is added to a passage rewrites nothing.
+    """
+    texts = ((base[key][0].text, hit[0].text) for key, hit in out.items())
+    return any(before not in after or len(after) >= WIDENED * len(before) for before, after in texts)
 
 
 def _is_joined_inside(choice: Choice) -> bool:

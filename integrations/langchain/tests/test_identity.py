@@ -412,3 +412,50 @@ class TestRewrittenUnderTheirIds:
         assert kinds(run) == ["retrieval", "chat"]
         assert ids(run, "retrieved") == ids(run, "reranked") == list(run.prompt_ids) == list("dcef")
         assert run.record.pool("reranked")[0].text == TEXTS["d"].splitlines()[1].strip()
+
+    def test_passages_with_their_neighbours_are_what_the_model_was_shown(self, keeper, config):
+        answering(self.rewriting(lambda text: f"{text}\n{text.upper()}\n{text.lower()}")).invoke("?", config)
+        run = keeper.only
+        assert kinds(run) == ["retrieval", "chat"]
+        assert ids(run, "retrieved") == ids(run, "reranked") == list(run.prompt_ids) == list("dcef")
+        assert run.record.contexts[0].text.endswith(TEXTS["d"].lower())
+
+
+class Numbered(BaseRetriever):
+    """A collection that numbers its passages from 0."""
+
+    texts: list[str]
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return [Document(id=str(number), page_content=text) for number, text in enumerate(self.texts)]
+
+
+class TestCollectionsThatNumberAlike:
+    MANUAL, LAW = ['The lamp has a "red"\nbutton.', "Press it twice."], ["Courts sit\nin Örebro.", "Fees are 6 €."]
+
+    def found(self, step=list):
+        both = RunnableParallel(manual=Numbered(texts=self.MANUAL), law=Numbered(texts=self.LAW))
+        return both | (lambda lists: [*lists["manual"], *lists["law"]]) | RunnableLambda(step)
+
+    def test_both_stand_in_the_pool(self, keeper, config):
+        answering(self.found()).invoke("?", config)
+        record = keeper.only.record
+        assert (
+            [p.text for p in record.pool("retrieved")]
+            == [p.text for p in record.contexts]
+            == self.MANUAL + self.LAW
+        )
+        assert list(keeper.only.prompt_ids) == ["0", "1", "0", "1"]
+
+    def test_a_step_chooses_among_all(self, keeper, config):
+        answering(self.found(lambda documents: documents[:0:-2])).invoke("?", config)
+        record = keeper.only.record
+        assert [p.text for p in record.pool("reranked")] == [self.LAW[1], self.MANUAL[1]]
+        assert len(step(keeper.only, Rerank).candidates) == 4
+
+    def test_another_form_of_a_passage_is_the_same_one(self, keeper, config):
+        one, other = (Numbered(texts=[f"Score: {score}\n{text}" for text in self.MANUAL]) for score in (0.9, 0.4))
+        answering(RunnableLambda(lambda question: [one.invoke(question), other.invoke(question)][0])).invoke(
+            "?", config
+        )
+        assert ids(keeper.only, "retrieved") == list(keeper.only.prompt_ids) == ["0", "1"]

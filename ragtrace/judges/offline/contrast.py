@@ -9,7 +9,7 @@ import math
 import re
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.specifics import specifics_of
@@ -26,11 +26,12 @@ MARGIN = 0.1
 ALL_BACK = 0.3  # the same where it holds all words of the answer's
 ROW = 0.35  # the same where one more fact may stand beside, as in the row of a table
 MOST_NEAR = 12  # sentences that are read closely for one of the answer
+MOST_SPECIFICS = 50  # of a sentence, as they are compared in pairs
 LEAST = 0.4  # of the known words: a sentence with fewer is not looked at
 BACK = 0.5  # of the words of the contexts' sentence: it says little else
 
 _CLAUSE_END = re.compile(
-    r"(?:[;,]|\s[\u2013—-]\s|\b(?:and|but|while|whereas|or)\b)(?=\s)|,(?=\S*[A-Za-z])", re.IGNORECASE
+    r"(?:[;,]|\s[\u2013—-]\s|\b(?:and|but|while|whereas|or)\b)(?=\s)|,(?=\S{0,40}[A-Za-z])", re.IGNORECASE
 )
 _NEGATION = re.compile(
     r"\b(?:not(?! only\b| just\b)|never|no(?! (?:longer than|later than|sooner)\b)(?=\s)|none|neither|nor|without|"
@@ -118,8 +119,8 @@ def unit_of(text: str, small: frozenset[str] = frozenset()) -> Unit:
     forms = frozenset(_form(word) for word in _TOKEN.findall(text.lower()))
     negations = len(_NEGATION.findall(text))
     found = [it for it in specifics_of(text, has_first=True) if it.kind != "name" or it.key not in small]
-    dates = [(it.start, it.start + len(it.shown)) for it in found if it.kind == "date"]
-    kept = (it for it in found if it.kind == "date" or not any(a <= it.start < b for a, b in dates))
+    dates = {at for it in found if it.kind == "date" for at in range(it.start, it.start + len(it.shown))}
+    kept = islice((it for it in found if it.kind == "date" or it.start not in dates), MOST_SPECIFICS)
     words = frozenset(_TOKEN.findall(text))
     return Unit(text, terms_of(text), forms, words, tuple(kept), negations % 2 == 1)
 

@@ -14,7 +14,7 @@ _SOURCE = (
     r"(?:sources?|docs?|documents?|passages?|contexts?|refs?|references?|chunks?|citations?|cites?|sections?|pages?|"
     r"files?|nodes?|articles?|excerpts?|snippets?|p\.|pp\.)"
 )
-_FILE = r"[\w./%-]+\.(?:pdf|md|txt|docx?|html?|csv|json|xlsx?|pptx?|ya?ml)"
+_FILE = r"[\w./%-]{1,120}\.(?:pdf|md|txt|docx?|html?|csv|json|xlsx?|pptx?|ya?ml)"
 _ANSWER_KEYS = ("answer", "response", "output", "result", "text", "content", "final_answer", "message")
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad\ufe0f\u200d]")
@@ -33,7 +33,7 @@ _CODE_SIGN = re.compile(r"[{};=<>$\\]|\w\(|^\s*(?:#!|//|--)")
 @cache  # here and below: 20 ms of compiling are not for the import
 def _inline_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     return (
-        (re.compile(r"!\[[^\]\n]{0,200}\]\([^)\s]{0,500}[^)\n]{0,100}\)"), " "),
+        (re.compile(r"!\[[^\]\n]{0,200}\]\([^)\n]{0,600}\)"), " "),
         (re.compile(r"\(\s*\[[^\]\n]{1,200}\]\([^)\s]{0,500}\)\s*\)"), " "),
         (
             re.compile(
@@ -72,7 +72,7 @@ def _inline_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
         ),
         (re.compile(rf"\[(?:see )?{_SOURCE}\b[^\]\n]{{0,80}}\]", re.IGNORECASE), " "),
         (re.compile(rf"\[{_FILE}[^\]\n]{{0,60}}\]", re.IGNORECASE), " "),
-        (re.compile(r"\[(?=[^\]\s]*\d)[\w:./#-]{1,64}\]"), " "),
+        (re.compile(r"\[(?=[^\]\s]{0,64}\d)[\w:./#-]{1,64}\]"), " "),
         (re.compile(r"\{\d{1,3}(?:, ?\d{1,3})*\}"), " "),
         (
             re.compile(
@@ -91,7 +91,7 @@ def _inline_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     )
 
 
-_GAP_BEFORE_STOP = re.compile(r"[ ]+(?=[.,;:!?](?:\s|$))")
+_GAP_BEFORE_STOP = re.compile(r" (?=[.,;:!?](?:\s|$))")
 _SPACES = re.compile(r"[ ]{2,}")
 
 _QUOTE = re.compile(r"^\s*(?:>[ ]?)+")
@@ -144,7 +144,7 @@ def _inline(text: str) -> str:
     for pattern, instead in _inline_patterns():
         text = pattern.sub(instead, text)
     text = _EMOJI.sub(" ", text)
-    return "\n".join(_SPACES.sub(" ", _GAP_BEFORE_STOP.sub("", line)).strip() for line in text.splitlines())
+    return "\n".join(_GAP_BEFORE_STOP.sub("", _SPACES.sub(" ", line)).strip() for line in text.splitlines())
 
 
 def _from_json(text: str) -> str:
@@ -288,7 +288,7 @@ _AS_IN = (
 @cache
 def _leads() -> re.Pattern[str]:
     return re.compile(
-        r"^\W*(?:"
+        r"^\W{0,40}(?:"
         rf"{_AS_IN}\s*(?:{_SRC_NAME})?\s*[,:]\s*|"
         rf"{_SRC_NAME} (?:also |further |clearly |explicitly )?{_SAID}(?: that|:|,)\s+(?!not\b)|"
         r"(?:yes|no|sure|certainly|of course|absolutely|okay|ok|well|great|indeed|correct|right|exactly)"

@@ -132,15 +132,15 @@ def known_in(sentences: Iterable[str], raw: str) -> Known:
     )
 
 
-def _calendar(text: str, found: list[Specific]) -> list[tuple[int, int]]:
-    """Add dates, times, months and weekdays, and return the digits that they take."""
-    taken = []
+def _calendar(text: str, found: list[Specific]) -> set[int]:
+    """Add dates, times, months and weekdays, and return the places of the digits that they take."""
+    taken: set[int] = set()
     for it in _DATE.finditer(text):
         found.append(Specific("date", f"{int(it[1])} {it[2].lower()}", it[0], it.start()))
-        taken.append((it.start(1), it.end(1)))
+        taken.update(range(*it.span(1)))
     for it in _TIME.finditer(text):
         found.append(Specific("time", f"{int(it[1])}:{it[2]}", it[0], it.start()))
-        taken.append(it.span())
+        taken.update(range(*it.span()))
     for it in _CALENDAR.finditer(text):
         word = it[0].lower().removesuffix("s")
         kind: Kind = "weekday" if word in WEEKDAYS else "month"
@@ -150,9 +150,9 @@ def _calendar(text: str, found: list[Specific]) -> list[tuple[int, int]]:
     return taken
 
 
-def _numbers(text: str, taken: list[tuple[int, int]], found: list[Specific]) -> None:
+def _numbers(text: str, taken: set[int], found: list[Specific]) -> None:
     for it in _NUMBER.finditer(text):
-        if any(first <= it.start() < last for first, last in taken):
+        if it.start() in taken:
             continue
         unit = it[2] if it[2] in UNITS else ""
         found.append(Specific("number", it[1], f"{it[1]} {unit}".strip(), it.start(), unit))

@@ -17,6 +17,10 @@ MAX_FRAMES = 24  # 5 us; an evaluator stands six to ten frames above the engine 
 _UPKEEP_METHODS = frozenset({"evaluate", "aevaluate", "build_index_from_nodes", "insert_nodes", "ainsert_nodes"})
 _BUILDING_CLASSES = frozenset({"IngestionPipeline", "TransformComponent"})
 _UPKEEP_CLASSES = frozenset({"BaseEvaluator", "BaseRetrievalEvaluator", "BaseIndex"})
+_TOOL_SEARCH_FRAMES = 10  # seven of ours, of the dispatcher and of the retriever stand below the search
+_TOOL_SEARCH_METHODS = frozenset({"retrieve", "aretrieve"})
+_TOOL_SEARCH_CLASSES = frozenset({"ObjectRetriever"})
+_TOOL_MAPPINGS = frozenset({"BaseToolNodeMapping", "SQLTableNodeMapping"})
 _STEP_CLASSES = frozenset(
     {
         "BaseNodePostprocessor",
@@ -79,6 +83,35 @@ def is_upkeep() -> bool:
             owner: Any = type(frame.f_locals.get("self"))
             if _is_upkeep_class(owner):
                 return True
+        frame = frame.f_back
+    return False
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _is_tool_search_class(owner: type) -> bool:
+    return is_llama_index_class(owner, _TOOL_SEARCH_CLASSES)
+
+
+def is_tool_search() -> bool:
+    """Tell whether the current call searches an index of tools or tables, not of passages.
+
+    Agents with many tools, routers and SQL engines choose theirs this way. The search has no span of its own, only
+    the retriever and the postprocessors inside it have.
+
+    Example:
+        >>> is_tool_search()
+        False
+    """
+    frame = inspect.currentframe()
+    for _ in range(_TOOL_SEARCH_FRAMES):
+        if frame is None:
+            return False
+        if frame.f_code.co_name in _TOOL_SEARCH_METHODS:
+            search = frame.f_locals.get("self")
+            owner: Any = type(search)
+            if _is_tool_search_class(owner):
+                mapping: Any = type(getattr(search, "_object_node_mapping", None))
+                return is_llama_index_class(mapping, _TOOL_MAPPINGS)
         frame = frame.f_back
     return False
 

@@ -21,7 +21,7 @@ from ragtrace_llamaindex.joining import OWNER, JoinedTrees
 from ragtrace_llamaindex.kinds import ID_TAIL, is_fusion, keeps_turns, kind_of
 from ragtrace_llamaindex.models import asked_of
 from ragtrace_llamaindex.open_streams import OpenStreams
-from ragtrace_llamaindex.questions import is_building_class, is_step_class, is_upkeep
+from ragtrace_llamaindex.questions import is_building_class, is_step_class, is_tool_search, is_upkeep
 from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.selection import pass_on, take_postprocessed, take_retrieved
 from ragtrace_llamaindex.streams import reading
@@ -41,6 +41,7 @@ MAX_BURIED = 8_192
 _STREAMED = {StreamingResponse, AsyncStreamingResponse}
 _NODES: dict[Kind, type[Node]] = {"model": ModelCall, "embedding": ModelCall, "tool": ToolNode}
 _ANSWERLESS = {"retriever", "rerank", "embedding", "tool"}
+_CHOOSING = {"retriever", "rerank"}
 _GENERATORS = {GeneratorType, AsyncGeneratorType}
 
 
@@ -69,6 +70,9 @@ class Tracer:
     ) -> None:
         """Note a span that begins."""
         kind = kind_of(id_, instance)
+        if kind in _CHOOSING and is_tool_search():
+            self._buried.add(id_)
+            return
         parent = self.nodes.get(parent_id) if parent_id is not None else None
         read = reading.get()
         if read is not None or self._lazy or (parent is not None and parent.is_handle):

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
-from llama_index.core.query_engine import CustomQueryEngine
-from llama_index.core.schema import Document
+from llama_index.core.objects import (
+    ObjectRetriever,
+    SimpleObjectNodeMapping,
+    SQLTableNodeMapping,
+    SQLTableSchema,
+)
+from llama_index.core.objects.utils import get_object_mapping
+from llama_index.core.query_engine import CustomQueryEngine, ToolRetrieverRouterQueryEngine
+from llama_index.core.response_synthesizers import TreeSummarize
+from llama_index.core.schema import Document, NodeWithScore, TextNode
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool, ToolMetadata
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow
 from llama_index.core.workflow import step as step_of
 
 from integrations.llamaindex.tests.parts import (
     ANSWER,
+    Best,
     Faq,
+    Given,
     Llm,
     ToolCaller,
     engine,
@@ -236,3 +247,49 @@ async def test_a_mark_inside_a_tool(keeper):
 def test_marks_outside_a_run_do_nothing(keeper):
     assert mark_retrieved(RESULTS) is RESULTS
     assert keeper.begun == 0
+
+
+def searcher(objects, mapping=None, *, postprocessors=()):
+    """Return the retriever of an index of objects; all of them are found."""
+    mapping = mapping or get_object_mapping(objects)
+    found = [NodeWithScore(node=one, score=0.5) for one in mapping.to_nodes(objects)]
+    return ObjectRetriever(Given(found), mapping, node_postprocessors=list(postprocessors))
+
+
+class TestSearchesOfTools:
+    """Tools that are chosen by a search are no passages."""
+
+    @pytest.mark.parametrize("postprocessors", [(), (Best(),)])
+    async def test_an_agent(self, keeper, postprocessors):
+        faq = RetrieverTool.from_defaults(Faq(size=2), name="faq", description='Knows "labs"\nin Tromsø.')
+        model = ToolCaller(replies=[call_of("faq"), ANSWER])
+        agent = FunctionAgent(tool_retriever=searcher([faq], postprocessors=postprocessors), llm=model)
+        _, run = await asked(agent, keeper)
+        assert (ids(run, "retrieved"), ids(run, "reranked"), run.prompt_ids) == (["d0", "d1"], [], ("d0", "d1"))
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_a_router(self, keeper, is_async):
+        tools = [QueryEngineTool.from_defaults(engine(Faq(size=2), []), name="faq", description="Labs.")]
+        router = ToolRetrieverRouterQueryEngine(searcher(tools), llm=Llm(), summarizer=TreeSummarize(llm=Llm()))
+        answer = asyncio.run(router.aquery("Where?")) if is_async else router.query("Where?")
+        assert str(answer) == ANSWER
+        assert (ids(keeper.only, "retrieved"), keeper.only.prompt_ids) == (["d0", "d1"], ("d0", "d1"))
+
+    def test_tables(self, keeper):
+        tables = searcher([SQLTableSchema(table_name="prices")], TableNodes())
+        assert [one.table_name for one in tables.retrieve("Where?")] == ["prices"]
+        assert keeper.begun == 0
+
+    def test_objects_of_another_kind_are_passages(self, keeper):
+        assert searcher([FIRST, SECOND], SimpleObjectNodeMapping.from_objects([FIRST, SECOND])).retrieve("Where?")
+        assert texts(keeper.only, "retrieved") == [FIRST, SECOND]
+
+
+class TableNodes(SQLTableNodeMapping):
+    """The mapping of tables, without the database that describes them."""
+
+    def __init__(self):
+        pass
+
+    def to_node(self, obj):
+        return TextNode(text=f"Schema of {obj.table_name}", metadata={"name": obj.table_name, "context": None})

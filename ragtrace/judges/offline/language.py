@@ -12,6 +12,7 @@ _MOST_ENGLISH = 0.5
 _LETTERS = re.compile(r"[^\W\d_]")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|[\w.-]{1,64}@[\w.-]+")
 
 
 def is_english(text: str) -> bool | None:
@@ -21,7 +22,7 @@ def is_english(text: str) -> bool | None:
         >>> is_english("The lab is in Oslo."), is_english("Das Labor ist in Oslo."), is_english("Oslo, 2010")
         (True, False, None)
     """
-    sample = text[:_SAMPLE]
+    sample = _ADDRESS.sub(" ", text[:_SAMPLE])
     letters = len(_LETTERS.findall(sample))
     if not letters:
         return None
@@ -30,13 +31,22 @@ def is_english(text: str) -> bool | None:
     english, foreign, shared = words("english"), words("others"), words("shared")
     said = _WORD.findall(sample.lower().replace("\u2019", "'"))
     ours = sum(1.0 - 0.5 * (word in shared) for word in said if word in english)
-    others = sum(word in foreign for word in said)
+    others = sum(word.lower() in foreign for word in _uttered(sample))
     has_own = any(word in english and word not in shared for word in said)
     if ours > others or (has_own and ours == others):
         return True
-    if others >= 2 or (others and len(said) >= _FEWEST_WORDS):
+    if others >= 2 or (others and sum(word.islower() for word in _WORD.findall(sample)) >= _FEWEST_WORDS):
         return False
     return False if _looks_foreign(sample, said, ours) else None
+
+
+def _uttered(sample: str) -> list[str]:
+    """Return the words that are no part of a name: the first, small ones, and those before a small one."""
+    said = _WORD.findall(sample.replace("\u2019", "'"))
+    if sample.isupper():
+        return said
+    pairs = zip(said, [*said[1:], ""], strict=True)
+    return [*said[:1], *(word for word, behind in [*pairs][1:] if word.islower() or behind.islower())]
 
 
 def _looks_foreign(sample: str, said: list[str], ours: float) -> bool:

@@ -127,3 +127,23 @@ async def test_an_answer_beside_a_regret_is_an_attempt(answer: str) -> None:
 )
 def test_english_is_told(text: str, *, found: bool | None) -> None:
     assert is_english(text) is found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Los Angeles, San Diego, San Francisco",
+        "Ludwig van Beethoven",
+        "Leonardo da Vinci",
+        "Rio de Janeiro",
+        "Hotel Les Arcs, Chamonix, France",
+        "Error code E404",
+        "Email: anna@example.de",
+        "https://example.com/de/die/der/das",
+        "| Plan | Price |\n|---|---|\n| Basic | 12 |\n| Pro | 30 |",
+    ],
+)
+def test_names_codes_addresses_and_tables_are_no_foreign_language(text: str) -> None:
+    fact = "The lab is in Oslo."
+    assert is_english(text) is None
+    assert is_english(f"{fact} {text}") is True

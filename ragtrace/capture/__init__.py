@@ -7,7 +7,7 @@ Imports: model and errors alone, and of third parties nothing.
 from ragtrace.capture.buried import Buried
 from ragtrace.capture.clamp import is_equal, shown
 from ragtrace.capture.collecting import is_collecting, watch_collector
-from ragtrace.capture.current_run import current_run
+from ragtrace.capture.current_run import current_run, entered_run
 from ragtrace.capture.guard import guarded, guarded_constructor, losses, lost, register_fork_reset
 from ragtrace.capture.passages import (
     ID_KEYS,
@@ -58,6 +58,7 @@ __all__ = [
     "before_question",
     "current_run",
     "describe",
+    "entered_run",
     "guarded",
     "guarded_constructor",
     "id_in",

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 _current: ContextVar[Run | None] = ContextVar("ragtrace_current_run", default=None)
 
 
+# The same without looking whether the run is still open: one call in C, for what asks at every step.
+entered_run = _current.get
+
+
 def current_run() -> Run | None:
     """Return the open run of the enclosing ``with ragtrace.query(...)`` block, None outside one.
 

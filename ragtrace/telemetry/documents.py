@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from ragtrace.model import Passage
 
 
+_MOST_CHARACTER_BYTES = 4  # in UTF-8
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documents:
     """Documents ready for the wire.
@@ -59,9 +62,11 @@ class Room:
 
     def take_text(self, size: int) -> None:
         """Take bytes from the room for texts, then from the room for documents."""
-        of_texts = min(size, self.text_bytes)
-        self.text_bytes -= of_texts
-        self.document_bytes -= size - of_texts
+        if size <= self.text_bytes:
+            self.text_bytes -= size
+            return
+        self.document_bytes -= size - self.text_bytes
+        self.text_bytes = 0
 
     def scores_of(self, passages: Sequence[Passage]) -> list[str] | None:
         """Return the scores of passages as JSON, None unless all have a finite one; worked out once a trace.
@@ -104,13 +109,15 @@ def documents_json(passages: Sequence[Passage], room: Room, *, has_content: bool
     full = _full(passages, wanted, room)
     budget = room.document_bytes if room.limit_chars is None else min(room.document_bytes, room.limit_chars)
     kept = len(full)
-    if sum(map(len, full)) + kept + 1 > budget or _size(full) > budget:
+    chars = sum(map(len, full)) + kept + 1
+    # A character takes four bytes at most: to count bytes is needed only near the limit.
+    if chars > budget or (chars * _MOST_CHARACTER_BYTES > budget and _size(full) > budget):
         bare = _bare(passages, room)
         kept = _ranks_that_fit(full, bare, budget)
         full[kept:] = bare[kept:]
     sent = [p for p, is_wanted in zip(passages[:kept], wanted, strict=False) if is_wanted]
     room.sent.update([p.text for p in sent])
-    return _fitted(full, room, sum(wanted[kept:]) + sum(p.truncated > 0 for p in sent))
+    return _fitted(full, room, sum(wanted[kept:]) + sum([p.truncated > 0 for p in sent]))
 
 
 def _first_times(passages: Sequence[Passage], sent: set[str]) -> list[bool]:
@@ -172,7 +179,8 @@ def _full(passages: Sequence[Passage], wanted: Sequence[bool], room: Room) -> li
     scores = room.scores_of(passages) if all(wanted) else None
     if scores is not None and is_plain([p.id for p in passages]) and is_plain([p.text for p in passages]):
         return [
-            f'{{"id":"{p.id}","score":{score},"rank":{p.rank},"content":"{p.text}"{_facts(p)}}}'
+            f'{{"id":"{p.id}","score":{score},"rank":{p.rank},"content":"{p.text}"'
+            f"{_facts(p) if p.metadata else ''}}}"
             for p, score in zip(passages, scores, strict=True)
         ]
     return [

@@ -210,11 +210,13 @@ def clean_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
         >>> clean_attributes({"a": None, "b": 1 << 70, "c": "x", "d": float("inf")})
         {'b': '1180591620717411303424', 'c': 'x'}
     """
-    return {
-        name: cleaned
-        for name, value in attributes.items()
-        if value is not None and (cleaned := clean_value(value)) is not None
-    }
+    kept = {}
+    for name, value in attributes.items():
+        if type(value) is str and value.isascii():  # nearly all of them
+            kept[name] = value
+        elif value is not None and (cleaned := clean_value(value)) is not None:
+            kept[name] = cleaned
+    return kept
 
 
 def clean_value(value: Any) -> Any:

@@ -54,7 +54,7 @@ def recall(tree: Tree, turns: tuple[Message, ...], *, is_final: bool) -> None:
 
 def may_recall(node: Node | None) -> bool:
     """Tell whether what happens right inside a node may tell the turns before the run's question."""
-    return node is not None and node.is_top and node.tree.keeps_turns and not node.tree.is_told
+    return node is not None and node.tree.keeps_turns and node.is_top and not node.tree.is_told
 
 
 def _ask_first(node: Node, question: str) -> None:

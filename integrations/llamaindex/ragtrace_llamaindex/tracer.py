@@ -11,7 +11,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 from llama_index.core.workflow import InputRequiredEvent, Workflow
 
 import ragtrace
-from ragtrace.capture import Buried, current_run, describe, guarded, outcome_of, shown, spoken
+from ragtrace.capture import Buried, describe, entered_run, guarded, outcome_of, shown, spoken
 from ragtrace_llamaindex.attributes import first_of
 from ragtrace_llamaindex.beginnings import BEGIN, ask, may_recall, recall
 from ragtrace_llamaindex.calls import report_call
@@ -80,7 +80,7 @@ class Tracer:
             if parent is not None and is_direct and parent.is_handle and _is_next(parent, id_, instance):
                 parent = None
             parent, read = self._above(parent, kind, bound, instance)
-        if current_run() is not None and read is None:
+        if entered_run() is not None and read is None:
             parent = self._in_block(parent, defaults, kind, instance, parent_id)
         if parent is not None and kind == "other" and not parent.tree.is_joined and not parent.tree.is_ended:
             self._keep(id_, parent)
@@ -152,7 +152,7 @@ class Tracer:
         self._end(node, instance, result)
         if node.parent is None:
             self._root_exited(node, result)
-        elif node.is_top and node.kind not in _ANSWERLESS:
+        elif tree.is_joined and node.is_top and node.kind not in _ANSWERLESS:
             tree.answer = answer_of(result) or tree.answer
 
     def dropped(self, id_: str, error: BaseException | None) -> None:

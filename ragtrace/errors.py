@@ -50,7 +50,10 @@ class MissingExtra(RagtraceError, ImportError):
     """An optional package is missing; the message names the extra that brings it."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f'{package} is not installed: pip install "ragtrace-otel[{extra}]"')
+        super().__init__(
+            f'{package} is not installed: pip install ".[{extra}]" in your clone;'
+            f' of a release "ragtrace-otel[{extra}]"'
+        )
 
 
 class QueueError(RagtraceError):

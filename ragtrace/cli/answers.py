@@ -171,9 +171,13 @@ def find_line(name: str, which: str, *, is_id: bool) -> ScoredAnswer:
         ConfigError: there is none.
     """
     by_line = which.isdecimal() and not is_id
+    last = 0
     for answer in file_answers(name, needs_scores=False):
+        last = int(answer.name)
         names = (answer.name,) if by_line else (answer.record.id, answer.record.trace_id)
         if which in names:
             return answer
-    hint = f"; for a record of that id: --id {which}" if by_line else ""
-    raise ConfigError(f"{name}: there is no {'good line' if by_line else 'record'} {which}{hint}")
+    if not by_line:
+        raise ConfigError(f"{name}: there is no record {which}")
+    end = f", the last is {last}" if int(which) > last else ""
+    raise ConfigError(f"{name}: there is no good line {which}{end}; for a record of that id: --id {which}")

@@ -171,6 +171,13 @@ def _address(signal: str, spoken: str) -> tuple[str, str]:
     return (base if spoken == "grpc" else f"{base.rstrip('/')}/v1/{signal.lower()}"), _ENDPOINT
 
 
+def _absent(signal: str) -> Level:
+    """Return the level of an endpoint that does not answer: a warning for the default that nobody configured."""
+    from ragtrace.telemetry.collector import is_endpoint_set
+
+    return "fail" if is_endpoint_set(signal) else "warn"
+
+
 def _parted(url: str) -> tuple[str, str]:
     """Return an address without user and password, and those: the exporter sends them as a header too.
 
@@ -212,7 +219,7 @@ def _over_http(name: str, signal: str, address: str, shown: str, variable: str, 
         return Reached(finding("fail", "does not speak HTTP", todo))
     except OSError as error:
         todo = f"start a collector, set {variable}, or OTEL_{signal}_EXPORTER=none"
-        return Reached(finding("fail", f"cannot be reached ({_why(error)})", todo))
+        return Reached(finding(_absent(signal), f"cannot be reached ({_why(error)})", todo))
     if reply.status < 300:
         return Reached(finding("ok", "takes them"), reply.ahead_s)
     todo = {
@@ -279,7 +286,7 @@ def _over_grpc(name: str, signal: str, address: str, shown: str, variable: str, 
         grpc.channel_ready_future(channel).result(timeout=limit_s)
     except grpc.FutureTimeoutError:
         todo = f"start a collector, set {variable}, or OTEL_{signal}_EXPORTER=none"
-        return Finding(check=name, level="fail", said=f"{shown} cannot be reached over gRPC", todo=todo)
+        return Finding(check=name, level=_absent(signal), said=f"{shown} cannot be reached over gRPC", todo=todo)
     finally:
         channel.close()
     return Finding(check=name, level="ok", said=f"{shown} speaks gRPC")

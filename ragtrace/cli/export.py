@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.lines import one_line
-from ragtrace.cli.stored import MOMENT, add_store, failures, moment, open_store, store_path
+from ragtrace.cli.stored import MOMENT, failures, moment, open_store, store_path
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add_store(parser)
+    store = parser.add_mutually_exclusive_group()
+    store.add_argument("source", nargs="?", metavar="STORE", help="the store's file; default RAGTRACE_STORE")
+    store.add_argument("--store", dest="store", metavar="STORE", help="the same")
     add("--format", choices=("jsonl", "csv", "parquet"), default="jsonl", help="jsonl (default), csv or parquet")
     add("--out", metavar="FILE", required=True, help="a new file; - is standard output (not for parquet)")
     add("--since", help="no earlier scores")

@@ -193,7 +193,7 @@ def parsed(raw: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise NotJson(f"not UTF-8 (byte {error.start + 1} of the line)") from None
     try:
-        return json.loads(text, parse_constant=_refuse)
+        made = json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         if _is_cut(text, error):
             raise NotJson(f"not JSON: the line ends too early, at column {len(text) + 1}") from None
@@ -204,6 +204,9 @@ def parsed(raw: bytes) -> Any:
         raise
     except ValueError:  # Python's own limit of 4,300 digits
         raise InputError("a whole number has too many digits") from None
+    if isinstance(made, list):
+        raise InputError("a line must be a JSON object, got a list; write one object a line: jq -c '.[]' FILE")
+    return made
 
 
 def _is_cut(text: str, error: json.JSONDecodeError) -> bool:

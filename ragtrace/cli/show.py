@@ -190,15 +190,17 @@ def _claims(claims: Sequence[BadClaim], width: int) -> Iterator[str]:
 def _scores(answer: ScoredAnswer) -> Iterator[str]:
     if not answer.scores and not answer.labels:
         return
+    from ragtrace.metrics.registry import is_lower_better
+
     yield ""
     yield "Scores"
     size = max((len(name) for name in (*answer.scores, *answer.labels)), default=0)
     for name, score in answer.scores.items():
         if isinstance(score.get("value"), int | float):
-            low = "LOW" if score.get("passed") is False else ""
-            yield f"  {name:<{size}}  {score['value']:>7.3f}  {low:<3}  {score.get('judge') or ''}".rstrip()
+            missed = "" if score.get("passed") is not False else "HIGH" if is_lower_better(name) else "LOW"
+            yield f"  {name:<{size}}  {score['value']:>7.3f}  {missed:<4}  {score.get('judge') or ''}".rstrip()
     for name, value in answer.labels.items():
-        yield f"  {name:<{size}}  {value:>7.3f}       a person"
+        yield f"  {name:<{size}}  {value:>7.3f}        a person"
     for name, score in answer.scores.items():
         if not isinstance(score.get("value"), int | float):
             yield f"  {name:<{size}}  {score.get('state')}: {score.get('reason')}"

@@ -56,11 +56,11 @@ def store_path(args: argparse.Namespace) -> Path:
     """
     from ragtrace.settings import Settings
 
-    name = args.store or Settings.resolve({}).store
+    name = args.store or getattr(args, "source", None) or Settings.resolve({}).store
     if not name:
         raise ConfigError(f"{args.command}: there is no store: give --store PATH, or set RAGTRACE_STORE")
     if not Path(name).is_file():
-        raise ConfigError(f"--store {name}: there is no file; check the path")
+        raise ConfigError(f"{name}: there is no file; check the path")
     return Path(name)
 
 

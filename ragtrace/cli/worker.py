@@ -7,11 +7,14 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.arguments import port, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ragtrace.service.service import Service
 
 SCRAPE = "scrape_configs: [{{job_name: ragtrace, static_configs: [{{targets: ['{target}']}}]}}]"
@@ -50,30 +53,41 @@ def run(args: argparse.Namespace) -> int:
     """Score until a signal comes or, with ``--once``, the spool is empty."""
     from ragtrace.errors import ConfigError
     from ragtrace.service import runtime
+    from ragtrace.settings import Settings
 
-    runtime.configure_worker(
-        spool=args.spool, judge=args.judge, metrics=args.metrics or None, metrics_port=args.metrics_port
-    )
+    given = {
+        "spool": args.spool,
+        "judge": args.judge,
+        "metrics": args.metrics or None,
+        "metrics_port": args.metrics_port,
+    }
+    path = Settings.resolve({**given, "scorer": "thread"}).spool
+    if path is None:
+        raise ConfigError("worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL")
+    is_new = not Path(path).exists()
+    runtime.configure_worker(**given)
     service = runtime.current()
     if service is None:
         raise ConfigError("worker: RAGTRACE_ENABLED turns ragtrace off; unset it where the worker runs")
-    if service.settings.spool is None:
-        runtime.shutdown(0.0)
-        raise ConfigError("worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL")
     stop = _on_signals()
     _say(f"{service.settings.spool}, judge {service.settings.judge}")
+    if is_new:
+        _say(
+            f"there was no file {path}: made an empty spool; the applications need the same path in RAGTRACE_SPOOL"
+        )
     if service.endpoint is not None:
         _say(f"metrics at {service.endpoint.url}; for prometheus.yml:")
         _say(SCRAPE.format(target=f"{service.endpoint.host}:{service.endpoint.port}"))
+    before = _ends(service)
     service.begin()
     is_read = True
     try:
-        is_read = _watch(service, stop, is_once=args.once)
+        is_read = _watch(service, stop, is_once=args.once, before=before)
     except KeyboardInterrupt:
         stop.set()
     finally:
         is_done = runtime.shutdown(args.deadline)
-    _say(f"stopped; {_accounts(service)}")
+    _say(f"stopped; {_accounts(service, before)}")
     return 0 if is_done and is_read else 1
 
 
@@ -83,7 +97,9 @@ def _on_signals() -> threading.Event:
     return stop
 
 
-def _watch(service: Service, stop: threading.Event, *, is_once: bool) -> bool:
+def _watch(
+    service: Service, stop: threading.Event, *, is_once: bool, before: Mapping[tuple[str, str], int]
+) -> bool:
     """Report until it is time to stop; False when ``--once`` cannot tell, since the spool cannot be read."""
     told_at = time.monotonic()
     while not stop.wait(_LOOK_EVERY_S):
@@ -96,18 +112,34 @@ def _watch(service: Service, stop: threading.Event, *, is_once: bool) -> bool:
                 return False
         if time.monotonic() - told_at >= _REPORT_EVERY_S:
             told_at = time.monotonic()
-            _say(_accounts(service))
+            _say(_accounts(service, before))
     return True
 
 
-def _accounts(service: Service) -> str:
-    """Return what became of the traces; as of the last look where the spool cannot be read now."""
+def _ends(service: Service) -> Mapping[tuple[str, str], int]:
+    """Count the spool's traces by their end; none where the spool cannot be read."""
+    try:
+        return service.readings.accounts(is_fresh=True)[0]
+    except _unreadable():
+        return {}
+
+
+def _accounts(service: Service, before: Mapping[tuple[str, str], int]) -> str:
+    """Describe what the spool's traces came to since the start, and in all.
+
+    Where the spool cannot be read now, the counts are those of the last look.
+    """
     try:
         counts, pending = service.readings.accounts(is_fresh=True)
     except _unreadable() as error:
         counts, pending = service.readings.accounts()
-        return f"{_shown(counts)}, {pending} pending when last seen; the spool cannot be read: {error}"
-    return f"{_shown(counts)}, {pending} pending"
+        return f"{_since(counts, before)}, {pending} pending when last seen; the spool cannot be read: {error}"
+    return f"{_since(counts, before)}, {pending} pending"
+
+
+def _since(counts: Mapping[tuple[str, str], int], before: Mapping[tuple[str, str], int]) -> str:
+    new = {end: n - before.get(end, 0) for end, n in counts.items() if n > before.get(end, 0)}
+    return f"{_shown(new)} since the start; in all {_shown(counts)}" if before else _shown(new)
 
 
 def _unreadable() -> tuple[type[Exception], ...]:

@@ -14,7 +14,7 @@ from ragtrace.demo import wording
 from ragtrace.demo.view import metrics_table, worst_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console, RenderableType
 
@@ -39,7 +39,7 @@ def close(console: Console, progress: Progress, *, out: str, lines: int, has_vie
     console.print()
     # The view shows the alarm already.
     verdict = () if has_view and progress.alarm is not None else _verdict(progress)
-    for line in (*verdict, *_contrast(progress), *_next_steps(progress, out, lines)):
+    for line in (*verdict, *_contrast(progress), *_next_steps(progress, out, lines, console.width)):
         console.print(line, soft_wrap=not has_view)
 
 
@@ -80,7 +80,7 @@ def _sides(progress: Progress) -> tuple[list[float], list[float]]:
     )
 
 
-def _next_steps(progress: Progress, out: str, lines: int) -> Iterator[Text]:
+def _next_steps(progress: Progress, out: str, lines: int, columns: int) -> Iterator[Text]:
     if progress.asked < progress.total:
         yield Text(f"Stopped after {progress.asked} of {progress.total} questions.")
     yield Text(f"{lines} scored records stand in {out}, one JSON object a line.")
@@ -95,9 +95,19 @@ def _next_steps(progress: Progress, out: str, lines: int) -> Iterator[Text]:
         (f"{own} score {out} --out again.jsonl", "scores these records again, from the file"),
         ('config={"callbacks": [RagtraceHandler()]}', "captures a chain of your own; see README.md"),
     )
+    yield from _step_lines(steps, columns)
+
+
+def _step_lines(steps: Sequence[tuple[str, str]], columns: int) -> Iterator[Text]:
+    """Yield each command beside its effect, or above it where the two columns do not fit."""
     width = max(len(command) for command, _ in steps)
+    is_beside = all(2 + width + 3 + len(effect) <= columns for _, effect in steps)
     for command, effect in steps:
-        yield Text.assemble(f"  {command:<{width}}   ", (effect, _QUIET))
+        if is_beside:
+            yield Text.assemble(f"  {command:<{width}}   ", (effect, _QUIET))
+        else:
+            yield Text(f"  {command}")
+            yield Text(f"      {effect}", style=_QUIET)
 
 
 def own_command() -> str:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 OFFLINE_METRICS = (
     "faithfulness",
+    "invented_specifics",
     "no_answer",
     "answer_similarity",
     "ra_nwg",

@@ -120,6 +120,19 @@ def output(name: str) -> Output:
     return outputs[bare]
 
 
+def is_lower_better(name: str) -> bool:
+    """Return whether a lower value of an exported number is better; False where no metric exports it.
+
+    Example:
+        >>> is_lower_better("harm_at_k@10"), is_lower_better("faithfulness"), is_lower_better("not_there")
+        (True, False, False)
+    """
+    try:
+        return output(name).direction == "down"
+    except ConfigError:  # of a package that is not installed here
+        return False
+
+
 def metric(target: _T) -> _T:
     """Register a metric of your own: a class without constructor arguments, or an object. Returns it unchanged.
 

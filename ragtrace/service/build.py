@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ragtrace.capture import Recorder
+    from ragtrace.metrics.base import Metric
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.canaries import Canaries
     from ragtrace.service.limits import ServiceGate
@@ -61,7 +62,7 @@ def build(
     if line := left_out_text(scorer):
         _log.info("%s", line)
     storing = _storing(settings)
-    sinks = (*sinks, *_own_sinks(settings), *([storing] if storing is not None else []))
+    sinks = (*sinks, *_own_sinks(settings, scorer.metrics), *([storing] if storing is not None else []))
     endpoint = _opened(lambda: _endpoint(settings), needs_ports=needs_ports)
     if endpoint is None and settings.metrics_port is None and wants_scrape() and has_own_meters(meter_provider):
         # Every process of a host has the variable, so a taken port must not end one.
@@ -211,12 +212,13 @@ def _storing(settings: Settings) -> Storing | None:
     return Storing.of(settings)
 
 
-def _own_sinks(settings: Settings) -> list[Sink]:
+def _own_sinks(settings: Settings, metrics: Sequence[Metric]) -> list[Sink]:
     found: list[Sink] = []
     if settings.console:
         from ragtrace.sinks.console import ConsoleSink  # noqa: PLC0415 - only who wants it pays for it
 
-        found.append(ConsoleSink())
+        outputs = (output for metric in metrics for output in metric.declaration.outputs)
+        found.append(ConsoleSink({output.name for output in outputs if output.direction == "down"}))
     if settings.phoenix_endpoint is not None:
         from ragtrace.sinks.phoenix import PhoenixSink  # noqa: PLC0415 - the same
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ragtrace.model import bad_claims
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ragtrace.model import BadClaim, MetricResult, RagRecord, Score
 
@@ -21,16 +21,24 @@ class ConsoleSink:
 
     Lines go to standard error, as logging's do: standard output stays the application's. They hold the question and
     a claim of the answer, after redaction, whatever ``content`` says.
+
+    Args:
+        lower_is_better: names of the metrics where a high value is the bad one.
     """
+
+    def __init__(self, lower_is_better: Collection[str] = ()) -> None:
+        self._lower_is_better = lower_is_better
 
     def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
         """Write the lines of one run."""
-        lines = run_lines(record, [score.result for score in scores])
+        lines = run_lines(record, [score.result for score in scores], self._lower_is_better)
         sys.stderr.write("".join(f"{line}\n" for line in lines))  # in one call: other threads write here too
         sys.stderr.flush()
 
 
-def run_lines(record: RagRecord, results: Sequence[MetricResult]) -> list[str]:
+def run_lines(
+    record: RagRecord, results: Sequence[MetricResult], lower_is_better: Collection[str] = ()
+) -> list[str]:
     """Return the lines of one scored run: its scores, and the worst claim where there is a bad one.
 
     Example:
@@ -40,7 +48,7 @@ def run_lines(record: RagRecord, results: Sequence[MetricResult]) -> list[str]:
         ['ragtrace: faithfulness 0.50 LOW | Where?']
     """
     parts = [
-        ", ".join(_scores(results)) or "no metrics",
+        ", ".join(_scores(results, lower_is_better)) or "no metrics",
         one_line(record.query, _MOST_QUERY_CHARS),
         f"trace {record.trace_id}" if record.trace_id else "",
     ]
@@ -77,10 +85,11 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-def _scores(results: Sequence[MetricResult]) -> Iterator[str]:
+def _scores(results: Sequence[MetricResult], lower_is_better: Collection[str]) -> Iterator[str]:
     valued = [result for result in results if result.value is not None]
     for result in valued:
-        yield f"{result.key} {result.value:.2f}{' LOW' if result.passed is False else ''}"
+        missed = "HIGH" if result.name in lower_is_better else "LOW"
+        yield f"{result.key} {result.value:.2f}{f' {missed}' if result.passed is False else ''}"
     for result in results:
         if result.state == "error" or (not valued and result.state != "ok"):
             yield f"{result.key} {result.state} ({result.reason})"

@@ -67,9 +67,9 @@ def _warn_once(port: int) -> None:
     if port not in _warned:
         _warned.add(port)
         _log.warning(
-            "ragtrace: no OpenTelemetry collector answers at localhost:%d, and OTEL_EXPORTER_OTLP_ENDPOINT"
-            " is not set. Spans, events and metrics go nowhere until one answers; scoring goes on."
-            " Set the endpoint, or OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER and OTEL_LOGS_EXPORTER to none.",
+            "ragtrace: no OpenTelemetry collector answers at localhost:%d, so spans, events and metrics are not"
+            " sent; scoring goes on. Start one, set OTEL_EXPORTER_OTLP_ENDPOINT, or set"
+            " OTEL_{TRACES,METRICS,LOGS}_EXPORTER=none.",
             port,
         )
 

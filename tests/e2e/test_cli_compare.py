@@ -223,7 +223,10 @@ def test_a_missing_extra_is_named_before_anything_is_read(tmp_path: Path) -> Non
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == 'ragtrace: matplotlib is not installed: pip install "ragtrace-otel[plots]"\n'
+    assert done.stderr == (
+        'ragtrace: matplotlib is not installed: pip install ".[plots]" in your clone;'
+        ' of a release "ragtrace-otel[plots]"\n'
+    )
 
 
 @pytest.mark.parametrize(

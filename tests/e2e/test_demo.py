@@ -160,9 +160,10 @@ def test_a_missing_langchain_is_one_line_that_names_the_extra(tmp_path: Path) ->
     out = tmp_path / "demo.jsonl"
     status, said = run([sys.executable, "-c", hidden, "demo", "--out", str(out)])
     assert status == 2
-    assert said.splitlines() == [
-        'ragtrace: langchain-core is not installed: pip install "ragtrace-otel[langchain]"'
-    ]
+    assert said == (
+        'ragtrace: langchain-core is not installed: pip install ".[langchain]" in your clone;'
+        ' of a release "ragtrace-otel[langchain]"\n'
+    )
     assert not out.exists()
 
 

@@ -19,7 +19,10 @@ def test_the_first_snippet_shows_a_score_and_its_worst_claim_with_nothing_else(t
         [sys.executable, "first.py"], cwd=tmp_path, env=keep, capture_output=True, text=True, timeout=60, check=True
     )
     lines = done.stderr.splitlines()
-    assert re.match(r"ragtrace: faithfulness 0\.\d\d LOW, .* \| How do I cancel\? \| trace [0-9a-f]{32}$", lines[0])
+    assert re.match(
+        r"ragtrace: faithfulness 0\.\d\d LOW, invented_specifics 1\.00 HIGH, .* \| How do I cancel\? \| trace [0-9a-f]{32}$",
+        lines[0],
+    )
     assert re.match(r" +not supported \(0\.\d\d\): A fee of 40 euros applies\.$", lines[1])
     assert len(lines) == 3, "and one warning that no collector answers"
     assert lines[2].startswith("ragtrace: no OpenTelemetry collector answers at localhost:4318")

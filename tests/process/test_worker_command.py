@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[2]
 QUIET = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
 
 
-def start(*args):
-    env = {**os.environ, **QUIET, "PYTHONPATH": str(ROOT)}
+def start(*args, exporters=QUIET):
+    env = {**os.environ, **exporters, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen([sys.executable, *map(str, args)], env=env, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
 
@@ -57,7 +57,10 @@ def test_one_worker_scores_what_two_applications_ask(path):
     _, said = done.communicate(timeout=120)
     assert done.returncode == 0, said
     assert accounts(path).ends == {("scored", ""): 80}
-    assert "80 scored" in said
+    assert "stopped; 80 scored, 0 pending" in said
+    _, again = worker(path, "--once").communicate(timeout=120)
+    assert "stopped; nothing scored since the start; in all 80 scored, 0 pending" in again
+    assert "empty spool" not in said + again
 
 
 def test_a_killed_worker_s_jobs_are_taken_up_and_a_stopped_one_s_are_given_back(path):
@@ -85,10 +88,17 @@ def test_a_killed_worker_s_jobs_are_taken_up_and_a_stopped_one_s_are_given_back(
 
 
 def test_without_a_spool_it_says_so_in_one_line():
-    process = start("-m", "ragtrace", "worker")
+    process = start("-m", "ragtrace", "worker", exporters={})
     _, said = process.communicate(timeout=60)
     assert process.returncode == 2
     assert said == "ragtrace: worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL\n"
+
+
+def test_a_path_without_a_file_is_told_and_made(path):
+    process = worker(path, "--once")
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, path.exists()) == (0, True)
+    assert f"there was no file {path}: made an empty spool" in said
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path):

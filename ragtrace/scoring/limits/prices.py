@@ -86,7 +86,7 @@ def _listed(model: str, prompt_tokens: int, completion_tokens: int, base_url: st
 
 def _say(model: str) -> None:
     has_list = importlib.util.find_spec("genai_prices") is not None
-    extra = "" if has_list else ', or install "ragtrace-otel[prices]"'
+    extra = "" if has_list else ', or install the extra "prices" (pip install ".[prices]" in your clone)'
     _log.warning(
         "the price of %s is not known: only the token budget holds; set price_input_usd_per_million and "
         "price_output_usd_per_million%s",

@@ -245,6 +245,22 @@ def test_nobody_there(doctor, monkeypatch):
     assert checks["otlp metrics"]["level"] == "ok"
 
 
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_nobody_at_the_default_that_nobody_configured_is_a_warning(monkeypatch, protocol):
+    from ragtrace.cli import doctor_endpoints
+
+    here = dict.fromkeys(("http/protobuf", "grpc"), f"http://127.0.0.1:{closed_port()}")
+    monkeypatch.setattr(doctor_endpoints, "_DEFAULTS", here)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+    for signal in SIGNALS:
+        monkeypatch.delenv(f"OTEL_{signal}_EXPORTER")
+    levels = [one.finding.level for one in doctor_endpoints.check_otlp(limit_s=0.3)]
+    assert levels == ["warn"] * 3
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+    levels = [one.finding.level for one in doctor_endpoints.check_otlp(limit_s=0.3)]
+    assert levels == ["fail", "warn", "warn"]
+
+
 @pytest.mark.parametrize(
     ("status", "todo"),
     [

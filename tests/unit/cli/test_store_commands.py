@@ -123,8 +123,17 @@ def test_parquet_without_its_package_names_the_extra_and_leaves_no_file(path, tm
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     out = tmp_path / "out.parquet"
     assert main(["export", "--store", str(path), "--format", "parquet", "--out", str(out)]) == 2
-    assert "ragtrace-otel[parquet]" in capsys.readouterr().err
+    assert (
+        'pip install ".[parquet]" in your clone; of a release "ragtrace-otel[parquet]"' in capsys.readouterr().err
+    )
     assert not out.exists()
+
+
+def test_export_takes_the_store_as_worst_and_show_do(path, capsys):
+    assert main(["export", str(path), "--out", "-"]) == 0
+    given = capsys.readouterr().out
+    assert main(["export", "--store", str(path), "--out", "-"]) == 0
+    assert capsys.readouterr().out == given != ""
 
 
 def test_export_of_some(path, capsys):
@@ -297,6 +306,7 @@ def test_forget_in_a_spool_of_its_own(path, tmp_path, capsys):
         (["forget", "--user", "u", "--trace", "t", "--store", "STORE"], "not allowed with"),
         (["export", "--out", "-", "--store", "no-such-file"], "there is no file"),
         (["export", "--out", "-", "--store", "JUNK"], "is no SQLite file"),
+        (["export", "STORE", "--out", "-", "--store", "STORE"], "not allowed with"),
         (["export", "--out", "-", "--store", "TORN"], "TORN"),
         (["rescore", "--metric", "faithfulness", "--since", "soon", "--store", "STORE"], "write an age"),
         (

@@ -130,8 +130,8 @@ def test_one_answer_of_a_file_whole(scored, shown):
         "     40 is nowhere",
         "",
         "Scores",
-        "  mrr             1.000       overlap",
-        "  faithfulness    0.200  LOW  overlap",
+        "  mrr             1.000        overlap",
+        "  faithfulness    0.200  LOW   overlap",
         "  nuggets       na: no_claims",
     ]
     assert shown("show", scored, "q1") == text == shown("show", scored, "--id", "q1")
@@ -154,7 +154,10 @@ def test_one_trace_of_a_store_by_its_first_digits(store, shown):
         (("worst", "PLAIN"), "PLAIN:1: no scores here; score the file first: ragtrace score FILE --out SCORED"),
         (("worst", "SCORED", "--metric", "none"), "SCORED: no answer has a score of none; choose another --metric"),
         (("show", "SCORED"), "show: name one answer by its line, id or trace id: ragtrace show SCORED 1"),
-        (("show", "SCORED", "9"), "SCORED: there is no good line 9; for a record of that id: --id 9"),
+        (
+            ("show", "SCORED", "9"),
+            "SCORED: there is no good line 9, the last is 3; for a record of that id: --id 9",
+        ),
         (("show", "SCORED", "q9"), "SCORED: there is no record q9"),
         (("show", "STORE", "a1"), "a1: give a trace id, or at least 6 of its first digits"),
         (("show", "STORE", "ffffff"), "ffffff: no such trace in the store; `ragtrace worst STORE` lists some"),
@@ -168,6 +171,14 @@ def test_what_is_wrong_is_one_line(scored, store, shown, tmp_path, args, said):
         said.replace("SCORED: ", f"{scored}: ").replace("SCORED 1", f"{scored} 1").replace("PLAIN", str(plain))
     )
     assert shown(*(names.get(arg, arg) for arg in args), status=2) == f"ragtrace: {expected}\n"
+
+
+def test_a_line_that_is_a_list_gets_the_command_that_splits_it(tmp_path, capsys):
+    path = tmp_path / "list.json"
+    path.write_text('[{"query": "Where?", "answer": "In Oslo."}]\n')
+    assert main(["worst", str(path)]) == 2
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == f"{path}:1: a line must be a JSON object, got a list; write one object a line: jq -c '.[]' FILE"
 
 
 def test_an_export_brings_the_texts_that_were_kept(store, shown):

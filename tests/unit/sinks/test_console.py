@@ -46,6 +46,12 @@ def test_the_lines_of_a_run(results, lines):
     assert run_lines(RagRecord(id="1", query="Where?"), results) == lines
 
 
+def test_a_metric_where_less_is_better_is_high_when_it_misses():
+    results = [result("invented_specifics", 1.0, passed=False), result(passed=False)]
+    (line,) = run_lines(RagRecord(id="1", query="Where?"), results, {"invented_specifics"})
+    assert line == "ragtrace: invented_specifics 1.00 HIGH, faithfulness 0.50 LOW | Where?"
+
+
 def test_a_long_question_stays_on_one_line():
     (line,) = run_lines(RagRecord(id="1", query="Where\nis " + "the lab " * 50, trace_id="a" * 32), [result()])
     assert len(line) < 160

@@ -45,7 +45,7 @@ def test_without_the_extra_nothing_is_raised_and_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert Prices().price_of("gpt-4o-mini", 10, 10) is None
-    assert 'install "ragtrace-otel[prices]"' in caplog.text
+    assert 'pip install ".[prices]"' in caplog.text
 
 
 def test_no_tokens_cost_nothing_whatever_the_model() -> None:

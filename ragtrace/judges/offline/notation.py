@@ -81,9 +81,12 @@ UNITS = frozenset(_UNIT_WORDS)
 _CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yen", "eur": "euro", "usd": "dollar", "gbp": "pound"}
 
 _MONTH = rf"(?:{'|'.join(MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
-_ISO = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?:T[\d:.Z+-]+)?\b")
+_ISO = re.compile(r"\b(\d{4})([-/.])(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?:T[\d:.Z+-]+)?\b")
+_DOTTED = re.compile(r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)\d{2})\b(?!\.\d)")
 _MONTH_DAY = re.compile(rf"\b({_MONTH})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,? (\d{{4}})\b)?", re.IGNORECASE)
-_DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_MONTH})\b\.?(?:,? (\d{{4}})\b)?", re.IGNORECASE)
+_DAY_MONTH = re.compile(
+    rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?:(?: of)? |-)({_MONTH})\b\.?(?:(?:,? |-)(\d{{4}})\b)?", re.IGNORECASE
+)
 _TIME = re.compile(r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", re.IGNORECASE)
 _ONES = "one|two|three|four|five|six|seven|eight|nine"
 _TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
@@ -141,7 +144,8 @@ def normalise(text: str) -> str:
         ('On 3 March 2024 it fell by 20 percent.', 'Since 3 March 2024.')
     """
     text = text.replace("\u2019", "'").replace("\u00a0", " ").replace("\u202f", " ")
-    text = _ISO.sub(lambda found: _date(found[3], MONTHS[int(found[2]) - 1], found[1]), text)
+    text = _ISO.sub(lambda found: _date(found[4], MONTHS[int(found[3]) - 1], found[1]), text)
+    text = _DOTTED.sub(lambda found: _date(found[1], MONTHS[int(found[2]) - 1], found[3]), text)
     text = _MONTH_DAY.sub(lambda found: _date(found[2], found[1], found[3]), text)
     text = _DAY_MONTH.sub(lambda found: _date(found[1], found[2], found[3]), text)
     text = _TIME.sub(_time, text)

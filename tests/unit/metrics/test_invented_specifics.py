@@ -45,6 +45,10 @@ async def result(answer: str, judge=None, **facts) -> MetricResult:
     [
         ("The lab opened in 2010 and has 12 rooms.", []),
         ("It opened on November 5, 2010.", []),
+        ("It opened on 2010/11/05.", []),
+        ("It opened on 05.11.2010.", []),
+        ("It opened on 5-Nov-2010.", []),
+        ("It opened on 06.11.2010.", ["6 November 2010"]),
         ("A visit costs 30 euros and takes two hours.", []),
         ("The doors open at 9:30 am on Monday.", []),
         ("Maria Berg's lab is in Oslo.", []),

@@ -129,7 +129,7 @@ def plain(text: str) -> str:
     Lines stay lines. Where nothing but such parts was written, the words themselves are kept.
 
     Example:
-        >>> plain("## Price\\n- It costs **12 euros** [1][2]. See [the list](https://example.com/7).")
+        >>> plain("## Price\n- It costs **12 euros** [1][2]. See [the list](https://example.com/7).")
         'It costs 12 euros. See the list.'
     """
     text = _GAP.sub("    ", _SPACE.sub(" ", _INVISIBLE.sub("", text)))
@@ -229,7 +229,7 @@ def spelled_tables(text: str) -> str:
     r"""Return a context with each table row as "head cell, head cell", so that a cell keeps its column.
 
     Example:
-        >>> spelled_tables("| Plan | Price |\\n|---|---|\\n| Basic | 10 euros |")
+        >>> spelled_tables("| Plan | Price |\n|---|---|\n| Basic | 10 euros |")
         'plan Basic, price 10 euros'
     """
     if "|" not in text:

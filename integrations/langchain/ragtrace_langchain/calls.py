@@ -46,7 +46,8 @@ def take_asked(
         tree.has_model = True
         tree.spoken_ns = node.started_ns
         take_shown_tools(node, prompt)
-        take_prompt(tree)
+        if tree.waiting is not None:
+            take_prompt(tree)
         tree.run.prompted(prompt_text(node.messages))
 
 

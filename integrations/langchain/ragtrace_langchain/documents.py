@@ -206,8 +206,9 @@ def is_documents_only(value: Any) -> bool:
         False
     """
     state = fields_of(value)
-    parts = (("", value),) if state is None else state.items()
-    return all(isinstance(part, _LISTS) and (not part or bool(_listed(part, key))) for key, part in parts)
+    if state is None:
+        return isinstance(value, _LISTS) and (not value or bool(_listed(value)))
+    return all(isinstance(part, _LISTS) and (not part or bool(_listed(part, key))) for key, part in state.items())
 
 
 def _held(part: Any, name: Any = "", depth: int = 0) -> list[Any]:

@@ -243,7 +243,8 @@ class RagtraceHandler(BaseCallbackHandler):
         """Note a streamed chunk: the first one's time, and its text for a stream that breaks off."""
         node = self._runs.get(run_id)
         if isinstance(node, ModelCall):
-            node.streams(token if type(token) is str else piece_text(token), time.time_ns())
+            now_ns = node.first_chunk_ns or time.time_ns()  # the first chunk's time is kept, and no other
+            node.streams(token if type(token) is str else piece_text(token), now_ns)
             node.tree.run.touched = time.monotonic()  # a stream that flows is not idle
 
     @guarded
@@ -292,7 +293,10 @@ class RagtraceHandler(BaseCallbackHandler):
         if runs.get(run_id) is not None:
             return None
         above = parent_run_id if parent_run_id is not None else ambient_run_id()
-        parent = _around(runs.entered_retriever(), runs.get(above) if above is not None else None)
+        parent = runs.get(above) if above is not None else None
+        retriever = runs.entered_retriever()
+        if retriever is not None:
+            parent = _around(retriever, parent)
         now_ns = time.time_ns()
         if parent is not None:
             if parent.tree.run.is_finished:
@@ -357,7 +361,7 @@ class RagtraceHandler(BaseCallbackHandler):
         if outputs is not None:
             take_chain(node, inputs, outputs, time.time_ns())
         tree = node.tree
-        if node.parent is not None and not tree.is_block(node.parent):
+        if node.parent is not None and not (tree.is_joined and tree.is_block(node.parent)):
             return
         if is_streamed and not tree.is_joined:
             ask(tree, inputs)
@@ -438,13 +442,13 @@ def _conclude(
             runs.drop(tree)
 
 
-def _around(retriever: Node | None, named: Node | None) -> Node | None:
+def _around(retriever: Node, named: Node | None) -> Node | None:
     """Return the node that an event stands in: the retriever that runs it, where the named parent is around that.
 
     A retriever that calls another without ``run_manager.get_child()`` leaves the other with its own parent, or
     with none.
     """
-    if retriever is None or (named is not None and not retriever.is_in(named)):
+    if named is not None and not retriever.is_in(named):
         return named
     return retriever
 

@@ -64,7 +64,8 @@ def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
     """Take what a chain or tool gave out, where that is a list of documents."""
     tree = node.tree
     chosen = _given_out(node, inputs, outputs)
-    _follow_order(node)
+    if node.given:
+        _follow_order(node)
     if chosen is None or is_said_by_model(node, chosen):
         return
     is_beside = node.has_model and not is_documents_only(outputs)
@@ -108,9 +109,9 @@ def _given_out(node: Node, inputs: Any, outputs: Any) -> list[Any] | None:
     chosen = new_documents(outputs, inputs, node.name)
     if node.kind == "tool":
         return take_tool(node, outputs, chosen)
-    if chosen is None:
+    if chosen is None and isinstance(outputs, list):
         chosen = results_met(outputs, node.tree.seen)
-    if chosen is None:
+    if chosen is None and not node.tree.pool:
         take_contexts(node, inputs, outputs)
     return chosen
 
@@ -137,6 +138,9 @@ def take_prompt(tree: Tree) -> None:
 @guarded
 def take_shown_tools(node: Node, prompt: Sequence[Any]) -> None:
     """Take what the tool messages of a prompt hold, where no event told of their tools."""
+    last = prompt[-1] if prompt else None
+    if getattr(last, "type", None) == "human" and type(getattr(last, "content", None)) is str:
+        return  # a question in plain text: no tool message follows it, and it holds no document
     for tool, documents in take_tool_messages(node, prompt):
         take_chain(tool, None, documents, tool.started_ns)
 
@@ -209,7 +213,8 @@ def settle(root: Node) -> None:
         tree.run.selected(_passages(_kept(tree, found)), selection_source=tree.selection_source)
     if tree.is_pool_ordered:
         tree.run.restored(_passages(tree.pool))
-    _rename(tree)
+    if tree.known.renamed:
+        _rename(tree)
 
 
 def _rename(tree: Tree) -> None:
@@ -392,10 +397,10 @@ def _fuse(choice: Choice) -> None:
 def _follow_order(node: Node) -> None:
     """Put the pool into the order in which a step is given it: parallel searches end in any order."""
     tree = node.tree
-    if not node.given or len(tree.delivered) < 2 or tree.is_narrowed or tree.is_pool_ordered:
+    if len(tree.delivered) < 2 or tree.is_narrowed or tree.is_pool_ordered:
         return
     with tree.lock:
-        keys = dict.fromkeys(tree.known.keys(node.given))
+        keys = dict.fromkeys(tree.known.keys(node.given or ()))
         if keys.keys() == tree.pool.keys() and list(keys) != list(tree.pool) and _is_joined(keys, tree):
             tree.pool = {key: tree.pool[key] for key in keys}
             tree.is_pool_ordered = True

@@ -117,9 +117,12 @@ def _left(looks: Looks, framework: str) -> Iterator[list[str]]:
         if look is None or candidate in {"bare", "empty"}:
             continue
         size = f"{look['bytes'] / 1e3:.0f}"
-        if "bytes_without_content" in look:
-            short, bare = (look[f"bytes_{name}"] / 1e3 for name in ("with_references", "without_content"))
-            size += f" (with references {short:.0f}, without text {bare:.1f})"
+        # An earlier commit knows fewer forms of content.
+        forms = {"with_references": "with references", "without_content": "without text"}
+        known = [
+            f"{words} {look[key] / 1e3:.1f}" for name, words in forms.items() if (key := f"bytes_{name}") in look
+        ]
+        size += f" ({', '.join(known)})" if known else ""
         yield [
             TITLES[candidate],
             f"{look['spans']:g}",

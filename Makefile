@@ -91,7 +91,8 @@ test-beside: $(READY) $(BESIDE_READY) ## ragtrace in one process with OpenInfere
 
 test-lowest: $(LOWEST_READY) ## the integrations on the lowest versions that pyproject.toml declares
 	$(LOWEST)/bin/python -m ragtrace.testing.versions
-	$(LOWEST)/bin/python -m pytest -n $(WORKERS) $(INTEGRATION_TESTS)
+	NLTK_DATA=$$(echo $(CURDIR)/$(LOWEST)/lib/python3*/site-packages/llama_index/core/_static/nltk_cache) \
+	  $(LOWEST)/bin/python -m pytest -n $(WORKERS) $(INTEGRATION_TESTS)
 
 test-newest: $(READY) ## the integrations on the newest versions that resolve today
 	$(call environment,$(NEWEST),--requirement requirements/newest.in)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from functools import reduce
 from threading import Event
@@ -10,7 +11,7 @@ from typing import Annotated, TypedDict
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, MergerRetriever
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.load import dumps, loads
+from langchain_core.load import dumps
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
@@ -90,7 +91,8 @@ def fused(lists):
         for rank, one in enumerate(documents):
             text = dumps(one)
             scores[text] = scores.get(text, 0) + 1 / (rank + 60)
-    return [(loads(text, allowed_objects="core"), score) for text, score in sorted(scores.items(), key=_falling)]
+    ordered = sorted(scores.items(), key=_falling)
+    return [(Document(**json.loads(text)["kwargs"]), score) for text, score in ordered]
 
 
 def _falling(scored):

@@ -114,14 +114,19 @@ def _take_unseen_choice(node: Node, scope: Node, run: Run, out: Column) -> None:
     tree, found = node.tree, scope.found
     if not found or not all(name in found for name in out.ids):
         return
-    if scope.last is None and are_joined(out.ids, scope.lists):
-        tree.last = ranked([found[name] for name in out.ids])
+    # Older versions of llama-index-core give each piece of a citation engine the id of its passage.
+    names = list(dict.fromkeys(out.ids))
+    if scope.last is None and are_joined(names, scope.lists):
+        tree.last = ranked([found[name] for name in names])
         return
-    if scope.last is not None and (out.ids == _names(scope.last) or out.ids == list(found)):
+    if scope.last is not None and (names == _names(scope.last) or names == list(found)):
         return
-    new = [*scope.lists[scope.synthesized :], out.ids]
+    new = [*scope.lists[scope.synthesized :], names]
     given = list(found) if scope.last is not None else [name for part in new for name in part]
-    chosen = _rescored(tree, run, out, {name: found[name].score for name in out.ids})
+    if len(names) < len(out.ids):
+        chosen = ranked([found[name] for name in names])
+    else:
+        chosen = _rescored(tree, run, out, {name: found[name].score for name in names})
     run.selected(chosen, selection_source="framework")
     _choose(node, given, chosen, node.started_ns)
 

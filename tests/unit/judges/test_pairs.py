@@ -276,7 +276,9 @@ def test_neither_package_is_imported_unless_asked(tmp_path):
 @pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])
 def test_a_missing_package_names_the_extra(tmp_path, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=rf"{package} is not installed: pip install \"ragtrace-otel\[onnx\]\""):
+    with pytest.raises(
+        MissingExtra, match=rf"{package} is not installed: pip install \"\.\[onnx\]\" in your clone"
+    ):
         OnnxPairScorer(
             tiny_models.folder(tmp_path) if package == "onnxruntime" else made_before(tmp_path, monkeypatch)
         )

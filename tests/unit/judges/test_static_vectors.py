@@ -129,5 +129,7 @@ def test_bfloat16_which_numpy_lacks_is_refused(tmp_path):
 def test_a_missing_package_names_the_extra(tmp_path, monkeypatch, package):
     write(tmp_path)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=rf"{package} is not installed: pip install \"ragtrace-otel\[local\]\""):
+    with pytest.raises(
+        MissingExtra, match=rf"{package} is not installed: pip install \"\.\[local\]\" in your clone"
+    ):
         StaticEmbedder(tmp_path)

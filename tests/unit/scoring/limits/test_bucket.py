@@ -35,15 +35,26 @@ def test_never_more_than_burst_and_rate_times_time(steps: list[tuple[float, floa
     furthest_s, passed_s, admitted = start_s, 0.0, 0.0
     for step_s, amount, share_back in steps:
         now_s += step_s
+        after = bucket.taken(amount, now_s)
+        if after is None:  # the bucket is as it was, so this reading of the clock is forgotten
+            continue
         if now_s < furthest_s - ANEW_S:
             furthest_s = now_s
         passed_s += max(now_s - furthest_s, 0.0)
         furthest_s = max(now_s, furthest_s)
-        after = bucket.taken(amount, now_s)
-        if after is not None:
-            admitted += amount * (1.0 - share_back)
-            bucket = after.given_back(amount * share_back, now_s)
+        admitted += amount * (1.0 - share_back)
+        bucket = after.given_back(amount * share_back, now_s)
         assert admitted <= BURST + RATE * passed_s + 1e-6 * (1.0 + passed_s)
+
+
+def test_a_refused_reading_of_a_clock_that_began_anew_is_forgotten() -> None:
+    """A refusal stores nothing. The next call then sees the clock begin anew, and one second flows after that."""
+    bucket = Bucket.full(rate_per_s=RATE, burst=BURST, now_s=1e6)
+    assert bucket.taken(5.0, 1e6 - 120.0) is None
+    after = bucket.taken(2.0, 1e6 - 121.0)
+    assert after is not None
+    assert after.taken(3.0, 1e6 - 121.0) is None
+    assert after.taken(3.0, 1e6 - 120.0) is not None
 
 
 @pytest.mark.parametrize("offered_per_s", [20, 100, 1000])

@@ -92,8 +92,8 @@ class Canaries:
     Example:
         >>> from ragtrace.judges.overlap import OverlapJudge
         >>> round_ = asyncio.run(Canaries(OverlapJudge(), every_s=3600.0).round())
-        >>> round_.is_alarming, len(round_.by_pair), round_.llm_calls
-        (False, 18, 0)
+        >>> round_.is_alarming, len(round_.by_pair), round_.missing  # it reads no German
+        (False, 16, {'unsupported_language': 2})
     """
 
     def __init__(

@@ -100,8 +100,11 @@ def _leave_stdout() -> None:
 
 
 def _complain(line: str) -> int:
-    with suppress(OSError):  # of standard error: nobody can be told
-        print(f"ragtrace: {line}", file=sys.stderr)
+    try:
+        print(f"ragtrace: {line}", file=sys.stderr, flush=True)
+    except OSError:  # nobody can be told; the interpreter's last flush would change the status
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     return 2
 
 

@@ -71,7 +71,7 @@ def test_one_that_ends_at_once_is_tried_anew_and_told_with_its_last_words(tmp_pa
 
     def broken(port: int) -> tuple[str, ...]:
         ports.append(port)
-        return (sys.executable, "-c", "import sys; print('first'); sys.exit('address in use')")
+        return (sys.executable, "-c", "import sys; print('first', flush=True); sys.exit('address in use')")
 
     with pytest.raises(ConfigError, match="server did not become ready: address in use"):
         child("server", broken, tmp_path / "log").__enter__()

@@ -18,7 +18,7 @@ from ragtrace.capture.prompt import found_in
 from ragtrace.capture.prompt_set import prompt_set
 from ragtrace.capture.redact import safe
 from ragtrace.capture.run import MAX_NAME_CHARS, Run
-from ragtrace.capture.steps import Captured, Generation, Retrieval
+from ragtrace.capture.steps import Captured, Generation
 from ragtrace.capture.texts import count_unread, shown_texts
 from ragtrace.model import Pool, RagRecord
 
@@ -335,7 +335,7 @@ def _with_texts(run: Run, seen: _Stages) -> _Stages:
 
 def _has_searched(run: Run) -> bool:
     has_passages = run.selection is not None or run.pool_order is not None or run.used_passages is not None
-    return has_passages or any(isinstance(step, Retrieval) for step in run.steps)
+    return has_passages or bool(run.retrievals())
 
 
 def _parts(run: Run, answer: str, pools: tuple[Pool, ...]) -> tuple[AnswerPart, ...]:
@@ -387,7 +387,7 @@ def _used(run: Run, delivered: tuple[Passage, ...]) -> tuple[tuple[Passage, ...]
 
 def _pools(run: Run, seen: _Stages) -> tuple[Pool, ...]:
     pools = []
-    if seen.retrieved or any(isinstance(step, Retrieval) for step in run.steps):
+    if seen.retrieved or run.retrievals():
         pools.append(Pool(stage="retrieved", passages=ranked(seen.retrieved)))
     if seen.selected is not None:
         pools.append(Pool(stage="reranked", passages=seen.selected))

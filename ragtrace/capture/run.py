@@ -617,7 +617,7 @@ class Run:
     def _results(self) -> list[Retrieval]:
         """Return the searches whose results make the pool: leaves, and composites that fused theirs."""
         # A leaf that failed hides no composite that fell back on something else.
-        steps = [step for step in self.steps if isinstance(step, Retrieval) and step.failure is None]
+        steps = [step for step in self.retrievals() if step.failure is None]
         if len(steps) <= 1:
             return steps
         above = {step.key: step.parent_key for step in steps if step.key}

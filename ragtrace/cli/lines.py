@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 GZIP = b"\x1f\x8b"
 _KNOWN = {*SCHEMA["properties"], "scores"}.difference(*ALIASES.values())
-_FIRST_LINES = 5  # where none of them is a JSON object, the file is of another kind
 MOST_SHOWN = 10  # broken lines of one file that are shown one by one
 _FIRST_LINES = 5  # where none of them is JSON, the file is of another kind
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")

@@ -24,6 +24,7 @@ def verdict_of(
     scores: Sequence[Score],
     attempt: int,
     *,
+    write: Callable[[], None] | None = None,
     also: Callable[[sqlite3.Connection], None] | None = None,
     then: Callable[[], None] | None = None,
     random_of: Callable[[float, float], float] = random.uniform,
@@ -36,6 +37,7 @@ def verdict_of(
     Args:
         scores: of one unit, those that decide (`ragtrace.scoring.Scorer.deciding`).
         attempt: which try this was, from 1.
+        write: writes the scores before the end.
         also: for the transaction of the end.
         then: publishes.
         random_of: uniform in two bounds.
@@ -53,9 +55,9 @@ def verdict_of(
     """
     errors = {score.result.reason for score in scores if score.result.state == "error"}
     if not errors or any(score.result.state == "ok" for score in scores):
-        return Outcome(state="scored", also=also, then=then)
+        return Outcome(state="scored", write=write, also=also, then=then)
     reason = min(str(error) for error in errors)
     if errors & PASSING and attempt < MAX_ATTEMPTS:
         most_s = _WAITS_S[min(attempt - 1, len(_WAITS_S) - 1)]
         return Outcome(reason=reason, retry_in_s=random_of(0.0, most_s))
-    return Outcome(state="invalid", reason=reason, also=also, then=then)
+    return Outcome(state="invalid", reason=reason, write=write, also=also, then=then)

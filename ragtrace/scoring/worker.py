@@ -35,6 +35,7 @@ class Outcome:
         reason: why, where that is not plain.
         retry_in_s: give it back instead, due in so many seconds.
         is_spared: a retry that counts no attempt, while budgets or the judge are away.
+        write: writes the scores where `also` cannot; runs before the end, so that no scored job lacks its scores.
         also: written in the transaction of the end, in a queue that has one.
         then: run once the end is written, and only if it was ours to write: publishes the scores.
     """
@@ -43,6 +44,7 @@ class Outcome:
     reason: str = ""
     retry_in_s: float | None = None
     is_spared: bool = False
+    write: Callable[[], None] | None = None
     also: Callable[[sqlite3.Connection], None] | None = None
     then: Callable[[], None] | None = None
 
@@ -258,13 +260,14 @@ class Worker:
             lost("ragtrace.scoring.worker.one", error)
 
     def _settle(self, job: Job, outcome: Outcome) -> None:
-        """Write the end of a job and publish; an account that is not kept is a loss, and must not pass unseen.
+        """Write scores, end the job, publish; an account that is not kept is a loss, and must not pass unseen.
 
         A shared queue says whether the job is still ours before anything is published; in one of our own it always
         is, and whoever waits for its end finds its scores published.
         """
         try:
             if outcome.retry_in_s is None:
+                self._write(outcome)
                 if outcome.then is not None and not self._queue.is_shared:
                     outcome.then()
                 is_ours = self._queue.settle(job, outcome.state, outcome.reason, outcome.also)
@@ -281,6 +284,13 @@ class Worker:
             lost("ragtrace.scoring.worker.lease_lost")
         elif outcome.then is not None and self._queue.is_shared:
             outcome.then()
+
+    def _write(self, outcome: Outcome) -> None:
+        try:
+            if outcome.write is not None:
+                outcome.write()
+        except Exception as error:
+            lost("ragtrace.scoring.worker.write", error)
 
 
 async def _ended() -> None:

@@ -36,7 +36,7 @@ class Handling:
         publisher: sends them out as telemetry.
         drift: watches them.
         sinks: take them, one after the other.
-        storing: keeps them, where there is a store; also one of the sinks.
+        storing: keeps them, where there is a store; also one of the sinks, to note that they were published.
         gate: before the judge, where it has limits.
     """
 
@@ -73,6 +73,7 @@ class Handling:
         return self._spared(deciding) or verdict_of(
             deciding,
             job.attempt,
+            write=self._storing.write(scores, job.unit.record) if self._storing is not None else None,
             also=self._storing.also(scores, job.unit.record) if self._storing is not None else None,
             then=lambda: self.publish(job.unit, scores, started_ns),
         )

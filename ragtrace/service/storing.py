@@ -30,10 +30,10 @@ _open: dict[str, Storing] = {}
 
 
 class Storing:
-    """A sink that keeps scores, and takes feedback without waiting.
+    """Keeps scores, and takes feedback without waiting.
 
-    With `is_joined` the store is the spool's file: `also` writes scores in the transaction that ends their job, and
-    `emit`, which comes after publication, only notes it. Else `emit` writes them. Thread-safe.
+    With `is_joined` the store is the spool's file: `also` writes scores in the transaction that ends their job.
+    Else `write` writes them before that end. As a sink it notes that they were published. Thread-safe.
 
     Args:
         store: where to.
@@ -68,13 +68,15 @@ class Storing:
         return found
 
     def also(self, scores: Sequence[Score], record: RagRecord) -> Callable[[sqlite3.Connection], None] | None:
-        """Return what writes scores in the transaction of a job's end; None where `emit` will."""
+        """Return what writes scores in the transaction of a job's end; None where `write` does."""
         return self.store.writer(scores, record) if self.is_joined else None
 
-    def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
-        """Take scores that were just published: write them, unless `also` did, and note that they were."""
-        if not self.is_joined:
-            self.store.emit(record, scores)
+    def write(self, scores: Sequence[Score], record: RagRecord) -> Callable[[], None] | None:
+        """Return what writes scores before the end of their job; None where `also` does."""
+        return None if self.is_joined else lambda: self.store.emit(record, scores)
+
+    def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:  # noqa: ARG002 - a sink's method
+        """Note that scores were published."""
         self.store.published(scores)
 
     def unpublished(self, *, before: float, limit: int = 100) -> list[Pending]:

@@ -5,10 +5,27 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from typing import TYPE_CHECKING
+
+import pytest
 
 from ragtrace.model import RagRecord
 from ragtrace.queues import Job, MemoryQueue, Unit
+from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring import Ledger, Outcome, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ragtrace.model import End
+
+
+def wait_for(is_so: Callable[[], bool], for_s: float = 20.0) -> None:
+    deadline = time.monotonic() + for_s
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def offer(ledger: Ledger, queue: MemoryQueue, name: str) -> None:
@@ -126,3 +143,30 @@ def test_a_job_that_had_not_begun_when_time_was_over_has_its_end() -> None:
     counts = ledger.snapshot()
     assert counts["dropped:shutdown"] > 0
     assert counts["pending"] == queue.size
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_scores_are_written_before_their_job_has_its_end(tmp_path: Path, *, is_shared: bool) -> None:
+    steps: list[str] = []
+
+    def ended(state: End, reason: str) -> None:
+        steps.append(state)
+
+    queue = SqliteQueue(tmp_path / "spool", ended=ended) if is_shared else MemoryQueue(ended=ended)
+
+    async def handle(job: Job) -> Outcome:
+        return Outcome(
+            write=lambda: steps.append("written"),
+            also=lambda connection: steps.append("scored"),
+            then=lambda: steps.append("published"),
+        )
+
+    worker = Worker(queue, handle)
+    queue.put(Unit(record=RagRecord(id="a")))
+    wait_for(lambda: len(steps) >= 3 + is_shared)
+    assert worker.stop(10)
+    queue.close(5.0)
+    if is_shared:
+        assert steps == ["spooled", "written", "scored", "published"]
+    else:  # whoever waits for the end finds its scores published
+        assert steps == ["written", "published", "scored"]

@@ -47,9 +47,11 @@ def test_without_a_store_there_is_none(made):
     assert made() is None
 
 
-def test_a_file_of_its_own_is_written_by_emit(made, tmp_path):
+def test_a_file_of_its_own_is_written_before_the_job_s_end(made, tmp_path):
     storing = made(store=str(tmp_path / "s"), spool=str(tmp_path / "spool"))
     assert storing.also([score()], record()) is None
+    storing.write([score()], record())()
+    assert [row["exported"] for row in storing.store.rows()] == [0]
     storing.emit(record(), [score()])
     assert [row["exported"] for row in storing.store.rows()] == [1]
     assert storing.unpublished(before=time.time()) == []
@@ -61,6 +63,7 @@ def test_in_the_spool_s_file_scores_are_written_with_the_job_s_end_and_noted_onc
     spool = Spool(path)
     spool.put([Entry(key="a", payload=b"{}")])
     spool.lease("w", 1)
+    assert storing.write([score()], record()) is None
     assert spool.end("w", "a", "scored", also=storing.also([score()], record()))
     (pending,) = storing.unpublished(
         before=time.time()

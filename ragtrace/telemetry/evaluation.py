@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from opentelemetry._logs import Logger
     from opentelemetry.trace import Tracer
 
-    from ragtrace.model import MetricResult, RagRecord, Score
+    from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
     from ragtrace.settings import ContentMode
     from ragtrace.telemetry.root import Root
 
 MAX_SCORE_ATTRIBUTES = 80  # 100 a span, less what is not a score
 _NS = 1e9
+_MOST_KEY_CHARS = 256
 _DETAILS_SHARE = 2  # details take at most half of the span's byte budget
 
 
@@ -146,7 +147,7 @@ class EvaluationWriter:
         )
         if span.is_recording():
             for score in scores:
-                event = self._event(score.result, root)
+                event = self._event(record, score, root)
                 span.add_event(semconv.EVENT_EVALUATION_RESULT, event, timestamp=time_ns)
         span.end(time_ns)
 
@@ -162,11 +163,12 @@ class EvaluationWriter:
                 context=context,
                 severity_number=SeverityNumber.INFO,
                 event_name=semconv.EVENT_EVALUATION_RESULT,
-                attributes=self._event(score.result, root),
+                attributes=self._event(record, score, root),
             )
             self._logger.emit(entry)
 
-    def _event(self, result: MetricResult, root: Root | None) -> dict[str, Any]:
+    def _event(self, record: RagRecord, score: Score, root: Root | None) -> dict[str, Any]:
+        result = score.result
         label = None if result.passed is None else "pass" if result.passed else "fail"
         is_ok = result.state == "ok"
         return clean_attributes(
@@ -177,10 +179,24 @@ class EvaluationWriter:
                 semconv.GEN_AI_EVALUATION_EXPLANATION: explanation(result) if self._has_content else None,
                 semconv.GEN_AI_RESPONSE_ID: root.response_id if root else None,
                 semconv.ERROR_TYPE: result.reason if result.state == "error" else None,
+                semconv.EVALUATION_KEY: event_key(record, score.key),
                 semconv.OUTCOME: None if is_ok else result.state,
                 semconv.REASON: None if is_ok else result.reason,
             }
         )
+
+
+def event_key(record: RagRecord, key: ScoreKey) -> str:
+    """Return the identity of a score's event, the same as in the store: an event that is sent again has the same.
+
+    Example:
+        >>> from ragtrace.model import RagRecord, ScoreKey
+        >>> event_key(RagRecord(id="1"), ScoreKey(trace_id="t", span_id="s", metric="mrr", version="v"))
+        't:s:mrr:v'
+    """
+    text = f"{key.trace_id or record.id}:{key.span_id}:{key.metric}:{key.version}"
+    # An id or a name of somebody else's may be long.
+    return text if len(text) <= _MOST_KEY_CHARS else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def score_attributes(scores: Iterable[Score]) -> dict[str, Any]:

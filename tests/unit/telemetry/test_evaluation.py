@@ -14,8 +14,8 @@ from opentelemetry.trace import SpanKind
 
 from ragtrace import semconv
 from ragtrace._version import __version__
-from ragtrace.model import JudgeInfo, RagRecord
-from ragtrace.telemetry.evaluation import EvaluationWriter, input_digest
+from ragtrace.model import JudgeInfo, RagRecord, ScoreKey
+from ragtrace.telemetry.evaluation import EvaluationWriter, event_key, input_digest
 from ragtrace.telemetry.hold import Hold
 from ragtrace.telemetry.spans import SpanWriter
 from tests.unit.telemetry.runs import MS, T0, score, support_run
@@ -128,23 +128,27 @@ def test_the_evaluation_span_whole(spans, logs):
 
 def test_events_on_the_span_and_as_logs_with_the_roots_context(spans, logs):
     root = evaluate(spans, logs)
+    ids = f"{root.trace_id}:{root.span_id}"
     expected = [
         {
             "gen_ai.evaluation.name": "faithfulness",
             "gen_ai.evaluation.score.value": 0.75,
             "gen_ai.evaluation.score.label": "fail",
             "gen_ai.response.id": "resp-1",
+            "ragtrace.evaluation.key": f"{ids}:faithfulness:0a1b2c3d",
         },
         {
             "gen_ai.evaluation.name": "p_at_k",
             "gen_ai.evaluation.score.value": 0.5,
             "gen_ai.evaluation.score.label": "pass",
             "gen_ai.response.id": "resp-1",
+            "ragtrace.evaluation.key": f"{ids}:p_at_k:0a1b2c3d",
         },
         {
             "gen_ai.evaluation.name": "citations",
             "gen_ai.response.id": "resp-1",
             "error.type": "judge_timeout",
+            "ragtrace.evaluation.key": f"{ids}:citations:0a1b2c3d",
             "ragtrace.outcome": "error",
             "ragtrace.reason": "judge_timeout",
         },
@@ -335,3 +339,16 @@ def test_racing_scores_and_releases_end_each_root_once(spans):
         threading.Event().wait(0.005)
     assert sorted(format(s.context.span_id, "016x") for s in spans.finished) == sorted(r.span_id for r in roots)
     assert len(set(on_root)) == len(on_root)
+
+
+def test_the_key_of_an_event_is_bounded_and_tells_long_names_apart():
+    record = RagRecord(id="1")
+    one, other = (ScoreKey(trace_id="t", span_id="s", metric="m" * 10_000 + end, version="v") for end in "ab")
+    assert len(event_key(record, one)) <= 256
+    assert event_key(record, one) != event_key(record, other)
+    assert event_key(record, one) == event_key(record, one)
+
+
+def test_scores_of_records_without_a_trace_have_keys_of_their_own():
+    key = ScoreKey(trace_id="", span_id="", metric="mrr", version="v")
+    assert event_key(RagRecord(id="1"), key) != event_key(RagRecord(id="2"), key)

@@ -158,7 +158,7 @@ EVALUATION_COST: Final = "ragtrace.evaluation.cost"
 EVALUATION_LLM_CALLS: Final = "ragtrace.evaluation.llm_calls"
 EVALUATION_INPUT_DIGEST: Final = "ragtrace.evaluation.input_digest"
 EVALUATION_DETAILS: Final = "ragtrace.evaluation.details"
-EVALUATION_KEY: Final = "ragtrace.evaluation.key"  # of a result event: trace:span:metric:version; a repeat has the same
+EVALUATION_KEY: Final = "ragtrace.evaluation.key"  # trace:span:metric:version; a repeated event has the same
 # The span stands at the end of the run that it evaluates; these are the Unix seconds of scoring itself.
 EVALUATION_START_TIME: Final = "ragtrace.evaluation.start.time"
 EVALUATION_END_TIME: Final = "ragtrace.evaluation.end.time"

@@ -7,6 +7,7 @@ application for an object whose ``__str__`` raises (measured with opentelemetry-
 from __future__ import annotations
 
 import math
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ MAX_METADATA_KEYS = 24
 MAX_METADATA_CHARS = 512
 MAX_METADATA_ITEMS = 32  # of a list; a longer list of numbers is a vector, and left out
 _INT64 = 1 << 63
+_MOST_COUNT = 1 << 53
 
 
 def clean_text(value: object, limit: int) -> tuple[str, int]:
@@ -84,6 +86,22 @@ def clean_score(value: object) -> float | None:
     except Exception:  # any object may stand here, numpy scalars and broken ones among them
         return None
     return number if math.isfinite(number) else None
+
+
+def clean_count(value: object) -> int | None:
+    """Return a whole number from 0 to 2^53, or None for anything else; JSON readers keep no larger one exactly.
+
+    Example:
+        >>> clean_count(7), clean_count(True), clean_count(-1), clean_count(10**5000)
+        (7, None, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except Exception:  # any object may stand here
+        return None
+    return number if 0 <= number <= _MOST_COUNT else None
 
 
 def clean_metadata(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ragtrace.capture.citations import parts_of_run
 from ragtrace.capture.clamp import clean_text
 from ragtrace.capture.collecting import is_collecting
+from ragtrace.capture.fitting import fitted
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.own import is_own_work
 from ragtrace.capture.passages import ReadPassages, distinct, ranked, sourced_passage
@@ -30,11 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one run and one process may keep; what is cut is counted in the record's `lossy`."""
+    """What one run and one process may keep; what is cut is counted in the record's `lossy`.
+
+    Sizes are in characters, so that a text in any language is cut at the same length.
+    """
 
     passage_chars: int = 65_536
-    record_chars: int = 262_144
-    text_chars: int = 65_536  # of an answer, a query, a reference, a message
+    record_chars: int = 262_144  # of all passages' texts
+    fact_chars: int = 1_048_576  # of all passages' ids, sources and metadata
+    text_chars: int = 65_536  # of an answer, a query, a reference, a message, and of the whole history
     open_runs: int = 4_096
     run_idle_s: float = 600.0
 
@@ -253,6 +258,7 @@ def _touched(run: Run) -> float:
 
 def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
     """Build the record and the steps of a run that ends now."""
+    limits = run.limits
     seen = _with_texts(run, _stages(run))
     pools = _pools(run, seen)
     if not pools and (unread := count_unread(run)):
@@ -276,7 +282,12 @@ def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
         **facts,
     )
     return Captured(
-        record=_within(record, run.record_chars),
+        record=fitted(
+            record,
+            text_chars=limits.text_chars,
+            passage_chars=limits.record_chars,
+            fact_chars=limits.fact_chars,
+        ),
         steps=tuple(run.steps),
         started_ns=run.started_ns,
         ended_ns=ended_ns,
@@ -394,33 +405,3 @@ def _pools(run: Run, seen: _Stages) -> tuple[Pool, ...]:
     if seen.used is not None:
         pools.append(Pool(stage="used", passages=ranked(seen.used)))
     return tuple(pools)
-
-
-def _within(record: RagRecord, limit: int) -> RagRecord:
-    """Drop the texts of the lowest ranks of the pool until the record fits; never ids, scores or ranks.
-
-    What was delivered to the model goes last, since the judge reads it.
-    """
-    if sum(len(p.text) for pool in record.pools for p in pool.passages) <= limit:  # each stage counted
-        return record
-    texts = {p.text for pool in record.pools for p in pool.passages}
-    size = sum(map(len, texts))
-    if size <= limit:
-        return record
-    kept: set[str] = set()
-    room = limit
-    for pool in reversed(record.pools):
-        for passage in pool.passages:
-            if passage.text not in kept and len(passage.text) <= room:
-                kept.add(passage.text)
-                room -= len(passage.text)
-    dropped = len(texts) - len(kept)
-    pools = tuple(
-        replace(pool, passages=tuple(p if p.text in kept else _emptied(p) for p in pool.passages))
-        for pool in record.pools
-    )
-    return replace(record, pools=pools, lossy={**record.lossy, "passage_texts": dropped})
-
-
-def _emptied(passage: Passage) -> Passage:
-    return replace(passage, text="", truncated=passage.truncated or len(passage.text))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from ragtrace.capture.clamp import MAX_METADATA_ITEMS, clean_metadata, clean_score, clean_text
+from ragtrace.capture.clamp import MAX_METADATA_ITEMS, clean_count, clean_metadata, clean_score, clean_text
 from ragtrace.capture.current_run import enter_run, leave_run
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, distinct, ranked, renamed
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.request import tags_of
 from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval, ToolCall
-from ragtrace.capture.usage import read_usage
+from ragtrace.capture.usage import clean_usage, read_usage
 from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, Message, Universe, Usage
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `lossy`
 MAX_NAME_CHARS = 256
+MAX_TURNS = 32
+MAX_REASONS = 64  # why a call ended, one for each of its outputs
 
 
 class Run:
@@ -75,7 +77,7 @@ class Run:
         self._is_discarded = False
         self._default_outcome: Outcome | None = None
         self._before_finish: dict[str, Callable[[], None]] = {}
-        self.record_chars = recorder.limits.record_chars
+        self.limits = recorder.limits
         self.reader = PassageReader(self.setup.redact, recorder.limits.passage_chars)
 
     @property
@@ -91,7 +93,7 @@ class Run:
     @guarded
     def asked(self, query: str) -> None:
         """Set the question, when it was not known at the start."""
-        self._put("query", query, self._recorder.limits.text_chars)
+        self._put("query", query, self.limits.text_chars)
 
     @guarded
     def about(
@@ -143,7 +145,10 @@ class Run:
     @guarded
     def conversed(self, history: Iterable[Message]) -> None:
         """Set the turns before this question, oldest first."""
-        self.facts["history"] = tuple(self._message(turn.role, turn.content) for turn in history)[-32:]
+        turns = tuple(history)
+        self.facts["history"] = tuple(self._message(turn.role, turn.content) for turn in turns[-MAX_TURNS:])
+        if len(turns) > MAX_TURNS:
+            self.lossy["history"] = len(turns) - MAX_TURNS
 
     @guarded
     def retrieved(
@@ -187,7 +192,7 @@ class Run:
                 query=self._text(query) if query is not None else self.facts.get("query", ""),
                 passages=read,
                 source=self.reader.source(source),
-                top_k=top_k,
+                top_k=clean_count(top_k),
                 key=key,
                 parent_key=parent_key,
                 failure=self._failure(error),
@@ -232,8 +237,8 @@ class Run:
                 ended_ns=ended_ns or now,
                 candidates=came_in,
                 passages=chosen,
-                model=None if model is None else clean_text(model, MAX_NAME_CHARS)[0],
-                top_n=top_n,
+                model=_name(model),
+                top_n=clean_count(top_n),
                 key=key,
                 parent_key=parent_key,
                 failure=self._failure(error),
@@ -361,22 +366,22 @@ class Run:
                 started_ns=started_ns or now,
                 ended_ns=ended_ns or now,
                 operation=operation,
-                model=model,
-                provider=provider,
-                response_model=response_model,
-                response_id=response_id,
+                model=_name(model),
+                provider=_name(provider),
+                response_model=_name(response_model),
+                response_id=_name(response_id),
                 inputs=tuple(self._message(m.role, m.content) for m in inputs),
                 outputs=tuple(self._message(m.role, m.content) for m in outputs),
-                usage=usage,
-                finish_reasons=tuple(finish_reasons),
-                first_chunk_s=first_chunk_s,
+                usage=clean_usage(usage),
+                finish_reasons=tuple(_name(reason) or "" for reason in islice(finish_reasons, MAX_REASONS)),
+                first_chunk_s=clean_score(first_chunk_s),
                 is_in_process=is_in_process,
                 key=key,
                 parent_key=parent_key,
                 failure=self._failure(error),
             )
         )
-        self.facts.setdefault("model", model)
+        self.facts.setdefault("model", _name(model))
 
     @guarded
     def answered(
@@ -395,12 +400,12 @@ class Run:
             usage: its tokens, as `Usage`, or a mapping with the names of a provider: see `read_usage`.
             parts: sentences with citations: `AnswerPart`s, or mappings with text and citations (passage ids).
         """
-        self._put("answer", text, self._recorder.limits.text_chars)
+        self._put("answer", text, self.limits.text_chars)
         self.facts.pop("is_answer_expected", None)  # another integration in the same run found none
         if model is not None:
             self._put("model", model, MAX_NAME_CHARS)
         if usage is not None:
-            self.facts["usage"] = usage if isinstance(usage, Usage) else read_usage(usage)
+            self.facts["usage"] = clean_usage(usage) if isinstance(usage, Usage) else read_usage(usage)
         if parts is not None:
             self.facts["answer_parts"] = tuple(self._part(part) for part in parts)
 
@@ -457,7 +462,7 @@ class Run:
     @guarded
     def reference(self, text: str) -> None:
         """Set the reference answer, for metrics that need one."""
-        self._put("reference", text, self._recorder.limits.text_chars)
+        self._put("reference", text, self.limits.text_chars)
 
     @guarded
     def labels(
@@ -526,7 +531,7 @@ class Run:
     @guarded
     def interrupted(self, payload: object) -> None:
         """Keep what the run waits for: the payload of an interrupt, shown as text; outcome is set by `finish`."""
-        self._put("interrupt", payload, self._recorder.limits.text_chars)
+        self._put("interrupt", payload, self.limits.text_chars)
 
     def before_finish(self, report: Callable[[], None], owner: str = "") -> None:
         """Have `report` called once, just before the run ends, however it ends.
@@ -676,15 +681,15 @@ class Run:
             self.lossy[f"{name}_chars"] = original
 
     def _redacted(self, value: object) -> str:
-        text = value if type(value) is str else clean_text(value, self._recorder.limits.record_chars)[0]
+        text = value if type(value) is str else clean_text(value, self.limits.record_chars)[0]
         redact = self.setup.redact
         return text if redact is None else redact(text)
 
     def _prompt(self, value: object) -> str:
-        return clean_text(self._redacted(value), self._recorder.limits.record_chars)[0]
+        return clean_text(self._redacted(value), self.limits.record_chars)[0]
 
     def _text(self, value: object) -> str:
-        return clean_text(self._redacted(value), self._recorder.limits.text_chars)[0]
+        return clean_text(self._redacted(value), self.limits.text_chars)[0]
 
     def _metadata_value(self, value: object) -> object:
         if isinstance(value, str):
@@ -721,6 +726,10 @@ def outcome_of(error: BaseException) -> Outcome:
     if type(error).__name__ in {"CancelledError", "Cancelled"} or isinstance(error, KeyboardInterrupt):
         return "cancelled"
     return "error"
+
+
+def _name(value: object) -> str | None:
+    return None if value is None else clean_text(value, MAX_NAME_CHARS)[0]
 
 
 def _renamed_step(step: Step, ids: Mapping[tuple[str, str], str]) -> Step:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any
 
+from ragtrace.capture.clamp import clean_count
 from ragtrace.model import Usage
 
 # These providers count cached tokens apart from the input; every other name includes them.
@@ -54,6 +56,20 @@ def read_usage(counts: Any) -> Usage | None:
     )
 
 
+def clean_usage(usage: Usage | None) -> Usage | None:
+    """Return tokens without the counts that are none: a provider's reply may hold any number.
+
+    Example:
+        >>> clean_usage(Usage(input_tokens=3, output_tokens=10**5000)) == Usage(input_tokens=3)
+        True
+    """
+    if usage is None:
+        return None
+    given = {field.name: getattr(usage, field.name) for field in fields(Usage)}
+    wrong = {name: None for name, n in given.items() if n is not None and clean_count(n) is None}
+    return replace(usage, **wrong) if wrong else usage
+
+
 def _cached(counts: Any) -> int | None:
     found = _detail(counts, _INPUT_DETAILS, ("cache_read", "cached_tokens"))
     return _known(found, _first(counts, (_CACHED,)))
@@ -79,8 +95,8 @@ def _first(counts: Any, names: tuple[str, ...]) -> int | None:
     is_mapping = isinstance(counts, dict)
     for name in names:
         value = counts.get(name) if is_mapping else getattr(counts, name, None)
-        if type(value) is int:
-            return value
+        if type(value) is int and (count := clean_count(value)) is not None:
+            return count
     return None
 
 

@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
+from ragtrace.capture.fitting import fact_chars_of
+
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -46,10 +48,18 @@ class Unit:
 
     @property
     def size_bytes(self) -> int:
-        """About how much text it holds, at one byte a character."""
+        """About how much it holds, at one byte a character: the same for every language."""
         record = self.record
-        texts = {id(p.text): len(p.text) for pool in record.pools for p in pool.passages}
-        return 1_024 + sum(texts.values()) + len(record.answer) + len(record.query)
+        passages = [p for pool in record.pools for p in pool.passages]
+        said = (record.query, record.answer, record.reference, record.interrupt)
+        return (
+            1_024
+            + sum({id(p.text): len(p.text) for p in passages}.values())
+            + sum(map(fact_chars_of, passages))
+            + sum(len(text) for text in said if text)
+            + sum(len(turn.content) for turn in record.history)
+            + sum(len(part.text) for part in record.answer_parts)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

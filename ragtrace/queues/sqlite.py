@@ -14,7 +14,7 @@ from ragtrace.capture import lost
 from ragtrace.errors import QueueError
 from ragtrace.queues.base import Job, Part
 from ragtrace.queues.memory import MemoryQueue, nobody
-from ragtrace.queues.payload import PRIORITIES, from_bytes, key_of, to_bytes
+from ragtrace.queues.payload import MOST_BYTES, PRIORITIES, from_bytes, key_of, to_bytes
 from ragtrace.queues.spool import BUSY_S, Entry, Spool
 from ragtrace.sqlite_file import will_pass
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _log = logging.getLogger("ragtrace")
 BATCH = 64  # units a transaction: 41,000 rows a second by 50, 12,000 one by one (SCORING.md 3)
-UNIT_BYTES = 262_144
+UNIT_BYTES = 262_144  # of a large one
 _BACKOFF_S = (0.1, 30.0)
 _IDLE_S = 1.0
 _FIRST_BUSY_S = 1.0  # an application that starts waits no longer for another process's transaction
@@ -252,7 +252,7 @@ class SqliteQueue:
             lost("ragtrace.queues.sqlite.payload", error)
             self._ended("dropped", "internal_error")
             return None
-        if len(payload) > UNIT_BYTES * 4:  # capture's clamps keep records far below
+        if len(payload) > MOST_BYTES:  # made by hand: capture cuts a record by its characters
             self._ended("dropped", "too_large")
             return None
         return payload

@@ -12,8 +12,9 @@ import pytest
 from ragtrace.errors import QueueError
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.queues import MemoryQueue, Queue, Unit
+from ragtrace.queues.payload import MOST_BYTES
 from ragtrace.queues.spool import Spool
-from ragtrace.queues.sqlite import UNIT_BYTES, SqliteQueue
+from ragtrace.queues.sqlite import SqliteQueue
 from tests.process.observing import until
 
 
@@ -152,8 +153,7 @@ def test_a_full_buffer_evicts_its_oldest(tmp_path, ends):
 
 def test_a_unit_over_the_size_cap_ends_as_too_large_and_the_next_goes_on(tmp_path, ends):
     queue = SqliteQueue(tmp_path / "s", ended=ends)
-    noise = os.urandom(2 * UNIT_BYTES).hex()  # does not compress to less than half
-    for name, text in (("a", "Oslo."), ("b", noise * 3), ("c", "Oslo.")):
+    for name, text in (("a", "Oslo."), ("b", "x" * MOST_BYTES), ("c", "Oslo.")):
         assert queue.put(unit(name, text)) == []
     assert queue.flush(10)
     assert names(queue.lease(9)) == ["a", "c"]

@@ -88,7 +88,7 @@ def test_what_is_lost_later_is_counted_once_and_lost_in_the_ledger(reader, hung)
 
 def test_what_a_spool_does_not_take_is_counted_once_and_lost_in_the_ledger(reader, tmp_path, monkeypatch):
     service = configure(reader, 1.0, spool=str(tmp_path / "spool.sqlite"), scorer="worker")
-    monkeypatch.setattr("ragtrace.queues.sqlite.UNIT_BYTES", 1)
+    monkeypatch.setattr("ragtrace.queues.sqlite.MOST_BYTES", 1)
     ask("1?")
     assert ragtrace.flush(30)
     assert traces(reader) == {("sampled", None): 1}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ragtrace.capture.citations import parts_of_run
-from ragtrace.capture.clamp import clean_text
+from ragtrace.capture.clamp import clean_text, shown
 from ragtrace.capture.collecting import is_collecting
 from ragtrace.capture.fitting import fitted
 from ragtrace.capture.guard import guarded, lost
@@ -167,7 +167,7 @@ class Recorder:
             run.asked(query)
         if session is not None or user is not None or corpus is not None or corpus_version is not None:
             run.about(session=session, user=user, corpus=corpus, corpus_version=corpus_version)
-        if tags:
+        if type(tags) is not tuple or tags:  # anything may stand here, also what has no truth value
             run.tagged(tags)
         if k is not None:
             run.cut_at(k)
@@ -175,7 +175,7 @@ class Recorder:
 
     @guarded
     def _begin(self, run: Run, workflow: str | None) -> None:
-        name = clean_text(workflow or run.setup.workflow, MAX_NAME_CHARS)[0]
+        name = clean_text(shown(workflow) or run.setup.workflow, MAX_NAME_CHARS)[0]
         run.facts["workflow"] = name
         run.facts["environment"] = run.setup.environment
         run.listener = None if is_own_work() else run.setup.listener

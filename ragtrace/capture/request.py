@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
 
 from ragtrace.capture.clamp import shown
-from ragtrace.capture.guard import guarded
+from ragtrace.capture.guard import guarded, lost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.recorder import Recorder
     from ragtrace.capture.run import Run
 
+MOST_TAGS = 256
 _FACTS = ("session", "user", "corpus", "corpus_version")
 
 
@@ -39,14 +41,28 @@ class Defaults:
         object.__setattr__(self, "tags", tags_of(self.tags))
 
 
-def tags_of(given: Iterable[str]) -> tuple[str, ...]:
-    """Return tags as a tuple; a text is one tag, and not as many as it has letters.
+def tags_of(given: object) -> tuple[str, ...]:
+    """Return the tags of anything as texts, at most 256; never raises. A text or a number is one tag.
+
+    An iterator that raises gives the tags before that, and is counted as a loss.
 
     Example:
-        >>> tags_of("vip"), tags_of(["vip", "beta"])
-        (('vip',), ('vip', 'beta'))
+        >>> tags_of("vip"), tags_of(["vip", "beta"]), tags_of(7), tags_of(None)
+        (('vip',), ('vip', 'beta'), ('7',), ())
     """
-    return (given,) if isinstance(given, str) else tuple(given)
+    if given is None:
+        return ()
+    if isinstance(given, bytes):
+        return (given.decode("utf-8", "replace"),)
+    if isinstance(given, str) or not hasattr(type(given), "__iter__"):
+        return (shown(given),)
+    found: list[str] = []
+    try:
+        for tag in islice(cast("Iterable[object]", given), MOST_TAGS):
+            found.append(shown(tag))  # noqa: PERF401 - what came before an error stays
+    except Exception as error:  # the application's iterator may raise anything
+        lost("ragtrace.capture.request.tags_of", error)
+    return tuple(found)
 
 
 @guarded
@@ -61,7 +77,7 @@ def describe(run: Run, defaults: Defaults, said: Mapping[str, Any]) -> None:
     facts = {name: fact for name in _FACTS if (fact := shown(said.get(name)) or getattr(defaults, name))}
     if facts:
         run.about(**facts)
-    if tags := (*defaults.tags, *said.get("tags", ())):
+    if tags := (*defaults.tags, *tags_of(said.get("tags"))):
         run.tagged(tags)
     if metadata := said.get("metadata"):
         run.add_metadata(metadata)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import Defaults, describe, guarded, shown
+from ragtrace.capture import Defaults, describe, guarded, shown, tags_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,16 +70,16 @@ def describe_configured(run: Run, configurable: Mapping[str, Any]) -> None:
 @guarded
 def describe_request(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: Iterable[str] | None) -> None:
     """Write the per-request data onto a run."""
-    if metadata or tags or defaults != _NOTHING:
-        own = [tag for tag in tags or () if not str(tag).startswith(_INNER_TAGS)]
+    own = [tag for tag in tags_of(tags) if not tag.startswith(_INNER_TAGS)]
+    if metadata or own or defaults != _NOTHING:
         describe(run, defaults, {**said_in(defaults, metadata), "tags": own, "metadata": metadata})
 
 
 @guarded
 def describe_joined(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: Iterable[str] | None) -> None:
     """Write the per-request data of a chain onto the application's own run, where that says nothing of it."""
-    if metadata or tags or defaults != _NOTHING:
-        own = [tag for tag in tags or () if not str(tag).startswith(_INNER_TAGS)]
+    own = [tag for tag in tags_of(tags) if not tag.startswith(_INNER_TAGS)]
+    if metadata or own or defaults != _NOTHING:
         said = {**{name: getattr(defaults, name) for name in _DESCRIBED}, **said_in(defaults, metadata)}
         missing = {name: value for name, value in said.items() if name not in run.facts}
         describe(run, Defaults(tags=defaults.tags), {**missing, "tags": own, "metadata": metadata})

@@ -146,3 +146,24 @@ def test_name_of_a_run(keeper, config, name, made):
 def test_name_of_a_graph(keeper, config, name, shown):
     graph(name).invoke({"messages": [("user", "Where?")]}, config)
     assert keeper.only.record.workflow == shown
+
+
+class Unreadable:
+    def __iter__(self):
+        raise RuntimeError("iter")
+
+    def __bool__(self):
+        raise RuntimeError("bool")
+
+
+def odd_tags():
+    yield "vip"
+    raise RuntimeError("next")
+
+
+@pytest.mark.parametrize(
+    ("make", "kept"), [(lambda: 7, ("7",)), (lambda: None, ()), (Unreadable, ()), (odd_tags, ("vip",))]
+)
+def test_tags_of_any_type_never_raise_and_leave_no_run_open(keeper, recorder, loses, make, kept):
+    lcel().invoke("Where?", {"callbacks": [RagtraceHandler(recorder, tags=make())]})
+    assert (keeper.only.record.tags, recorder.open_runs) == (kept, 0)

@@ -81,7 +81,7 @@ def _merged(facts: dict[str, Any]) -> dict[str, Any]:
     new = {name: value for name, value in facts.items() if value is not None and name != "tags"}
     if "metadata" in new:
         new["metadata"] = {**outer.get("metadata", {}), **_mapping(new["metadata"])}
-    return {**outer, **new, "tags": (*outer.get("tags", ()), *tags_of(facts["tags"] or ()))}
+    return {**outer, **new, "tags": (*outer.get("tags", ()), *tags_of(facts["tags"]))}
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -109,3 +109,19 @@ def test_labels_that_are_none_are_counted(keeper):
         engine().query("Where?")
     assert keeper.only.record.labels is None
     assert losses()["ragtrace.capture.run.labelled"] == before + 1
+
+
+class Unreadable:
+    def __iter__(self):
+        raise RuntimeError("iter")
+
+    def __bool__(self):
+        raise RuntimeError("bool")
+
+
+@pytest.mark.parametrize(("tags", "kept"), [(7, ("7",)), (None, ()), (Unreadable(), ()), (b"vip", ("vip",))])
+def test_tags_of_any_type_never_raise_and_leave_no_run_open(keeper, recorder, loses, tags, kept):
+    instrument(recorder, tags=tags)
+    with request(tags=tags):
+        engine().query("Where?")
+    assert (keeper.only.record.tags, recorder.open_runs) == (kept, 0)

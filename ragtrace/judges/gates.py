@@ -6,8 +6,9 @@ The gate itself (rates, budgets, breaker) stands above this room, in `ragtrace.s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from ragtrace.capture import lost
 from ragtrace.errors import JudgeFiltered, JudgeRateLimited, JudgeTimeout, JudgeUnavailable
 
 if TYPE_CHECKING:
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 Fate = Literal["answered", "rate_limited", "timed_out", "failed", "refused", "abandoned"]
 _REFUSALS = frozenset({401, 402, 403, 404})
+# Tokens that neither the request's bytes nor the output limit hold: chat templates and system prompts of the server
+# (Harmony's has about 100 tokens, those for tools up to 500), and an output limit that is passed by a little.
+ALLOWANCE_TOKENS = 1_024
+USAGE_INVALID = "usage_invalid"
+"""The site under which ``ragtrace.internal.losses`` counts replies with an impossible ``usage``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +44,9 @@ class Took:
 
     Attributes:
         fate: ``answered`` (also with a bad reply), ``rate_limited`` (429), ``timed_out``, ``failed`` (5xx, broken
-            connection), ``refused`` (key, money or model: the same for all calls), ``abandoned`` (cancelled by us).
-        prompt_tokens: as the server counted; None where it did not say.
+            connection, 200 without a message), ``refused`` (key, money or model: the same for all calls),
+            ``abandoned`` (cancelled by us).
+        prompt_tokens: as the server counted, see `counted`; None where it did not say.
         completion_tokens: the same.
         reply_bytes: size of the reply.
         retry_after_s: how long the server wants to be left alone.
@@ -52,6 +59,54 @@ class Took:
     reply_bytes: int = 0
     retry_after_s: float | None = None
     reason: str = ""
+
+
+class Tokens(NamedTuple):
+    """Tokens of one call as the server counted them; None where it did not say, or said something impossible."""
+
+    prompt: int | None = None
+    completion: int | None = None
+
+
+def counted(usage: object, need: Need, reply_bytes: int) -> Tokens:
+    """Read the ``usage`` of a reply; a count that the call cannot have taken is left out and counted.
+
+    A count is a whole number from 0. A prompt has at most one token a byte of the request. A completion has at most
+    the output limit, or one token a byte of the reply if that is more, since some servers ignore the limit. Both
+    bounds may be passed by `ALLOWANCE_TOKENS`. The thoughts of a reasoning model count in its output limit.
+
+    Args:
+        usage: what stands in the reply.
+        need: the call.
+        reply_bytes: size of the reply; 0 for embeddings.
+
+    Example:
+        >>> need = Need(model="m", request_bytes=4_000, max_output_tokens=500)
+        >>> counted({"prompt_tokens": 812, "completion_tokens": 9.0}, need, 400)
+        Tokens(prompt=812, completion=9)
+        >>> counted({"prompt_tokens": 2**62, "completion_tokens": -1}, need, 400)
+        Tokens(prompt=None, completion=None)
+        >>> counted(None, need, 400)
+        Tokens(prompt=None, completion=None)
+    """
+    if usage is None:
+        return Tokens()
+    if not isinstance(usage, dict):
+        lost(USAGE_INVALID)
+        return Tokens()
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    tokens = Tokens(
+        prompt=_whole(prompt, need.request_bytes),
+        completion=_whole(completion, max(need.max_output_tokens, reply_bytes)),
+    )
+    if (prompt is not None and tokens.prompt is None) or (completion is not None and tokens.completion is None):
+        lost(USAGE_INVALID)
+    return tokens
+
+
+def _whole(said: object, most: int) -> int | None:
+    is_whole = type(said) is int or (isinstance(said, float) and said.is_integer())
+    return int(said) if is_whole and 0 <= said <= most + ALLOWANCE_TOKENS else None  # type: ignore[call-overload, operator]
 
 
 class Pass(Protocol):
@@ -95,7 +150,13 @@ def took_of(error: JudgeError, *, is_quota: bool = False) -> Took:
     if status in _REFUSALS and not isinstance(error, JudgeFiltered):
         return Took(fate="refused", reason=str(status))
     if isinstance(error, JudgeUnavailable) and (status is None or status >= 500 or status == 408):
-        return Took(fate="failed", retry_after_s=error.retry_after_s)
+        tokens = Tokens() if spent is None else Tokens(spent.prompt_tokens, spent.completion_tokens)
+        return Took(
+            fate="failed",
+            prompt_tokens=tokens.prompt,
+            completion_tokens=tokens.completion,
+            retry_after_s=error.retry_after_s,
+        )
     if spent is not None:
         return Took(fate="answered", prompt_tokens=spent.prompt_tokens, completion_tokens=spent.completion_tokens)
     if status is not None:

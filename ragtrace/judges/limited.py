@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeError, JudgeFiltered, JudgeRateLimited, JudgeUnavailable
 from ragtrace.judges.chat import SeededModel
-from ragtrace.judges.gates import Need, Took, took_of
+from ragtrace.judges.gates import Need, Took, counted, took_of
 from ragtrace.judges.patience import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ragtrace.judges.base import Spent
     from ragtrace.judges.chat import ChatModel, ChatReply
-    from ragtrace.judges.gates import Gate
+    from ragtrace.judges.gates import Gate, Tokens
 
 
 class LimitedChat:
@@ -103,22 +105,34 @@ class LimitedChat:
         try:
             reply = await self._model.complete(**asked)
         except JudgeError as error:
+            if error.spent is not None:
+                tokens = _tokens_of(error.spent, need, 0)
+                error.spent = replace(
+                    error.spent, prompt_tokens=tokens.prompt or 0, completion_tokens=tokens.completion or 0
+                )
             took = took_of(error)
             return error
         except Exception:
             took = Took(fate="failed")
             raise
         else:
-            is_counted = reply.prompt_tokens or reply.completion_tokens
+            size = len(reply.text.encode(errors="replace"))
+            tokens = _tokens_of(reply, need, size)
+            is_counted = tokens.prompt or tokens.completion
             took = Took(
                 fate="answered",
-                prompt_tokens=reply.prompt_tokens if is_counted else None,
-                completion_tokens=reply.completion_tokens if is_counted else None,
-                reply_bytes=len(reply.text.encode(errors="replace")),
+                prompt_tokens=tokens.prompt if is_counted else None,
+                completion_tokens=tokens.completion if is_counted else None,
+                reply_bytes=size,
             )
-            return reply
+            return replace(reply, prompt_tokens=tokens.prompt or 0, completion_tokens=tokens.completion or 0)
         finally:
             passed.leave(took)
+
+
+def _tokens_of(said: ChatReply | Spent, need: Need, size: int) -> Tokens:
+    usage = {"prompt_tokens": said.prompt_tokens, "completion_tokens": said.completion_tokens}
+    return counted(usage, need, size)
 
 
 def _may_repeat(error: JudgeError) -> bool:

@@ -16,10 +16,9 @@ from ragtrace.errors import (
     JudgeTruncated,
     JudgeUnavailable,
 )
-from ragtrace.judges.base import Spent
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.negotiate import SEED, json_text, ladder_for
-from ragtrace.judges.transport import Fault, Transport
+from ragtrace.judges.transport import Answer, Fault, Transport, spent_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -149,21 +148,19 @@ class OpenAIChat:
         await self._transport.aclose()
 
 
-def _reply(answer: Mapping[str, Any]) -> ChatReply:
+def _reply(answer: Answer) -> ChatReply:
     """Read a chat completion; raises JudgeError with ``spent``."""
-    prompt_tokens, completion_tokens = _tokens(answer)
-    choices = answer.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
-        error: JudgeError | None = JudgeUnavailable("the server answered 200 without a message")
-    else:
-        error = _stopped(choice.get("finish_reason"), message)
+    choice = answer.body["choices"][0]
+    message, spent = choice["message"], spent_of(answer.tokens)
+    error = _stopped(choice.get("finish_reason"), message)
     if error is not None:
-        error.spent = Spent(llm_calls=1, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+        error.spent = spent
         raise error
-    text = json_text(_text(message.get("content") if isinstance(message, dict) else ""))
-    return ChatReply(text=text, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+    return ChatReply(
+        text=json_text(_text(message.get("content"))),
+        prompt_tokens=spent.prompt_tokens,
+        completion_tokens=spent.completion_tokens,
+    )
 
 
 def _stopped(finish_reason: object, message: Mapping[str, Any]) -> JudgeError | None:
@@ -182,14 +179,6 @@ def _text(content: object) -> str:
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
     return content if isinstance(content, str) else ""
-
-
-def _tokens(answer: Mapping[str, Any]) -> tuple[int, int]:
-    usage = answer.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
-    prompt, completion = (count if type(count) is int and count > 0 else 0 for count in counts)
-    return prompt, completion
 
 
 class OpenAIEmbedder:
@@ -253,7 +242,7 @@ class OpenAIEmbedder:
         answer = await self._transport.post("embeddings", body, _MAX_EMBEDDING_BYTES)
         if isinstance(answer, Fault):
             raise answer.error
-        rows = answer.get("data")
+        rows = answer.body.get("data")
         by_index = {
             row.get("index"): row.get("embedding")
             for row in (rows if isinstance(rows, list) else [])

@@ -24,7 +24,8 @@ from ragtrace.errors import (
     JudgeUnavailable,
     MissingExtra,
 )
-from ragtrace.judges.gates import Need, Took, took_of
+from ragtrace.judges.base import Spent
+from ragtrace.judges.gates import Need, Tokens, Took, counted, took_of
 from ragtrace.judges.patience import Patience
 from ragtrace.judges.quiet import uninstrumented
 from ragtrace.settings import shown_address
@@ -62,6 +63,21 @@ class Fault:
     complaint: str = ""
     param: str | None = None
     is_quota: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A reply that may be read.
+
+    Attributes:
+        body: its JSON object; of the endpoint ``chat`` its first choice has a message.
+        tokens: what the call took, as far as the server counted it.
+        size: bytes that the model may have written; 0 for embeddings.
+    """
+
+    body: dict[str, Any]
+    tokens: Tokens
+    size: int
 
 
 _MOST_LOOPS = 16  # whose clients are kept; a program that makes and drops more connects anew
@@ -108,19 +124,20 @@ class Transport:
         self._gate = gate
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
-    async def post(self, endpoint: Endpoint, body: Mapping[str, Any], max_bytes: int) -> dict[str, Any] | Fault:
-        """Return the server's JSON object, or the last fault; raises nothing but a cancellation.
+    async def post(self, endpoint: Endpoint, body: Mapping[str, Any], max_bytes: int) -> Answer | Fault:
+        """Return the server's answer, or the last fault; raises nothing but a cancellation.
 
         Args:
             endpoint: which resource.
             body: the request.
             max_bytes: a longer answer is not read to its end.
         """
+        need = _need_of(body)
         attempt = 0
         with uninstrumented():
             while True:
                 attempt += 1
-                outcome = await self._admitted(endpoint, body, max_bytes)
+                outcome = await self._admitted(endpoint, body, need, max_bytes)
                 if not isinstance(outcome, Fault) or not outcome.may_repeat:
                     return outcome
                 wait_s = self._patience.wait_s(attempt, outcome.retry_after_s)
@@ -136,18 +153,18 @@ class Transport:
             await client.close()
 
     async def _admitted(
-        self, endpoint: Endpoint, body: Mapping[str, Any], max_bytes: int
-    ) -> dict[str, Any] | Fault:
+        self, endpoint: Endpoint, body: Mapping[str, Any], need: Need, max_bytes: int
+    ) -> Answer | Fault:
         """Make one attempt, through the gate."""
         if self._gate is None:
-            return await self._attempt(endpoint, body, max_bytes)
+            return await self._attempt(endpoint, body, need, max_bytes)
         try:
-            passed = await self._gate.enter(_need_of(body))
+            passed = await self._gate.enter(need)
         except JudgeError as error:
             return Fault(error=error)
         took = Took(fate="abandoned")
         try:
-            outcome = await self._attempt(endpoint, body, max_bytes)
+            outcome = await self._attempt(endpoint, body, need, max_bytes)
             took = _took_of(outcome)
         finally:
             passed.leave(took)
@@ -175,7 +192,9 @@ class Transport:
             if loop.is_closed() or number <= len(loops) - _MOST_LOOPS:
                 self._clients.pop(loop, None)
 
-    async def _attempt(self, endpoint: Endpoint, body: Mapping[str, Any], max_bytes: int) -> dict[str, Any] | Fault:
+    async def _attempt(
+        self, endpoint: Endpoint, body: Mapping[str, Any], need: Need, max_bytes: int
+    ) -> Answer | Fault:
         client = self._connected()
         self.requests_sent += 1
         resource: Any = client.chat.completions if endpoint == "chat" else client.embeddings
@@ -191,9 +210,9 @@ class Transport:
                         return self._fault(JudgeInvalidOutput, f"the answer is larger than {max_bytes} bytes")
         except Exception as error:
             return self._fault_of(error)
-        return self._object(bytes(raw))
+        return self._answer(endpoint, need, bytes(raw))
 
-    def _object(self, raw: bytes) -> dict[str, Any] | Fault:
+    def _answer(self, endpoint: Endpoint, need: Need, raw: bytes) -> Answer | Fault:
         try:
             value = json.loads(raw)
         except (ValueError, RecursionError):
@@ -205,7 +224,13 @@ class Transport:
         if value.get("error"):
             said = self._said(value["error"])
             return self._fault(JudgeUnavailable, f"{self.where} answered 200 with an error{said}")
-        return value
+        size = len(raw) if endpoint == "chat" else 0
+        tokens = counted(value.get("usage"), need, size)
+        if endpoint == "chat" and not _has_message(value):
+            fault = self._fault(JudgeUnavailable, f"{self.where} answered 200 without a message")
+            fault.error.spent = spent_of(tokens)
+            return fault
+        return Answer(body=value, tokens=tokens, size=size)
 
     def _fault(self, kind: type[JudgeError], message: str, **facts: Any) -> Fault:
         error = kind(message)
@@ -274,16 +299,31 @@ def _need_of(body: Mapping[str, Any]) -> Need:
     return Need(model=str(body.get("model", "")), request_bytes=size, max_output_tokens=limit)
 
 
-def _took_of(outcome: dict[str, Any] | Fault) -> Took:
+def _has_message(answer: Mapping[str, Any]) -> bool:
+    """Return whether a chat completion holds a message, or says why it has no text.
+
+    A reply without one is the server's fault. A text that is empty or not of the asked form is the model's.
+    """
+    choices = answer.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        return False
+    if isinstance(message.get("content"), str | list) or message.get("refusal") or message.get("tool_calls"):
+        return True
+    return choice.get("finish_reason") in ("length", "content_filter", "tool_calls")
+
+
+def _took_of(outcome: Answer | Fault) -> Took:
     if isinstance(outcome, Fault):
         return took_of(outcome.error, is_quota=outcome.is_quota)
-    usage = outcome.get("usage")
-    counts = [
-        usage.get(name) if isinstance(usage, dict) else None for name in ("prompt_tokens", "completion_tokens")
-    ]
-    prompt, completion = (count if type(count) is int and count >= 0 else None for count in counts)
-    size = len(json.dumps(outcome.get("choices", ""))) if completion is None else 0
-    return Took(fate="answered", prompt_tokens=prompt, completion_tokens=completion, reply_bytes=size)
+    prompt, completion = outcome.tokens
+    return Took(fate="answered", prompt_tokens=prompt, completion_tokens=completion, reply_bytes=outcome.size)
+
+
+def spent_of(tokens: Tokens) -> Spent:
+    """Return one call with what the server counted, 0 where it did not."""
+    return Spent(llm_calls=1, prompt_tokens=tokens.prompt or 0, completion_tokens=tokens.completion or 0)
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -38,6 +38,7 @@ _MOST_MODELS = 100
 _MOST_SOURCES = 100
 _MOST_PRECREATED = 1_000  # label sets; the SDK folds what lies beyond 2,000 an instrument into one
 _MOST_WINDOWS = 2_000
+_MOST_COUNT = 10**12  # of one score: sums beyond 2^63 would end the export of every metric
 # Not the empty context: the SDK would then take whatever span is current in the scorer's thread.
 _NO_TRACE = trace.set_span_in_context(trace.INVALID_SPAN, Context())
 
@@ -326,9 +327,9 @@ class Instruments:
             return
         about = self._judge({}, result.judge.model if result.judge else None)
         outcome = "error" if result.state == "error" else "ok"
-        self._fan.add(semconv.JUDGE_CALLS, result.llm_calls, about | {semconv.OUTCOME: outcome})
+        self._fan.add(semconv.JUDGE_CALLS, _count(result.llm_calls), about | {semconv.OUTCOME: outcome})
         for kind, tokens in (("input", result.prompt_tokens), ("output", result.completion_tokens)):
-            self._fan.add(semconv.JUDGE_TOKENS, tokens, about | {semconv.GEN_AI_TOKEN_TYPE: kind})
+            self._fan.add(semconv.JUDGE_TOKENS, _count(tokens), about | {semconv.GEN_AI_TOKEN_TYPE: kind})
 
     def _sum(self, attributes: dict[str, Any], x: float, w: float, *, is_pass: bool | None) -> None:
         parts = (1.0, w, w * x, w * w, w * w * x, w * w * x * x)
@@ -384,6 +385,11 @@ class Instruments:
 
     def _last_time(self) -> list[Observed]:
         return [] if self._scored_at is None else [(self._scored_at, {})]
+
+
+def _count(number: int) -> int:
+    """Return what a judge of the application's own counted, as a counter can take it."""
+    return min(max(number, 0), _MOST_COUNT)
 
 
 def _losses() -> list[Observed]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ragtrace.queues.clock import Clock
 from ragtrace.scoring.limits import slices
-from ragtrace.scoring.limits.bucket import Bucket
+from ragtrace.scoring.limits.bucket import MOST_DEBT, Bucket
 from ragtrace.sqlite_file import SharedFile
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ Rate = Literal["requests_per_minute", "tokens_per_minute"]
 _log = logging.getLogger("ragtrace")
 BUSY_S = 2.0  # how long a transaction waits for another process's; one takes 0.1 ms
 ABANDONED_S = 900.0  # after this a reservation's process is taken for dead; one attempt lasts 45 s
+MOST = 10**15  # tokens or nano-dollars of one call; SQLite holds 2^63, and a day of such calls fits below it
 SOON_S = 1.0  # a look again, while reservations stand in the way that calls under way may give back
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS days (
@@ -146,7 +147,7 @@ class Books:
             usd: its highest price; None when the price is not known, and then only tokens are limited.
             tokens: the most tokens it may take.
         """
-        nano_usd = _nano(usd)
+        nano_usd, tokens = _nano(usd), _whole(tokens)
         with self._transaction() as connection:
             now_s, wall_s = self._clock.now(), self._clock.wall()
             self._release_abandoned(connection, now_s)
@@ -179,6 +180,7 @@ class Books:
             False when the reservation had been released as abandoned; what was taken is written all the same, to
             the present day.
         """
+        tokens = _whole(tokens)
         with self._transaction() as connection:
             gone = connection.execute(
                 "DELETE FROM reservations WHERE id = ? RETURNING account, day", (reservation.id,)
@@ -253,7 +255,8 @@ class Books:
         level, at_s, epoch = row
         # After a reboot nobody knows how long the host was down: the level stays, and no time is credited.
         at_s = at_s if epoch == self._epoch else now_s
-        return Bucket(rate_per_s=rate_per_s, burst=burst, level=min(level, burst), at_s=at_s)
+        level = min(max(level, -MOST_DEBT * burst), burst)  # an older version wrote what the server counted
+        return Bucket(rate_per_s=rate_per_s, burst=burst, level=level, at_s=at_s)
 
     def _write(self, connection: sqlite3.Connection, buckets: Mapping[Rate, Bucket]) -> None:
         epoch = self._epoch
@@ -281,7 +284,13 @@ def _wait_s(budget: int, spent: int, reserved: int, need: int, wall_s: float) ->
 
 def _nano(usd: float | None) -> int:
     """Return whole nano-dollars, rounded up: sums of whole numbers are exact."""
-    return 0 if usd is None else math.ceil(round(usd * 1e9, 3))
+    if usd is None or not usd > 0.0:
+        return 0
+    return math.ceil(round(usd * 1e9, 3)) if usd * 1e9 < MOST else MOST
+
+
+def _whole(tokens: int) -> int:
+    return min(max(tokens, 0), MOST)
 
 
 def _prepare(connection: sqlite3.Connection) -> None:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 # Two processes that read one clock may store their readings in the other order, some milliseconds apart. An older
 # reading than this says that the clock began anew.
 ANEW_S = 60.0
+# Bursts that a bucket owes at most. A burst of tokens is a minute's worth, so no level keeps a judge shut for more
+# than some six minutes, whatever a file says.
+MOST_DEBT = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +24,8 @@ class Bucket:
     Attributes:
         rate_per_s: units that flow in a second.
         burst: most units it holds.
-        level: units in it at `at_s`; below zero after a call that took more than it had asked for.
+        level: units in it at `at_s`; below zero after a call that took more than it had asked for, by at most
+            `MOST_DEBT` bursts.
         at_s: seconds of the clock it runs on.
 
     Example:
@@ -64,7 +68,7 @@ class Bucket:
     def given_back(self, amount: float, now_s: float) -> Bucket:
         """Return the bucket with what a call did not use; a negative amount is what it took beyond its request."""
         present = self.at(now_s)
-        return replace(present, level=min(present.level + amount, self.burst))
+        return replace(present, level=min(max(present.level + amount, -MOST_DEBT * self.burst), self.burst))
 
     def wait_s(self, amount: float, now_s: float) -> float:
         """Return the seconds until `amount` can be taken; infinite when it is more than the bucket ever holds."""

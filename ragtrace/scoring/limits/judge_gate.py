@@ -10,6 +10,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.capture import lost
 from ragtrace.queues.clock import Clock
 from ragtrace.scoring.limits.books import Books, Caps, Left, Refusal
 from ragtrace.scoring.limits.breaker import Breaker, gauge_of
@@ -242,14 +243,22 @@ class JudgeGate:
         return usd
 
     def _left(self, passed: JudgePass, took: Took) -> None:
-        """Take the end of an attempt into account."""
-        prompt, reply = taken(passed.need, took)
-        usd = self._price(passed.need.model, prompt, reply)
-        self._settle(passed.reservation, usd=usd, tokens=prompt + reply)
+        """Take the end of an attempt into account; its slot is given back whatever else fails."""
+        try:
+            prompt, reply = taken(passed.need, took)
+            usd = self._price(passed.need.model, prompt, reply)
+            self._settle(passed.reservation, usd=usd, tokens=prompt + reply)
+        except Exception as error:
+            lost("ragtrace.scoring.limits.charge", error)
         with self._lock:
-            self._estimate.learn(passed.need, took)
-            self._judged(passed, took)
-            self._slots.leave(allowed=self._concurrency.allowed)
+            try:
+                self._estimate.learn(passed.need, took)
+                self._judged(passed, took)
+            except Exception as error:
+                lost("ragtrace.scoring.limits.judged", error)
+                self._breaker.abandoned(is_probe=passed.is_probe)
+            finally:
+                self._slots.leave(allowed=self._concurrency.allowed)
 
     def _settle(self, reservation: Reservation, *, usd: float | None, tokens: int) -> None:
         try:

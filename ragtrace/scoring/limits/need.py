@@ -50,8 +50,8 @@ class Estimate:
 def taken(need: Need, took: Took) -> tuple[int, int]:
     """Return (prompt, reply) tokens that an attempt took; a quarter of the bytes where the server did not count.
 
-    A server that limits, fails or refuses charges nothing. One whose reply came too late, or was not waited for,
-    may have charged the prompt.
+    A server that limits, fails or refuses charges nothing, unless it counts. One whose reply came too late, or was
+    not waited for, may have charged the prompt.
 
     Example:
         >>> from ragtrace.judges.gates import Need, Took
@@ -64,7 +64,7 @@ def taken(need: Need, took: Took) -> tuple[int, int]:
         (1000, 0)
     """
     if took.fate in {"rate_limited", "failed", "refused"}:
-        return 0, 0
+        return took.prompt_tokens or 0, took.completion_tokens or 0
     prompt = int(need.request_bytes * USUAL) if took.prompt_tokens is None else took.prompt_tokens
     reply = int(took.reply_bytes * USUAL) if took.completion_tokens is None else took.completion_tokens
     return prompt, reply

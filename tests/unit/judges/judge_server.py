@@ -48,7 +48,9 @@ def completion(
                 "message": {"role": "assistant", "content": text, "refusal": refusal},
             }
         ],
-        "usage": usage or {"prompt_tokens": 120, "completion_tokens": 7, "total_tokens": 127},
+        "usage": usage
+        if usage is not None
+        else {"prompt_tokens": 120, "completion_tokens": 7, "total_tokens": 127},
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
@@ -278,6 +279,17 @@ def test_what_scoring_took(metered):
     assert metered.values("ragtrace.evaluation.cost")[0][1] == 0.01
     assert metered.points("ragtrace.evaluation.duration")[0].sum == 0.2
     assert metered.points("ragtrace.evaluation.lag")[0].sum == 1.5
+
+
+@pytest.mark.parametrize("tokens", [2**62, 2**63, 10**400, -5], ids=["2^62", "2^63", "10^400", "-5"])
+def test_no_count_of_a_judge_ends_the_export(metered, tokens):
+    """A sum of 2^62 and 2^62 ended the export of every metric of the process."""
+    instruments = Instruments([metered.meter])
+    for _ in range(4):
+        scores = [faith(llm_calls=1, prompt_tokens=tokens, completion_tokens=tokens)]
+        instruments.evaluated(RECORD, scores, duration_s=0.2, lag_s=1.5)
+    encoded = encode_metrics(metered.reader.get_metrics_data()).SerializeToString()
+    assert semconv.JUDGE_TOKENS.encode() in encoded
 
 
 def test_last_time_is_absent_before_the_first_score(metered):

@@ -358,3 +358,40 @@ def test_a_folder_that_cannot_be_written_grants_nothing(tmp_path: Path) -> None:
 def test_a_limit_that_is_no_limit_is_refused(cap: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         Caps(usd_per_day=cap)
+
+
+@pytest.mark.parametrize(
+    "tokens", [2**63, 2**62, 10**12, 10**400, -5], ids=["2^63", "2^62", "10^12", "10^400", "-5"]
+)
+@pytest.mark.parametrize("usd", [None, math.inf, math.nan, 1e300, -1.0])
+def test_no_number_is_too_large_or_small_for_the_books(tmp_path: Path, tokens: int, usd: float | None) -> None:
+    clock = HandClock()
+    one = books(tmp_path / "limits", clock, usd_per_day=9.0, tokens_per_day=28_800_000, tokens_per_minute=200_000)
+    for _ in range(3):
+        assert one.settle(granted(one.reserve(usd=0.0, tokens=9)), usd=usd, tokens=tokens)
+        clock.turn(86_400.0)
+        one.left()
+    assert isinstance(one.reserve(usd=0.0, tokens=100_000), Reservation), "another day, and the rate has flowed"
+    one.close()
+
+
+def test_a_file_that_an_older_version_poisoned_opens_within_the_day(tmp_path: Path) -> None:
+    """Written by it: the tokens that a server claimed, in a day and in the bucket's level."""
+    path, clock = tmp_path / "limits", HandClock(wall_at=END_OF_DAY)
+    one = books(path, clock, tokens_per_day=28_800_000, tokens_per_minute=200_000)
+    one.settle(granted(one.reserve(usd=None, tokens=9)), usd=None, tokens=9)
+    one.close()
+    with sqlite3.connect(path) as file:
+        assert file.execute("UPDATE days SET tokens = ?", (2**63 - 1,)).rowcount == 1
+        assert file.execute("UPDATE buckets SET level = -1e12").rowcount == 1
+    file.close()
+    other = books(path, clock, tokens_per_day=28_800_000, tokens_per_minute=200_000)
+    assert isinstance(other.reserve(usd=None, tokens=1_000), Refusal)
+    other.settle(Reservation(id=0, tokens=0), usd=None, tokens=9)  # a sum beyond 2^63
+    clock.turn(10.0)  # midnight
+    outcome = other.reserve(usd=None, tokens=1_000)
+    assert isinstance(outcome, Refusal)
+    assert (outcome.limit, outcome.wait_s <= 310.0) == ("tokens_per_minute", True)
+    clock.turn(outcome.wait_s + 0.1)
+    granted(other.reserve(usd=None, tokens=1_000))
+    other.close()

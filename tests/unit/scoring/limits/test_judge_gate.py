@@ -290,3 +290,41 @@ def test_of_two_calls_that_end_at_once_the_later_cut_holds(
     for thread in threads:
         thread.join(30)
     assert gate._slots._allowed == gate.reading().concurrency == 4
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["_books.settle", "_prices.price_of", "_estimate.learn", "_breaker.succeeded", "_concurrency.succeeded"],
+)
+async def test_a_slot_and_a_probe_come_back_whatever_fails(
+    clock: HandClock, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    owner, name = part.split(".")
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise OverflowError("Python int too large to convert to SQLite INTEGER")
+
+    gate = gate_of(clock, usd_per_day=1_000, tokens_per_day=28_800_000)
+    for _ in range(10):
+        await call(gate, "failed")
+    clock.turn(31.0)  # the next call is the probe
+    passed = await gate.enter(NEED)
+    monkeypatch.setattr(type(getattr(gate, owner)), name, broken)
+    passed.leave(Took(fate="answered", prompt_tokens=9, completion_tokens=9))
+    assert gate.reading().under_way == 0
+    monkeypatch.undo()
+    clock.turn(31.0)
+    for _ in range(20):
+        await call(gate)
+    assert gate.reading().under_way == 0
+
+
+async def test_a_reading_of_any_size_frees_its_slot(clock: HandClock, tmp_path: Path) -> None:
+    """A gate of the application's own may hand through what a server said."""
+    gate = gate_of(clock, tmp_path / "limits", tokens_per_day=28_800_000)
+    for tokens in (2**63, 2**62, 10**12, -(2**70)):
+        for _ in range(12):
+            await asyncio.wait_for(call(gate, prompt_tokens=tokens, completion_tokens=tokens), 10)
+            clock.turn(86_400.0)
+    assert gate.reading().under_way == 0
+    gate.close()

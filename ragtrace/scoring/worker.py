@@ -87,6 +87,7 @@ class Worker:
         self._is_draining = True
         self._swept_at = time.monotonic()
         self.turned_at_s = time.monotonic()  # of its loop, for a health check
+        self.moved_at_s = time.monotonic()  # a job ended or went back, or none was due
         queue.on_put(self.wake)
 
     @property
@@ -108,7 +109,7 @@ class Worker:
         """Start the thread, once; a stopped worker stays stopped."""
         with self._lock:
             if self._thread is None and not self._is_stopping:
-                self.turned_at_s = time.monotonic()
+                self.turned_at_s = self.moved_at_s = time.monotonic()
                 # Its loop's threads begin here: a script may be at its end before the scorer's thread has a turn.
                 thread = threading.Thread(
                     target=self._run, args=(DaemonThreads(),), name="ragtrace-scorer", daemon=True
@@ -235,6 +236,8 @@ class Worker:
         rest_s = SWEEP_EVERY_S
         if len(tasks) < self._concurrency and not self._is_stopping:
             due_s = self._queue.next_due_s()
+            if not tasks and due_s != 0.0:
+                self.moved_at_s = time.monotonic()
             rest_s = rest_s if due_s is None else min(rest_s, max(due_s, RETRY_S))
         waiter = asyncio.create_task(self._awake.wait())
         await asyncio.wait({waiter, *tasks}, timeout=rest_s, return_when=asyncio.FIRST_COMPLETED)
@@ -254,6 +257,7 @@ class Worker:
     def _over(self, task: asyncio.Task[None]) -> None:
         """Let go of a job; one that was cancelled goes back, also where its task had not even begun."""
         job = self._held.pop(task)
+        self.moved_at_s = time.monotonic()
         if task.cancelled():
             self._queue.release([job])
         elif (error := task.exception()) is not None:  # `_one` lets none out; a defect must not pass unseen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     Fact = Callable[[], str | None]
 
 STALLED_S = 10.0  # a loop that turns once a second and has not for so long hangs
+_ATTEMPTS, _WAIT_S = 3, 60.0  # of one call: tries, and the longest wait for the rates or between two of them
 HEALTH_PATH, READY_PATH = "/healthz", "/readyz"
 
 
@@ -94,11 +96,29 @@ def health_facts(
     return {"thread": thread, "loop": loop}
 
 
+def longest_quiet_s(timeout_s: float) -> float:
+    """Return how long a sound scorer may end no unit: one call and its repair, both at their worst.
+
+    A call has three attempts. Each waits up to 60 s for the rates and then lasts until its timeout, and up to 60 s
+    pass between two of them. Half a minute is to spare.
+
+    Args:
+        timeout_s: of one attempt at the judge.
+
+    Example:
+        >>> longest_quiet_s(45.0)
+        900.0
+    """
+    return 2 * (_ATTEMPTS * (_WAIT_S + timeout_s) + (_ATTEMPTS - 1) * _WAIT_S) + 30.0
+
+
 def ready_facts(
     *,
     queue: Callable[[], tuple[int, int]],
     spool: Path | None = None,
     closed: Callable[[], Closed | None] = lambda: None,
+    still_s: Callable[[], float] = lambda: 0.0,
+    quiet_s: float = math.inf,
 ) -> dict[str, Fact]:
     """Return the facts of ``/readyz``: room in the queue, a spool to write to, a judge that answers.
 
@@ -108,6 +128,8 @@ def ready_facts(
         queue: units waiting, and most that may wait.
         spool: the spool's file; None = units wait in memory.
         closed: why the judge's gate lets nothing pass, None when it does.
+        still_s: seconds for which units were due or under way and none ended or went back.
+        quiet_s: how long that may last, see `longest_quiet_s`.
     """
 
     def room() -> str | None:
@@ -126,7 +148,12 @@ def ready_facts(
         found = closed()
         return f"held: it refuses us ({found.refusal})" if found is not None and found.is_held else None
 
-    return {"queue": room, "spool": writable, "breaker": breaker, "judge": judge}
+    def progress() -> str | None:
+        seconds = still_s()
+        is_stuck = seconds > quiet_s and closed() is None
+        return f"no unit has ended for {seconds / 60:.0f} min, though there are some to score" if is_stuck else None
+
+    return {"queue": room, "spool": writable, "breaker": breaker, "judge": judge, "progress": progress}
 
 
 class HealthEndpoint(HttpServer):

@@ -127,7 +127,7 @@ class Service:
         """
         if self.settings.health_port is None:
             return
-        from ragtrace.service.health import HealthEndpoint, health_facts, ready_facts  # noqa: PLC0415 - for some
+        from ragtrace.service.health import HealthEndpoint, health_facts, longest_quiet_s, ready_facts  # noqa: PLC0415
 
         self.health = HealthEndpoint(
             health_facts(
@@ -139,6 +139,8 @@ class Service:
                 queue=lambda: self.queue.fullest,
                 spool=Path(self.settings.spool) if self.settings.spool else None,
                 closed=self.readings.closed,
+                still_s=lambda: time.monotonic() - self._worker.moved_at_s if self._worker.is_begun else 0.0,
+                quiet_s=longest_quiet_s(self.settings.judge_timeout_s),
             ),
             host=self.settings.health_host,
             port=self.settings.health_port,

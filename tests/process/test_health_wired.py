@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import urllib.error
 import urllib.request
 
+import pytest
+from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
+
 import ragtrace
 from ragtrace.scoring import canaries
-from ragtrace.service import current
+from ragtrace.service import current, health
 from tests.process.observing import points, until
 from tests.process.test_limits_wired import GOOD, ask
 from tests.unit.judges.judge_server import Answer, completion, refusal
@@ -38,6 +42,40 @@ def test_a_judge_that_refuses_the_key_is_a_reason_not_to_be_ready(server, start)
     until(lambda: asked("/readyz")[0] == 503)
     assert "held" in json.dumps(asked("/readyz")[1]["reasons"])
     assert asked("/healthz")[0] == 200
+
+
+def test_units_that_never_end_are_a_reason_not_to_be_ready(server, start, monkeypatch):
+    monkeypatch.setattr(health, "longest_quiet_s", lambda timeout_s: 0.5)
+    may_answer = threading.Event()
+    server.always = lambda _: Answer(200, completion(GOOD), hold=may_answer)
+    start(health_port=0)
+    assert asked("/readyz")[0] == 200
+    ask()
+    until(lambda: asked("/readyz")[0] == 503)
+    assert "progress: no unit has ended" in asked("/readyz")[1]["reasons"][0]
+    may_answer.set()
+    until(lambda: asked("/readyz")[0] == 200)
+
+
+@pytest.mark.parametrize("tokens", [2**63, 2**62, 10**12, -1])
+def test_a_service_goes_on_whatever_its_judge_counts(server, start, tmp_path, tokens):
+    """After eight such replies a service that was healthy and ready scored nothing any more."""
+    usage = {"prompt_tokens": tokens, "completion_tokens": tokens}
+    server.always = lambda _: Answer(200, completion(GOOD, usage=usage))
+    reader = start(health_port=0, spool=str(tmp_path / "spool"), store=str(tmp_path / "store"))
+    for _ in range(20):
+        ask()
+    assert ragtrace.flush(60)
+    assert asked("/readyz")[0] == asked("/healthz")[0] == 200
+    assert encode_metrics(reader.get_metrics_data()).SerializeToString()
+    assert sum(points(reader, "ragtrace.judge.tokens").values()) == 0  # as of a server that does not count
+    losses = dict(points(reader, "ragtrace.internal.losses"))
+    assert losses[(("ragtrace.site", "usage_invalid"),)] >= 20
+    (left,) = [
+        v for key, v in points(reader, "ragtrace.budget.remaining").items() if ("ragtrace.unit", "token") in key
+    ]
+    assert 20_000_000 - 20 * 5_000 < left < 20_000_000
+    assert current()._gate.now.reading().under_way == 0
 
 
 def test_canaries_are_asked_on_schedule_and_counted_apart(server, start, monkeypatch):

@@ -11,6 +11,8 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,8 @@ from ragtrace.queues import MemoryQueue, Unit
 from ragtrace.scoring import Outcome, Worker
 from ragtrace.scoring.limits import Caps, Closed, JudgeGate
 from ragtrace.service.disk import unwritable
-from ragtrace.service.health import HealthEndpoint, health_facts, judged, ready_facts
+from ragtrace.service.health import HealthEndpoint, health_facts, judged, longest_quiet_s, ready_facts
+from tests.process.observing import until
 
 
 def get(endpoint, path, method="GET"):
@@ -131,6 +134,59 @@ def test_a_judge_that_refuses_us_is_held_and_one_that_fails_opens_the_breaker():
     gate = JudgeGate(host="judge", caps=Caps())
     asyncio.run(calls(gate, *[Took(fate="failed")] * 10))
     assert reasons(gate) == ["breaker: open: the judge failed too often"]
+
+
+def test_a_scorer_that_has_units_and_ends_none_is_not_ready():
+    begun, may_end, closed = threading.Event(), threading.Event(), []
+
+    async def stuck(job):
+        begun.set()
+        await asyncio.to_thread(may_end.wait, 60)
+        return Outcome()
+
+    queue, far_s = MemoryQueue(8, 100_000), 0.0
+    worker = Worker(queue, stuck)
+    facts = ready_facts(
+        queue=lambda: (0, 1),
+        closed=lambda: closed[0] if closed else None,
+        still_s=lambda: time.monotonic() - worker.moved_at_s + far_s,
+        quiet_s=longest_quiet_s(45.0),
+    )
+    try:
+        worker.start()
+        assert judged(facts).is_well
+        queue.put(Unit(record=RagRecord(id="1")))
+        assert begun.wait(30)
+        assert judged(facts).is_well
+        far_s = 905.0
+        assert judged(facts).to_json()["reasons"] == [
+            "progress: no unit has ended for 15 min, though there are some to score"
+        ]
+        closed.append(Closed(reason="budget_exceeded", wait_s=9.0))
+        assert judged(facts).is_well, "the budget explains it"
+        closed.clear()
+        far_s, before = 0.0, worker.moved_at_s
+        may_end.set()
+        until(lambda: worker.is_idle and worker.moved_at_s > before + 1.0)  # idle, and still told to be well
+        assert judged(facts).is_well
+    finally:
+        may_end.set()
+        assert worker.stop(30)
+
+
+def test_a_queue_that_gives_nothing_out_is_no_progress():
+    class Broken(MemoryQueue):
+        def lease(self, limit):
+            raise sqlite3.OperationalError("disk I/O error")
+
+    worker = Worker(Broken(8, 100_000), scored)
+    worker.start()
+    try:
+        moved_at_s = worker.moved_at_s
+        until(lambda: worker.turned_at_s > moved_at_s + 0.3)
+        assert worker.moved_at_s == moved_at_s
+    finally:
+        worker.stop(30, drain=False)
 
 
 def test_a_spent_budget_is_ready():

@@ -25,6 +25,16 @@ _FORK_WAIT_S = 1.0
 _ASIDE_WAIT_S = 10.0
 _JOURNAL = ("-wal", "-shm")
 _PASSES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL})
+_UNWRITABLE = {
+    sqlite3.SQLITE_BUSY: "locked",
+    sqlite3.SQLITE_LOCKED: "locked",
+    sqlite3.SQLITE_FULL: "disk full",
+    sqlite3.SQLITE_READONLY: "read-only",
+    sqlite3.SQLITE_IOERR: "disk I/O error",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened",
+    sqlite3.SQLITE_CORRUPT: "broken",  # put aside by now: the next try finds a new file
+    sqlite3.SQLITE_NOTADB: "broken",
+}
 _MARKS = ("ledger", "store_facts", "reservations", "labels")  # a table of each kind of file of ours
 
 
@@ -261,6 +271,19 @@ def will_pass(error: BaseException | None) -> bool:
     """
     code = getattr(error, "sqlite_errorcode", None)  # of sqlite3's own errors alone
     return code is not None and code & 0xFF in _PASSES
+
+
+def unwritable(error: BaseException) -> str | None:
+    """Return in a few words why a file cannot be written for now; None where no waiting mends the error.
+
+    Example:
+        >>> unwritable(OSError(28, "No space left on device")), unwritable(sqlite3.IntegrityError("NOT NULL"))
+        ('No space left on device', None)
+    """
+    cause = error if error.__cause__ is None else error.__cause__  # a QueueError or StoreError says of what
+    if isinstance(cause, OSError):
+        return cause.strerror or type(cause).__name__
+    return _UNWRITABLE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:

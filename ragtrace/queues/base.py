@@ -107,7 +107,8 @@ class Queue(Protocol):
     ) -> bool:
         """End a job. False when it was no longer ours to end: its result must not be published.
 
-        A shared queue runs `also` in the same transaction; another one does not run it.
+        A shared queue runs `also` in the same transaction; another one does not run it. It raises where its file
+        cannot be written, as do `retry` and `release`.
         """
         ...
 

@@ -316,20 +316,22 @@ class SqliteQueue:
 
         Raises:
             sqlite3.Error: the disk is full or broken; the job stays leased and comes back when that ends.
+            OSError: the same.
+            QueueError: the same, when the spool had to be opened.
         """
         with self._scoring:
-            if self._is_scoring_over:
-                return False
-            return self._leasing().end(self._owner, job.key, state, reason, also)
+            return not self._is_scoring_over and self._leasing().end(self._owner, job.key, state, reason, also)
 
     def retry(self, job: Job, wait_s: float, reason: str) -> bool:
-        """Give a job back, due in `wait_s`; False when the lease was lost."""
-        return bool(self._safely(lambda spool: spool.retry(self._owner, job.key, wait_s, reason)))
+        """Give a job back, due in `wait_s`; False when the lease was lost. Raises as `settle`."""
+        with self._scoring:
+            return not self._is_scoring_over and self._leasing().retry(self._owner, job.key, wait_s, reason)
 
     def release(self, jobs: Sequence[Job], wait_s: float = 0.0) -> None:
-        """Give jobs back as if they had never been leased."""
-        keys = [job.key for job in jobs]
-        self._safely(lambda spool: spool.release(self._owner, keys, wait_s))
+        """Give jobs back as if they had never been leased. Raises as `settle`."""
+        with self._scoring:
+            if not self._is_scoring_over:
+                self._leasing().release(self._owner, [job.key for job in jobs], wait_s)
 
     def tend(self, held: Sequence[Job]) -> None:
         """Prolong the leases held, take back those that ran out, and look at the accounts."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("ragtrace")
 SWEEP_EVERY_S = 1.0
 FAILED_S = 5.0  # before a job is tried again that met a defect of ours; the fifth time it is dead
+WARN_EVERY_S = 60.0
 RETRY_S = 0.05  # after an error of our own, so that a lasting one does not spin
 
 
@@ -54,7 +56,8 @@ class Worker:
 
     The thread starts with `start` or the first unit. A handler that raises is logged, ends its job as ``failed``
     (in a shared queue it is tried again first), and does not stop the others. A job whose lease was lost is not
-    published: another scorer has it.
+    published: another scorer has it. While scores cannot be written (disk full, read-only, locked) the jobs that
+    have them wait in memory, with their leases, and are tried again about once a second; no further job is taken.
 
     Args:
         queue: where jobs come from.
@@ -76,6 +79,9 @@ class Worker:
         self._queue = queue
         self._handle = handle
         self._held: dict[asyncio.Task[None], Job] = {}
+        self._unwritten: deque[tuple[Job, Outcome]] = deque()
+        self._unwritten_because = ""
+        self._warned_at, self._has_warned = -WARN_EVERY_S, False
         self._concurrency = concurrency
         self._sweep = sweep
         self._close = close
@@ -102,8 +108,13 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no job is under way."""
-        return not self._held
+        """Whether no job is under way, and none waits to be written."""
+        return not (self._held or self._unwritten)
+
+    @property
+    def unwritten(self) -> tuple[int, str]:
+        """Scored jobs that could not be written so far, and why."""
+        return sum(outcome.retry_in_s is None for _, outcome in list(self._unwritten)), self._unwritten_because
 
     def start(self) -> None:
         """Start the thread, once; a stopped worker stays stopped."""
@@ -179,6 +190,7 @@ class Worker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._give_up_unwritten()
         if self._close is not None:
             await self._close()
 
@@ -204,11 +216,14 @@ class Worker:
     def _is_done(self, tasks: set[asyncio.Task[None]]) -> bool:
         if not self._is_stopping:
             return False
-        return not self._is_draining or (not tasks and (self._queue.is_shared or self._queue.size == 0))
+        if not self._is_draining or tasks:
+            return not self._is_draining
+        return self._queue.is_shared or self._queue.size == 0 or not self._write_again()
 
     def _swept(self) -> None:
         try:
-            self._queue.tend(list(self._held.values()))
+            self._queue.tend([*self._held.values(), *(job for job, _ in self._unwritten)])
+            self._write_again()
             if self._sweep is not None:
                 self._sweep()
         except Exception as error:
@@ -217,7 +232,7 @@ class Worker:
     def _fill(self, tasks: set[asyncio.Task[None]]) -> None:
         tasks.difference_update([task for task in tasks if task.done()])
         room = self._concurrency - len(tasks)
-        if room <= 0 or self._has_to_stop():
+        if room <= 0 or self._has_to_stop() or self._unwritten:  # what is scored now could not be written either
             return
         for job in self._queue.lease(room):
             task = asyncio.create_task(self._one(job))
@@ -234,7 +249,7 @@ class Worker:
         if self._awake is None:
             return
         rest_s = SWEEP_EVERY_S
-        if len(tasks) < self._concurrency and not self._is_stopping:
+        if len(tasks) < self._concurrency and not (self._is_stopping or self._unwritten):
             due_s = self._queue.next_due_s()
             if not tasks and due_s != 0.0:
                 self.moved_at_s = time.monotonic()
@@ -251,7 +266,9 @@ class Worker:
             _log.exception("a unit could not be scored")
             name = type(error).__name__
             outcome = Outcome(state="failed", reason=name, retry_in_s=FAILED_S if self._queue.is_shared else None)
-        self._settle(job, outcome)
+        if self._unwritten or not self._settle(job, outcome):
+            self._unwritten.append((job, outcome))
+            self._warn()
 
     @guarded
     def _over(self, task: asyncio.Task[None]) -> None:
@@ -263,38 +280,82 @@ class Worker:
         elif (error := task.exception()) is not None:  # `_one` lets none out; a defect must not pass unseen
             lost("ragtrace.scoring.worker.one", error)
 
-    def _settle(self, job: Job, outcome: Outcome) -> None:
-        """Write scores, end the job, publish; an account that is not kept is a loss, and must not pass unseen.
+    def _settle(self, job: Job, outcome: Outcome) -> bool:
+        """Write the end of a job; False when nothing can be written for now."""
+        try:
+            if outcome.retry_in_s is None:
+                self._end(job, outcome)
+            elif outcome.is_spared:
+                self._queue.release([job], outcome.retry_in_s)
+            else:
+                self._queue.retry(job, outcome.retry_in_s, outcome.reason)
+        except Exception as error:
+            if self._may_wait(error):
+                return False
+            lost("ragtrace.scoring.worker.settle", error)
+            if outcome.retry_in_s is None:
+                return self._settle(job, Outcome(reason=type(error).__name__, retry_in_s=FAILED_S))
+        return True
+
+    def _end(self, job: Job, outcome: Outcome) -> None:
+        """Write scores, end the job, publish.
 
         A shared queue says whether the job is still ours before anything is published; in one of our own it always
         is, and whoever waits for its end finds its scores published.
         """
-        try:
-            if outcome.retry_in_s is None:
-                self._write(outcome)
-                if outcome.then is not None and not self._queue.is_shared:
-                    outcome.then()
-                is_ours = self._queue.settle(job, outcome.state, outcome.reason, outcome.also)
-            elif outcome.is_spared:
-                self._queue.release([job], outcome.retry_in_s)
-                return
-            else:
-                self._queue.retry(job, outcome.retry_in_s, outcome.reason)
-                return
-        except Exception as error:
-            lost("ragtrace.scoring.worker.settle", error)
-            return
-        if not is_ours:
+        self._write(outcome)
+        if outcome.then is not None and not self._queue.is_shared:
+            outcome.then()
+        if not self._queue.settle(job, outcome.state, outcome.reason, outcome.also):
             lost("ragtrace.scoring.worker.lease_lost")
         elif outcome.then is not None and self._queue.is_shared:
             outcome.then()
 
     def _write(self, outcome: Outcome) -> None:
+        """Write what stands in a file of its own; an error that no waiting mends is counted, and the job ends."""
         try:
             if outcome.write is not None:
                 outcome.write()
         except Exception as error:
+            if self._may_wait(error):
+                raise
             lost("ragtrace.scoring.worker.write", error)
+
+    def _may_wait(self, error: Exception) -> bool:
+        from ragtrace.sqlite_file import unwritable  # noqa: PLC0415 - sqlite3 only for those who write files
+
+        self._unwritten_because = unwritable(error) or ""
+        return bool(self._unwritten_because)
+
+    def _write_again(self) -> bool:
+        """Write what waits, in its order; False when something still waits."""
+        if not self._unwritten:
+            return True
+        count = len(self._unwritten)
+        while self._unwritten:
+            if not self._settle(*self._unwritten[0]):
+                self._warn()
+                return False
+            self._unwritten.popleft()
+        if self._has_warned:
+            self._has_warned = False
+            _log.info("the scores can be written again: %d scored units waited", count)
+        return True
+
+    @guarded
+    def _give_up_unwritten(self) -> None:
+        """Try once more at the end; what still cannot be written goes back, or is dropped with its queue."""
+        if not self._write_again():
+            self._queue.release([job for job, _ in self._unwritten])
+            self._unwritten.clear()
+
+    def _warn(self) -> None:
+        if time.monotonic() - self._warned_at >= WARN_EVERY_S:
+            self._warned_at, self._has_warned = time.monotonic(), True
+            _log.warning(
+                "the scores cannot be written (%s): scored units wait in memory, and no more are scored",
+                self._unwritten_because,
+            )
 
 
 async def _ended() -> None:

@@ -119,8 +119,9 @@ def ready_facts(
     closed: Callable[[], Closed | None] = lambda: None,
     still_s: Callable[[], float] = lambda: 0.0,
     quiet_s: float = math.inf,
+    unwritten: Callable[[], tuple[int, str]] = lambda: (0, ""),
 ) -> dict[str, Fact]:
-    """Return the facts of ``/readyz``: room in the queue, a spool to write to, a judge that answers.
+    """Return the facts of ``/readyz``: room in the queue, spool and store to write to, a judge that answers.
 
     A spent budget or a rate that is used up is no reason: both pass by themselves, and units wait for them.
 
@@ -130,6 +131,7 @@ def ready_facts(
         closed: why the judge's gate lets nothing pass, None when it does.
         still_s: seconds for which units were due or under way and none ended or went back.
         quiet_s: how long that may last, see `longest_quiet_s`.
+        unwritten: scored units that wait because their scores cannot be written, and why.
     """
 
     def room() -> str | None:
@@ -138,6 +140,10 @@ def ready_facts(
 
     def writable() -> str | None:
         return unwritable(spool) if spool is not None else None
+
+    def store() -> str | None:
+        count, because = unwritten()
+        return f"cannot be written ({because}), {count} scored units wait" if count else None
 
     def breaker() -> str | None:
         found = closed()
@@ -153,7 +159,14 @@ def ready_facts(
         is_stuck = seconds > quiet_s and closed() is None
         return f"no unit has ended for {seconds / 60:.0f} min, though there are some to score" if is_stuck else None
 
-    return {"queue": room, "spool": writable, "breaker": breaker, "judge": judge, "progress": progress}
+    return {
+        "queue": room,
+        "spool": writable,
+        "store": store,
+        "breaker": breaker,
+        "judge": judge,
+        "progress": progress,
+    }
 
 
 class HealthEndpoint(HttpServer):

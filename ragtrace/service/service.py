@@ -141,6 +141,7 @@ class Service:
                 closed=self.readings.closed,
                 still_s=lambda: time.monotonic() - self._worker.moved_at_s if self._worker.is_begun else 0.0,
                 quiet_s=longest_quiet_s(self.settings.judge_timeout_s),
+                unwritten=lambda: self._worker.unwritten,
             ),
             host=self.settings.health_host,
             port=self.settings.health_port,

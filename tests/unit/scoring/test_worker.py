@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.model import RagRecord
+from ragtrace.capture.guard import losses
+from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.queues import Job, MemoryQueue, Unit
 from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring import Ledger, Outcome, Worker
+from ragtrace.scoring.worker import FAILED_S
+from ragtrace.stores import sqlite
+from ragtrace.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from ragtrace.model import End
@@ -170,3 +175,84 @@ def test_scores_are_written_before_their_job_has_its_end(tmp_path: Path, *, is_s
         assert steps == ["spooled", "written", "scored", "published"]
     else:  # whoever waits for the end finds its scores published
         assert steps == ["written", "published", "scored"]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
+    monkeypatch.setattr(sqlite, "BUSY_S", 0.02)
+    store = SqliteStore(tmp_path / "store")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def other(store: SqliteStore) -> Iterator[sqlite3.Connection]:
+    """A process that holds the store."""
+    connection = sqlite3.connect(store.path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    yield connection
+    connection.close()
+
+
+def scoring_into(store: SqliteStore, handled: list[str], published: list[str]) -> Callable[[Job], Any]:
+    async def handle(job: Job) -> Outcome:
+        name = job.unit.record.id
+        handled.append(name)
+        record = RagRecord(id=name, trace_id=name, span_id="s")
+        key = ScoreKey(trace_id=name, span_id="s", metric="mrr", version="v")
+        score = Score(key=key, result=MetricResult(name="mrr", state="ok", value=0.5, version="v"), scored_at=1e9)
+        return Outcome(write=lambda: store.emit(record, [score]), then=lambda: published.append(name))
+
+    return handle
+
+
+def test_scored_units_wait_for_a_locked_store_and_no_other_unit_is_scored(
+    store: SqliteStore, other: sqlite3.Connection
+) -> None:
+    ledger, handled, published = Ledger(), list[str](), list[str]()
+    queue = MemoryQueue(ended=ledger.end)
+    worker = Worker(queue, scoring_into(store, handled, published), concurrency=3)
+    for i in range(40):
+        offer(ledger, queue, str(i))
+    wait_for(lambda: worker.unwritten == (3, "locked"))
+    time.sleep(1.5)  # a sweep tries again
+    assert worker.unwritten == (3, "locked")
+    assert (len(handled), published, ledger.pending) == (3, [], 40)
+    other.execute("ROLLBACK")
+    assert ledger.wait_settled(20)
+    assert worker.stop(10)
+    assert sorted(handled) == sorted(published) == sorted(row["trace_id"] for row in store.rows())
+    assert ledger.snapshot()["scored"] == len(handled) == 40
+
+
+def test_a_stop_tries_once_more_and_then_counts_scored_units_as_dropped(
+    store: SqliteStore, other: sqlite3.Connection
+) -> None:
+    ledger, handled, published = Ledger(), list[str](), list[str]()
+    queue = MemoryQueue(ended=ledger.end)
+    worker = Worker(queue, scoring_into(store, handled, published))
+    for i in range(3):
+        offer(ledger, queue, str(i))
+    wait_for(lambda: worker.unwritten[0] == 3)
+    assert worker.stop(10)
+    assert ledger.snapshot()["dropped:shutdown"] == 3
+    assert published == []
+
+
+def test_a_job_whose_end_can_never_be_written_is_tried_again_and_counted(tmp_path: Path) -> None:
+    queue = SqliteQueue(tmp_path / "spool")
+    before = losses().get("ragtrace.scoring.worker.settle", 0)
+
+    def constraint(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO jobs (key) VALUES (NULL)")
+
+    async def handle(job: Job) -> Outcome:
+        return Outcome(also=constraint)
+
+    worker = Worker(queue, handle)
+    queue.put(Unit(record=RagRecord(id="a")))
+    wait_for(lambda: losses().get("ragtrace.scoring.worker.settle", 0) > before)
+    assert worker.stop(10)
+    assert 0.0 < (queue.next_due_s() or 0.0) <= FAILED_S
+    assert worker.unwritten[0] == 0
+    queue.close(5.0)

@@ -118,6 +118,7 @@ KIND_EVALUATOR: Final = "EVALUATOR"
 RUN_OUTCOME: Final = "ragtrace.run.outcome"
 RUN_INTERRUPT: Final = "ragtrace.run.interrupt"  # addition: what an interrupted run waits for (content)
 RUN_LOSSY: Final = "ragtrace.run.lossy"  # addition: JSON of what was cut on the way, by kind
+SPAN_CUT: Final = "ragtrace.span.cut"  # addition: attributes of this span that are cut to its byte budget
 RUN_TAGS: Final = "ragtrace.run.tags"
 RUN_METADATA_PREFIX: Final = "ragtrace.run.metadata."
 # The lists of ids, scores and ranks are JSON texts, never arrays: docs/decisions/0004.

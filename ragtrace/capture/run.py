@@ -710,7 +710,10 @@ class Run:
     def _failure(self, error: BaseException | None) -> Failure | None:
         if error is None:
             return None
-        return Failure(kind=type(error).__name__, message=clean_text(self._redacted(error), 1024)[0])
+        return Failure(
+            kind=clean_text(type(error).__name__, MAX_NAME_CHARS)[0],
+            message=clean_text(self._redacted(error), 1024)[0],
+        )
 
 
 def outcome_of(error: BaseException) -> Outcome:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ragtrace.model import MetricResult, Score
 
-_MOST_EXPLANATION_BYTES = 4_096
+MOST_EXPLANATION_BYTES = 4_096
 
 
 def details_json(scores: Sequence[Score], budget_bytes: int, *, has_content: bool) -> str:
@@ -54,7 +54,7 @@ def _row(result: MetricResult, *, has_content: bool) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def explanation(result: MetricResult) -> str | None:
+def explanation(result: MetricResult, most_bytes: int = MOST_EXPLANATION_BYTES) -> str | None:
     """Return a score's explanation in words: its own, the unsupported claims, or the judge's message.
 
     Example:
@@ -65,8 +65,8 @@ def explanation(result: MetricResult) -> str | None:
     for name in ("explanation", "message"):
         text = result.details.get(name)
         if isinstance(text, str) and text:
-            return cut_text(text, _MOST_EXPLANATION_BYTES)
+            return cut_text(text, most_bytes)
     unsupported = result.details.get("unsupported")
     if unsupported:
-        return cut_text(f"unsupported: {to_json(unsupported)}", _MOST_EXPLANATION_BYTES)
+        return cut_text(f"unsupported: {to_json(unsupported)}", most_bytes)
     return None

@@ -1,4 +1,4 @@
-"""Documents as one JSON string that fits a byte budget: texts go first, lowest ranks first, ids never."""
+"""Documents as one JSON string: texts go first, lowest ranks first; ids as `ragtrace.telemetry.budget` says."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from opentelemetry.trace import Link, SpanKind
 
 from ragtrace import semconv
 from ragtrace._version import __version__
-from ragtrace.telemetry.details import details_json, explanation
+from ragtrace.telemetry.budget import most_bytes, within
+from ragtrace.telemetry.details import MOST_EXPLANATION_BYTES, details_json, explanation
 from ragtrace.telemetry.root import remote_context, span_context
 from ragtrace.telemetry.wire import clean_attributes, clean_value
 
@@ -29,6 +30,7 @@ MAX_SCORE_ATTRIBUTES = 80  # 100 a span, less what is not a score
 _NS = 1e9
 _MOST_KEY_CHARS = 256
 _DETAILS_SHARE = 2  # details take at most half of the span's byte budget
+_EVENTS_SHARE = 4  # explanations on its events take a quarter of as much beside
 
 
 class EvaluationWriter:
@@ -64,6 +66,7 @@ class EvaluationWriter:
         self._has_content = content == "full"
         self._is_linked = attach == "link"
         self._about = {semconv.EVALUATION_EVALUATOR: evaluator, semconv.EVALUATION_VERSION: evaluator_version}
+        self._span_bytes = max_span_bytes
         self._details_bytes = max_span_bytes // _DETAILS_SHARE
 
     def write(
@@ -141,13 +144,14 @@ class EvaluationWriter:
             f"{semconv.SPAN_EVALUATION} {clean_value(record.workflow)}",
             context=context,
             kind=SpanKind.INTERNAL,
-            attributes=clean_attributes(attributes),
+            attributes=within(clean_attributes(attributes), self._span_bytes),
             links=[Link(found) for found in links],
             start_time=time_ns,
         )
         if span.is_recording():
+            most = min(MOST_EXPLANATION_BYTES, self._span_bytes // _EVENTS_SHARE // max(len(scores), 1))
             for score in scores:
-                event = self._event(record, score, root)
+                event = self._event(record, score, root, most)
                 span.add_event(semconv.EVENT_EVALUATION_RESULT, event, timestamp=time_ns)
         span.end(time_ns)
 
@@ -167,16 +171,19 @@ class EvaluationWriter:
             )
             self._logger.emit(entry)
 
-    def _event(self, record: RagRecord, score: Score, root: Root | None) -> dict[str, Any]:
+    def _event(
+        self, record: RagRecord, score: Score, root: Root | None, most_bytes: int = MOST_EXPLANATION_BYTES
+    ) -> dict[str, Any]:
         result = score.result
         label = None if result.passed is None else "pass" if result.passed else "fail"
         is_ok = result.state == "ok"
+        said = explanation(result, most_bytes) if self._has_content else None
         return clean_attributes(
             {
                 semconv.GEN_AI_EVALUATION_NAME: result.key,
                 semconv.GEN_AI_EVALUATION_SCORE_VALUE: result.value,
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: label,
-                semconv.GEN_AI_EVALUATION_EXPLANATION: explanation(result) if self._has_content else None,
+                semconv.GEN_AI_EVALUATION_EXPLANATION: said,
                 semconv.GEN_AI_RESPONSE_ID: root.response_id if root else None,
                 semconv.ERROR_TYPE: result.reason if result.state == "error" else None,
                 semconv.EVALUATION_KEY: event_key(record, score.key),
@@ -228,7 +235,8 @@ def scores_on_root(
 ) -> None:
     """Write scores and their details on a root that is still open (``hold``)."""
     attributes = score_attributes(scores)
-    attributes[semconv.EVALUATION_DETAILS] = details_json(scores, details_bytes, has_content=has_content)
+    room = max(min(details_bytes, root.left_bytes - most_bytes(clean_attributes(attributes))), 0)
+    attributes[semconv.EVALUATION_DETAILS] = details_json(scores, room, has_content=has_content)
     root.span.set_attributes(clean_attributes(attributes))
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 RESERVED_ATTRIBUTES = 24  # for our own names, and a few that the application's span processors add
 DEFAULT_ATTRIBUTES = 128  # the SDK's own default
 MAX_ATTRIBUTES = 512  # where the SDK has no limit
+_NAME_BYTES = 32  # of a place, a field's name and a number
 
 
 def flattened_documents(
@@ -52,7 +53,10 @@ def flattened_documents(
     for place, passage in enumerate(passages):
         is_new = may_repeat or passage.text not in room.sent
         fields = _fields(passage, room.limit_chars, has_content=has_content and is_new)
-        size = sum(size_bytes(value) for value in fields.values() if isinstance(value, str))
+        size = sum(
+            len(prefix) + _NAME_BYTES + (size_bytes(value) if isinstance(value, str) else 0)
+            for value in fields.values()
+        )
         if len(written) + len(fields) > limit or size > room.document_bytes:
             break
         room.document_bytes -= size

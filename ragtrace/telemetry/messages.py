@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.capture.prompt import place_of
-from ragtrace.telemetry.wire import cut_text, quoted, size_bytes
+from ragtrace.telemetry.wire import cut_text, quoted, share_of, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +98,7 @@ def messages_json(
     text = _array(messages, texts, finish_reasons)
     share = 0
     if size_bytes(text) > budget:
-        share = _share([size_bytes(one) for one in texts], budget - _ENVELOPE_BYTES * len(texts))
+        share = share_of([size_bytes(one) for one in texts], budget - _ENVELOPE_BYTES * len(texts))
     # One round, unless JSON escapes blow a text up; each further round halves what a message may hold.
     while size_bytes(text) > budget:
         if share <= 0:
@@ -107,17 +107,6 @@ def messages_json(
         share //= 2
     room.take_text(size_bytes(text))
     return text
-
-
-def _share(sizes: Sequence[int], budget: int) -> int:
-    """Return the size to which texts are cut so that all fit; short texts leave their room to long ones."""
-    count = len(sizes)
-    for size in sorted(sizes):
-        if size * count > budget:
-            break
-        budget -= size
-        count -= 1
-    return budget // max(count, 1)
 
 
 def _array(messages: Sequence[Message], texts: Sequence[str], reasons: Sequence[str]) -> str:

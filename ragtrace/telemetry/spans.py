@@ -10,11 +10,12 @@ from opentelemetry.trace import Status, StatusCode
 
 from ragtrace import semconv
 from ragtrace.capture import Generation, Rerank, Retrieval
+from ragtrace.telemetry.budget import most_bytes, within
 from ragtrace.telemetry.documents import Room
 from ragtrace.telemetry.flattened import DEFAULT_ATTRIBUTES, MAX_ATTRIBUTES
 from ragtrace.telemetry.messages import PassageMarks
 from ragtrace.telemetry.placing import parents_first
-from ragtrace.telemetry.root import Root, open_root
+from ragtrace.telemetry.root import OPENING_BYTES, Root, open_root
 from ragtrace.telemetry.steps import StepWriter
 from ragtrace.telemetry.summary import summary
 from ragtrace.telemetry.wire import clean_attributes, clean_value, cut_text
@@ -45,8 +46,8 @@ class SpanWriter:
         dialect: OpenTelemetry GenAI keys, OpenInference keys, or both.
         prompt_content: ``full`` writes prompts as they were; ``reference`` writes ``[passage ID]`` in place of
             each passage, whose text the retrieval span holds.
-        max_span_bytes: budget of document text and other text of one trace's spans; ids, scores and ranks
-            are never dropped for it.
+        max_span_bytes: budget of each span's attributes, and of all texts of one trace's spans together. Ids,
+            scores and ranks stay as long as they fit it themselves: see `ragtrace.telemetry.budget`.
 
     Example:
         >>> from opentelemetry.trace import NoOpTracer
@@ -99,12 +100,15 @@ class SpanWriter:
         attributes[semconv.SAMPLING_PROBABILITY] = probability
         root.linked = self._write_steps(root, captured, room)
         record = captured.record
-        if record.workflow != root.workflow:
-            root.span.update_name(f"{semconv.SPAN_WORKFLOW} {clean_value(record.workflow)}")
-        root.span.set_attributes(clean_attributes(attributes))
         # A run that was cut short, cancelled or interrupted is not an error.
         if record.outcome == "error":
+            attributes[semconv.ERROR_TYPE] = captured.failure.kind if captured.failure else "_OTHER"
             self._fail(root.span, captured.failure)
+        if record.workflow != root.workflow:
+            root.span.update_name(f"{semconv.SPAN_WORKFLOW} {clean_value(record.workflow)}")
+        written = within(clean_attributes(attributes), self.max_span_bytes - OPENING_BYTES)
+        root.span.set_attributes(written)
+        root.left_bytes = self.max_span_bytes - OPENING_BYTES - most_bytes(written)
 
     def end_root(self, root: Root, ended_ns: int) -> None:
         """End the root at a Unix time in ns; a second call does nothing."""
@@ -131,24 +135,26 @@ class SpanWriter:
         linked = []
         for place in parents_first(captured.steps):
             step, (name, kind, attributes) = captured.steps[place], built[place]
+            failure = step.failure if step.failure and step.failure.kind not in _NO_ERROR else None
+            if failure is not None:
+                attributes[semconv.ERROR_TYPE] = failure.kind
             span = self.tracer.start_span(
                 name,
                 context=contexts.get(step.parent_key or "", root.context),
                 kind=kind,
-                attributes=clean_attributes(attributes),
+                attributes=within(clean_attributes(attributes), self.max_span_bytes),
                 start_time=step.started_ns,
             )
             if step.key and step.key not in contexts:
                 contexts[step.key] = trace.set_span_in_context(span, Context())
-            if step.failure is not None and step.failure.kind not in _NO_ERROR:
-                self._fail(span, step.failure)
+            if failure is not None:
+                self._fail(span, failure)
             span.end(step.ended_ns)
             if not isinstance(step, Rerank):
                 linked.append(span.get_span_context())
         return tuple(linked[:_MOST_LINKS])
 
     def _fail(self, span: Span, failure: Failure | None) -> None:
-        span.set_attribute(semconv.ERROR_TYPE, clean_value(failure.kind) if failure else "_OTHER")
         message = failure.message if failure and self._has_content else None
         text = cut_text(clean_value(message), _MOST_MESSAGE_BYTES) if message else None
         span.set_status(Status(StatusCode.ERROR, text))

@@ -203,6 +203,22 @@ def cut_text(text: str, budget_bytes: int) -> str:
     return f"{kept}{mark}"
 
 
+def share_of(sizes: Sequence[int], budget: int) -> int:
+    """Return the size to which the largest are cut so that all fit; small ones leave their room to large ones.
+
+    Example:
+        >>> share_of([10, 50, 90], 100)
+        45
+    """
+    count = len(sizes)
+    for size in sorted(sizes):
+        if size * count > budget:
+            break
+        budget -= size
+        count -= 1
+    return budget // max(count, 1)
+
+
 def clean_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return attributes that the SDK takes as they are: None left out, the rest sanitised (TELEMETRY.md 1).
 
@@ -231,7 +247,7 @@ def clean_value(value: Any) -> Any:
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return int(value) if -_INT64 <= value < _INT64 else str(value)
+        return int(value) if -_INT64 <= value < _INT64 else _shown(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, _LISTS):

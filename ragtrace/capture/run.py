@@ -502,12 +502,13 @@ class Run:
     def cut_at(self, k: int) -> None:
         """Set the K of this run's @K metrics; the default is the number of contexts delivered.
 
-        What is no whole number is counted as a loss.
+        What is no whole number of 0 or more is counted as a loss.
         """
-        if type(k) is not int:
+        number = clean_count(k)
+        if number is None:
             lost("ragtrace.capture.run.cut_at")
             return
-        self.facts["k"] = k
+        self.facts["k"] = number
 
     @guarded
     def feedback(self, value: float, comment: str | None = None, source: str = "human") -> None:

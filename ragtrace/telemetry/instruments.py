@@ -15,7 +15,7 @@ from ragtrace.telemetry.board import Fan
 from ragtrace.telemetry.client_metrics import record_operations
 from ragtrace.telemetry.readings import DRIFT_GAUGES, QUEUE_GAUGES, coverage, ledger_points
 from ragtrace.telemetry.root import remote_context
-from ragtrace.telemetry.series import Measure, Names, bounded_text
+from ragtrace.telemetry.series import OTHER, Measure, Names, bounded_text
 from ragtrace.telemetry.window import Window
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ _SUMS = (
 _WINDOW_GAUGES = (semconv.WINDOW_MEAN, semconv.WINDOW_LOW, semconv.WINDOW_HIGH, semconv.PASS_RATIO)
 _MOST_MODELS = 100
 _MOST_SOURCES = 100
+_MOST_CUTOFFS = 100  # of which each is at most
+_MOST_K = 1_000
 _MOST_PRECREATED = 1_000  # label sets; the SDK folds what lies beyond 2,000 an instrument into one
 _MOST_WINDOWS = 2_000
 _MOST_COUNT = 10**12  # of one score: sums beyond 2^63 would end the export of every metric
@@ -83,6 +85,7 @@ class Instruments:
         self._workflows = Names(max_workflows)
         self._models = Names(_MOST_MODELS)
         self._sources = Names(_MOST_SOURCES)
+        self._cutoffs = Names(_MOST_CUTOFFS)
         self._lock = threading.Lock()
         self._seen: set[tuple[str, str | None]] = set()
         self._searched: set[str] = set()
@@ -144,7 +147,7 @@ class Instruments:
 
     def expect(self, result: MetricResult, scale: Scale) -> None:
         """Announce a metric before its first score, by any result of it (``na`` will do): see `eligible`."""
-        self._know(Measure.of(result, scale))
+        self._know(Measure.of(result, scale, self._cutoff(result.k)))
 
     def traces(self, decision: str, reason: str | None) -> None:
         """Count one captured trace as what was decided of it, once: ``sampled``, ``skipped`` or ``dropped``."""
@@ -168,7 +171,7 @@ class Instruments:
             is_recorded: whether the root was exported, so that an exemplar may point at it.
         """
         result = score.result
-        measure = Measure.of(result, scale)
+        measure = Measure.of(result, scale, self._cutoff(result.k))
         self._know(measure)
         self._fan.add(semconv.EVALUATIONS, 1, self._outcome(record, result))
         if result.value is None:
@@ -268,6 +271,12 @@ class Instruments:
 
     def _source(self, name: str) -> str:
         return self._sources.bounded(bounded_text(name))
+
+    def _cutoff(self, k: int | None) -> int | str | None:
+        """Return a cut-off, or ``other``: an application names it, or its retriever returns so many."""
+        if k is None or (0 <= k <= _MOST_K and self._cutoffs.bounded(str(k)) != OTHER):
+            return k
+        return OTHER
 
     def _about(self, record: RagRecord) -> dict[str, Any]:
         return {

@@ -56,11 +56,11 @@ class Measure:
     judge_version: str | None = None
     label_scale: str | None = None
     universe: str | None = None
-    k: int | None = None
+    k: int | str | None = None
 
     @classmethod
-    def of(cls, result: MetricResult, scale: Scale) -> Measure:
-        """Return how a result was measured."""
+    def of(cls, result: MetricResult, scale: Scale, k: int | str | None) -> Measure:
+        """Return how a result was measured, at a cut-off as points have it."""
         judge = result.judge
         return cls(
             name=result.name,
@@ -68,7 +68,7 @@ class Measure:
             judge_version=judge_version(result),
             label_scale=judge.label_scale if judge else None,
             universe=result.universe,
-            k=result.k,
+            k=k,
             scale=scale,
         )
 

@@ -351,3 +351,13 @@ def test_one_tag_may_be_given_as_a_text() -> None:
     with Recorder(keeper).start(query="q", tags="vip") as run:
         run.tagged("beta")
     assert keeper.runs[0].record.tags == ("vip", "beta")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [(3, 3), (0, 0), (-1, None), (True, None), ("3", None), (10**5000, None)]
+)
+def test_a_cut_off_is_a_whole_number_of_0_or_more(given: object, kept: int | None) -> None:
+    keeper = Keeper()
+    with Recorder(keeper).start(query="q", k=given):  # type: ignore[arg-type]
+        pass
+    assert keeper.runs[0].record.k == kept

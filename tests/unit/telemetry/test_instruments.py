@@ -178,6 +178,15 @@ def test_label_sets_exist_at_zero_before_the_first_score(metered):
     assert [value for _, value in metered.values("ragtrace.evaluations")] == [1]
 
 
+def test_the_label_k_is_bounded(metered):
+    """An application names its cut-off, and a retriever with a threshold delivers any number of contexts."""
+    instruments = Instruments([metered.meter])
+    for k in (*range(1, 200), -1, 1_001, 10**9, 1 << 70):
+        instruments.scored(RECORD, faith(k=k), UNIT, is_recorded=True)
+    labels = {point["ragtrace.k"]: value for point, value in metered.values("ragtrace.score.n")}
+    assert labels == {**dict.fromkeys(range(1, 101), 1.0), "other": 103.0}
+
+
 def test_a_new_workflow_gets_the_series_that_others_have(metered):
     instruments = Instruments([metered.meter])
     instruments.scored(RECORD, faith(), UNIT, is_recorded=True)

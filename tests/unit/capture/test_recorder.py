@@ -354,7 +354,7 @@ def test_one_tag_may_be_given_as_a_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"), [(3, 3), (0, 0), (-1, None), (True, None), ("3", None), (10**5000, None)]
+    ("given", "kept"), [(3, 3), (0, 0), (-1, None), (True, None), ("3", None), (1 << 70, None)]
 )
 def test_a_cut_off_is_a_whole_number_of_0_or_more(given: object, kept: int | None) -> None:
     keeper = Keeper()

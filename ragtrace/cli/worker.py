@@ -15,6 +15,7 @@ from ragtrace.cli.arguments import port, seconds
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ragtrace.queues.spool import Accounts
     from ragtrace.service.service import Service
 
 SCRAPE = "scrape_configs: [{{job_name: ragtrace, static_configs: [{{targets: ['{target}']}}]}}]"
@@ -23,13 +24,19 @@ The applications: RAGTRACE_SPOOL=FILE RAGTRACE_SCORER=worker. Every setting of `
 too, so that one environment serves both; several workers may share a spool. SIGTERM and Ctrl-C let what is under
 way come to its end within --deadline and give the rest back; a worker that is killed loses nothing, its jobs are
 taken up by another when their leases end.
+--once scores what is due, and waits for what another worker holds and for retries within a minute. It ends when the
+spool is empty. It also ends when nothing is under way and every unit that is left is due later, for example while
+the judge is down or over its budget, or when no unit has ended for five minutes. The units stay in the spool.
 Prometheus, with --metrics-port 9464 (captured traces are counted by the applications, scores here):
   {SCRAPE.format(target="127.0.0.1:9464")}
-Exit status: 0 stopped or done; 1 something was not scored or not sent within --deadline, or --once could not read
-the spool; 2 usage.
+Exit status: 0 stopped by a signal, or the spool is empty; 1 something was not scored or not sent within --deadline,
+or --once left units that wait or could not read the spool; 2 usage. Nothing counts as not sent where no collector is
+configured and none listens at the default address.
 """
 _REPORT_EVERY_S = 60.0
 _LOOK_EVERY_S = 0.1
+_WAIT_S = 60.0  # --once waits as long for a retry, as the judge's gate does for a rate
+_STILL_S = 300.0  # a judge that asks for one short wait after another must not hold --once for a day
 
 
 def add_parser(commands: Any) -> None:
@@ -45,7 +52,7 @@ def add_parser(commands: Any) -> None:
     add("--judge", help="overlap (offline, the default) or openai:MODEL")
     add("--metrics", help="names, separated by commas, as `ragtrace metrics` lists them; or all")
     add("--metrics-port", type=port, help="serve OpenMetrics on this port of loopback")
-    add("--once", action="store_true", help="stop when the spool is empty")
+    add("--once", action="store_true", help="stop when the spool is empty or all that is left waits")
     add("--deadline", type=seconds, default=30.0, metavar="S", help="seconds for the end (30)")
 
 
@@ -100,13 +107,17 @@ def _on_signals() -> threading.Event:
 def _watch(
     service: Service, stop: threading.Event, *, is_once: bool, before: Mapping[tuple[str, str], int]
 ) -> bool:
-    """Report until it is time to stop; False when ``--once`` cannot tell, since the spool cannot be read."""
+    """Report until it is time to stop; False when ``--once`` ends before the spool is empty."""
     told_at = time.monotonic()
+    backlog = _Backlog(service)
     while not stop.wait(_LOOK_EVERY_S):
         if is_once:
             try:
                 if service.wait_scored(1.0):  # what cannot be exported is the shutdown's to tell
                     return True
+                if backlog.is_stuck():
+                    _say(backlog.described())
+                    return False
             except _unreadable() as error:
                 _say(f"the spool cannot be read: {error}")
                 return False
@@ -114,6 +125,40 @@ def _watch(
             told_at = time.monotonic()
             _say(_accounts(service, before))
     return True
+
+
+class _Backlog:
+    """Watch whether any unit that is left in the spool can be scored soon."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._spool: Accounts | None = None
+        self._ended = 0
+        self._moved_at = time.monotonic()
+
+    def is_stuck(self) -> bool:
+        """Look again; return whether nothing is under way and everything left is due later."""
+        self._spool = spool = self._service.queue.snapshot()
+        if spool is None:
+            return False
+        ended, now = sum(spool.ends.values()), time.monotonic()
+        if ended != self._ended:
+            self._ended, self._moved_at = ended, now
+        is_still = now - self._moved_at > _STILL_S
+        return not spool.leased and spool.due_s is not None and (spool.due_s > _WAIT_S or is_still)
+
+    def described(self) -> str:
+        """Return how many units wait, for what, and until when."""
+        from ragtrace.scoring.limits.closed import error_of
+
+        if self._spool is None or self._spool.due_s is None:
+            return "no unit waits"
+        n, due_s, closed = self._spool.ready, self._spool.due_s, self._service.readings.closed()
+        why = self._service.postponed_for or "they failed before"
+        if closed is not None:
+            why = str(error_of(closed, self._service.settings.judge))
+        due = f"{due_s:.0f} s" if due_s < 120.0 else f"{due_s / 60.0:.0f} min"
+        return f"{n} unit{' waits' if n == 1 else 's wait'}: {why}; the next is due in {due}"
 
 
 def _ends(service: Service) -> Mapping[tuple[str, str], int]:

@@ -79,6 +79,7 @@ class Accounts:
         leased: jobs that a worker holds.
         bytes: payload of both.
         oldest_s: age of the oldest of both in seconds, 0.0 without any.
+        due_s: seconds until the next job that waits is due, None when none waits.
         wanted: entries that wanted to be put in, by all processes, as far as those that were tell.
     """
 
@@ -88,6 +89,7 @@ class Accounts:
     leased: int
     bytes: int
     oldest_s: float
+    due_s: float | None = None
     wanted: float = 0.0
 
     @property
@@ -291,22 +293,26 @@ class Spool:
         with self._file.transaction(is_reading=True) as connection:
             found = dict.fromkeys(("ready", "leased"), 0)
             oldest: float | None = None
-            for state, n, first in connection.execute(
-                "SELECT state, count(*), min(offered_at) FROM jobs WHERE state != 'ended' GROUP BY state"
+            due: float | None = None
+            for state, n, first, at in connection.execute(
+                "SELECT state, count(*), min(offered_at), min(not_before) FROM jobs WHERE state != 'ended'"
+                " GROUP BY state"
             ):
                 found[state] = n
+                due = at if state == "ready" else due
                 oldest = first if oldest is None else min(oldest, first)
             counts = {(state, reason): n for state, reason, n in connection.execute(_COUNTS)}
             size, wanted = int(_fact(connection, "bytes")), _fact(connection, "wanted")
         offered = counts.pop(("offered", ""), 0)
-        age_s = 0.0 if oldest is None else max(self._clock.now() - oldest, 0.0)
+        now = self._clock.now()
         return Accounts(
             offered=offered,
             ends=counts,
             ready=found["ready"],
             leased=found["leased"],
             bytes=size,
-            oldest_s=age_s,
+            oldest_s=0.0 if oldest is None else max(now - oldest, 0.0),
+            due_s=None if due is None else max(due - now, 0.0),
             wanted=wanted,
         )
 

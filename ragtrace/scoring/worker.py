@@ -94,6 +94,7 @@ class Worker:
         self._swept_at = time.monotonic()
         self.turned_at_s = time.monotonic()  # of its loop, for a health check
         self.moved_at_s = time.monotonic()  # a job ended or went back, or none was due
+        self.postponed_for = ""  # the reason of the last outcome that gave a job back
         queue.on_put(self.wake)
 
     @property
@@ -266,6 +267,8 @@ class Worker:
             _log.exception("a unit could not be scored")
             name = type(error).__name__
             outcome = Outcome(state="failed", reason=name, retry_in_s=FAILED_S if self._queue.is_shared else None)
+        if outcome.retry_in_s is not None:
+            self.postponed_for = outcome.reason
         if self._unwritten or not self._settle(job, outcome):
             self._unwritten.append((job, outcome))
             self._warn()

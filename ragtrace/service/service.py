@@ -166,6 +166,11 @@ class Service:
         deadline = time.monotonic() + timeout_s
         return self.ledger.wait_settled(timeout_s) and self._is_spool_scored(deadline)
 
+    @property
+    def postponed_for(self) -> str:
+        """Reason for which a unit was last given back to be scored later; "" when none was."""
+        return self._worker.postponed_for
+
     def shutdown(self, timeout_s: float, *, kept: Sequence[Sink] = ()) -> bool:
         """Score and export what is there, then stop; what is left at the deadline is counted and logged.
 

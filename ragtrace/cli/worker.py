@@ -30,8 +30,8 @@ the judge is down or over its budget, or when no unit has ended for five minutes
 Prometheus, with --metrics-port 9464 (captured traces are counted by the applications, scores here):
   {SCRAPE.format(target="127.0.0.1:9464")}
 Exit status: 0 stopped by a signal, or the spool is empty; 1 something was not scored or not sent within --deadline,
-or --once left units that wait or could not read the spool; 2 usage. Nothing counts as not sent where no collector is
-configured and none listens at the default address.
+or --once left units that wait or could not read the spool; 2 usage. Where no collector is configured and none
+listens at the default address, nothing counts as not sent.
 """
 _REPORT_EVERY_S = 60.0
 _LOOK_EVERY_S = 0.1

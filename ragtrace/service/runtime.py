@@ -171,8 +171,13 @@ def query(
 def flush(timeout_s: float = 30.0) -> bool:
     """Wait until everything offered so far is scored and exported; return whether it is.
 
-    Blocks the calling thread for at most about `timeout_s`. True when nothing was ever configured. Never raises:
-    after a defect it returns False.
+    Blocks the calling thread for at most about `timeout_s`. True when nothing was ever configured. An
+    internal error is counted, and gives False.
+
+    With a spool, what other processes left there is scored too, also where this one captured nothing; the scorer
+    starts for it. Units that wait for a retry are waited for, and give False at the deadline. With
+    ``scorer="worker"`` True means that everything captured here stands in the spool: a process that captured
+    nothing logs how many units wait for ``ragtrace worker``.
     """
     return bool(_flushed(timeout_s))
 
@@ -180,18 +185,21 @@ def flush(timeout_s: float = 30.0) -> bool:
 @guarded
 def _flushed(timeout_s: float) -> bool:
     timeout_s = _bounded(timeout_s)
+    if os.environ.get("RAGTRACE_SPOOL"):
+        recorder()  # a script may have been started for what the spool holds
     _state.recorder.take_up()
     service = _state.service
     return True if service is None else service.flush(timeout_s)
 
 
 def shutdown(timeout_s: float = 30.0) -> bool:
-    """Score and export what is there, then stop, within `timeout_s`; return whether nothing was left.
+    """Score and export what is there, then stop, within `timeout_s`; return whether nothing was lost.
 
-    Runs that are open end as ``partial``.
+    Runs that are open end as ``partial``. With a spool only the units under way are scored: the others stay in the
+    spool for the next scorer. Call `flush` before to have them scored here.
 
-    Afterwards capture costs next to nothing and keeps nothing, until `configure` is called again. Never raises:
-    after a defect it returns False.
+    Afterwards capture costs next to nothing and keeps nothing, until `configure` is called again. An internal error
+    is counted, and gives False.
     """
     return bool(_shut_down(timeout_s))
 

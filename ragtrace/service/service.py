@@ -113,6 +113,8 @@ class Service:
         )
         self._worker = self._new_worker()
         self._is_closed = False
+        self._is_child = False
+        self._has_said_who_scores = False
 
     def begin(self) -> None:
         """Start scoring without waiting for a first run: what a spool holds is there already."""
@@ -162,7 +164,11 @@ class Service:
         return all_within(calls, left_s + _GRACE_S) and is_scored
 
     def wait_scored(self, timeout_s: float) -> bool:
-        """Wait until everything offered so far is scored, and a spool that this process scores is empty."""
+        """Wait until everything offered so far is scored, and a spool that this process scores is empty.
+
+        The scorer starts for what another process left in the spool. A forked child that captured nothing leaves
+        that to its parent.
+        """
         deadline = time.monotonic() + timeout_s
         return self.ledger.wait_settled(timeout_s) and self._is_spool_scored(deadline)
 
@@ -215,6 +221,7 @@ class Service:
 
     def reset_after_fork(self) -> None:
         """Begin anew in a forked child, with a thread of its own: the parent scores what it had."""
+        self._is_child = True
         self.ledger.reset_after_fork()
         self.queue.reset_after_fork()
         self.sampler.reset_after_fork()
@@ -274,12 +281,31 @@ class Service:
         if not self.queue.flush(max(deadline - time.monotonic(), 0.0)):
             return False
         if self.settings.scorer == "worker":
+            self._say_who_scores()
+            return True
+        if self._is_child and not self.ledger.offered:
             return True
         while (spool := self.queue.snapshot()) is not None and (spool.pending or not self._worker.is_idle):
-            if time.monotonic() >= deadline:
+            self._begin_worker()
+            if (
+                time.monotonic() >= deadline or not self._worker.is_begun
+            ):  # no thread begins at an interpreter's end
                 return False
             time.sleep(_LOOK_EVERY_S)
         return True
+
+    def _say_who_scores(self) -> None:
+        """Tell a process that captured nothing, and may have been started to score, that a worker does."""
+        if self.ledger.offered or self._has_said_who_scores:
+            return
+        spool = self.queue.snapshot()
+        if spool is not None and spool.pending:
+            self._has_said_who_scores = True
+            _log.warning(
+                "%s in the spool %s for `ragtrace worker`; with scorer=worker this process scores nothing",
+                "1 unit waits" if spool.pending == 1 else f"{spool.pending} units wait",
+                self.settings.spool,
+            )
 
     def _sink_calls(self, method: str, timeout_s: float, kept: Sequence[Sink] = ()) -> list[Callable[[], bool]]:
         """Return a call of each sink that has the optional method; a sink that is kept is flushed."""

@@ -39,7 +39,8 @@ A high label means what a high score means; --inverted where it is the opposite 
 example 1 = made up). Every line must be good: nothing is judged before all are read.
 Asking again: a metric with a length setting is judged twice on labelled lines, and
 one that grades passages grades 200 of them one by one (--gate-pairs 0: not at all).
-Exit status: 0 fine, 2 usage or bad input, 130 stopped by Ctrl-C.
+Exit status: 0 fine, 2 usage or bad input, 3 no line with a label has a score since the
+judge failed, 130 stopped by Ctrl-C.
 """
 
 
@@ -97,7 +98,12 @@ def run(args: argparse.Namespace) -> int:
     finally:
         if out is not None:
             out.close()
-    _report(args, _calibration(labelled, scores, scorer, number, has_batches=has_batches))
+    report = _calibration(labelled, scores, scorer, number, has_batches=has_batches)
+    _report(args, report)
+    if not report.points and any(state.startswith("error ") for state in report.states):
+        why = ", ".join(f"{n} {state}" for state, n in report.states.items())
+        print(f"ragtrace: no line with a label has a score to compare: {why}", file=sys.stderr)
+        return 3
     return 0
 
 

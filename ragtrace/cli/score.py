@@ -39,7 +39,8 @@ Resuming: a line is known by its id, lines of one id by their order in the file.
 that stand in --out are not scored again, also those whose scores are errors, of another
 judge or of other metrics; a warning tells.
 Exit status: 0 fine, 1 broken lines (the rest is scored), 2 usage, 3 a threshold was
-missed or had nothing to measure (also when lines are broken), 130 stopped by Ctrl-C.
+missed or had no score to measure, or a metric has no value since the judge failed on
+every line that has one to judge (also when lines are broken), 130 stopped by Ctrl-C.
 """
 
 
@@ -96,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         raise
     finally:
         out.close()
-    missed = summary.missed(limits)
+    missed = [*summary.missed(limits), *filter(None, [summary.unjudged()])]
     _report(args, summary, worst, missed, before, left_out_text(scorer), is_interrupted=is_interrupted)
     if is_interrupted:
         return 130

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, nearest
+from ragtrace.model.score import ERROR_REASONS
 from ragtrace.scoring.scored_row import Maker, home, label_of, maker_of
 from ragtrace.stats.intervals import bootstrap_mean_ci, bootstrap_ratio_ci
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ragtrace.stats.intervals import Interval
 
 _TOP, _BOTTOM, _RATIO = "ra_nwg_at_k", "proc_at_k", "pct_proc_micro"
+OF_THE_JUDGE = frozenset({reason for reason in ERROR_REASONS if reason.startswith("judge_")} | {"budget_exceeded"})
 _MOST_SHOWN = 10  # unknown fields
 WIDE = 120  # columns below which reasons would be cut in the middle of words
 
@@ -154,6 +156,23 @@ class Summary:
     def missed(self, limits: Sequence[Limit]) -> list[str]:
         """Return a line for each threshold that was missed, or had nothing or no one kind of score to measure."""
         return [line for limit in limits if (line := self._verdict(limit)) is not None]
+
+    def unjudged(self) -> str | None:
+        """Return a line on the metrics that have no value since the judge failed; None without any."""
+        failed: dict[str, Counter[str]] = {}
+        for key, kinds in self.columns.items():
+            errors = sum((column.errors for column in kinds.values()), Counter[str]())
+            has_values = any(column.values for column in kinds.values())
+            if not has_values and errors.keys() & OF_THE_JUDGE:
+                failed[key] = errors
+        if not failed:
+            return None
+        (reason, n), *_ = sum(failed.values(), Counter[str]()).most_common(1)
+        total = sum(errors.total() for errors in failed.values())
+        errors_text = (
+            f"1 score is an error, {reason}" if total == 1 else f"{total} scores are errors, {n} of them {reason}"
+        )
+        return f"no value of {', '.join(failed)}: {errors_text}"
 
     def _verdict(self, limit: Limit) -> str | None:
         by_kind = _by_kind(self.columns.get(limit.name, {}))

@@ -224,6 +224,16 @@ def test_a_metric_that_failed_is_taken_at_every_cut_off(gold: Path, tmp_path: Pa
     assert reported(gold, *args, "--resume")["states"] == states
 
 
+def test_a_judge_that_is_down_for_every_labelled_line_is_exit_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "in.jsonl", binary(3, 3))
+    judge = ("--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
+    assert main(["calibrate", str(path), "--label", "faithful", *judge]) == 3
+    said = "ragtrace: no line with a label has a score to compare: 3 error judge_unavailable"
+    assert capsys.readouterr().err.splitlines()[-1] == said
+
+
 def test_the_plot_is_written(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = write(tmp_path / "in.jsonl", binary(80, 60))

@@ -500,7 +500,9 @@ def test_a_judge_that_is_down_gives_errors_with_a_reason_and_no_number(tmp_path:
     path, out = write(tmp_path / "in.jsonl", [record(i) for i in range(4)]), tmp_path / "out.jsonl"
     args = ["--judge", "openai:m", "--base-url", f"http://127.0.0.1:{closed_port}/v1", "--metrics", "faithfulness"]
     done = ragtrace("score", path, *args, "--out", out)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
+    said = "ragtrace: no value of faithfulness: 4 scores are errors, 4 of them judge_unavailable"
+    assert done.stderr.decode().splitlines()[-1] == said
     for row in rows(out):
         score = row["scores"]["faithfulness"]
         assert (score["state"], score["value"], score["reason"]) == ("error", None, "judge_unavailable")
@@ -509,6 +511,24 @@ def test_a_judge_that_is_down_gives_errors_with_a_reason_and_no_number(tmp_path:
     again = ragtrace("score", path, *args, "--fail-under", "faithfulness=0")
     assert again.returncode == 3
     assert b"(n = 0)" in again.stderr
+
+
+def test_a_judge_that_is_down_for_the_whole_file_is_exit_3_beside_numbers_that_need_no_judge(
+    tmp_path: Path, closed_port: int
+) -> None:
+    path = write(tmp_path / "in.jsonl", [record(i) for i in range(2)])
+    args = ["--judge", "openai:m", "--base-url", f"http://127.0.0.1:{closed_port}/v1"]
+    done = ragtrace("score", path, *args, "--metrics", "faithfulness,invented_specifics,no_answer")
+    assert (done.returncode, len(rows(done.stdout))) == (3, 2)
+    said = "ragtrace: no value of faithfulness, answered: 4 scores are errors, 4 of them judge_unavailable"
+    assert done.stderr.decode().splitlines()[-1] == said
+
+
+def test_a_file_without_anything_to_judge_is_no_failure_of_the_judge(tmp_path: Path) -> None:
+    unanswered = {"query": "Where?", "contexts": ["The lab is in Oslo."]}
+    for name, lines in {"na": [unanswered], "empty": []}.items():
+        done = ragtrace("score", write(tmp_path / name, lines), "--metrics", "faithfulness")
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_key_is_seen_nowhere(tmp_path: Path) -> None:

@@ -77,6 +77,32 @@ def test_thresholds_follow_the_metrics_direction(summary: Summary, limit: Limit,
     assert summary.missed([limit]) == ([] if said is None else [said])
 
 
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([failed("error", "judge_timeout")], "no value of answered: 1 score is an error, judge_timeout"),
+        (
+            [failed("error", "judge_unavailable")] * 3
+            + [failed("error", "judge_timeout"), failed("na", "abstained")],
+            "no value of answered: 4 scores are errors, 3 of them judge_unavailable",
+        ),
+        ([failed("error", "judge_timeout"), ok(1.0)], None),
+        ([failed("na", "abstained")], None),
+        ([failed("error", "zero_embedding")], None),
+        (
+            [failed("error", "budget_exceeded"), failed("error", "zero_embedding")],
+            "no value of answered: 2 scores are errors, 1 of them budget_exceeded",
+        ),
+        ([], None),
+    ],
+)
+def test_a_metric_that_the_judge_never_answered_is_told(lines: list[dict[str, Any]], said: str | None) -> None:
+    summary = Summary()
+    for line in lines:
+        summary.add({"answered": line, "citation_f1": failed("na", "no_citations")})
+    assert summary.unjudged() == said
+
+
 def test_a_mean_equal_to_its_threshold_in_exact_arithmetic_meets_it() -> None:
     summary = Summary()
     for _ in range(10):

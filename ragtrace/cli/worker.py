@@ -26,7 +26,7 @@ way come to its end within --deadline and give the rest back; a worker that is k
 taken up by another when their leases end.
 --once scores what is due, and waits for what another worker holds and for retries within a minute. It ends when the
 spool is empty. It also ends when nothing is under way and every unit that is left is due later, for example while
-the judge is down or over its budget, or when no unit has ended for five minutes. The units stay in the spool.
+the judge is down or over its budget, or when no unit has ended for ten minutes. The units stay in the spool.
 Prometheus, with --metrics-port 9464 (captured traces are counted by the applications, scores here):
   {SCRAPE.format(target="127.0.0.1:9464")}
 Exit status: 0 stopped by a signal, or the spool is empty; 1 something was not scored or not sent within --deadline,
@@ -36,7 +36,7 @@ listens at the default address, nothing counts as not sent.
 _REPORT_EVERY_S = 60.0
 _LOOK_EVERY_S = 0.1
 _WAIT_S = 60.0  # --once waits as long for a retry, as the judge's gate does for a rate
-_STILL_S = 300.0  # a judge that asks for one short wait after another must not hold --once for a day
+_STILL_S = 600.0  # a judge that asks for one short wait after another must not hold --once for a day
 
 
 def add_parser(commands: Any) -> None:
@@ -144,21 +144,25 @@ class _Backlog:
         ended, now = sum(spool.ends.values()), time.monotonic()
         if ended != self._ended:
             self._ended, self._moved_at = ended, now
-        is_still = now - self._moved_at > _STILL_S
-        return not spool.leased and spool.due_s is not None and (spool.due_s > _WAIT_S or is_still)
+        if now - self._moved_at > _STILL_S:
+            return spool.pending > 0
+        return not spool.leased and spool.due_s is not None and spool.due_s > _WAIT_S
 
     def described(self) -> str:
-        """Return how many units wait, for what, and until when."""
+        """Return how many units are left, for what they wait, and until when."""
         from ragtrace.scoring.limits.closed import error_of
 
-        if self._spool is None or self._spool.due_s is None:
-            return "no unit waits"
-        n, due_s, closed = self._spool.ready, self._spool.due_s, self._service.readings.closed()
+        n, due_s = (self._spool.pending, self._spool.due_s) if self._spool else (0, None)
+        closed = self._service.readings.closed()
         why = self._service.postponed_for or "they failed before"
         if closed is not None:
             why = str(error_of(closed, self._service.settings.judge))
-        due = f"{due_s:.0f} s" if due_s < 120.0 else f"{due_s / 60.0:.0f} min"
-        return f"{n} unit{' waits' if n == 1 else 's wait'}: {why}; the next is due in {due}"
+        until = f"no unit has ended for {_STILL_S / 60.0:.0f} min"
+        if due_s is not None:
+            until = (
+                f"the next is due in {due_s:.0f} s" if due_s < 120.0 else f"the next is due in {due_s / 60:.0f} min"
+            )
+        return f"{n} unit{' waits' if n == 1 else 's wait'}: {why}; {until}"
 
 
 def _ends(service: Service) -> Mapping[tuple[str, str], int]:

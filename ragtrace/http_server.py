@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 from ragtrace.capture.forking import in_children
@@ -27,12 +29,17 @@ class Page(NamedTuple):
     body: bytes
 
 
+_REFUSED = Page(403, "text/plain", b"the Host of this request is not this server's\n")
+_NAME = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:@,/]+))(?::\d+)?")  # group 1 an IPv6 address, 2 anything else
 Answer = Callable[[str, Message], Page]
 """Gives the page of a path, which comes without its query, for a request with some headers. Must not raise."""
 
 
 class HttpServer:
     """Answers GET and HEAD until it is closed; a forked child lets go of the socket.
+
+    There is no authentication. On loopback a request is refused (403) whose ``Host`` is a name other than `host` or
+    localhost, so that no web page reads the answers by a name of its own that points here (DNS rebinding).
 
     Args:
         setting: what the settings of address and port begin with, ``metrics`` for ``metrics_port``.
@@ -55,6 +62,7 @@ class HttpServer:
         self.host = host or "127.0.0.1"
         self._server = _bound(setting, self.host, port)
         self._server.answer = answer
+        self._server.name = self.host.lower()
         self.port: int = self._server.server_port
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_POLL_S,), name=f"ragtrace-{setting}", daemon=True
@@ -81,6 +89,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     answer: Answer
+    name = ""
 
     def __init__(self, *args: Any) -> None:
         self._connections: dict[int, socket.socket] = {}
@@ -93,6 +102,16 @@ class _Server(ThreadingHTTPServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def is_for_us(self, host: str | None) -> bool:
+        """Say whether a request's ``Host`` may ask: on loopback no name but localhost and the configured one."""
+        if host is None or not ip_address(self.server_name).is_loopback:  # browsers send one
+            return True
+        name = _NAME.fullmatch(host.strip().lower())
+        if name is None:
+            return False
+        found = (name[1] or name[2]).removesuffix(".")
+        return found in {self.name, "localhost"} or found.endswith(".localhost") or _is_address(found)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer a connection in a thread of its own."""
@@ -145,7 +164,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.is_over:
             self.close_connection = True
             return
-        page = self.server.answer(self.path.split("?", 1)[0], self.headers)
+        if self.server.is_for_us(self.headers.get("Host")):
+            page = self.server.answer(self.path.split("?", 1)[0], self.headers)
+        else:
+            page = _REFUSED
         self.send_response(page.status)
         self.send_header("Content-Type", page.kind)
         self.send_header("Content-Length", str(len(page.body)))
@@ -157,6 +179,14 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Requests are not logged."""
         _log.debug(format, *args)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _bound(setting: str, host: str, port: int) -> _Server:

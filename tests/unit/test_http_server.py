@@ -64,3 +64,41 @@ def test_a_forked_child_that_ends_its_copy_leaves_the_connections_to_the_parent(
     assert answered(client, "/b") == b"/b"
     client.close()
     server.close()
+
+
+def status(server, host):
+    client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    try:
+        client.putrequest("GET", "/", skip_host=True)
+        if host is not None:
+            client.putheader("Host", host)
+        client.endheaders()
+        return client.getresponse().status
+    finally:
+        client.close()
+
+
+HOSTS = [
+    (None, 200), ("localhost", 200), ("LOCALHOST:9464", 200), ("app.localhost:80", 200), ("127.0.0.1:9464", 200),
+    ("[::1]:9464", 200), ("10.0.0.7", 200), ("evil.example", 403), ("evil.example:9464", 403), ("", 403),
+    ("localhost.evil.example", 403), ("127.0.0.1.evil.example", 403), ("[::1", 403), ("127.0.0.1, localhost", 403),
+    ("user@localhost", 403),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("host", "expected"), HOSTS)
+def test_on_loopback_a_web_page_s_own_name_is_refused(host, expected):
+    """A page whose name is made to point to loopback (DNS rebinding) sends its own name as the host."""
+    server = HttpServer("test", lambda path, headers: Page(200, "text/plain", b"secret"))
+    try:
+        assert status(server, host) == expected
+    finally:
+        server.close()
+
+
+def test_behind_an_address_of_the_network_any_name_is_taken():
+    server = HttpServer("test", lambda path, headers: Page(200, "text/plain", b""), host="0.0.0.0")
+    try:
+        assert status(server, "metrics.cluster.example") == 200
+    finally:
+        server.close()

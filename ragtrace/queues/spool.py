@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import QueueError
 from ragtrace.queues.clock import Clock
-from ragtrace.sqlite_file import SharedFile
+from ragtrace.sqlite_file import PAD, SharedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -166,7 +166,7 @@ class Spool:
         with self._file.transaction() as connection:
             taken, size = 0, 0
             for entry in entries:
-                row = (entry.key, entry.priority, now, len(entry.payload), entry.payload)
+                row = (entry.key, entry.priority, now, len(entry.payload), PAD + entry.payload)
                 cursor = connection.execute(
                     "INSERT OR IGNORE INTO jobs (key, state, priority, not_before, offered_at, size, payload)"
                     " VALUES (?1, 'ready', ?2, 0, ?3, ?4, ?5)",
@@ -197,7 +197,13 @@ class Spool:
             ).fetchall()
         rows.sort(key=lambda row: (-row[3], row[5]))
         return [
-            Leased(key=key, payload=payload, attempt=attempts, priority=priority, age_s=max(now - offered_at, 0.0))
+            Leased(
+                key=key,
+                payload=payload.lstrip(),
+                attempt=attempts,
+                priority=priority,
+                age_s=max(now - offered_at, 0.0),
+            )
             for key, payload, attempts, priority, offered_at, _ in rows
         ]
 
@@ -281,6 +287,10 @@ class Spool:
             self._end(connection, old, "skipped", "expired")
             connection.execute("DELETE FROM jobs WHERE state = 'ended' AND offered_at < ?", (now - self.expire_s,))
         return int(back)
+
+    def empty_journal(self) -> None:
+        """Empty the file's journal, where texts of ended jobs may stand; see `SharedFile.empty_journal`."""
+        self._file.empty_journal()
 
     def next_due_s(self) -> float | None:
         """Return how long until the next job is due, 0.0 when one is, None without any."""

@@ -341,13 +341,18 @@ class SqliteQueue:
                 spool.extend(self._owner, [job.key for job in held])
             spool.reap()
             self._accounts = spool.accounts()
+            spool.empty_journal()
 
         self._safely(work)
 
     def look(self) -> None:
-        """Read the accounts."""
-        accounts = self._safely(lambda spool: spool.accounts())
-        self._accounts = accounts or self._accounts
+        """Read the accounts, and leave no text in the journal: there may be no worker that does."""
+
+        def work(spool: Spool) -> None:
+            self._accounts = spool.accounts()
+            spool.empty_journal()
+
+        self._safely(work)
 
     def share(self, names: Collection[str]) -> set[str]:
         """Return the names that the processes of the spool have shared, these among them; empty on a failure."""

@@ -97,10 +97,11 @@ class Storing:
 
     @guarded
     def sweep(self) -> None:
-        """Delete what is too old, about once a minute; call it as often as you like."""
+        """Delete what is too old, about once a minute, and from the journal too; call it as often as you like."""
         if time.monotonic() - self._aged_at >= _AGE_EVERY_S:
             self._aged_at = time.monotonic()
             self.store.age()
+        self.store.empty_journal()
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until the feedback is written."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.model.codec import record_from_json, record_to_json
 from ragtrace.sampling.draw import uniform
+from ragtrace.sqlite_file import PAD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +52,10 @@ def kept(record: RagRecord, scores: Sequence[Score], share: float) -> Kept | Non
 
 
 def to_payload(record: RagRecord) -> bytes:
-    """Return a record as JSON; half a surrogate pair becomes ``?``."""
-    return json.dumps(record_to_json(record), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    """Return a record as JSON behind blanks, so that it is erased whole; half a surrogate pair becomes ``?``."""
+    return PAD + json.dumps(record_to_json(record), ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "replace"
+    )
 
 
 def from_payload(payload: bytes) -> RagRecord:

@@ -162,6 +162,10 @@ class SqliteStore:
             with self._file.transaction() as connection:
                 has_more = age(connection, self.policy, self._wall())
 
+    def empty_journal(self) -> None:
+        """Empty the file's journal, where erased texts may stand; see `SharedFile.empty_journal`."""
+        self._file.empty_journal()
+
     # -- the outbox --
 
     def claim(self, limit: int = 100, *, before: float, for_s: float) -> list[Pending]:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragtrace import sqlite_file
 from ragtrace.capture.guard import losses
 from ragtrace.errors import StoreError
 from ragtrace.model import JudgeInfo, MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
@@ -585,3 +586,20 @@ def test_a_forked_child_writes_through_a_connection_of_its_own(store):
     assert os.waitpid(child, 0)[1] == 0
     store.emit(record(3), [score(record(3))])
     assert len(list(store.rows())) == 3
+
+
+def test_a_record_that_was_kept_for_its_time_leaves_no_byte(tmp_path, wall, monkeypatch):
+    monkeypatch.setattr(sqlite_file, "EMPTY_EVERY_S", 0.0)
+    path = tmp_path / "s"
+    store = SqliteStore(path, FULL, wall=wall)
+    for n in range(60):
+        r = record(n, answer=SECRET * (n % 7 * 20 + 1))
+        store.emit(r, [score(r, passed=False)])
+    store.record(record(1).trace_id)
+    store.empty_journal()
+    assert b"Lovelace" in path.read_bytes()
+    wall.at += FULL.payloads_s + 1
+    store.age()
+    store.empty_journal()
+    assert b"Lovelace" not in path.read_bytes() + Path(f"{path}-wal").read_bytes()
+    store.close()

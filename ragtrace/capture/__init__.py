@@ -11,12 +11,14 @@ from ragtrace.capture.current_run import current_run, entered_run
 from ragtrace.capture.guard import guarded, guarded_constructor, losses, lost, register_fork_reset
 from ragtrace.capture.passages import (
     ID_KEYS,
+    MOST_PASSAGES,
     RERANK_SCORE_KEYS,
     SCORE_KEYS,
     TEXT_KEYS,
     PassageReader,
     ReadPassages,
     are_joined,
+    first_passages,
     id_in,
     number_of,
     ranked,
@@ -35,6 +37,7 @@ from ragtrace.capture.usage import read_usage
 
 __all__ = [
     "ID_KEYS",
+    "MOST_PASSAGES",
     "RERANK_SCORE_KEYS",
     "SCORE_KEYS",
     "TEXT_KEYS",
@@ -59,6 +62,7 @@ __all__ = [
     "current_run",
     "describe",
     "entered_run",
+    "first_passages",
     "guarded",
     "guarded_constructor",
     "id_in",

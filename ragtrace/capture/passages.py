@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
+from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 MAX_ID_CHARS = 256
+MOST_PASSAGES = 10_000  # of one list; more are not looked at
 _MAX_SOURCE_CHARS = 256
 
 # Names under which stores, search tools and people keep the parts of a passage; they are tried in this order.
@@ -68,6 +70,7 @@ RERANK_SCORE_KEYS = (
 # Mappings inside a search result that hold its text or further facts, such as Qdrant's payload.
 _INNER_KEYS = ("metadata", "payload", "_source", "fields", "properties", "node", "document", "entity", "kwargs")
 _ITEMS = (str, bytes, Mapping, Passage)
+_LISTS = (list, tuple)
 _new = object.__new__
 _set_id, _set_text, _set_rank, _set_score, _set_source, _set_metadata, _set_truncated = (
     Passage.__dict__[slot].__set__ for slot in ("id", "text", "rank", "score", "source", "metadata", "truncated")
@@ -154,6 +157,26 @@ def number_of(value: object) -> float | None:
         return float(value)  # type: ignore[arg-type]
     except Exception:  # an application's object may raise anything here; it is then no score
         return None
+
+
+def first_passages(items: Iterable[Any]) -> tuple[Sequence[Any], int]:
+    """Return at most 10,000 items, and how many were left out: 1 where an iterator has more and no length.
+
+    An application's iterator may have no end.
+
+    Example:
+        >>> first_passages(["a", "b"]), first_passages(range(10_003))[1], first_passages(iter(int, 1))[1]
+        ((['a', 'b'], 0), 3, 1)
+    """
+    if type(items) in _LISTS and len(items) <= MOST_PASSAGES:  # type: ignore[arg-type]
+        return items, 0  # type: ignore[return-value]
+    iterator = iter(items)
+    found = list(islice(iterator, MOST_PASSAGES))
+    if len(found) < MOST_PASSAGES:
+        return found, 0
+    if isinstance(items, Sized):
+        return found, max(len(items) - MOST_PASSAGES, 0)
+    return found, len(list(islice(iterator, 1)))
 
 
 class ReadPassages(tuple[Passage, ...]):
@@ -276,23 +299,39 @@ class PassageReader:
     Args:
         redact: applied to every text before it is kept; None keeps texts as they are.
         limit: characters kept of each text.
+
+    Attributes:
+        left_out: passages that were not looked at, of lists that are too long.
     """
 
-    __slots__ = ("_cleaned", "_limit", "_redact", "_sources")
+    __slots__ = ("_cleaned", "_limit", "_redact", "_sources", "left_out")
 
     def __init__(self, redact: Callable[[str], str] | None, limit: int) -> None:
         self._redact = redact
         self._limit = limit
         self._cleaned: dict[str, tuple[str, int]] = {}
         self._sources: dict[str, str] = {}
+        self.left_out = 0
+
+    def first(self, items: Iterable[Any]) -> Sequence[Any]:
+        """Return at most 10,000 items, and count the others.
+
+        Example:
+            >>> reader = PassageReader(None, 100)
+            >>> len(reader.first(range(10_003))), reader.left_out
+            (10000, 3)
+        """
+        found, left_out = first_passages(items)
+        self.left_out += left_out
+        return found
 
     def read(self, items: Iterable[Any] | None, source: str | None = None) -> ReadPassages:
         """Return passages ranked from 1 in the order given.
 
         An item is a `Passage`, a text, or a mapping with a text and optionally an id, a score and metadata, under
         the names in `TEXT_KEYS`, `ID_KEYS` and `SCORE_KEYS` (see `read_mapping`). Anything else is shown
-        as text. One item without a list around it is a list of one. None is an empty pool. What a reader of the
-        same run has read already comes back as it is.
+        as text. One item without a list around it is a list of one. None is an empty pool. What stands behind the
+        first 10,000 is left out. What a reader of the same run has read already comes back as it is.
 
         Example:
             >>> [p.id for p in PassageReader(None, 100).read([{"id": 7, "text": "a"}, "b"])]
@@ -302,7 +341,8 @@ class PassageReader:
             return items
         if isinstance(items, _ITEMS):
             items = (items,)
-        return ReadPassages(self._one(item, rank, source) for rank, item in enumerate(items or (), start=1))
+        found = self.first(items) if items is not None else ()
+        return ReadPassages(self._one(item, rank, source) for rank, item in enumerate(found, start=1))
 
     def columns(
         self,

@@ -263,6 +263,8 @@ def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
     pools = _pools(run, seen)
     if not pools and (unread := count_unread(run)):
         run.lossy["context_unread"] = unread
+    if run.reader.left_out:
+        run.lossy["passages"] = run.reader.left_out
     facts = _known(run.facts, seen.k)
     if outcome == "answered" and "answer_parts" not in facts:
         facts["answer_parts"] = _parts(run, facts.get("answer", ""), pools)

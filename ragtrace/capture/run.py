@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from ragtrace.capture.clamp import MAX_METADATA_ITEMS, clean_count, clean_metadata, clean_score, clean_text
+from ragtrace.capture.clamp import MAX_METADATA_ITEMS, clean_count, clean_metadata, clean_score, clean_text, shown
 from ragtrace.capture.current_run import enter_run, leave_run
 from ragtrace.capture.guard import guarded, lost
 from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, distinct, ranked, renamed
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `lossy`
 MAX_NAME_CHARS = 256
 MAX_TURNS = 32
+MAX_ITEMS = 10_000  # of any other list; an application's iterator may have no end
 MAX_REASONS = 64  # why a call ended, one for each of its outputs
 
 
@@ -145,7 +146,7 @@ class Run:
     @guarded
     def conversed(self, history: Iterable[Message]) -> None:
         """Set the turns before this question, oldest first."""
-        turns = tuple(history)
+        turns = tuple(islice(history, MAX_ITEMS))
         self.facts["history"] = tuple(self._message(turn.role, turn.content) for turn in turns[-MAX_TURNS:])
         if len(turns) > MAX_TURNS:
             self.lossy["history"] = len(turns) - MAX_TURNS
@@ -323,7 +324,8 @@ class Run:
     def label_passages(self, labels: Mapping[str, str]) -> None:
         """Say which passage each label means that the answer may cite: ids of passages by label, such as ``3``."""
         self.passage_labels.update(
-            (str(label), clean_text(name, MAX_ID_CHARS)[0]) for label, name in labels.items()
+            (shown(label)[:MAX_ID_CHARS], clean_text(name, MAX_ID_CHARS)[0])
+            for label, name in islice(labels.items(), MAX_ITEMS)
         )
 
     @guarded
@@ -370,8 +372,8 @@ class Run:
                 provider=_name(provider),
                 response_model=_name(response_model),
                 response_id=_name(response_id),
-                inputs=tuple(self._message(m.role, m.content) for m in inputs),
-                outputs=tuple(self._message(m.role, m.content) for m in outputs),
+                inputs=tuple(self._message(m.role, m.content) for m in islice(inputs, MAX_ITEMS)),
+                outputs=tuple(self._message(m.role, m.content) for m in islice(outputs, MAX_ITEMS)),
                 usage=clean_usage(usage),
                 finish_reasons=tuple(_name(reason) or "" for reason in islice(finish_reasons, MAX_REASONS)),
                 first_chunk_s=clean_score(first_chunk_s),
@@ -407,7 +409,7 @@ class Run:
         if usage is not None:
             self.facts["usage"] = clean_usage(usage) if isinstance(usage, Usage) else read_usage(usage)
         if parts is not None:
-            self.facts["answer_parts"] = tuple(self._part(part) for part in parts)
+            self.facts["answer_parts"] = tuple(self._part(part) for part in islice(parts, MAX_ITEMS))
 
     @guarded
     def tool_called(
@@ -705,7 +707,7 @@ class Run:
 
     def _part(self, part: Any) -> AnswerPart:
         text, cites = (part.text, part.citations) if isinstance(part, AnswerPart) else _mapped(part)
-        cited = tuple(clean_text(name, MAX_ID_CHARS)[0] for name in cites)
+        cited = tuple(clean_text(name, MAX_ID_CHARS)[0] for name in islice(cites, MAX_ITEMS))
         return AnswerPart(text=self._text(text), citations=cited)
 
     def _failure(self, error: BaseException | None) -> Failure | None:

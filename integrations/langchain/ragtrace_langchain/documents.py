@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from itertools import pairwise
+from itertools import islice, pairwise
 from operator import attrgetter, is_
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from ragtrace.capture import RERANK_SCORE_KEYS, SCORE_KEYS, id_in, is_equal, number_of, score_in, shown
+from ragtrace.capture import (
+    MOST_PASSAGES,
+    RERANK_SCORE_KEYS,
+    SCORE_KEYS,
+    id_in,
+    is_equal,
+    number_of,
+    score_in,
+    shown,
+)
 from ragtrace_langchain.control import is_command
 from ragtrace_langchain.mappings import SearchResult, results_in
 
@@ -272,7 +281,7 @@ def as_documents(items: Iterable[Any]) -> list[Any]:
         >>> as_documents(["a", {"id": "d1", "text": "b"}])
         [SearchResult(metadata={}, page_content='a'), SearchResult(metadata={'id': 'd1'}, page_content='b')]
     """
-    listed = list(items)
+    listed = list(islice(items, MOST_PASSAGES + 1))  # the run's reader leaves the last one out, and counts it
     if listed and all(isinstance(item, _LISTS) for item in listed):
         return _listed(listed, "documents")
     return [found for item in listed for found in _named(item)]

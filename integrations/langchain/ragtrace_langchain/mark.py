@@ -113,4 +113,4 @@ def _read_for(run: Run, documents: list[Any], source: str | None) -> Hits:
     known = KnownDocuments()
     pool = run.candidates()
     known.note([passage.text for passage in pool], [passage.id for passage in pool])
-    return read_documents(documents, known, run.reader, source)
+    return read_documents(run.reader.first(documents), known, run.reader, source)

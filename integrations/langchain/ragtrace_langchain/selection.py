@@ -47,7 +47,7 @@ def take_retrieved(node: Node, documents: Iterable[Any], ended_ns: int) -> None:
     tree = node.tree
     with tree.lock:
         _take_waiting(tree)
-        documents = list(documents)
+        documents = tree.run.reader.first(documents)
         if tree.seen and not node.sources:
             tree.known.part(documents, tree.seen)
         passages, out = _met(tree, documents, node.source)
@@ -255,7 +255,7 @@ def _kept(tree: Tree, found: dict[str, Hit]) -> dict[str, Hit]:
 
 def _met(tree: Tree, documents: Iterable[Any], source: str | None) -> tuple[ReadPassages, dict[str, Hit]]:
     """Return documents as passages, and by key as they are now; each is remembered as it was first."""
-    documents = list(documents)
+    documents = tree.run.reader.first(documents)
     again = _met_again(tree, documents) if tree.seen else None
     if again is not None:
         return again
@@ -287,6 +287,7 @@ def _met_again(tree: Tree, documents: Sequence[Any]) -> tuple[ReadPassages, dict
 
 def _seen(tree: Tree, documents: Sequence[Any]) -> dict[str, Hit]:
     """Return documents as they were when first met in this run."""
+    documents = tree.run.reader.first(documents)
     keys = tree.known.keys(documents)
     if not tree.seen.keys() >= set(keys):
         _met(tree, documents, None)

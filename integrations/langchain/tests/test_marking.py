@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import itertools
 import threading
 
 import pytest
@@ -302,3 +303,11 @@ class TestTracedCompressor:
             documents, "?"
         )
         assert keeper.begun == 0
+
+
+@pytest.mark.parametrize("mark", [mark_retrieved, mark_selected])
+def test_documents_without_an_end_are_marked_up_to_10000(keeper, recorder, mark):
+    with recorder.start(query="Where?"):
+        mark(Document(id=f"d{n}", page_content=f"Passage {n}.") for n in itertools.count())
+    record = keeper.only.record
+    assert ([len(pool.passages) for pool in record.pools], record.lossy) == ([10_000], {"passages": 1})

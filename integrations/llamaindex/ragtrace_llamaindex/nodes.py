@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from llama_index.core.schema import TextNode
 
-from ragtrace.capture import shown
+from ragtrace.capture import first_passages, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from ragtrace.capture.passages import PassageReader, ReadPassages
 
@@ -32,9 +32,10 @@ class Column:
         (['d1'], ['a'], [0.5])
     """
 
-    __slots__ = ("ids", "metadata", "scores", "texts")
+    __slots__ = ("_left_out", "ids", "metadata", "scores", "texts")
 
-    def __init__(self, nodes: Sequence[Any]) -> None:
+    def __init__(self, nodes: Iterable[Any]) -> None:
+        nodes, self._left_out = first_passages(nodes)
         inner = [getattr(node, "node", node) for node in nodes]
         self.scores = [getattr(node, "score", None) for node in nodes]
         self.ids: list[Any]
@@ -76,6 +77,7 @@ class Column:
 
     def passages(self, reader: PassageReader, source: str | None = None) -> ReadPassages:
         """Return them as the passages of a run."""
+        reader.left_out += self._left_out
         return reader.columns(self.texts, self.ids, self.scores, self.metadata, source)
 
 

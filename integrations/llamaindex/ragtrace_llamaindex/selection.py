@@ -162,7 +162,7 @@ def _passages_of(tree: Tree, run: Run, found: Any, source: str | None) -> ReadPa
 def take_marked(node: Node, run: Run, nodes: Any) -> None:
     """Take a selection that the application itself names; several add up."""
     tree = node.tree
-    parts = list(nodes)
+    parts = run.reader.first(nodes)
     column = Column(parts)
     with tree.lock:
         before = {name: passage.score for name, passage in tree.seen.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
@@ -117,6 +118,13 @@ def test_marks(keeper, recorder):
         Llm().complete(f"{FIRST}\nWhere?")
     run = keeper.only
     assert (ids(run, "retrieved"), ids(run, "reranked"), run.record.answer) == (["k1", "k2"], ["k1"], ANSWER)
+
+
+def test_a_selection_without_an_end_is_marked_up_to_10000(keeper, recorder):
+    with recorder.start(query="Where?"):
+        mark_selected({"id": f"d{n}", "text": f"Passage {n}."} for n in itertools.count())
+    run = keeper.only
+    assert (len(run.record.pool("reranked")), run.record.lossy) == (10_000, {"passages": 1})
 
 
 def test_a_search_alone_expects_no_answer(keeper, recorder):

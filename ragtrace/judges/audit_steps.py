@@ -8,7 +8,7 @@ from ragtrace.judges.auditing import MAX_CLAIMS, judged_claim
 from ragtrace.judges.base import Audit
 from ragtrace.judges.citing import Citations
 from ragtrace.judges.numbering import Numbered
-from ragtrace.judges.replies import CitationRow, Form, VerdictRow
+from ragtrace.judges.replies import CitationRow, Form, Listed, VerdictRow
 from ragtrace.judges.rows import asked_rows
 
 if TYPE_CHECKING:
@@ -25,19 +25,19 @@ class AnswerClaimsReply(Form):
 
     attempted: bool
     noncommittal: bool
-    claims: list[str]
+    claims: Listed[str]
 
 
 class AuditVerdictsReply(Form):
     """Reply to the audit_verdicts prompt, and to its repair."""
 
-    verdicts: list[VerdictRow]
+    verdicts: Listed[VerdictRow]
 
 
 class AuditCitationsReply(Form):
     """Reply to the audit_citations prompt, and to its repair."""
 
-    citations: list[CitationRow]
+    citations: Listed[CitationRow]
 
 
 async def audited_in_steps(record: RagRecord, asking: Asking, claim_batch: int) -> Audit:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ragtrace.judges.base import Inquiry, Spent
 from ragtrace.judges.correctness import numbered_from
 from ragtrace.judges.numbering import Numbered
-from ragtrace.judges.replies import Form, SourcedRow
+from ragtrace.judges.replies import Form, Listed, SourcedRow
 from ragtrace.judges.rows import asked_rows
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ PROMPTS = ("claim_sources",)
 class TableRow(SourcedRow):
     """The contexts behind one claim; a row without them says nothing and is refused."""
 
-    sources: list[int]
+    sources: Listed[int]
 
 
 class ClaimSourcesReply(Form):
     """Reply to the claim_sources prompt, and to its repair."""
 
-    table: list[TableRow]
+    table: Listed[TableRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

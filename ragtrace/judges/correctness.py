@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import Inquiry, Spent, Verdict
-from ragtrace.judges.replies import Form, Row
+from ragtrace.judges.replies import Form, Listed, Row
 from ragtrace.judges.rows import asked_rows
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ MAX_CLAIMS = 40  # of each text; the prompt allows one more, so that a longer te
 class ClaimsReply(Form):
     """Reply to the claims prompt."""
 
-    answer_claims: list[str]
-    reference_claims: list[str]
+    answer_claims: Listed[str]
+    reference_claims: Listed[str]
 
 
 class ClaimVerdictRow(Row):
@@ -33,7 +33,7 @@ class ClaimVerdictRow(Row):
 class ClaimVerdictsReply(Form):
     """Reply to the claim_verdicts prompt, and to its repair."""
 
-    verdicts: list[ClaimVerdictRow]
+    verdicts: Listed[ClaimVerdictRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import Inquiry, Spent
 from ragtrace.judges.numbering import Numbered
-from ragtrace.judges.replies import Form
+from ragtrace.judges.replies import Form, Listed
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import PromptJudge
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 class ReferenceEntitiesReply(Form):
     """Reply to the reference_entities prompt."""
 
-    reference_entities: list[str]
+    reference_entities: Listed[str]
 
 
 class EntitiesReply(ReferenceEntitiesReply):
     """Reply to the entities prompt."""
 
-    context_entities: list[str]
+    context_entities: Listed[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,13 +44,13 @@ class Took:
 
     Attributes:
         fate: ``answered`` (also with a bad reply), ``rate_limited`` (429), ``timed_out``, ``failed`` (5xx, broken
-            connection, 200 without a message), ``refused`` (key, money or model: the same for all calls),
-            ``abandoned`` (cancelled by us).
+            connection, 200 without a message), ``refused`` (key, money, model or a redirect: the same for all
+            calls), ``abandoned`` (cancelled by us).
         prompt_tokens: as the server counted, see `counted`; None where it did not say.
         completion_tokens: the same.
         reply_bytes: size of the reply.
         retry_after_s: how long the server wants to be left alone.
-        reason: of a refusal: ``401``, ``402``, ``403``, ``404`` or ``quota``.
+        reason: of a refusal: ``401``, ``402``, ``403``, ``404``, ``quota``, or the status of a redirect.
     """
 
     fate: Fate
@@ -147,9 +147,9 @@ def took_of(error: JudgeError, *, is_quota: bool = False) -> Took:
         return Took(fate="rate_limited", retry_after_s=error.retry_after_s)
     if isinstance(error, JudgeTimeout):
         return Took(fate="timed_out")
-    if status in _REFUSALS and not isinstance(error, JudgeFiltered):
+    if status is not None and (status in _REFUSALS or 300 <= status < 400) and not isinstance(error, JudgeFiltered):
         return Took(fate="refused", reason=str(status))
-    if isinstance(error, JudgeUnavailable) and (status is None or status >= 500 or status == 408):
+    if isinstance(error, JudgeUnavailable) and (status is None or status >= 500 or status < 200 or status == 408):
         tokens = Tokens() if spent is None else Tokens(spent.prompt_tokens, spent.completion_tokens)
         return Took(
             fate="failed",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ragtrace.judges.base import Inquiry, Spent
 from ragtrace.judges.nugget_cache import Nugget, NuggetSet, RemembersNuggets, nugget_key
-from ragtrace.judges.replies import Form, FormT, Row, RowT
+from ragtrace.judges.replies import Form, FormT, Listed, Row, RowT
 from ragtrace.judges.rows import asked_rows
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ NuggetSupport = Literal["support", "partial_support", "not_support"]
 class NuggetsReply(Form):
     """Reply to the nuggets_create prompt."""
 
-    nuggets: list[str]
+    nuggets: Listed[str]
 
 
 class LabelRow(Row):
@@ -43,7 +43,7 @@ class LabelRow(Row):
 class LabelsReply(Form):
     """Reply to the nuggets_label prompt, and to its repair."""
 
-    labels: list[LabelRow]
+    labels: Listed[LabelRow]
 
 
 class AssignmentRow(Row):
@@ -55,7 +55,7 @@ class AssignmentRow(Row):
 class AssignmentsReply(Form):
     """Reply to the nuggets_assign prompt, and to its repair."""
 
-    assignments: list[AssignmentRow]
+    assignments: Listed[AssignmentRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

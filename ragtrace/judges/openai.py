@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +26,12 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.gates import Gate
 
-# A judge's reply has some 20 kB; a vector of 3,072 numbers some 60 kB, and a batch holds 128.
-_MAX_CHAT_BYTES = 4_000_000
-_MAX_EMBEDDING_BYTES = 64_000_000
-_EMBED_BATCH = 128
+# A judge's reply has some 20 kB; the longest vectors, of 8,192 numbers, have some 180 kB. The bounds keep memory
+# low: parsed JSON takes up to 13 times its size.
+_MAX_CHAT_BYTES = 1_000_000
+_EMBED_BATCH = 32
+_MAX_EMBEDDING_BYTES = _EMBED_BATCH * 196_608
+_MOST = 1e18  # of a vector's number; the squares of 8,192 such numbers have a sum, and NaN is none of them
 _PROBES = 10  # four rungs, three parameters, one renamed limit, and two to spare
 
 
@@ -77,6 +78,7 @@ class OpenAIChat:
             base_url=base_url,
             api_key=api_key,
             timeout_s=timeout_s,
+            max_bytes=_MAX_CHAT_BYTES,
             attempts=attempts,
             backoff_s=backoff_s,
             retry_after_max_s=retry_after_max_s,
@@ -116,7 +118,7 @@ class OpenAIChat:
                 temperature=temperature,
                 seed=self._seed,
             )
-            answer = await self._transport.post("chat", {"model": self.name, **body}, _MAX_CHAT_BYTES)
+            answer = await self._transport.post("chat", {"model": self.name, **body})
             if not isinstance(answer, Fault):
                 self._ladder.settle(dialect)
                 return _reply(answer)
@@ -209,6 +211,7 @@ class OpenAIEmbedder:
             base_url=base_url,
             api_key=api_key,
             timeout_s=timeout_s,
+            max_bytes=_MAX_EMBEDDING_BYTES,
             attempts=attempts,
             backoff_s=backoff_s,
             retry_after_max_s=retry_after_max_s,
@@ -239,7 +242,7 @@ class OpenAIEmbedder:
 
     async def _batch(self, texts: list[str]) -> list[list[float]]:
         body = {"model": self._model, "input": texts, "encoding_format": "float"}
-        answer = await self._transport.post("embeddings", body, _MAX_EMBEDDING_BYTES)
+        answer = await self._transport.post("embeddings", body)
         if isinstance(answer, Fault):
             raise answer.error
         rows = answer.body.get("data")
@@ -258,5 +261,5 @@ def _is_vector(value: object) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(type(number) in {int, float} and math.isfinite(number) for number in value)
+        and all(type(number) in {int, float} and -_MOST <= number <= _MOST for number in value)
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 # 40 claims with reasons are about 12,000 characters; far above that a reply is junk and is not parsed.
 MAX_REPLY_CHARS = 1_000_000
+
+# A list is left at its first wrong row: the errors of 330,000 rows in one reply took 600 MB.
+ItemT = TypeVar("ItemT")
+Listed = Annotated[list[ItemT], FailFast()]
 
 
 class Form(BaseModel):
@@ -36,7 +40,7 @@ class Row(Form):
 class SourcedRow(Row):
     """A row that names the contexts behind it."""
 
-    sources: list[int] = []
+    sources: Listed[int] = []
 
     @property
     def named_contexts(self) -> list[int]:
@@ -64,16 +68,16 @@ class AuditReply(Form):
 
     attempted: bool
     noncommittal: bool
-    claims: list[str]
-    verdicts: list[VerdictRow]
-    citations: list[CitationRow] = []
+    claims: Listed[str]
+    verdicts: Listed[VerdictRow]
+    citations: Listed[CitationRow] = []
 
 
 class AuditRepair(Form):
     """Reply to the audit's repair: only what was missing."""
 
-    verdicts: list[VerdictRow] = []
-    citations: list[CitationRow] = []
+    verdicts: Listed[VerdictRow] = []
+    citations: Listed[CitationRow] = []
 
 
 class GradeRow(Row):
@@ -85,7 +89,7 @@ class GradeRow(Row):
 class GradesReply(Form):
     """Reply to the grades prompt."""
 
-    grades: list[GradeRow]
+    grades: Listed[GradeRow]
 
 
 class QuestionRow(Form):
@@ -98,20 +102,20 @@ class QuestionRow(Form):
 class QuestionsReply(Form):
     """Reply to the questions prompt."""
 
-    questions: list[QuestionRow]
+    questions: Listed[QuestionRow]
 
 
 class FactsReply(Form):
     """Reply to the facts prompt."""
 
-    facts: list[str]
-    attributions: list[SourcedRow]
+    facts: Listed[str]
+    attributions: Listed[SourcedRow]
 
 
 class FactsRepair(Form):
     """Reply to the facts' repair."""
 
-    attributions: list[SourcedRow]
+    attributions: Listed[SourcedRow]
 
 
 class RelevanceRow(Row):
@@ -123,7 +127,7 @@ class RelevanceRow(Row):
 class RelevanceReply(Form):
     """Reply to the relevance prompt."""
 
-    verdicts: list[RelevanceRow]
+    verdicts: Listed[RelevanceRow]
 
 
 FormT = TypeVar("FormT", bound=Form)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from ragtrace.judges.replies import Form, GradesReply, Row
+from ragtrace.judges.replies import Form, GradesReply, Listed, Row
 from ragtrace.judges.rows import asked_rows
 from ragtrace.judges.scales import from_umbrela
 
@@ -28,7 +28,7 @@ class UmbrelaRow(Row):
 class UmbrelaReply(Form):
     """Reply to the umbrela prompt."""
 
-    grades: list[UmbrelaRow]
+    grades: Listed[UmbrelaRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from ragtrace.errors import (
     JudgeUnavailable,
     MissingExtra,
 )
+from ragtrace.judges.addresses import JudgeAddress
 from ragtrace.judges.base import Spent
 from ragtrace.judges.gates import Need, Tokens, Took, counted, took_of
 from ragtrace.judges.patience import Patience
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 Endpoint = Literal["chat", "embeddings"]
 _REPEATABLE = frozenset({408, 409, 429})
+_MOST_VALUES = 300_000  # in JSON; one takes 64 bytes of memory, and of an answer of 1 MB some 500,000 could be made
+_MOST_HEADER = 64
+_MOST_RETRY_AFTER_S = 86_400.0
 # Modules of the client's HTTP layers: their errors while a body is read are broken connections.
 _NETWORK = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "anyio", "h11", "h2", "ssl"})
 
@@ -87,9 +91,10 @@ class Transport:
     """One server: a client of each event loop, made at first use, and the attempts of a request.
 
     Args:
-        base_url: where the server is; OpenAI's when None.
+        base_url: where the server is; OpenAI's when None. A login in it is sent instead of the key.
         api_key: its key; None sends a placeholder, for servers that need none.
         timeout_s: limit of one attempt in all, not of one read.
+        max_bytes: a longer answer is not read to its end.
         attempts: tries of one request; 408, 409, 429, 5xx and broken connections are tried again.
         backoff_s: the first wait is uniform in [0, backoff_s], the second in twice that.
         retry_after_max_s: a server that asks for a longer wait is given up.
@@ -97,7 +102,7 @@ class Transport:
 
     Raises:
         MissingExtra: the package openai is not installed.
-        ConfigError: the key holds a character that no header may hold.
+        ConfigError: the address is none, or the key holds a character that no header may hold.
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class Transport:
         base_url: str | None,
         api_key: str | None,
         timeout_s: float,
+        max_bytes: int,
         attempts: int = 3,
         backoff_s: float = 1.0,
         retry_after_max_s: float = 60.0,
@@ -113,31 +119,35 @@ class Transport:
     ) -> None:
         if importlib.util.find_spec("openai") is None:
             raise MissingExtra("openai", "openai")
-        self.base_url = (base_url or DEFAULT_BASE_URL).rstrip("/")
-        self.where = shown_address(self.base_url)
+        try:
+            self._address = JudgeAddress.of(base_url or DEFAULT_BASE_URL)
+        except ValueError:
+            raise ConfigError("judge_base_url has no valid host and port") from None
+        self.base_url = self._address.url
+        self.where = shown_address(base_url or DEFAULT_BASE_URL).rstrip("/")
         self.requests_sent = 0
         self._api_key = (api_key or "").strip()
         if not self._api_key.isascii() or not self._api_key.isprintable():
             raise ConfigError("the judge's API key holds a character that cannot be sent: set it again")
         self._timeout_s = timeout_s
+        self._max_bytes = max_bytes
         self._patience = Patience(attempts=attempts, backoff_s=backoff_s, retry_after_max_s=retry_after_max_s)
         self._gate = gate
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
-    async def post(self, endpoint: Endpoint, body: Mapping[str, Any], max_bytes: int) -> Answer | Fault:
+    async def post(self, endpoint: Endpoint, body: Mapping[str, Any]) -> Answer | Fault:
         """Return the server's answer, or the last fault; raises nothing but a cancellation.
 
         Args:
             endpoint: which resource.
             body: the request.
-            max_bytes: a longer answer is not read to its end.
         """
         need = _need_of(body)
         attempt = 0
         with uninstrumented():
             while True:
                 attempt += 1
-                outcome = await self._admitted(endpoint, body, need, max_bytes)
+                outcome = await self._admitted(endpoint, body, need)
                 if not isinstance(outcome, Fault) or not outcome.may_repeat:
                     return outcome
                 wait_s = self._patience.wait_s(attempt, outcome.retry_after_s)
@@ -152,19 +162,17 @@ class Transport:
         if client is not None:
             await client.close()
 
-    async def _admitted(
-        self, endpoint: Endpoint, body: Mapping[str, Any], need: Need, max_bytes: int
-    ) -> Answer | Fault:
+    async def _admitted(self, endpoint: Endpoint, body: Mapping[str, Any], need: Need) -> Answer | Fault:
         """Make one attempt, through the gate."""
         if self._gate is None:
-            return await self._attempt(endpoint, body, need, max_bytes)
+            return await self._attempt(endpoint, body, need)
         try:
             passed = await self._gate.enter(need)
         except JudgeError as error:
             return Fault(error=error)
         took = Took(fate="abandoned")
         try:
-            outcome = await self._attempt(endpoint, body, need, max_bytes)
+            outcome = await self._attempt(endpoint, body, need)
             took = _took_of(outcome)
         finally:
             passed.leave(took)
@@ -174,14 +182,11 @@ class Transport:
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop)
         if client is None:
-            from openai import AsyncOpenAI  # noqa: PLC0415 -- 0.6 s and 59 MB, paid at the first call
+            from ragtrace.judges.http_client import client_of  # noqa: PLC0415 -- 0.6 s and 59 MB, paid at the first call
 
             self._drop_left()
-            client = self._clients[loop] = AsyncOpenAI(
-                base_url=self.base_url,
-                api_key=self._api_key or "none",
-                timeout=self._timeout_s,
-                max_retries=0,
+            client = self._clients[loop] = client_of(
+                self._address, self._api_key or "none", timeout_s=self._timeout_s, max_bytes=self._max_bytes
             )
         return client
 
@@ -192,35 +197,33 @@ class Transport:
             if loop.is_closed() or number <= len(loops) - _MOST_LOOPS:
                 self._clients.pop(loop, None)
 
-    async def _attempt(
-        self, endpoint: Endpoint, body: Mapping[str, Any], need: Need, max_bytes: int
-    ) -> Answer | Fault:
-        client = self._connected()
+    async def _attempt(self, endpoint: Endpoint, body: Mapping[str, Any], need: Need) -> Answer | Fault:
         self.requests_sent += 1
-        resource: Any = client.chat.completions if endpoint == "chat" else client.embeddings
+        raw = bytearray()
         try:
+            client = self._connected()
+            resource: Any = client.chat.completions if endpoint == "chat" else client.embeddings
             async with (
                 asyncio.timeout(self._timeout_s),
                 resource.with_streaming_response.create(**body) as response,
             ):
-                raw = bytearray()
                 async for chunk in response.iter_bytes():
                     raw += chunk
-                    if len(raw) > max_bytes:
-                        return self._fault(JudgeInvalidOutput, f"the answer is larger than {max_bytes} bytes")
         except Exception as error:
             return self._fault_of(error)
-        return self._answer(endpoint, need, bytes(raw))
+        if len(raw) > self._max_bytes:
+            return self._fault(JudgeInvalidOutput, f"the answer is larger than {self._max_bytes} bytes")
+        if sum(map(raw.count, b",[{")) > _MOST_VALUES:
+            return self._fault(JudgeInvalidOutput, f"the answer holds more than {_MOST_VALUES} values")
+        return self._answer(endpoint, need, raw)
 
-    def _answer(self, endpoint: Endpoint, need: Need, raw: bytes) -> Answer | Fault:
+    def _answer(self, endpoint: Endpoint, need: Need, raw: bytearray) -> Answer | Fault:
         try:
             value = json.loads(raw)
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            return self._fault(
-                JudgeUnavailable, f"{self.where} answered 200 without a JSON object: check the base URL"
-            )
+            return self._fault(JudgeUnavailable, f"{self.where} answered without a JSON object: check the base URL")
         if value.get("error"):
             said = self._said(value["error"])
             return self._fault(JudgeUnavailable, f"{self.where} answered 200 with an error{said}")
@@ -240,6 +243,12 @@ class Transport:
     def _fault_of(self, error: Exception) -> Fault:
         import openai  # noqa: PLC0415 -- loaded by now
 
+        from ragtrace.judges.http_client import UnusableReply  # noqa: PLC0415 -- the same
+
+        for unusable in (error, error.__cause__):  # the oldest openai wraps it
+            if isinstance(unusable, UnusableReply):
+                status = None if 200 <= unusable.status < 300 else unusable.status
+                return self._fault(JudgeUnavailable, f"{self.where} {unusable}", status=status)
         if isinstance(error, TimeoutError | openai.APITimeoutError):
             return self._fault(JudgeTimeout, f"{self.where} gave no reply within {self._timeout_s:g} s")
         if isinstance(error, openai.APIStatusError):
@@ -255,8 +264,9 @@ class Transport:
     def _refusal(self, error: APIStatusError) -> Fault:
         status = error.status_code
         body = error.body if isinstance(error.body, dict) else {}
-        complaint = json.dumps(error.body)[:4000] if error.body is not None else ""
-        code = str(body.get("code") or body.get("type") or "")
+        complaint = _dumped(error.body)[:4000]
+        codes = (body.get("code"), body.get("type"))
+        code = next((code for code in codes if isinstance(code, str) and code), "")
         facts: dict[str, Any] = {"status": status, "complaint": complaint}
         if status == 429 and "insufficient_quota" not in complaint:
             facts |= {"may_repeat": True, "retry_after_s": _retry_after_s(error.response.headers)}
@@ -287,9 +297,21 @@ class Transport:
         said = body.get("message") if isinstance(body, dict) else body
         if not isinstance(said, str) or not said.strip():
             return ""
-        if self._api_key:
-            said = said.replace(self._api_key, "[key]")
-        return f": {' '.join(said.split())[:200]}"
+        for secret in filter(None, (self._api_key, *self._address.secrets)):
+            said = said.replace(secret, "[key]")
+        return f": {' '.join(_shown(said).split())[:200]}"
+
+
+def _shown(said: str) -> str:
+    """Return a server's text without what could steer a terminal or break an encoder."""
+    return "".join(letter if letter.isprintable() else " " for letter in said[:2_000])
+
+
+def _dumped(value: object) -> str:
+    try:
+        return "" if value is None else json.dumps(value)
+    except RecursionError:
+        return ""
 
 
 def _need_of(body: Mapping[str, Any]) -> Need:
@@ -327,12 +349,13 @@ def spent_of(tokens: Tokens) -> Spent:
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the wait that a server asks for; None when it asks for none, or for nonsense."""
+    """Return the wait that a server asks for, a day at most; None when it asks for none, or for nonsense."""
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        said = headers.get(name, "")
-        if said.strip().replace(".", "", 1).isdecimal():
-            return float(said) * unit_s
+        said = headers.get(name, "").strip()[:_MOST_HEADER]
+        if said.isascii() and said.replace(".", "", 1).isdecimal():
+            return min(float(said) * unit_s, _MOST_RETRY_AFTER_S)
     try:
-        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time())
-    except (TypeError, ValueError, OverflowError):
+        at_s = parsedate_to_datetime(headers.get("retry-after", "")[:_MOST_HEADER]).timestamp()
+    except Exception:  # of the standard library's parser, which raises more than it says
         return None
+    return min(max(0.0, at_s - time()), _MOST_RETRY_AFTER_S)

@@ -20,8 +20,8 @@ class Closed:
     Attributes:
         reason: ``budget_exceeded``, ``rate_limited`` (the server asked to be left alone), ``breaker_open``,
             ``probing`` (one call is under way that decides), ``held_401``, ``held_402``, ``held_403``,
-            ``held_404``, ``held_quota``, ``requests_per_minute``, ``tokens_per_minute``, or ``limits_file`` (it
-            cannot be written).
+            ``held_404``, ``held_quota``, ``held_307`` (any redirect, by its status), ``requests_per_minute``,
+            ``tokens_per_minute``, or ``limits_file`` (it cannot be written).
         wait_s: when to look again; infinite when the call never fits.
     """
 

@@ -316,7 +316,7 @@ async def test_a_huge_answer_is_not_read_to_its_end(judge_server: JudgeServer, *
     body = b'{"x": "' + b"a" * 100_000_000 + b'"}'
     headers = {"Content-Encoding": "gzip"} if is_packed else {}
     judge_server.answers = [Answer(200, gzip.compress(body, 1) if is_packed else body, headers)]
-    with pytest.raises(JudgeInvalidOutput, match="larger than 4000000 bytes"):
+    with pytest.raises(JudgeInvalidOutput, match="larger than 1000000 bytes"):
         await ask(chat(judge_server, timeout_s=30.0))
 
 
@@ -453,7 +453,7 @@ async def test_embeddings_in_batches(judge_server: JudgeServer) -> None:
     judge_server.always = vectors
     rows = await embed(judge_server, ["x" * (1 + i) for i in range(200)])
     assert [row[0] for row in rows] == [float(1 + i) for i in range(200)]
-    assert [len(request.body["input"]) for request in judge_server.requests] == [128, 72]
+    assert [len(request.body["input"]) for request in judge_server.requests] == [32] * 6 + [8]
 
 
 async def test_nothing_to_embed_costs_no_call(judge_server: JudgeServer) -> None:
@@ -517,7 +517,7 @@ def test_loops_of_two_threads_have_a_client_each(
         asyncio.run(asked())
         is_over.set()
 
-    monkeypatch.setattr("openai.AsyncOpenAI", connected)
+    monkeypatch.setattr("ragtrace.judges.http_client.AsyncOpenAI", connected)
     slow = threading.Thread(target=run)
     slow.start()
     assert is_connecting.wait(30)

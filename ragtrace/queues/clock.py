@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 import time
+from contextlib import suppress
 from pathlib import Path
 
+_MACHINE_ID = Path("/etc/machine-id")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -32,3 +35,10 @@ class Clock:
             return _BOOT_ID.read_text(encoding="ascii").strip()
         except OSError:
             return ""
+
+    def host(self) -> str:
+        """Return what stays over a host's boots: its machine id and name. Containers of a host differ in it."""
+        machine = ""
+        with suppress(OSError):
+            machine = _MACHINE_ID.read_text(encoding="ascii", errors="replace").strip()
+        return f"{machine} {platform.node()}".strip()

@@ -4,11 +4,16 @@ One object is one connection, for one thread. Every method is one transaction; w
 after kill -9 at any point. Jobs go ``ready`` -> ``leased`` -> an end, and back to ``ready`` when they are to be
 tried again or their lease ran out. An end keeps the key for some time, so that the same unit is not taken twice,
 and no payload.
+
+Leases run on the clock of one boot of one host, which the file names. A process of another boot takes the file over
+when nothing was heard of that one for a minute, or when it is the same host; else it is refused.
 """
 
 from __future__ import annotations
 
+import logging
 import sqlite3
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,11 +22,15 @@ from ragtrace.queues.clock import Clock
 from ragtrace.sqlite_file import PAD, SharedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
+
+_log = logging.getLogger("ragtrace")
 
 SCHEMA_VERSION = 1
 BUSY_S = 10.0  # how long a transaction waits for another process's
+_SEEN_EVERY_S = 10.0
+_GONE_S = 60.0  # without a sign of life another host is taken for gone
 _SCHEMA = """
 CREATE TABLE jobs (
   seq INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, state TEXT NOT NULL, priority INTEGER NOT NULL,
@@ -112,7 +121,8 @@ class Spool:
         aside: told where a broken file was put, and why; a new one is begun. None = it stays, as an error.
 
     Raises:
-        QueueError: the file cannot be opened, is another program's, or was written by a newer ragtrace.
+        QueueError: the file cannot be opened, is another program's or another living host's, or was written by a
+            newer ragtrace. A method raises it too, when another host has taken the file over.
 
     Example:
         >>> import tempfile, pathlib
@@ -146,6 +156,8 @@ class Spool:
         self.max_attempts = max_attempts
         self.expire_s = expire_s
         self._clock = clock or Clock()
+        self._epoch = self._clock.epoch()
+        self._seen_until = 0.0
         self._file = SharedFile(path, prepare=self._prepare, busy_s=busy_s, aside=aside)
         try:
             with self._file.connection():
@@ -163,7 +175,7 @@ class Spool:
         A duplicate ends as ``skipped duplicate``, what has to make room as ``skipped evicted``.
         """
         now = self._clock.now()
-        with self._file.transaction() as connection:
+        with self._transaction() as connection:
             taken, size = 0, 0
             for entry in entries:
                 row = (entry.key, entry.priority, now, len(entry.payload), PAD + entry.payload)
@@ -187,7 +199,7 @@ class Spool:
     def lease(self, owner: str, limit: int) -> list[Leased]:
         """Give out at most `limit` jobs that are due: highest priority first, then the oldest."""
         now = self._clock.now()
-        with self._file.transaction() as connection:
+        with self._transaction() as connection:
             rows = connection.execute(
                 "UPDATE jobs SET state = 'leased', owner = ?1, lease_until = ?2, attempts = attempts + 1"
                 " WHERE seq IN (SELECT seq FROM jobs WHERE state = 'ready' AND not_before <= ?3"
@@ -210,7 +222,7 @@ class Spool:
     def extend(self, owner: str, keys: Sequence[str]) -> None:
         """Prolong leases: a worker's sign of life."""
         until = self._clock.now() + self.lease_s
-        with self._file.transaction() as connection:
+        with self._transaction() as connection:
             connection.executemany(
                 "UPDATE jobs SET lease_until = ? WHERE key = ? AND owner = ? AND state = 'leased'",
                 [(until, key, owner) for key in keys],
@@ -228,7 +240,7 @@ class Spool:
 
         False, and nothing is written, when the lease was lost: another worker has the job, or ended it.
         """
-        with self._file.transaction() as connection:
+        with self._transaction() as connection:
             held = connection.execute(
                 "SELECT size FROM jobs WHERE key = ? AND owner = ? AND state = 'leased'", (key, owner)
             ).fetchone()
@@ -241,7 +253,7 @@ class Spool:
 
     def retry(self, owner: str, key: str, wait_s: float, reason: str) -> bool:
         """Give a job back, due in `wait_s`; after `max_attempts` it ends as ``dead``. False as in `end`."""
-        with self._file.transaction() as connection:
+        with self._transaction() as connection:
             held = connection.execute(
                 "SELECT size, attempts FROM jobs WHERE key = ? AND owner = ? AND state = 'leased'", (key, owner)
             ).fetchone()
@@ -259,7 +271,7 @@ class Spool:
     def release(self, owner: str, keys: Sequence[str] | None = None, wait_s: float = 0.0) -> None:
         """Give jobs back as if they had never been leased: at a stop, or while there is no budget. None = all."""
         due = self._clock.now() + wait_s
-        with self._file.transaction() as connection:
+        with self._transaction() as connection:
             sql = (
                 "UPDATE jobs SET state = 'ready', owner = '', attempts = attempts - 1, not_before = ?"
                 " WHERE owner = ? AND state = 'leased'"
@@ -272,7 +284,7 @@ class Spool:
     def reap(self) -> int:
         """Take back leases that ran out, end what is too old, forget old ends; return how many came back."""
         now = self._clock.now()
-        with self._file.transaction() as connection:
+        with self._transaction() as connection:
             late = connection.execute(
                 "SELECT key, size FROM jobs WHERE state = 'leased' AND lease_until < ? AND attempts >= ?",
                 (now, self.max_attempts),
@@ -295,7 +307,11 @@ class Spool:
     def next_due_s(self) -> float | None:
         """Return how long until the next job is due, 0.0 when one is, None without any."""
         with self._file.connection() as connection:
-            row = connection.execute("SELECT min(not_before) FROM jobs WHERE state = 'ready'").fetchone()
+            row = connection.execute(
+                "SELECT min(not_before) FROM jobs WHERE state = 'ready'"
+                " AND EXISTS (SELECT 1 FROM facts WHERE name = 'epoch' AND value = ?)",
+                (self._epoch,),
+            ).fetchone()
         return None if row[0] is None else max(row[0] - self._clock.now(), 0.0)
 
     def accounts(self) -> Accounts:
@@ -350,14 +366,54 @@ class Spool:
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        self._rebase(connection)
+        self._own(connection)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._file.transaction() as connection:
+            self._own(connection)
+            yield connection
+
+    def _own(self, connection: sqlite3.Connection) -> None:
+        """Make the file this boot's, or see that it is, and leave a sign of life every 10 s.
+
+        Raises:
+            QueueError: another living host has it.
+        """
+        epoch = connection.execute("SELECT value FROM facts WHERE name = 'epoch'").fetchone()
+        is_ours = epoch == (self._epoch,)
+        if is_ours and self._clock.now() < self._seen_until:
+            return
+        name, wall = f"host {self._clock.host()}", self._clock.wall()
+        if not is_ours:
+            if epoch is not None:
+                self._take_over(connection, name, wall)
+            connection.execute("INSERT OR REPLACE INTO facts VALUES ('epoch', ?)", (self._epoch,))
+            self._rebase(connection)
+        connection.execute("DELETE FROM facts WHERE name GLOB 'host *' AND value <= ?", (wall - _GONE_S,))
+        connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, wall))
+        self._seen_until = self._clock.now() + _SEEN_EVERY_S
+
+    def _take_over(self, connection: sqlite3.Connection, name: str, wall: float) -> None:
+        # The containers of one host have a name each. A time ahead of ours is of a host whose clock is: so one of
+        # the two goes on, and never both.
+        living = {
+            host
+            for (host,) in connection.execute(
+                "SELECT name FROM facts WHERE name GLOB 'host *' AND value > ?", (wall - _GONE_S,)
+            )
+        }
+        is_reboot = name in living and not self._seen_until  # this process had it: it slept, and its twin did not
+        if living and not is_reboot:
+            raise QueueError(
+                f"the spool {self.path} is in use by another host: give each host a file of its own, on a disk of"
+                " its own; when the other has ended for good, start again in a minute"
+            )
+        connection.execute("DELETE FROM facts WHERE name GLOB 'host *'")
+        _log.info("the spool %s was of another boot or host: its leases are over, and it goes on here", self.path)
 
     def _rebase(self, connection: sqlite3.Connection) -> None:
         """After a restart of the host its clock begins anew: leases are over, waits too, ages begin at 0."""
-        epoch = self._clock.epoch()
-        if connection.execute("SELECT 1 FROM facts WHERE name = 'epoch' AND value = ?", (epoch,)).fetchone():
-            return
-        connection.execute("INSERT OR REPLACE INTO facts VALUES ('epoch', ?)", (epoch,))
         connection.execute("UPDATE jobs SET not_before = 0, lease_until = 0, offered_at = ?", (self._clock.now(),))
 
     def _make_room(self, connection: sqlite3.Connection, added: int) -> None:

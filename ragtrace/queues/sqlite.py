@@ -104,6 +104,7 @@ class SqliteQueue:
         self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._spool: Spool | None = None
         self._accounts: Accounts | None = None
+        self._said = ""
         self._try()
 
     def _try(self) -> None:
@@ -215,10 +216,11 @@ class SqliteQueue:
                 spool = spool or self._opened()
                 spool.put(entries)
                 accepted, entries, wait_s = entries, [], _BACKOFF_S[0]  # they stand there, whatever comes next
+                self._said = ""
                 self._accepted(accepted)
             except Exception as error:
                 lost("ragtrace.queues.sqlite.write", error)
-                _log.warning("the spool %s cannot be written (%s); its units wait in memory", self.path, error)
+                self._complain(error)
                 if self._is_closed:
                     break
                 with self._written:
@@ -229,6 +231,15 @@ class SqliteQueue:
         self._told()
         if spool is not None:
             spool.close()
+
+    def _complain(self, error: Exception) -> None:
+        """Log a lasting trouble once."""
+        text = f"the spool {self.path} cannot be written ({error}); its units wait in memory"
+        if _is_final(error):
+            text = f"{error}; units wait in memory, and none is scored here"
+        if text != self._said:
+            self._said = text
+            _log.warning("%s", text)
 
     def _entries(self) -> list[Entry]:
         with self._written:  # who waits in `flush` sees each unit, here or there
@@ -384,6 +395,8 @@ class SqliteQueue:
                 return work(self._leasing())
             except (sqlite3.Error, OSError, QueueError) as error:
                 lost("ragtrace.queues.sqlite.lease", error)
+                if _is_final(error):
+                    self._complain(error)
                 return None
 
     def _end_scoring(self, deadline: float) -> bool:
@@ -407,3 +420,8 @@ class SqliteQueue:
         if self._spool is not None:
             self._spool.close()
             self._spool = None
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether the spool is another host's or a newer ragtrace's."""
+    return isinstance(error, QueueError) and error.__cause__ is None

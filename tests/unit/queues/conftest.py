@@ -12,6 +12,7 @@ class HandClock(Clock):
 
     def __init__(self):
         self.at, self.wall_at, self.boot = 1000.0, 1_700_000_000.0, "boot-1"
+        self.name = "host-1"
 
     def now(self):
         return self.at
@@ -21,6 +22,9 @@ class HandClock(Clock):
 
     def epoch(self):
         return self.boot
+
+    def host(self):
+        return self.name
 
 
 @pytest.fixture

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections import Counter
 
 import pytest
 
-from ragtrace.errors import QueueError
+import ragtrace
+from ragtrace.errors import ConfigError, QueueError
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.queues import MemoryQueue, Queue, Unit
 from ragtrace.queues.payload import MOST_BYTES
 from ragtrace.queues.spool import Spool
 from ragtrace.queues.sqlite import SqliteQueue
 from tests.process.observing import until
+from tests.unit.queues.conftest import HandClock
 
 
 class Ends(Counter):
@@ -329,3 +332,33 @@ def test_a_forked_child_has_a_buffer_and_leases_of_its_own(tmp_path):
     assert os.waitpid(child, 0)[1] == 0
     assert sorted(names(queue.lease(9))) == ["child", "parent"]
     queue.close()
+
+
+def test_a_process_whose_host_lost_the_spool_says_so_once_and_scores_nothing(tmp_path, caplog, ends):
+    mine, other = HandClock(), HandClock()
+    mine.name, other.name, other.boot, other.wall_at = "one", "two", "boot-2", mine.wall_at + 600
+    queue = SqliteQueue(tmp_path / "s", clock=mine, ended=ends)
+    queue.put(unit("a"))
+    assert queue.flush(10)
+    Spool(tmp_path / "s", clock=other).close()
+    for _ in range(3):
+        queue.tend([])
+        assert queue.lease(9) == []
+    queue.put(unit("b"))
+    assert not queue.flush(0.5)
+    assert [text for text in caplog.messages if "another host" in text][1:] == []
+    assert "is in use by another host" in caplog.text
+    mine.wall_at += 1_200
+    assert queue.flush(60)
+    assert names(queue.lease(9)) == ["a", "b"]
+    queue.close()
+
+
+def test_a_second_host_s_settings_are_refused_in_one_line(tmp_path, monkeypatch):
+    other = HandClock()
+    other.name, other.wall_at = "two", time.time()
+    Spool(tmp_path / "s", clock=other).close()
+    for made in (lambda: SqliteQueue(tmp_path / "s"), lambda: ragtrace.configure(spool=str(tmp_path / "s"))):
+        with pytest.raises((QueueError, ConfigError), match="in use by another host") as caught:
+            made()
+        assert "\n" not in str(caught.value)

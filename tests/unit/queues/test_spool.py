@@ -336,3 +336,107 @@ def test_the_journal_is_emptied_when_its_reader_has_ended(spool, monkeypatch):
     assert b"a secret of the user" not in spool.path.read_bytes()
     reader.close()
     spool.close()
+
+
+# -- one boot of one host --
+
+
+@pytest.fixture
+def on_host(tmp_path):
+    """Open the spool on a host."""
+    opened = []
+
+    def open_(clock, name, boot):
+        clock.name, clock.boot = name, boot
+        opened.append(Spool(tmp_path / "spool.sqlite", clock=clock))
+        return opened[-1]
+
+    yield open_
+    for spool in opened:
+        spool.close()
+
+
+def host_clock(at=1_000.0):
+    clock = HandClock()
+    clock.at = at
+    return clock
+
+
+def test_a_second_living_host_is_refused_in_one_line_and_the_first_keeps_its_leases(on_host):
+    spool = on_host(host_clock(), "one", "boot-1")
+    put(spool, "a")
+    spool.lease("w", 1)
+    with pytest.raises(QueueError, match="in use by another host: give each host a file of its own") as caught:
+        on_host(host_clock(), "two", "boot-2")
+    assert "\n" not in str(caught.value)
+    assert spool.end("w", "a", "scored")
+
+
+def test_a_host_that_showed_no_sign_of_life_for_a_minute_is_taken_over(on_host, caplog):
+    caplog.set_level("INFO", "ragtrace")
+    put(on_host(host_clock(), "one", "boot-1"), "a")
+    later = host_clock()
+    later.wall_at += 61
+    assert keys(on_host(later, "two", "boot-2").lease("w", 1)) == ["a"]
+    assert [text.partition(":")[0][-20:] for text in caplog.messages] == ["another boot or host"]
+
+
+def test_work_is_a_sign_of_life(on_host):
+    clock = host_clock()
+    spool = on_host(clock, "one", "boot-1")
+    for _ in range(9):
+        clock.at += 11
+        clock.wall_at += 11
+        spool.reap()
+    later = host_clock()
+    later.wall_at = clock.wall_at + 50
+    with pytest.raises(QueueError, match="another host"):
+        on_host(later, "two", "boot-2")
+
+
+@pytest.mark.parametrize("ahead", [0, 300], ids=["in step", "ahead"])
+def test_a_host_whose_file_was_taken_while_it_slept_stops_and_goes_on_when_the_other_has_gone(on_host, ahead):
+    one, two = host_clock(), host_clock(at=5.0)
+    sleeping = on_host(one, "one", "boot-1")
+    put(sleeping, "a", "b")
+    sleeping.lease("w-1", 1)
+    one.at += 600
+    one.wall_at += 600
+    two.wall_at += 600 + ahead
+    awake = on_host(two, "two", "boot-2")
+    awake.reap()
+    assert keys(awake.lease("w-2", 9)) == ["a", "b"]
+    for write in (
+        lambda: sleeping.end("w-1", "a", "scored"),
+        lambda: sleeping.lease("w-1", 1),
+        sleeping.reap,
+        lambda: put(sleeping, "c"),
+    ):
+        with pytest.raises(QueueError, match="another host"):
+            write()
+    assert sleeping.next_due_s() is None
+    assert awake.end("w-2", "a", "scored")
+    one.wall_at += 600
+    sleeping.reap()
+    assert keys(sleeping.lease("w-1", 9)) == ["b"]
+
+
+def test_of_two_hosts_whose_clocks_differ_one_goes_on(on_host):
+    behind, ahead = host_clock(), host_clock()
+    ahead.wall_at += 300
+    first = on_host(behind, "behind", "boot-1")
+    second = on_host(ahead, "ahead", "boot-2")
+    put(second, "a")
+    for _ in range(3):
+        with pytest.raises(QueueError, match="another host"):
+            first.reap()
+        second.reap()
+
+
+def test_containers_of_one_host_share_a_file_and_each_takes_it_over_after_a_quick_reboot(on_host):
+    spools = [on_host(host_clock(), name, "boot-1") for name in ("application", "worker")]
+    for spool in spools:
+        put(spool, "a")
+        spool.close()
+    for name in ("application", "worker"):
+        on_host(host_clock(at=3.0), name, "boot-2").reap()

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.arguments import positive
+from ragtrace.cli.lines import JSON_ESCAPES
+from ragtrace.cli.say import say
 from ragtrace.cli.stored import MOMENT, add_store, failures, moment, open_store, store_path
 from ragtrace.errors import ConfigError, nearest
 
@@ -81,11 +83,11 @@ def run(args: argparse.Namespace) -> int:
 def _show(store: SqliteStore, *, is_json: bool) -> int:
     baselines = store.baselines()
     if is_json:
-        print(json.dumps([_plain(it) for it in baselines], ensure_ascii=False, indent=2))
+        say(json.dumps([_plain(it) for it in baselines], ensure_ascii=False, indent=2).translate(JSON_ESCAPES))
     elif baselines:
         _table(baselines)
     else:
-        print(f"{store.path}: no baseline is frozen; `ragtrace baseline freeze` does")
+        say(f"{store.path}: no baseline is frozen; `ragtrace baseline freeze` does")
     return 0
 
 
@@ -128,16 +130,16 @@ def _write(store: SqliteStore, args: argparse.Namespace) -> int:
     made = [it for it in enough if it.series not in kept]
     store.freeze(made)
     for it in made:
-        print(f"{_done(args)}: {_named(it.series)}: mean {it.baseline.mean:.3f} over {_counted(it.baseline)}")
+        say(f"{_done(args)}: {_named(it.series)}: mean {it.baseline.mean:.3f} over {_counted(it.baseline)}")
         if _worth(it.baseline) < LEAST:
-            print(_aside(it.baseline), file=sys.stderr)
+            say(_aside(it.baseline), file=sys.stderr)
     if args.action == "accept" and not args.since:
-        print("Taken are the last scores, also from before a change: give --since the change to leave those out.")
+        say("Taken are the last scores, also from before a change: give --since the change to leave those out.")
     for it in enough:
         if it.series in kept:
-            print(f"kept: {_named(it.series)}, frozen {_date(kept[it.series].frozen_at)}; accept replaces it")
+            say(f"kept: {_named(it.series)}, frozen {_date(kept[it.series].frozen_at)}; accept replaces it")
     for it in (it for it in found if it not in enough):
-        print(f"too few: {_named(it.series)}: {_counted(it.baseline)}, {args.least} are needed", file=sys.stderr)
+        say(f"too few: {_named(it.series)}: {_counted(it.baseline)}, {args.least} are needed", file=sys.stderr)
     return 0
 
 

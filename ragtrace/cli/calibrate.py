@@ -16,6 +16,7 @@ from ragtrace.cli.arguments import count, cutoffs, positive
 from ragtrace.cli.labelled import Labelled, good_lines, read_labelled
 from ragtrace.cli.outfile import ScoredLines, done_before
 from ragtrace.cli.report_file import written
+from ragtrace.cli.say import say
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     _report(args, report)
     if not report.points and any(state.startswith("error ") for state in report.states):
         why = ", ".join(f"{n} {state}" for state, n in report.states.items())
-        print(f"ragtrace: no line with a label has a score to compare: {why}", file=sys.stderr)
+        say(f"ragtrace: no line with a label has a score to compare: {why}", file=sys.stderr)
         return 3
     return 0
 
@@ -342,4 +343,4 @@ def _report(args: argparse.Namespace, report: Calibration) -> None:
 
 def _say_stopped(args: argparse.Namespace, scores: _Scores) -> None:
     hint = "the same command with --resume goes on" if args.out else "with --out FILE a run can be resumed"
-    print(f"ragtrace: stopped; {len(scores.by_line)} lines are scored, {hint}", file=sys.stderr)
+    say(f"ragtrace: stopped; {len(scores.by_line)} lines are scored, {hint}", file=sys.stderr)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from ragtrace.demo.console import PlainConsole
 
 PIPED_COLUMNS = 220  # where no terminal shows a table, nothing of it is folded
 
 
-class Shown(Console):
+class Shown(PlainConsole):
     """A console without markup, which is wide where no terminal limits it."""
 
     def __init__(self, *, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr, highlight=False, markup=False, soft_wrap=True)
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
         if not self.is_terminal:
             self.width = PIPED_COLUMNS
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ragtrace.cli.say import say
 from ragtrace.errors import ConfigError
 
 _UID = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
@@ -71,9 +72,9 @@ def run(args: argparse.Namespace) -> int:
             target.write_text(text, encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"{target}: {error.strerror or error}; choose another DIR") from None
-        print(target)
+        say(target)
     if args.runbook_url is None:
-        print(f"Alerts link to {config.runbook_url}: serve DIR there, or give --runbook-url.", file=sys.stderr)
+        say(f"Alerts link to {config.runbook_url}: serve DIR there, or give --runbook-url.", file=sys.stderr)
     return 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragtrace.cli.arguments import pace, port, positive
+from ragtrace.cli.say import say
 from ragtrace.demo.options import DEFAULT_OUT, DEFAULT_PORT, STACK_QUESTIONS, STACK_RATE, DemoOptions
 
 if TYPE_CHECKING:
@@ -62,11 +63,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Run the demo and return its exit status; see `ragtrace.demo.session.run_demo`."""
     if sys.stdout.isatty():  # before the imports: they take 15 s where nothing is compiled or cached yet
-        print(
-            "ragtrace demo: loading LangChain and the handbook; the first time takes some seconds ...", flush=True
-        )
-    from rich.console import Console
-
+        say("ragtrace demo: loading LangChain and the handbook; the first time takes some seconds ...", flush=True)
+    from ragtrace.demo.console import PlainConsole
     from ragtrace.demo.session import run_demo
 
     usual = DemoOptions()
@@ -86,6 +84,6 @@ def run(args: argparse.Namespace) -> int:
         stack=args.stack,
         save_svg=args.save_svg,
     )
-    console = Console()
+    console = PlainConsole()
     # Without a terminal rich assumes 80 columns, which cut the reasons of na off.
-    return run_demo(options, console if console.is_terminal else Console(width=PLAIN_WIDTH))
+    return run_demo(options, console if console.is_terminal else PlainConsole(width=PLAIN_WIDTH))

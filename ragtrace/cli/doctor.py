@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.cli.say import say
+
 if TYPE_CHECKING:
     from ragtrace.cli.finding import Finding
     from ragtrace.settings import Settings
@@ -36,10 +38,10 @@ def run(args: argparse.Namespace) -> int:
     findings = examined(is_judge_asked=not args.no_judge)
     level = worst(findings)
     if args.json:
-        print(json.dumps({"status": level, "checks": [finding.to_json() for finding in findings]}, indent=2))
+        say(json.dumps({"status": level, "checks": [finding.to_json() for finding in findings]}, indent=2))
     else:
         for finding in findings:
-            print(finding)
+            say(finding)
     return 1 if level == "fail" else 0
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.lines import one_line
+from ragtrace.cli.say import say
 from ragtrace.cli.stored import MOMENT, failures, moment, open_store, store_path
 from ragtrace.errors import ConfigError
 
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         if unknown is not None and not count:
             raise unknown
     store.close()
-    print(f"{count} rows{'' if args.out == '-' else f' in {args.out}'}", file=sys.stderr)
+    say(f"{count} rows{'' if args.out == '-' else f' in {args.out}'}", file=sys.stderr)
     return 0
 
 

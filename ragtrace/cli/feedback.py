@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.lines import BrokenLines, open_lines, parsed, read_each
+from ragtrace.cli.say import say
 from ragtrace.cli.stored import add_store, failures, open_store, store_path
 from ragtrace.errors import InputError
 
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
                 batch = []
         kept += store.rate(batch)
     store.close()
-    print(f"{kept} labels kept, {broken.count} broken lines", file=sys.stderr)
+    say(f"{kept} labels kept, {broken.count} broken lines", file=sys.stderr)
     return 1 if broken.count else 0
 
 

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.cli.say import say
 from ragtrace.cli.stored import add_store, failures, open_store, store_path
 from ragtrace.errors import ConfigError
 from ragtrace.model import as_trace_id
@@ -50,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
             erased += (store.would_forget if args.dry_run else store.forget)(subject, identity)
         store.close()
         for aside in sorted(path.parent.glob(f"{path.name}.corrupt-*")):
-            print(f"warning: {aside} was put aside as broken and is not read; erase it yourself")
+            say(f"warning: {aside} was put aside as broken and is not read; erase it yourself")
     verb = "would be erased" if args.dry_run else "erased"
-    print(f"{subject} {identity}: {_shown(erased)} {verb}")
+    say(f"{subject} {identity}: {_shown(erased)} {verb}")
     return 0
 
 

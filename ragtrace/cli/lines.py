@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
+from ragtrace.cli.say import say
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.codec import ALIASES, read_aliases, record_from_json
 from ragtrace.model.schema import SCHEMA
@@ -30,8 +31,11 @@ _NO_JSON_LINES = (
     "does not look like JSON lines: none of its first 5 lines is JSON; write one object a line "
     "(a JSON list: jq -c '.[]' FILE), see `ragtrace schema`"
 )
-# Valid in JSON, but editors and str.splitlines see the end of a line there.
-_LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+# Valid in JSON, but editors and str.splitlines see the end of a line there, or a terminal a command.
+JSON_ESCAPES = {
+    code: f"\\u{code:04x}"
+    for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +138,12 @@ class BrokenLines:
         """Take one line that says file, number and reason."""
         self.count += 1
         if self.count <= MOST_SHOWN:
-            print(line, file=sys.stderr)
+            say(line, file=sys.stderr)
 
     def close(self) -> None:
         """Print how many were not shown."""
         if self.count > MOST_SHOWN:
-            print(f"{self._name}: {self.count - MOST_SHOWN} more broken lines", file=sys.stderr)
+            say(f"{self._name}: {self.count - MOST_SHOWN} more broken lines", file=sys.stderr)
 
 
 def one_line(value: Any) -> str:
@@ -159,7 +163,7 @@ def one_line(value: Any) -> str:
         return json.dumps(value, allow_nan=False)
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from None
-    return text.translate(_LINE_ENDS)
+    return text.translate(JSON_ESCAPES)
 
 
 def _line(raw: bytes, number: int) -> Line:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace._version import __version__
 from ragtrace.cli.parser import Parser
+from ragtrace.cli.say import escape_log, say
 from ragtrace.errors import ConfigError, InputError, MissingExtra, nearest
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     _open_missing_streams()
+    logging.getLogger("ragtrace").addFilter(escape_log)
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error: an odd id or path ends no command
     args = list(sys.argv[1:] if argv is None else argv)
@@ -101,7 +104,7 @@ def _leave_stdout() -> None:
 
 def _complain(line: str) -> int:
     try:
-        print(f"ragtrace: {line}", file=sys.stderr, flush=True)
+        say(f"ragtrace: {line}", file=sys.stderr, flush=True)
     except OSError:  # nobody can be told; the interpreter's last flush would change the status
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -6,6 +6,8 @@ import argparse
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.cli.say import say
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -33,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     head = ("metric", "exported as", "needs", "range", "direction", "threshold", "calls", "source")
     if args.markdown:
         _markdown(head, rows)
-        print()
+        say()
         _markdown(("metric", "meaning"), [(metric.name, metric.summary) for metric in declarations])
         return 0
     console = Shown()
@@ -57,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
+    say(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for row in rows:
-        print(f"| {' | '.join(row)} |")
+        say(f"| {' | '.join(row)} |")
 
 
 def _blocks(declarations: Sequence[Declaration], width: int) -> Iterator[str]:

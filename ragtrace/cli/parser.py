@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any, NoReturn
 
+from ragtrace.cli.say import say
 from ragtrace.errors import nearest
 
 
@@ -21,7 +22,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print one line and exit."""
-        print(f"ragtrace: {self._clear(message)}", file=sys.stderr)
+        say(f"ragtrace: {self._clear(message)}", file=sys.stderr)
         sys.exit(2)
 
     def _clear(self, message: str) -> str:

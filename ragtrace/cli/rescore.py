@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.arguments import positive
+from ragtrace.cli.say import say
 from ragtrace.cli.stored import MOMENT, add_store, failures, moment, open_store, store_path
 
 if TYPE_CHECKING:
@@ -103,21 +104,21 @@ def _gate(settings: Settings, stack: ExitStack) -> JudgeGate | None:
 
 
 def _report(total: Rescored, *, is_interrupted: bool) -> int:
-    print(
+    say(
         f"{total.scored} rescored with {total.calls} judge calls, {total.done_before} done before,"
         f" {total.errors} results are errors",
         file=sys.stderr,
     )
     if is_interrupted:
-        print("ragtrace: stopped; the same command goes on", file=sys.stderr)
+        say("ragtrace: stopped; the same command goes on", file=sys.stderr)
         return 130
     if total.stopped_by:
         when = f" in {max(total.wait_s / 60.0, 1.0):.0f} min" if total.wait_s else ""
-        print(f"ragtrace: {total.stopped_by}; the same command goes on{when}", file=sys.stderr)
+        say(f"ragtrace: {total.stopped_by}; the same command goes on{when}", file=sys.stderr)
         return 3 if total.is_budget_spent else 1
     if total.is_budget_spent:
-        print("ragtrace: the budget is spent; the same command goes on", file=sys.stderr)
+        say("ragtrace: the budget is spent; the same command goes on", file=sys.stderr)
         return 3
     if not (total.scored or total.done_before):
-        print("ragtrace: no records are kept from then: see content and store_payload_hours", file=sys.stderr)
+        say("ragtrace: no records are kept from then: see content and store_payload_hours", file=sys.stderr)
     return 1 if total.errors else 0

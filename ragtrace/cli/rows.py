@@ -8,9 +8,11 @@ import io
 import json
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
+from unicodedata import category, normalize
 
 from ragtrace.cli.lines import one_line
 from ragtrace.errors import MissingExtra
+from ragtrace.model.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +28,8 @@ COLUMNS: dict[str, type] = {
     "completion_tokens": int, "revision": int, "scored_at": float, "details": str,
     "query": str, "answer": str, "contexts": str,
 }  # fmt: skip
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA = frozenset("=+-@\u2212")
+_UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Zl", "Zp", "Zs"})
 _GROUP = 10_000  # rows of Parquet held in memory
 
 
@@ -57,7 +60,8 @@ def _csv(stream: IO[bytes]) -> Iterator[Write]:
     rows = csv.writer(text)
     rows.writerow(COLUMNS)
     try:
-        yield lambda row: rows.writerow([cell(value) for value in _typed(row).values()])
+        is_terminal = stream.isatty()
+        yield lambda row: rows.writerow([_shown(cell(v), is_terminal=is_terminal) for v in _typed(row).values()])
     finally:
         text.detach()
 
@@ -66,14 +70,24 @@ def cell(value: Any) -> Any:
     r"""Return a cell that no spreadsheet takes for a formula.
 
     Example:
-        >>> cell("=1+1"), cell(-0.5), cell(None), cell("  @cmd")
-        ("'=1+1", -0.5, '', "'  @cmd")
+        >>> cell("=1+1"), cell(-0.5), cell(None), cell("  @cmd"), cell("\uff1d1")
+        ("'=1+1", -0.5, '', "'  @cmd", "'\uff1d1")
     """
     if value is None:
         return ""
-    if isinstance(value, str) and (value.startswith(_FORMULA) or value.lstrip().startswith(_FORMULA)):
+    if isinstance(value, str) and value and (category(value[0]) == "Cc" or _begins_formula(value)):
         return f"'{value}"
     return value
+
+
+def _begins_formula(text: str) -> bool:
+    """Tell whether the first character that is seen begins a formula; a full-width one does too."""
+    first = next((char for char in text if category(char) not in _UNSEEN), "")
+    return normalize("NFKC", first)[:1] in _FORMULA
+
+
+def _shown(value: Any, *, is_terminal: bool) -> Any:
+    return printable(value) if is_terminal and isinstance(value, str) else value
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import Any
 
+from ragtrace.cli.say import say
+
 
 def add_parser(commands: Any) -> None:
     """Add the command."""
@@ -17,5 +19,5 @@ def run(args: argparse.Namespace) -> int:
     from ragtrace.model.schema import SCHEMA
 
     del args
-    print(json.dumps(SCHEMA, indent=2))
+    say(json.dumps(SCHEMA, indent=2))
     return 0

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ragtrace.cli.arguments import cutoffs, positive
 from ragtrace.cli.lines import BrokenLines, Line, open_lines, read_lines
 from ragtrace.cli.outfile import ScoredLines, done_before
+from ragtrace.cli.say import say
 from ragtrace.cli.summary import Summary, limits_from, maker_text
 from ragtrace.cli.worst import WorstAnswers
 from ragtrace.errors import ConfigError, InputError
@@ -213,7 +214,7 @@ def _report(
     for line in worst.lines(console.width, args.out if to_file else None):
         console.print(line)
     for line in missed:
-        print(f"ragtrace: {line}", file=sys.stderr)
+        say(f"ragtrace: {line}", file=sys.stderr)
     if is_interrupted:
         hint = "the same command with --resume goes on" if to_file else "with --out FILE a run can be resumed"
-        print(f"ragtrace: stopped; {summary.lines} lines are written, {hint}", file=sys.stderr)
+        say(f"ragtrace: stopped; {summary.lines} lines are written, {hint}", file=sys.stderr)

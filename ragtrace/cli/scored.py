@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragtrace.cli.lines import MOST_SHOWN, open_lines, parsed, read_each
+from ragtrace.cli.say import say
 from ragtrace.errors import InputError
 from ragtrace.scoring.comparison import Arm
 from ragtrace.scoring.scored_row import ScoredRow, scored_row
@@ -47,7 +48,7 @@ def _arm(file: str, name: str) -> Arm:
             broken[0] if broken else f"{file}:1: the file is empty; give one that `ragtrace score` wrote"
         )
     for line in broken[:MOST_SHOWN]:
-        print(line, file=sys.stderr)
+        say(line, file=sys.stderr)
     if len(broken) > MOST_SHOWN:
-        print(f"{file}: {len(broken) - MOST_SHOWN} more broken lines", file=sys.stderr)
+        say(f"{file}: {len(broken) - MOST_SHOWN} more broken lines", file=sys.stderr)
     return Arm(name, rows, len(broken))

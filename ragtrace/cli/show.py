@@ -43,7 +43,6 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the answer."""
     from ragtrace.cli.console import Shown
-    from ragtrace.sinks.console import printable
 
     given, which = _chosen(args.where, args.id)
     source = source_of(given)
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         answer = find_line(source, which, is_id=args.id is not None)
     console = Shown()
     for line in lines_of(answer, min(console.width, _READABLE), is_full=args.full):
-        console.print(printable(line))  # an answer may hold a terminal's commands
+        console.print(line)
     return 0
 
 

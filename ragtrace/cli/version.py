@@ -8,6 +8,7 @@ from typing import Any
 
 from ragtrace._version import __version__
 from ragtrace.cli.doctor_packages import SHOWN, installed
+from ragtrace.cli.say import say
 
 
 def add_parser(commands: Any) -> None:
@@ -18,7 +19,7 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print one line a package."""
     del args
-    print(f"ragtrace {__version__} (Python {platform.python_version()})")
+    say(f"ragtrace {__version__} (Python {platform.python_version()})")
     for name in (*SHOWN, "numpy", "pydantic"):
-        print(f"{name} {installed(name) or 'is not installed'}")
+        say(f"{name} {installed(name) or 'is not installed'}")
     return 0

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.arguments import port, seconds
+from ragtrace.cli.say import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -200,7 +201,7 @@ def _unreadable() -> tuple[type[Exception], ...]:
 
 
 def _say(text: str) -> None:
-    print(f"ragtrace worker: {text}", file=sys.stderr, flush=True)
+    say(f"ragtrace worker: {text}", file=sys.stderr, flush=True)
 
 
 def _shown(counts: Any) -> str:

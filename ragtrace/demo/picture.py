@@ -6,8 +6,7 @@ import io
 import re
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
+from ragtrace.demo.console import PlainConsole
 from ragtrace.demo.view import WIDEST, Room, frame
 from ragtrace.errors import ConfigError
 
@@ -28,7 +27,7 @@ def save_picture(path: Path, progress: Progress, heading: Heading) -> None:
     Raises:
         ConfigError: the file cannot be written.
     """
-    console = Console(record=True, width=WIDEST, height=HEIGHT, file=io.StringIO(), force_terminal=True)
+    console = PlainConsole(record=True, width=WIDEST, height=HEIGHT, file=io.StringIO(), force_terminal=True)
     console.print(frame(progress, heading, Room.on(WIDEST, HEIGHT, len(progress.metrics))))
     svg = console.export_svg(title="ragtrace demo")
     try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.metrics.base import Declaration
+from ragtrace.model.printable import is_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -222,6 +223,9 @@ def _checked(made: object) -> Metric:
             f"{type(made).__name__} is not a metric: it needs a declaration and an async compute(case)"
         )
     checked: Metric = made  # type: ignore[assignment]
+    odd = sorted(name for name in _names_of(checked) if not (name.strip() and is_printable(name)))
+    if odd:
+        raise ConfigError(f"metric {odd[0]!r}: a name needs a letter, and no control characters")
     others = {key: item for key, item in all_metrics().items() if key != declaration.name or key in _MODULES}
     taken = _names_of(checked) & _names(others)
     if taken:

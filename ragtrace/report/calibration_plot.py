@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragtrace.errors import ConfigError, MissingExtra
+from ragtrace.report.saving import LOOKS, save
 from ragtrace.stats.intervals import bootstrap_mean_ci, wilson
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def draw(report: Calibration, path: Path) -> None:
     from matplotlib import rc_context  # noqa: PLC0415 -- 0.4 s, for who draws alone
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    looks: Any = {"font.size": 9.5, "axes.titlesize": 10.5, "svg.hashsalt": "ragtrace", "svg.fonttype": "none"}
+    looks: Any = {"font.size": 9.5, "axes.titlesize": 10.5, **LOOKS}
     with rc_context(looks):
         figure = Figure(figsize=(13.0, 4.4), dpi=130, layout="constrained")
         left, middle, right = figure.subplots(1, 3)
@@ -57,8 +58,7 @@ def draw(report: Calibration, path: Path) -> None:
         _reliability(right, report)
         judge = ", ".join(report.makers)
         figure.suptitle(f"{report.title} under {judge}: {len(report.points)} labelled records", fontsize=12)
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
-        figure.savefig(path, metadata=metadata)
+        save(figure, path)
 
 
 def _scores(panel: Any, report: Calibration) -> None:

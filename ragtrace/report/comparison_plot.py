@@ -9,6 +9,7 @@ import numpy as np
 
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.registry import output
+from ragtrace.report.saving import LOOKS, save
 from ragtrace.scoring.scored_row import ANSWERED
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def draw(found: Comparison, path: Path) -> None:
     panels = len(lines) + 1
     columns = min(MOST_COLUMNS, panels)
     rows = math.ceil(panels / columns)
-    looks: Any = {"font.size": 9.0, "axes.titlesize": 10.0, "svg.hashsalt": "ragtrace", "svg.fonttype": "none"}
+    looks: Any = {"font.size": 9.0, "axes.titlesize": 10.0, **LOOKS}
     with rc_context(looks):
         width = max(6.2, _PANEL_WIDTH * columns * (1.0 + 0.12 * max(0, len(found.arms) - 3)))
         figure = Figure(figsize=(width, _PANEL_HEIGHT * rows + 0.9), dpi=130, layout="constrained")
@@ -56,8 +57,7 @@ def draw(found: Comparison, path: Path) -> None:
         for panel in axes[panels:]:
             panel.set_visible(False)
         _legend(figure, found)
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
-        figure.savefig(path, metadata=metadata)
+        save(figure, path)
 
 
 def _boxes(panel: Any, line: Compared) -> None:
@@ -158,7 +158,7 @@ def _legend(figure: Any, found: Comparison) -> None:
     from matplotlib.patches import Patch  # noqa: PLC0415
 
     handles: list[Any] = [
-        Patch(facecolor=f"{_colour(i)}55", edgecolor=_colour(i), label=f"{_letter(i)}  {_plain(arm['name'])}")
+        Patch(facecolor=f"{_colour(i)}55", edgecolor=_colour(i), label=f"{_letter(i)}  {arm['name']}")
         for i, arm in enumerate(found.arms)
     ]
     handles += [
@@ -166,11 +166,6 @@ def _legend(figure: Any, found: Comparison) -> None:
         Line2D([], [], color=INK, marker="D", mfc="white", ms=5.5, lw=1.6, label="mean, 95 % interval"),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=min(4, len(handles)), frameon=False)
-
-
-def _plain(name: str) -> str:
-    """Return a name that matplotlib reads as plain text."""
-    return name.replace("$", r"\$")
 
 
 def _letter(place: int) -> str:

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ragtrace.model import bad_claims
+from ragtrace.model.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -52,7 +53,7 @@ def run_lines(
         one_line(record.query, _MOST_QUERY_CHARS),
         f"trace {record.trace_id}" if record.trace_id else "",
     ]
-    lines = [f"ragtrace: {' | '.join(filter(None, parts))}"]
+    lines = [printable(f"ragtrace: {' | '.join(filter(None, parts))}")]
     worst = worst_claim(results)
     if worst is not None:
         lines.append(f"          {one_line(str(worst), _MOST_CLAIM_CHARS)}")
@@ -71,18 +72,8 @@ def one_line(text: str, most_chars: int) -> str:
         >>> one_line("How do\nI  cancel?", 40), one_line("How do I cancel?", 9)
         ('How do I cancel?', 'How do...')
     """
-    joined = " ".join(printable(text).split())
+    joined = printable(" ".join(text.split()))
     return joined if len(joined) <= most_chars else f"{joined[: most_chars - 3].rstrip()}..."
-
-
-def printable(text: str) -> str:
-    r"""Return a text with a blank for each character that could move a terminal's cursor or change its colours.
-
-    Example:
-        >>> printable("red\x1b[31m")
-        'red [31m'
-    """
-    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _scores(results: Sequence[MetricResult], lower_is_better: Collection[str]) -> Iterator[str]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.canaries import Canaries
     from ragtrace.service.limits import ServiceGate
+    from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
     from ragtrace.sinks.base import Sink
@@ -62,7 +63,7 @@ def build(
     if line := left_out_text(scorer):
         _log.info("%s", line)
     storing = _storing(settings)
-    sinks = (*sinks, *_own_sinks(settings, scorer.metrics), *([storing] if storing is not None else []))
+    sinks = (*sinks, *_own_sinks(settings, scorer.metrics))
     endpoint = _opened(lambda: _endpoint(settings), needs_ports=needs_ports)
     if endpoint is None and settings.metrics_port is None and wants_scrape() and has_own_meters(meter_provider):
         # Every process of a host has the variable, so a taken port must not end one.
@@ -126,6 +127,7 @@ def _assembled(
         endpoint=endpoint,
         sweep=recorder.sweep,
         storing=storing,
+        outbox=_outbox(settings, storing, given),
         gate=gate,
         canaries=_canaries(settings, gate),
     )
@@ -210,6 +212,15 @@ def _storing(settings: Settings) -> Storing | None:
     from ragtrace.service.storing import Storing  # noqa: PLC0415 - sqlite3 only for those who want it
 
     return Storing.of(settings)
+
+
+def _outbox(settings: Settings, storing: Storing | None, given: Providers) -> ScoreOutbox | None:
+    """Return the outbox of the scores; who hands its units to a worker publishes none."""
+    if storing is None or settings.scorer != "thread":
+        return None
+    from ragtrace.service.score_outbox import ScoreOutbox  # noqa: PLC0415 - the same
+
+    return ScoreOutbox(storing, given.receipts)
 
 
 def _own_sinks(settings: Settings, metrics: Sequence[Metric]) -> list[Sink]:

@@ -7,10 +7,12 @@ import time
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, lost
+from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.queues import Unit
 from ragtrace.scoring import Outcome
 from ragtrace.scoring.limits.sparing import spared
 from ragtrace.scoring.retry import verdict_of
+from ragtrace.stores.base import OutboxEntry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,11 +23,12 @@ if TYPE_CHECKING:
     from ragtrace.service.drift import DriftMonitor
     from ragtrace.service.limits import ServiceGate
     from ragtrace.service.publish import Publisher
-    from ragtrace.service.storing import Storing
+    from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.sinks.base import Sink
+    from ragtrace.stores import Pending
 
 _log = logging.getLogger("ragtrace")
-REPUBLISH_AFTER_S = 60.0
+_ABANDONED_S = 60.0
 
 
 class Handling:
@@ -36,7 +39,7 @@ class Handling:
         publisher: sends them out as telemetry.
         drift: watches them.
         sinks: take them, one after the other.
-        storing: keeps them, where there is a store; also one of the sinks, to note that they were published.
+        outbox: keeps them until they were delivered, where there is a store.
         gate: before the judge, where it has limits.
     """
 
@@ -47,16 +50,16 @@ class Handling:
         publisher: Publisher,
         drift: DriftMonitor,
         sinks: Sequence[Sink] = (),
-        storing: Storing | None = None,
+        outbox: ScoreOutbox | None = None,
         gate: ServiceGate | None = None,
     ) -> None:
         self._scorer = scorer
         self._publisher = publisher
         self._drift = drift
         self._sinks = tuple(sinks)
-        self._storing = storing
+        self._outbox = outbox
         self._gate = gate
-        self._republish_at = 0.0
+        self._republishing = ForkSafeLock()
         self._has_said_no_metric = False
 
     async def handle(self, job: Job) -> Outcome:
@@ -69,42 +72,67 @@ class Handling:
         if (waits := self._spared()) is not None:
             return waits
         scores = await self._scorer.score(job.unit)
-        deciding = self._scorer.deciding(scores)
+        deciding, entry = self._scorer.deciding(scores), OutboxEntry()
         return self._spared(deciding) or verdict_of(
             deciding,
             job.attempt,
-            write=self._storing.write(scores, job.unit.record) if self._storing is not None else None,
-            also=self._storing.also(scores, job.unit.record) if self._storing is not None else None,
-            then=lambda: self.publish(job.unit, scores, started_ns),
+            write=self._outbox.write(scores, job.unit.record, entry) if self._outbox is not None else None,
+            also=self._outbox.also(scores, job.unit.record, entry) if self._outbox is not None else None,
+            then=lambda: self.publish(job.unit, scores, started_ns, entry),
         )
 
-    def publish(self, unit: Unit, scores: Sequence[Score], started_ns: int) -> None:
-        """Send scores everywhere, each way guarded on its own."""
-        self._observe(scores, unit)
-        self._to_telemetry(unit, scores, started_ns)
-        for sink in self._sinks:
+    def publish(
+        self, unit: Unit, scores: Sequence[Score], started_ns: int, entry: OutboxEntry | None = None
+    ) -> None:
+        """Send scores everywhere, each way guarded on its own; not those that another process has sent."""
+        owed = [score for score in scores if entry is None or entry.is_owed(score)]
+        if owed:
+            self._observe(owed, unit)
+            self._to_telemetry(unit, owed, started_ns, entry)
+        for sink in self._sinks if owed else ():
             try:
-                sink.emit(unit.record, scores)
+                sink.emit(unit.record, owed)
             except Exception as error:
                 lost(f"sink:{type(sink).__name__}", error)
+        if self._outbox is not None and entry is not None:
+            self._outbox.published(entry)
 
-    def republish(self) -> None:
-        """Publish what a killed scorer had written in the spool's transaction and not published: at least once.
+    def republish(self, *, is_ending: bool = False) -> int:
+        """Publish scores that a process wrote and did not live to deliver; return of how many traces.
 
-        Call it as often as you like; it looks once a minute.
+        Call it as often as you like. Detectors and sinks get them too, as those of another process are gone.
+
+        Args:
+            is_ending: nothing is being published beside it any more.
         """
-        now = time.time()
-        if self._storing is None or not self._storing.is_joined or now < self._republish_at:
-            return
-        self._republish_at = now + REPUBLISH_AFTER_S
-        # What is younger, another scorer has just written and is about to publish.
-        for pending in self._storing.unpublished(before=now - REPUBLISH_AFTER_S):
-            if pending.scores:  # of a newer ragtrace none may be readable
-                first = pending.scores[0]
-                probability = 1.0 / first.weight if first.weight else 1.0
-                unit = Unit(record=pending.record, decision=first.stratum, probability=probability)
-                self.publish(unit, pending.scores, time.time_ns())
-            self._storing.store.exported(pending.marks)
+        if self._outbox is None:
+            return 0
+        with self._republishing:
+            try:
+                found = self._outbox.leftovers(abandoned_s=0.0 if is_ending else _ABANDONED_S)
+            except Exception as error:  # the file: it is looked at again
+                lost("ragtrace.service.republish", error)
+                return 0
+            for pending in found:
+                if pending.scores:  # of a newer ragtrace none may be readable
+                    self.publish(_unit_of(pending), pending.scores, 0, pending.entry)
+                else:
+                    self._outbox.published(pending.entry)
+            return len(found)
+
+    def resend(self, *, older_s: float | None = None) -> int:
+        """Send events again that did not arrive, and nothing else of their scores; return of how many traces."""
+        if self._outbox is None:
+            return 0
+        with self._republishing:
+            try:
+                found = self._outbox.unsent(older_s=older_s)
+            except Exception as error:
+                lost("ragtrace.service.resend", error)
+                return 0
+            for pending in found:
+                self._publisher.resend(_unit_of(pending), pending.scores, pending.entry)
+            return len(found)
 
     def _spared(self, scores: Sequence[Score] = ()) -> Outcome | None:
         return spared(self._gate.now.closed(), scores) if self._gate is not None else None
@@ -129,5 +157,16 @@ class Handling:
         self._drift.observe(scores, self._publisher.instruments.workflow(unit.record))
 
     @guarded
-    def _to_telemetry(self, unit: Unit, scores: Sequence[Score], started_ns: int) -> None:
-        self._publisher.scored(unit, scores, started_ns, time.time_ns())
+    def _to_telemetry(
+        self, unit: Unit, scores: Sequence[Score], started_ns: int, entry: OutboxEntry | None
+    ) -> None:
+        self._publisher.scored(unit, scores, started_ns, time.time_ns(), entry)
+
+
+def _unit_of(pending: Pending) -> Unit:
+    first = pending.scores[0]
+    return Unit(
+        record=pending.record,
+        decision=first.stratum,
+        probability=1.0 / first.weight if first.weight else 1.0,
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded
 from ragtrace.model import Scale
 from ragtrace.scoring.scorer import MAX_WEIGHT
+from ragtrace.stores.outbox import COUNT, EVENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from ragtrace.model import MetricResult, Score
     from ragtrace.queues import Unit
     from ragtrace.sampling import Draw
+    from ragtrace.stores.base import OutboxEntry
     from ragtrace.telemetry.evaluation import EvaluationWriter
     from ragtrace.telemetry.hold import Hold
     from ragtrace.telemetry.instruments import Instruments
@@ -98,13 +101,43 @@ class Publisher:
             self.instruments.traces(counted, draw.reason)
         self.instruments.operations(captured)  # also pre-creates the label sets of its scores
 
-    def scored(self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int) -> None:
-        """Send all scores of one unit out, each way guarded on its own."""
-        is_on_root = self._to_root(unit, scores)
-        self._to_span(unit, scores, started_ns, ended_ns, is_on_root=bool(is_on_root))
-        for score in scores:
+    def scored(
+        self,
+        unit: Unit,
+        scores: Sequence[Score],
+        started_ns: int,
+        ended_ns: int,
+        entry: OutboxEntry | None = None,
+    ) -> None:
+        """Send all scores of one unit out, each way guarded on its own.
+
+        Args:
+            unit: what was scored.
+            scores: its scores.
+            started_ns: Unix ns at which scoring began; 0 of scores that an ended process left, which tell no times.
+            ended_ns: Unix ns at which it ended.
+            entry: says what of each score is owed; None = all.
+        """
+        if not started_ns:
+            started_ns = ended_ns = _scored_ns(scores, ended_ns)
+            is_left = True
+        else:
+            is_left = False
+        sent = [score for score in scores if entry is None or entry.is_owed(score, EVENT)]
+        if sent:
+            is_on_root = self._to_root(unit, sent)
+            self._to_span(unit, sent, started_ns, ended_ns, entry, is_on_root=bool(is_on_root))
+        counted = [score for score in scores if entry is None or entry.is_owed(score, COUNT)]
+        for score in counted:
             self._to_metrics(unit, score)
-        self._to_self_metrics(unit, scores, started_ns, ended_ns)
+        if counted:
+            self._to_self_metrics(unit, counted, started_ns, ended_ns, is_left=is_left)
+
+    @guarded
+    def resend(self, unit: Unit, scores: Sequence[Score], entry: OutboxEntry) -> None:
+        """Write the log events again that did not arrive."""
+        sent = [score for score in scores if entry.is_owed(score, EVENT)]
+        self._evaluation.resend(unit.record, sent, ended_ns=_scored_ns(sent, time.time_ns()), marks=entry.marks)
 
     @guarded
     def _to_root(self, unit: Unit, scores: Sequence[Score]) -> bool:
@@ -112,7 +145,14 @@ class Publisher:
 
     @guarded
     def _to_span(
-        self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int, *, is_on_root: bool
+        self,
+        unit: Unit,
+        scores: Sequence[Score],
+        started_ns: int,
+        ended_ns: int,
+        entry: OutboxEntry | None,
+        *,
+        is_on_root: bool,
     ) -> None:
         self._evaluation.write(
             unit.record,
@@ -126,6 +166,7 @@ class Publisher:
             ended_ns=ended_ns,
             root=unit.root,
             cost_usd=self._cost_usd(scores),
+            marks=entry.marks if entry is not None else {},
         )
 
     @guarded
@@ -134,12 +175,14 @@ class Publisher:
         self.instruments.scored(unit.record, score, scale, is_recorded=unit.is_recorded)
 
     @guarded
-    def _to_self_metrics(self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int) -> None:
+    def _to_self_metrics(
+        self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int, *, is_left: bool
+    ) -> None:
         self.instruments.evaluated(
             unit.record,
             scores,
-            duration_s=(ended_ns - started_ns) / 1e9,
-            lag_s=ended_ns / 1e9 - unit.record.ended,
+            duration_s=None if is_left else (ended_ns - started_ns) / 1e9,
+            lag_s=None if is_left else ended_ns / 1e9 - unit.record.ended,
             cost_usd=self._cost_usd(scores),
         )
         for score in scores:
@@ -156,3 +199,8 @@ class Publisher:
                 costs.append(self._price_of(model, result.prompt_tokens, result.completion_tokens))
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known and len(known) == len(costs) else None
+
+
+def _scored_ns(scores: Sequence[Score], default_ns: int) -> int:
+    """Return when scores from a store were made, in Unix ns."""
+    return next((int(score.scored_at * 1e9) for score in scores if score.scored_at > 0.0), default_ns)

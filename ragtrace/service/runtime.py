@@ -262,7 +262,7 @@ def _install(
     )
     _state.is_configured = True  # last, as others then take the recorder as it is
     if old is not None:
-        old.shutdown(_REPLACE_S, kept=sinks if service is None else service.sinks)
+        old.shutdown(_REPLACE_S, kept=sinks if service is None else (*service.sinks, service.storing))
 
 
 def _configure_from_environment() -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ragtrace.service.health import HealthEndpoint
     from ragtrace.service.limits import ServiceGate
     from ragtrace.service.publish import Publisher
+    from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
     from ragtrace.sinks.base import Sink
@@ -48,8 +49,9 @@ class Service:
 
     Attributes:
         settings: what it was built from.
-        sinks: take scores, the store among them.
+        sinks: take scores.
         storing: keeps scores and feedback; None without a store.
+        outbox: keeps scores until they were delivered; None without a store.
         ledger: what became of the runs of this process.
         queue: what waits to be scored.
         sampler: draws what is.
@@ -76,6 +78,7 @@ class Service:
         endpoint: Any = None,
         sweep: Callable[[], None] | None = None,
         storing: Storing | None = None,
+        outbox: ScoreOutbox | None = None,
         gate: ServiceGate | None = None,
         canaries: Callable[[], Canaries | None] = lambda: None,
     ) -> None:
@@ -89,6 +92,7 @@ class Service:
         self.sinks = tuple(sinks)
         self._recorder_sweep = sweep
         self.storing = storing
+        self.outbox = outbox
         self._gate = gate
         self._new_canaries = canaries
         self.canaries = canaries()
@@ -109,7 +113,7 @@ class Service:
             remember=storing.remember if storing is not None else None,
         )
         self.handling = Handling(
-            scorer=scorer, publisher=publisher, drift=drift, sinks=sinks, storing=storing, gate=gate
+            scorer=scorer, publisher=publisher, drift=drift, sinks=sinks, outbox=outbox, gate=gate
         )
         self._worker = self._new_worker()
         self._is_closed = False
@@ -158,10 +162,16 @@ class Service:
         """Wait until everything offered so far is scored and exported; False when the time is over first."""
         deadline = time.monotonic() + timeout_s
         is_scored = self.wait_scored(timeout_s)
+        is_scored = self._are_leftovers_published(deadline) and is_scored
         self.publisher.release_held()
         left_s = max(deadline - time.monotonic(), 0.0)
         calls = [lambda: self._providers.flush(left_s), *self._sink_calls("flush", left_s)]
-        return all_within(calls, left_s + _GRACE_S) and is_scored
+        if self.storing is not None:
+            calls.append(lambda: self.storing is None or self.storing.flush(left_s))
+        is_exported = all_within(calls, left_s + _GRACE_S)
+        if self.outbox is not None:
+            self.outbox.drain(max(deadline - time.monotonic(), _GRACE_S))
+        return is_exported and is_scored
 
     def wait_scored(self, timeout_s: float) -> bool:
         """Wait until everything offered so far is scored, and a spool that this process scores is empty.
@@ -177,10 +187,10 @@ class Service:
         """Reason for which a unit was last given back to be scored later; "" when none was."""
         return self._worker.postponed_for
 
-    def shutdown(self, timeout_s: float, *, kept: Sequence[Sink] = ()) -> bool:
+    def shutdown(self, timeout_s: float, *, kept: Sequence[Any] = ()) -> bool:
         """Score and export what is there, then stop; what is left at the deadline is counted and logged.
 
-        Sinks are closed; those in `kept` go on in another service and are flushed alone.
+        Sinks and store are closed; those in `kept` go on in another service and are flushed alone.
         """
         if self._is_closed:
             return True
@@ -195,13 +205,55 @@ class Service:
         for part in (self.endpoint, self.health, self._gate):
             if part is not None:
                 part.close()
+        self._empty_outbox(deadline)
         left_s = max(deadline - time.monotonic(), 0.05)
         calls = [lambda: self._providers.shutdown(left_s), *self._sink_calls("close", left_s, kept)]
         is_exported = all_within(calls, left_s + _GRACE_S)
+        is_exported = self._close_store(max(deadline - time.monotonic(), _GRACE_S), kept) and is_exported
         self.publisher.close()
         if not (is_scored and is_exported):
             _log.warning("ragtrace: shutdown, limit %.1f s: %s", timeout_s, self._left(is_exported=is_exported))
         return is_scored and is_exported
+
+    def _empty_outbox(self, deadline: float) -> None:
+        """Send what ended processes left, and events that the SDK's full queue dropped, until none are owed.
+
+        The scorer's thread is over. Of a receiver that takes nothing no more is asked; the next process will.
+        """
+        outbox = self.outbox
+        if outbox is None:
+            return
+        began = time.monotonic()
+        self.handling.republish(is_ending=True)
+        while time.monotonic() < deadline:
+            left_s = deadline - time.monotonic()
+            if not (self._providers.flush_events(left_s) and outbox.drain(left_s)) or outbox.is_refused:
+                return
+            sent = self.handling.republish(is_ending=True)
+            if not sent:
+                sent = self.handling.resend(older_s=time.monotonic() - began)  # so each of them once
+            if not sent:
+                return
+
+    def _close_store(self, timeout_s: float, kept: Sequence[Any]) -> bool:
+        """Note what was delivered, and then close the store."""
+        if self.outbox is not None:
+            self.outbox.close(timeout_s)
+        if self.storing is None:
+            return True
+        is_kept = any(self.storing is other for other in kept)
+        return self.storing.flush(timeout_s) if is_kept else self.storing.close(timeout_s)
+
+    def _are_leftovers_published(self, deadline: float) -> bool:
+        """Wait until the scorer's thread has published what ended processes left in the store."""
+        if self.outbox is None or not self.outbox.has_leftovers():
+            return True
+        self.begin()
+        while self.outbox.has_leftovers():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK_EVERY_S)
+        return True
 
     def _left(self, *, is_exported: bool) -> str:
         """Return in words what a shutdown lost, and what it did not."""
@@ -229,6 +281,8 @@ class Service:
             self._gate.reset_after_fork()
         self.canaries = self._new_canaries()
         self.publisher.reset_after_fork()
+        if self.outbox is not None:
+            self.outbox.reset_after_fork()
         self.drift.reset_after_fork()
         self._worker = self._new_worker()
 
@@ -262,8 +316,10 @@ class Service:
         if self.canaries is not None:
             self.canaries.tick()
         self._share_series()
-        if self.settings.scorer == "thread":
+        if self.outbox is not None:
             self.handling.republish()
+            self.handling.resend()
+            self.outbox.sweep()
         if self.storing is not None:
             self.storing.sweep()
         self.refresh_baselines()

@@ -16,15 +16,12 @@ from ragtrace.stores import Label, Policy
 from ragtrace.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from ragtrace.model import RagRecord, Score
+    from ragtrace.model import RagRecord
     from ragtrace.settings import Settings
-    from ragtrace.stores import Pending
 
 _AGE_EVERY_S = 60.0
-_CLAIM_S = 300.0  # publishing 100 traces takes no second; who is killed meanwhile leaves them to the next
 _REMEMBERED = 10_000  # runs with a session or user: 1.5 MB, half an hour of 5 a second
 _open: dict[str, Storing] = {}
 
@@ -32,8 +29,7 @@ _open: dict[str, Storing] = {}
 class Storing:
     """Keeps scores, and takes feedback without waiting.
 
-    With `is_joined` the store is the spool's file: `also` writes scores in the transaction that ends their job.
-    Else `write` writes them before that end. As a sink it notes that they were published. Thread-safe.
+    Its scores are written and published by `ragtrace.service.score_outbox`. Thread-safe.
 
     Args:
         store: where to.
@@ -66,25 +62,6 @@ class Storing:
                 raise ConfigError(f"store: {error}") from error
             found = _open[path] = cls(store, is_joined=is_joined)
         return found
-
-    def also(self, scores: Sequence[Score], record: RagRecord) -> Callable[[sqlite3.Connection], None] | None:
-        """Return what writes scores in the transaction of a job's end; None where `write` does."""
-        return self.store.writer(scores, record) if self.is_joined else None
-
-    def write(self, scores: Sequence[Score], record: RagRecord) -> Callable[[], None] | None:
-        """Return what writes scores before the end of their job; None where `also` does."""
-        return None if self.is_joined else lambda: self.store.emit(record, scores)
-
-    def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:  # noqa: ARG002 - a sink's method
-        """Note that scores were published."""
-        self.store.published(scores)
-
-    def unpublished(self, *, before: float, limit: int = 100) -> list[Pending]:
-        """Take what a process that was killed had written before, and not published; mark it with `store.exported`.
-
-        Nobody else is given it for 5 minutes.
-        """
-        return self.store.claim(limit, before=before, for_s=_CLAIM_S)
 
     def remember(self, record: RagRecord) -> None:
         """Note whose run this was: of one that is never scored its feedback alone is kept, and must be found."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.metrics.export import MetricReader
@@ -12,6 +13,7 @@ from ragtrace.http_server import HttpServer, Page
 from ragtrace.sinks.openmetrics import OPENMETRICS, PLAIN, Exemplars, render
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from email.message import Message
 
     from opentelemetry.sdk.metrics.export import MetricsData
@@ -36,13 +38,16 @@ class ScrapeReader(MetricReader):
         self._scrape_lock = threading.Lock()
         self._data: MetricsData | None = None
         self._exemplars = Exemplars()
+        self.answered: Callable[[int], None] = lambda _: None  # told the monotonic ns at which a scrape began
 
     def scrape(self, *, is_openmetrics: bool = True) -> str:
         """Collect and return the text of one scrape."""
         with self._scrape_lock:
-            self._data = None
+            self._data, began_ns = None, time.monotonic_ns()
             self.collect()
-            return render(self._data, self._exemplars, is_openmetrics=is_openmetrics)
+            text = render(self._data, self._exemplars, is_openmetrics=is_openmetrics)
+        self.answered(began_ns)
+        return text
 
     def _receive_metrics(
         self,

@@ -43,7 +43,7 @@ def has_room(connection: sqlite3.Connection, need_bytes: int, file_bytes: int) -
 def drop_runs(connection: sqlite3.Connection, runs: Sequence[int]) -> None:
     """Delete runs with all that belongs to them."""
     keys = [(run,) for run in runs]
-    for table, column in (("scores", "run"), ("payloads", "run"), ("runs", "id")):
+    for table, column in (("scores", "run"), ("outbox", "run"), ("payloads", "run"), ("runs", "id")):
         connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", keys)  # noqa: S608 - our own names
 
 

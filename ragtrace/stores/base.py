@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ragtrace.model import as_trace_id
 
 if TYPE_CHECKING:
-    from ragtrace.model import RagRecord, Score
+    from ragtrace.model import RagRecord, Score, ScoreKey
 
 DAY_S = 86_400.0
 FEEDBACK = "feedback"  # the metric of a label that is of the answer as a whole
@@ -100,16 +100,36 @@ class Erased:
         )
 
 
+@dataclass(slots=True)
+class OutboxEntry:
+    """The scores of one trace in the outbox, for the service that publishes them.
+
+    Attributes:
+        seq: their place among those of their owner.
+        marks: says of each score that it arrived; a score that was replaced since is not meant. A score that was
+            not written has none.
+        owed: `EVENT`, `COUNT`, both or neither, of a score that was written before; missing = both.
+    """
+
+    seq: int = 0
+    marks: dict[ScoreKey, tuple[int, int, int]] = field(default_factory=dict)
+    owed: dict[ScoreKey, int] = field(default_factory=dict)
+
+    def is_owed(self, score: Score, what: int = 3) -> bool:
+        """Say whether an event, or a metrics report, is still owed by this process."""
+        return bool(self.owed.get(score.key, 3) & what)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """The scores of one trace that nobody said were published.
+    """The scores of one trace that were claimed.
 
     Attributes:
         record: the trace's facts, without texts.
         scores: as they were written, details as far as they were kept.
-        marks: for `SqliteStore.exported`: a score that was replaced since is not marked.
+        entry: their place in the outbox.
     """
 
     record: RagRecord
     scores: tuple[Score, ...]
-    marks: tuple[tuple[int, int, int], ...]
+    entry: OutboxEntry

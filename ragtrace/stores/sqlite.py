@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.capture import lost
 from ragtrace.errors import StoreError
 from ragtrace.sqlite_file import SharedFile, will_pass
+from ragtrace.stores import outbox
 from ragtrace.stores.ageing import age
-from ragtrace.stores.base import Erased, Pending, Policy
+from ragtrace.stores.base import Erased, OutboxEntry, Pending, Policy
 from ragtrace.stores.baselines import read_baselines, write_baselines
-from ragtrace.stores.claiming import claim
 from ragtrace.stores.erasing import erase
 from ragtrace.stores.keeping import from_payload
 from ragtrace.stores.rows import record_from, score_from
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ragtrace.model import RagRecord, Score
     from ragtrace.stores.base import Label, Subject
     from ragtrace.stores.baselines import FrozenBaseline
+    from ragtrace.stores.owner import Owner
 
 __all__ = ["SqliteStore", "tables", "writer"]
 
@@ -117,26 +118,45 @@ class SqliteStore:
 
     # -- writing --
 
-    def emit(self, record: RagRecord, scores: Sequence[Score], *, source: str = JUDGE) -> None:
+    def emit(
+        self,
+        record: RagRecord,
+        scores: Sequence[Score],
+        *,
+        source: str = JUDGE,
+        owner: Owner | None = None,
+        entry: OutboxEntry | None = None,
+    ) -> None:
         """Write the scores of one trace, and its record where the policy keeps it; works as a sink.
 
         Args:
             record: the trace.
             scores: its scores.
             source: ``judge``, or ``rescore``: later scores, which are not given out as pending.
+            owner: publishes them; without one the next scorer at this file does.
+            entry: told what is to be published, and how to say that it arrived.
 
         Raises:
             sqlite3.Error: the disk is full, read-only or broken.
             StoreError: the file cannot be opened.
         """
         with self._file.transaction() as connection:
-            self.writer(scores, record, source=source)(connection)
+            self.writer(scores, record, source=source, owner=owner, entry=entry)(connection)
 
     def writer(
-        self, scores: Sequence[Score], record: RagRecord, *, source: str = JUDGE
+        self,
+        scores: Sequence[Score],
+        record: RagRecord,
+        *,
+        source: str = JUDGE,
+        owner: Owner | None = None,
+        entry: OutboxEntry | None = None,
     ) -> Callable[[sqlite3.Connection], None]:
-        """Return what writes the same in a transaction of somebody else's connection to this file."""
-        return writer(scores, record, policy=self.policy, source=source, wall=self._wall)
+        """Return what writes the same in a transaction of somebody else's connection to this file.
+
+        With an `owner` the scores are that service's to publish, and `entry` is told which and how.
+        """
+        return writer(scores, record, policy=self.policy, source=source, wall=self._wall, owner=owner, entry=entry)
 
     def rate(self, labels: Iterable[Label]) -> int:
         """Write human labels in one transaction; return how many.
@@ -168,44 +188,87 @@ class SqliteStore:
 
     # -- the outbox --
 
-    def claim(self, limit: int = 100, *, before: float, for_s: float) -> list[Pending]:
-        """Return traces with scores that nobody said were published, the oldest first, and keep others from them.
+    def leftovers(self) -> bool:
+        """Say whether there are scores to publish that nobody answers for any more."""
+        with self._file.connection() as connection:
+            return bool(outbox.free_owners(connection, self._wall()))
 
-        One of several scorers publishes what one that was killed had left.
+    def claim(
+        self, owner: Owner, limit: int = 100, *, seqs: Sequence[int] = (), next_seq: Callable[[], int]
+    ) -> list[Pending]:
+        """Return traces with scores that nobody answers for, the oldest first; from now on `owner` does.
 
         Args:
+            owner: publishes them.
             limit: most traces.
-            before: Unix seconds; a trace with a younger unpublished score is left to who has just written it.
-            for_s: seconds; what is not said to be published by then is anybody's again.
+            seqs: places of its own entries that it wrote and did not publish; they are given out too.
+            next_seq: gives the place of each among the owner's.
 
         Raises:
             sqlite3.Error: as in `emit`.
         """
         with self._file.transaction() as connection:
-            runs = claim(connection, limit, before=before, now=self._wall(), for_s=for_s)
-        sql = "SELECT * FROM scored WHERE exported = 0 AND run = ? ORDER BY series"
-        found = (self._read(sql, (run,)) for run in runs)
-        return [_pending(rows) for rows in found if rows]
+            now = self._wall()
+            free = outbox.free_owners(connection, now)
+            taken = outbox.claim(connection, owner, free, limit, seqs=seqs, next_seq=next_seq, now=now)
+        return self._pending(owner, dict(taken))
 
-    def exported(self, marks: Iterable[tuple[int, int, int]]) -> None:
-        """Note that scores were published; one that was replaced since the claim stays to be published again."""
-        with self._file.transaction() as connection:
-            connection.executemany(
-                "UPDATE scores SET exported = 1 WHERE run = ? AND series = ? AND writes = ?", list(marks)
-            )
+    def unsent(self, owner: Owner, limit: int = 100, *, older_s: float) -> list[Pending]:
+        """Return an owner's traces with events that were handed over some time ago and did not arrive.
 
-    def published(self, scores: Sequence[Score]) -> None:
-        """Note that these very scores, just written, were published."""
+        Raises:
+            sqlite3.Error: as in `emit`.
+        """
         with self._file.transaction() as connection:
-            connection.executemany(
-                "UPDATE scores SET exported = 1"
-                " WHERE run = (SELECT id FROM runs WHERE trace_id = ? AND span_id = ?) AND series IN"
-                " (SELECT id FROM series WHERE metric = ? AND version = ?) AND scored_at <= ?",
-                [
-                    (s.key.trace_id, s.key.span_id, s.key.metric, s.key.version, s.scored_at or self._wall())
-                    for s in scores
-                ],
-            )
+            now = self._wall()
+            runs = outbox.unsent(connection, owner, limit, before=now - older_s, now=now)
+        return self._pending(owner, dict.fromkeys(runs, 0))
+
+    def exported(
+        self,
+        marks: Iterable[tuple[int, int, int]],
+        what: int = outbox.ALL,
+        *,
+        owner: Owner | None = None,
+        upto: Iterable[tuple[int, int, int]] = (),
+    ) -> None:
+        """Note that scores arrived; one that was replaced since stays to be published again.
+
+        Args:
+            marks: of `OutboxEntry`.
+            what: `EVENT`, `COUNT` or both.
+            owner: of the entries that `upto` means.
+            upto: what arrived of all entries behind one place up to another: (what, after, upto).
+
+        Raises:
+            sqlite3.Error: as in `emit`.
+        """
+        with self._file.transaction() as connection:
+            outbox.acknowledge(connection, marks, what)
+            if owner is not None:
+                for kind, after, last in upto:
+                    outbox.acknowledge_to(connection, owner, kind, after, last)
+
+    def beat(self, owner: Owner) -> None:
+        """Give a sign of life, about once a minute."""
+        with self._file.transaction() as connection:
+            outbox.beat(connection, owner, self._wall())
+
+    def leave(self, owner: Owner) -> None:
+        """Let anybody publish what an owner has not."""
+        with self._file.transaction() as connection:
+            outbox.leave(connection, owner)
+
+    def _pending(self, owner: Owner, runs: Mapping[int, int]) -> list[Pending]:
+        sql = (
+            "SELECT scored.*, outbox.owed FROM scored JOIN outbox USING (run, series)"
+            " WHERE outbox.owner = ? AND run = ? ORDER BY series"
+        )
+        found = ((self._read(sql, (owner.id, run)), seq) for run, seq in runs.items())
+        made = [_pending(rows, seq) for rows, seq in found if rows]
+        if unreadable := [mark for _, marks in made for mark in marks]:
+            self.exported(unreadable)
+        return [pending for pending, _ in made]
 
     # -- reading --
 
@@ -356,12 +419,17 @@ class SqliteStore:
         lost("ragtrace.stores.corrupt", error)
 
 
-def _pending(rows: Sequence[Mapping[str, Any]]) -> Pending:
-    scores = []
+def _pending(rows: Sequence[Mapping[str, Any]], seq: int) -> tuple[Pending, list[tuple[int, int, int]]]:
+    """Return scores to publish, and marks of those that cannot be read: a newer ragtrace wrote them."""
+    scores, entry, unreadable = [], OutboxEntry(seq=seq), []
     for row in rows:
+        mark = row["run"], row["series"], row["writes"]
         try:
-            scores.append(score_from(row))
-        except ValueError as error:  # of a newer ragtrace: given out without it, and so not again
+            score = score_from(row)
+        except ValueError as error:
             lost("ragtrace.stores.pending", error)
-    marks = tuple((row["run"], row["series"], row["writes"]) for row in rows)
-    return Pending(record=record_from(rows[0]), scores=tuple(scores), marks=marks)
+            unreadable.append(mark)
+            continue
+        scores.append(score)
+        entry.marks[score.key], entry.owed[score.key] = mark, row["owed"]
+    return Pending(record=record_from(rows[0]), scores=tuple(scores), entry=entry), unreadable

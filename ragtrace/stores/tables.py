@@ -9,8 +9,9 @@ from __future__ import annotations
 import sqlite3
 
 from ragtrace.errors import StoreError
+from ragtrace.stores import outbox
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS store_facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (
@@ -32,7 +33,6 @@ CREATE TABLE IF NOT EXISTS scores (
   scored_at REAL NOT NULL, details TEXT, exported INTEGER NOT NULL DEFAULT 0, writes INTEGER NOT NULL DEFAULT 1,
   PRIMARY KEY (run, series)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS scores_outbox ON scores (run) WHERE exported = 0;
 CREATE TABLE IF NOT EXISTS payloads (
   run INTEGER PRIMARY KEY, kept_for TEXT NOT NULL, probability REAL NOT NULL, at REAL NOT NULL, record BLOB NOT NULL
 );
@@ -47,6 +47,12 @@ CREATE VIEW IF NOT EXISTS scored AS
     scores.exported, series.name, series.variant, scores.run, scores.series, scores.writes
   FROM scores JOIN runs ON runs.id = scores.run JOIN series ON series.id = scores.series
 """
+# Version 1 knew two states, and the scores that were not published by their index.
+_FROM_1 = (
+    "INSERT OR IGNORE INTO outbox SELECT run, series, writes, 3, 0, 0, 0 FROM scores WHERE exported = 0",
+    "DROP INDEX IF EXISTS scores_outbox",
+    "DROP TABLE IF EXISTS claims",
+)
 
 
 def tables(connection: sqlite3.Connection) -> None:
@@ -64,12 +70,12 @@ def tables(connection: sqlite3.Connection) -> None:
     version = _version(connection)
     if version == SCHEMA_VERSION:
         return
-    if version is not None:
+    if version is not None and version != 1:
         raise StoreError(
             f"the store was written by a newer ragtrace (store {version}, this one knows {SCHEMA_VERSION}):"
             " upgrade ragtrace here, or set another"
         )
-    for statement in _SCHEMA.split(";"):
+    for statement in (*_SCHEMA.split(";"), *outbox.SCHEMA, *(_FROM_1 if version else ())):
         connection.execute(statement)
     connection.execute("INSERT OR REPLACE INTO store_facts VALUES ('schema', ?)", (SCHEMA_VERSION,))
 

@@ -7,8 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import lost
+from ragtrace.stores import outbox
 from ragtrace.stores.ageing import has_room
-from ragtrace.stores.base import Label, Policy
+from ragtrace.stores.base import Label, OutboxEntry, Policy
 from ragtrace.stores.keeping import kept, to_payload
 from ragtrace.stores.rows import SERIES, clean, run_of, score_of, series_of
 from ragtrace.stores.tables import tables
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ragtrace.model import RagRecord, Score
+    from ragtrace.stores.owner import Owner
 
 _AHEAD_S = 300.0  # how far another clock may be ahead of ours
 _ROW_BYTES = 512  # of a score with its share of the run and the indexes, above the 110 measured
@@ -34,6 +36,8 @@ def writer(
     policy: Policy = _PLAIN,
     source: str = JUDGE,
     wall: Callable[[], float] = time.time,
+    owner: Owner | None = None,
+    entry: OutboxEntry | None = None,
 ) -> Callable[[sqlite3.Connection], None]:
     """Return what writes these scores on a connection that somebody else owns and has a transaction open on.
 
@@ -46,6 +50,8 @@ def writer(
         policy: what is kept.
         source: ``judge``, or ``rescore`` for later scores, which are not given out as pending.
         wall: Unix seconds.
+        owner: publishes them; None = anybody may claim them.
+        entry: told what is to be published, and how to say that it arrived.
 
     Raises:
         sqlite3.Error: from the returned function: the disk is full, read-only or broken.
@@ -62,7 +68,7 @@ def writer(
     """
 
     def write(connection: sqlite3.Connection) -> None:
-        _write(connection, scores, record, policy, source, wall())
+        _write(connection, scores, record, policy, source, wall(), owner, entry or OutboxEntry())
 
     return write
 
@@ -125,7 +131,11 @@ def _write(
     policy: Policy,
     source: str,
     now: float,
+    owner: Owner | None,
+    entry: OutboxEntry,
 ) -> None:
+    entry.marks.clear()  # of a transaction that was rolled back
+    entry.owed.clear()
     if not scores:
         return
     tables(connection)
@@ -141,7 +151,13 @@ def _write(
         return
     run_id = _run(connection, run_of(record), now)
     for score, row in zip(scores, rows, strict=True):
-        _score(connection, run_id, _series(connection, series_of(score, source)), row, source)
+        series = _series(connection, series_of(score, source))
+        if source != JUDGE:
+            _score(connection, run_id, series, row | {"exported": 1}, is_again=False)
+        elif owner is None:
+            _anybody_s(connection, run_id, series, row, now)
+        else:
+            _owned(connection, run_id, series, row, now, owner, score, entry)
     if why is not None:
         connection.execute(
             "INSERT OR REPLACE INTO payloads SELECT ?1, ?2, ?3, ?4, ?5"
@@ -174,27 +190,74 @@ def _series(connection: sqlite3.Connection, series: tuple[str, ...]) -> int:
     return int(row[0])
 
 
-def _score(connection: sqlite3.Connection, run: int, series: int, row: dict[str, Any], source: str) -> None:
-    """Upsert one score; the same score again changes nothing, also not whether it was published."""
+def _anybody_s(connection: sqlite3.Connection, run: int, series: int, row: dict[str, Any], now: float) -> None:
+    """Write a score that no service publishes: the next one to look for such scores does."""
+    written = _score(connection, run, series, row | {"exported": 0}, is_again=False)
+    if written is not None and written[1]:
+        outbox.put(connection, (run, series, written[0]), None, 0, owed=outbox.ALL, now=now)
+
+
+def _owned(
+    connection: sqlite3.Connection,
+    run: int,
+    series: int,
+    row: dict[str, Any],
+    now: float,
+    owner: Owner,
+    score: Score,
+    entry: OutboxEntry,
+) -> None:
+    """Write a score that its owner publishes, unless another scorer has begun to: one that lost its lease, or died.
+
+    What was published stays as it was published.
+    """
+    owed = outbox.owed(connection, run, series, row["revision"], owner, now)
+    written = _score(connection, run, series, row | {"exported": 0}, is_again=owed != outbox.ALL)
+    if written is None:
+        return
+    writes, is_new = written
+    owed = outbox.ALL if is_new else owed
+    entry.owed[score.key] = owed
+    entry.marks[score.key] = mark = (run, series, writes)
+    if owed:
+        outbox.put(connection, mark, owner, entry.seq, owed=owed, now=now)
+
+
+def _score(
+    connection: sqlite3.Connection, run: int, series: int, row: dict[str, Any], *, is_again: bool
+) -> tuple[int, bool] | None:
+    """Upsert one score; return how often it was written, and whether it is a new one.
+
+    None where a higher revision stands. The same score again changes nothing. With `is_again` also another score of
+    the same revision changes nothing.
+    """
     stands = connection.execute(
         "SELECT s.series, s.revision FROM scores s JOIN series a ON a.id = s.series, series b"
         " WHERE s.run = ? AND b.id = ? AND a.metric = b.metric AND a.version = b.version AND a.id != b.id",
         (run, series),
     ).fetchall()
     if any(revision > row["revision"] for _, revision in stands):
-        return
+        return None
     # One key, but a judge or universe that its version does not tell: replaced all the same.
-    connection.executemany("DELETE FROM scores WHERE run = ? AND series = ?", [(run, old) for old, _ in stands])
-    names = list(row)
-    is_same = "excluded.scored_at = scored_at AND excluded.revision = revision"
-    changes = ", ".join(f"{name} = excluded.{name}" for name in names)
+    for table in ("scores", "outbox"):
+        connection.executemany(
+            f"DELETE FROM {table} WHERE run = ? AND series = ?",  # noqa: S608 - our own names
+            [(run, old) for old, _ in stands],
+        )
+    found = connection.execute(
+        "SELECT writes, revision, scored_at FROM scores WHERE run = ? AND series = ?", (run, series)
+    ).fetchone()
+    writes, revision, scored_at = found or (0, row["revision"], None)
+    if revision > row["revision"]:
+        return None
+    if revision == row["revision"] and (is_again or scored_at == row["scored_at"]):
+        return writes, False
     connection.execute(
-        f"INSERT INTO scores (run, series, {', '.join(names)}, exported)"  # noqa: S608 - our own names
-        f" VALUES ({', '.join('?' * (len(names) + 3))}) ON CONFLICT (run, series) DO UPDATE SET {changes},"
-        f" exported = CASE WHEN {is_same} THEN exported ELSE excluded.exported END,"
-        f" writes = writes + CASE WHEN {is_same} THEN 0 ELSE 1 END WHERE excluded.revision >= revision",
-        (run, series, *row.values(), int(source != JUDGE)),
+        f"INSERT OR REPLACE INTO scores (run, series, {', '.join(row)}, writes)"  # noqa: S608 - our own names
+        f" VALUES ({', '.join('?' * (len(row) + 3))})",
+        (run, series, *row.values(), writes + 1),
     )
+    return writes + 1, True
 
 
 def _comment(label: Label) -> str | None:

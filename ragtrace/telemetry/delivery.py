@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from ragtrace.capture import lost
 from ragtrace.capture.forking import in_children
 from ragtrace.telemetry.collector import own_export
+from ragtrace.telemetry.receipts import collection_began
 from ragtrace.telemetry.wire import size_bytes
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadableLogRecord, ReadWriteLogRecord
     from opentelemetry.sdk.metrics.export import MetricsData
     from opentelemetry.sdk.trace import ReadableSpan
+
+    from ragtrace.telemetry.receipts import Receipts
 
     Listens = Callable[[], bool]  # whether anybody listens where a batch would go
 
@@ -169,8 +172,15 @@ class TakenLogs(LogRecordProcessor):
 class CountedLogs(LogRecordExporter):
     """Sends log records through another exporter and counts the outcome."""
 
-    def __init__(self, inner: LogRecordExporter, delivery: Delivery, listens: Listens | None = None) -> None:
+    def __init__(
+        self,
+        inner: LogRecordExporter,
+        delivery: Delivery,
+        listens: Listens | None = None,
+        receipts: Receipts | None = None,
+    ) -> None:
         self._inner = inner
+        self._receipts = receipts
         self._delivery = delivery
         self._listens = listens
 
@@ -178,6 +188,7 @@ class CountedLogs(LogRecordExporter):
         """Send log records."""
         if self._listens is not None and not self._listens():
             self._delivery.unwanted(len(batch))
+            self._tell(batch, is_taken=True)
             return LogRecordExportResult.SUCCESS
         try:
             with own_export():
@@ -188,7 +199,16 @@ class CountedLogs(LogRecordExporter):
             self._delivery.sent(len(batch))
         else:
             self._delivery.failed(len(batch), error)
+        self._tell(batch, is_taken=result is LogRecordExportResult.SUCCESS)
         return result
+
+    def _tell(self, batch: Sequence[ReadableLogRecord], *, is_taken: bool) -> None:
+        if self._receipts is None:
+            return
+        if is_taken:
+            self._receipts.delivered(batch)
+        else:
+            self._receipts.refused()
 
     def shutdown(self) -> None:
         """Stop sending."""
@@ -203,7 +223,15 @@ class CountedLogs(LogRecordExporter):
 class CountedMetrics(MetricExporter):
     """Sends metrics through another exporter and counts failed collections; sums are cumulative, so a gap heals."""
 
-    def __init__(self, inner: MetricExporter, delivery: Delivery, listens: Listens | None = None) -> None:
+    def __init__(
+        self,
+        inner: MetricExporter,
+        delivery: Delivery,
+        listens: Listens | None = None,
+        receipts: Receipts | None = None,
+        *,
+        is_scraped: bool = False,
+    ) -> None:
         super().__init__(
             preferred_temporality=inner._preferred_temporality,  # noqa: SLF001 - the reader asks the exporter it is given
             preferred_aggregation=inner._preferred_aggregation,  # noqa: SLF001
@@ -211,6 +239,8 @@ class CountedMetrics(MetricExporter):
         self._inner = inner
         self._delivery = delivery
         self._listens = listens
+        self._receipts = receipts
+        self._is_scraped = is_scraped  # who scrapes says what arrived where nobody listens
 
     def export(
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
@@ -218,7 +248,10 @@ class CountedMetrics(MetricExporter):
         """Send one collection."""
         if self._delivery.is_void:
             return MetricExportResult.SUCCESS
+        began_ns = 0 if self._receipts is None else collection_began(metrics_data)
         if self._listens is not None and not self._listens():
+            if self._receipts is not None and not self._is_scraped:
+                self._receipts.reported(began_ns)
             return MetricExportResult.SUCCESS
         self._delivery.took()
         try:
@@ -228,6 +261,8 @@ class CountedMetrics(MetricExporter):
             result, error = MetricExportResult.FAILURE, raised
         if result is MetricExportResult.SUCCESS:
             self._delivery.sent(1)
+            if self._receipts is not None:
+                self._receipts.reported(began_ns)
         else:
             self._delivery.failed(1, error)
         return result

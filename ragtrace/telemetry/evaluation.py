@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from opentelemetry._logs import LogRecord, SeverityNumber
+from opentelemetry._logs import SeverityNumber
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, SpanKind
 
@@ -13,11 +14,12 @@ from ragtrace import semconv
 from ragtrace._version import __version__
 from ragtrace.telemetry.budget import most_bytes, within
 from ragtrace.telemetry.details import MOST_EXPLANATION_BYTES, details_json, explanation
+from ragtrace.telemetry.receipts import ScoreEvent
 from ragtrace.telemetry.root import remote_context, span_context
 from ragtrace.telemetry.wire import clean_attributes, clean_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opentelemetry._logs import Logger
     from opentelemetry.trace import Tracer
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 MAX_SCORE_ATTRIBUTES = 80  # 100 a span, less what is not a score
 _NS = 1e9
+_NO_MARKS: Mapping[ScoreKey, Any] = MappingProxyType({})
 _MOST_KEY_CHARS = 256
 _DETAILS_SHARE = 2  # details take at most half of the span's byte budget
 _EVENTS_SHARE = 4  # explanations on its events take a quarter of as much beside
@@ -83,6 +86,7 @@ class EvaluationWriter:
         root: Root | None = None,
         reason: str | None = None,
         cost_usd: float | None = None,
+        marks: Mapping[ScoreKey, Any] = _NO_MARKS,
     ) -> None:
         """Write the scores of one record.
 
@@ -101,6 +105,7 @@ class EvaluationWriter:
             root: the process's own handle of the root, for links and copies; None for a record from elsewhere.
             reason: why it was forced.
             cost_usd: what judging cost, where the price is known.
+            marks: by which a listener of `ragtrace.telemetry.receipts` knows the log events.
         """
         if is_root_sampled and not is_on_root:
             sampling = {
@@ -114,7 +119,13 @@ class EvaluationWriter:
                 semconv.EVALUATION_END_TIME: ended_ns / _NS,
             }
             self._write_span(record, scores, sampling | times, root, _run_end_ns(record, root) or ended_ns)
-        self._write_logs(record, scores, root, ended_ns, is_sampled=is_root_sampled)
+        self._write_logs(record, scores, root, ended_ns, marks, is_sampled=is_root_sampled)
+
+    def resend(
+        self, record: RagRecord, scores: Sequence[Score], *, ended_ns: int, marks: Mapping[ScoreKey, Any]
+    ) -> None:
+        """Write the log events of scores again that did not arrive, and nothing else."""
+        self._write_logs(record, scores, None, ended_ns, marks, is_sampled=True)
 
     def _write_span(
         self,
@@ -156,19 +167,27 @@ class EvaluationWriter:
         span.end(time_ns)
 
     def _write_logs(
-        self, record: RagRecord, scores: Sequence[Score], root: Root | None, ended_ns: int, *, is_sampled: bool
+        self,
+        record: RagRecord,
+        scores: Sequence[Score],
+        root: Root | None,
+        ended_ns: int,
+        marks: Mapping[ScoreKey, Any],
+        *,
+        is_sampled: bool,
     ) -> None:
         if self._logger is None:
             return
         context = remote_context(record.trace_id, record.span_id, is_sampled=is_sampled)
         for score in scores:
-            entry = LogRecord(
+            entry = ScoreEvent(
                 timestamp=ended_ns,
                 context=context,
                 severity_number=SeverityNumber.INFO,
                 event_name=semconv.EVENT_EVALUATION_RESULT,
                 attributes=self._event(record, score, root),
             )
+            entry.mark = marks.get(score.key)
             self._logger.emit(entry)
 
     def _event(

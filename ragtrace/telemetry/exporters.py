@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider as TracerApi
 
     from ragtrace.telemetry.delivery import Delivery
+    from ragtrace.telemetry.receipts import Receipts
 
     T = TypeVar("T")
     Own = tuple[T, list[Any]]  # a provider, and its exporters
@@ -133,7 +134,9 @@ def own_tracer_provider(resource: Resource, delivery: Delivery) -> Own[TracerApi
     return provider, exporters
 
 
-def own_meter_provider(resource: Resource, delivery: Delivery, readers: Sequence[MetricReader]) -> Own[MeterApi]:
+def own_meter_provider(
+    resource: Resource, delivery: Delivery, readers: Sequence[MetricReader], receipts: Receipts | None = None
+) -> Own[MeterApi]:
     """Return a provider of our own with extra readers and the exporters of OTEL_METRICS_EXPORTER, and these."""
     from opentelemetry.metrics import NoOpMeterProvider  # noqa: PLC0415
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
@@ -141,7 +144,16 @@ def own_meter_provider(resource: Resource, delivery: Delivery, readers: Sequence
     names = [] if is_disabled() else exporter_names("METRICS")
     if is_disabled() or not (names or readers):
         return NoOpMeterProvider(), []
-    exporters = [CountedMetrics(_metric_exporter(name), delivery, _listens("METRICS", name)) for name in names]
+    exporters = [
+        CountedMetrics(
+            _metric_exporter(name),
+            delivery,
+            _listens("METRICS", name),
+            receipts if name == _deciding(names) else None,
+            is_scraped=bool(readers),
+        )
+        for name in names
+    ]
     periodic = [PeriodicExportingMetricReader(exporter) for exporter in exporters]
     return read_by(resource, [*periodic, *readers]), exporters
 
@@ -153,7 +165,7 @@ def read_by(resource: Resource, readers: Sequence[MetricReader]) -> MeterProvide
     return MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
 
 
-def own_logger_provider(resource: Resource, delivery: Delivery) -> Own[LoggerApi]:
+def own_logger_provider(resource: Resource, delivery: Delivery, receipts: Receipts | None = None) -> Own[LoggerApi]:
     """Return a provider of our own with the exporters of OTEL_LOGS_EXPORTER, and these; a no-op without any."""
     from opentelemetry._logs import NoOpLoggerProvider  # noqa: PLC0415
     from opentelemetry.sdk._logs import LoggerProvider  # noqa: PLC0415
@@ -163,11 +175,21 @@ def own_logger_provider(resource: Resource, delivery: Delivery) -> Own[LoggerApi
     if is_disabled() or not names:
         return NoOpLoggerProvider(), []
     provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
-    exporters = [CountedLogs(_log_exporter(name), delivery, _listens("LOGS", name)) for name in names]
+    exporters = [
+        CountedLogs(
+            _log_exporter(name), delivery, _listens("LOGS", name), receipts if name == _deciding(names) else None
+        )
+        for name in names
+    ]
     provider.add_log_record_processor(TakenLogs(delivery))
     for exporter in exporters:
         provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
     return provider, exporters
+
+
+def _deciding(names: Sequence[str]) -> str:
+    """Return the exporter whose word says that something arrived: a console is no receiver beside one."""
+    return "otlp" if "otlp" in names else names[0]
 
 
 def _listens(signal: str, name: str) -> Callable[[], bool] | None:

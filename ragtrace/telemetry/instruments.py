@@ -194,14 +194,19 @@ class Instruments:
         record: RagRecord,
         scores: Sequence[Score],
         *,
-        duration_s: float,
-        lag_s: float,
+        duration_s: float | None,
+        lag_s: float | None,
         cost_usd: float | None = None,
     ) -> None:
-        """Enter what scoring one trace took: time, lag behind the run's end, judge calls, tokens and dollars."""
+        """Enter what scoring one trace took: time, lag behind the run's end, judge calls, tokens and dollars.
+
+        Of scores that another process left, the times are not known: None.
+        """
         about = {semconv.GEN_AI_WORKFLOW_NAME: self.workflow(record), semconv.EVALUATOR: self._evaluator}
-        self._fan.record(semconv.EVALUATION_DURATION, max(duration_s, 0.0), about)
-        self._fan.record(semconv.EVALUATION_LAG, max(lag_s, 0.0), about)
+        if duration_s is not None:
+            self._fan.record(semconv.EVALUATION_DURATION, max(duration_s, 0.0), about)
+        if lag_s is not None:
+            self._fan.record(semconv.EVALUATION_LAG, max(lag_s, 0.0), about)
         if cost_usd is not None:
             self._fan.add(semconv.EVALUATION_COST_METRIC, cost_usd, about)
         for score in scores:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import _logs, metrics, trace
@@ -20,6 +21,7 @@ from ragtrace.telemetry.exporters import (
     own_tracer_provider,
     read_by,
 )
+from ragtrace.telemetry.receipts import Receipts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +43,7 @@ class Providers:
         tracer_provider: makes spans.
         meter_providers: one, or two where a scrape endpoint stands beside the application's provider.
         logger_provider: takes events.
+        receipts: tells which scores arrived.
     """
 
     def __init__(
@@ -52,7 +55,9 @@ class Providers:
         owned: Sequence[Any] = (),
         exporters: Sequence[Any] = (),
         deliveries: Sequence[Delivery] = (),
+        receipts: Receipts | None = None,
     ) -> None:
+        self.receipts = receipts or Receipts()
         self.tracer_provider = tracer_provider
         self.meter_providers = tuple(meter_providers)
         self.logger_provider = logger_provider
@@ -78,24 +83,34 @@ class Providers:
         Blocks for at most about `timeout_s`. Of given providers only their own word is known; of our own
         pipelines every item that did not arrive since the last call makes it False.
         """
+        began_ns = time.monotonic_ns()
         taken = [delivery.taken for delivery in self._deliveries]  # runs go on, and what they leave is under way
         everything = (self.tracer_provider, *self.meter_providers, self.logger_provider)
         is_flushed = all_within([_flushing(provider, timeout_s) for provider in everything], timeout_s)
+        if is_flushed:
+            self.receipts.given(began_ns)
         # Every account is asked, since asking also marks what is missing as reported.
         wholes = [delivery.is_whole(count) for delivery, count in zip(self._deliveries, taken, strict=True)]
         return is_flushed and all(wholes)
+
+    def flush_events(self, timeout_s: float) -> bool:
+        """Export the events there are; return whether that ended in time. What arrived, the receipts tell."""
+        return all_within([_flushing(self.logger_provider, timeout_s)], timeout_s)
 
     def shutdown(self, timeout_s: float) -> bool:
         """Flush everything, shut our own providers down; return whether nothing was left to send.
 
         Keeps its own deadline. Given providers are flushed and stay open: they are the application's.
         """
+        began_ns = time.monotonic_ns()
         given = [
             p for p in (self.tracer_provider, *self.meter_providers, self.logger_provider) if p not in self._owned
         ]
         calls = [_flushing(provider, timeout_s) for provider in given]
         calls += [_stopping(provider, timeout_s) for provider in self._owned]
         is_done = all_within(calls, timeout_s)
+        if is_done:
+            self.receipts.given(began_ns)
         if not is_done and self._exporters:
             # Ends retries, so that no thread of ours lives on for the exporters' own 10 to 30 s.
             all_within([_ending(exporter) for exporter in self._exporters], _STOP_S)
@@ -153,6 +168,9 @@ def providers(
     owned: list[Any] = []
     exporters: list[Any] = []
     deliveries: list[Delivery] = []
+    receipts = Receipts()
+    receipts.events = "exporter" if loggers is None else "time"
+    receipts.counts = "exporter" if meters is None else "time"
 
     def build(signal: str, make: Callable[[Delivery], tuple[Any, list[Any]]]) -> Any:
         delivery = Delivery(signal)
@@ -165,14 +183,21 @@ def providers(
     if tracers is None:
         tracers = build("spans", lambda delivery: own_tracer_provider(resource, delivery))
     if loggers is None:
-        loggers = build("events", lambda delivery: own_logger_provider(resource, delivery))
+        loggers = build("events", lambda delivery: own_logger_provider(resource, delivery, receipts))
     metered = [meters]
     if meters is None:
-        metered = [build("metrics", lambda delivery: own_meter_provider(resource, delivery, readers))]
+        metered = [build("metrics", lambda delivery: own_meter_provider(resource, delivery, readers, receipts))]
+        for reader in readers:
+            reader.answered = receipts.reported  # type: ignore[attr-defined]
     elif readers and not is_disabled():
         metered.append(read_by(getattr(tracers, "resource", resource), readers))
         owned.append(metered[-1])
-    return Providers(tracers, metered, loggers, owned=owned, exporters=exporters, deliveries=deliveries)
+    for signal, provider in (("events", loggers), ("counts", metered[0])):
+        if provider in owned and type(provider).__name__.startswith("NoOp"):
+            setattr(receipts, signal, "nobody")  # no exporter is wanted
+    return Providers(
+        tracers, metered, loggers, owned=owned, exporters=exporters, deliveries=deliveries, receipts=receipts
+    )
 
 
 def has_own_meters(given: Any) -> bool:

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 
 import pytest
 
 import ragtrace
 from ragtrace.capture.guard import losses
 from ragtrace.errors import ConfigError
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
-from ragtrace.queues.spool import Entry, Spool
 from ragtrace.service.storing import Storing
 from ragtrace.settings import Settings
 from ragtrace.stores.sqlite import SqliteStore
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
-
-
-def record():
-    return RagRecord(id="1", trace_id=TRACE, span_id="00f067aa0ba902b7")
-
-
-def score():
-    key = ScoreKey(trace_id=TRACE, span_id="00f067aa0ba902b7", metric="mrr", version="v")
-    return Score(key=key, result=MetricResult(name="mrr", state="ok", value=0.5, version="v"), scored_at=1.7e9)
 
 
 @pytest.fixture
@@ -45,33 +33,6 @@ def made():
 
 def test_without_a_store_there_is_none(made):
     assert made() is None
-
-
-def test_a_file_of_its_own_is_written_before_the_job_s_end(made, tmp_path):
-    storing = made(store=str(tmp_path / "s"), spool=str(tmp_path / "spool"))
-    assert storing.also([score()], record()) is None
-    storing.write([score()], record())()
-    assert [row["exported"] for row in storing.store.rows()] == [0]
-    storing.emit(record(), [score()])
-    assert [row["exported"] for row in storing.store.rows()] == [1]
-    assert storing.unpublished(before=time.time()) == []
-
-
-def test_in_the_spool_s_file_scores_are_written_with_the_job_s_end_and_noted_once_published(made, tmp_path):
-    path = tmp_path / "spool"
-    storing = made(store=str(path), spool=str(tmp_path / "." / "spool"))
-    spool = Spool(path)
-    spool.put([Entry(key="a", payload=b"{}")])
-    spool.lease("w", 1)
-    assert storing.write([score()], record()) is None
-    assert spool.end("w", "a", "scored", also=storing.also([score()], record()))
-    (pending,) = storing.unpublished(
-        before=time.time()
-    )  # what a process that is killed here leaves to the next one
-    assert (pending.scores, pending.record.trace_id) == ((score(),), TRACE)
-    storing.emit(record(), [score()])
-    assert storing.unpublished(before=time.time()) == []
-    assert len(list(storing.store.rows())) == 1
 
 
 def test_one_file_is_opened_once_and_a_closed_one_anew(made, tmp_path):

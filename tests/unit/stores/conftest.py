@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
+
+from ragtrace.stores.owner import Owner
 
 NOW = 1_800_000_000.0
 
 
 def unpublished(store, limit=100):
     """Return what a claim would give, and keep it from nobody."""
-    return store.claim(limit, before=NOW + 60.0, for_s=0.0)
+    owner = Owner()
+    try:
+        return store.claim(owner, limit, next_seq=count(1).__next__)
+    finally:
+        store.leave(owner)
+
+
+def marks(pending):
+    return list(pending.entry.marks.values())
 
 
 class Wall:

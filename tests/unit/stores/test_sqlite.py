@@ -22,9 +22,13 @@ from ragtrace.model import JudgeInfo, MetricResult, Passage, Pool, RagRecord, Sc
 from ragtrace.queues.spool import Entry, Spool
 from ragtrace.sqlite_file import used_bytes
 from ragtrace.stores import Label, Policy
+from ragtrace.stores.base import OutboxEntry
+from ragtrace.stores.outbox import COUNT, EVENT
+from ragtrace.stores.owner import Owner
 from ragtrace.stores.sqlite import SqliteStore, writer
-from tests.unit.stores.conftest import NOW, unpublished
+from tests.unit.stores.conftest import NOW, marks, unpublished
 
+ENDED = "another-boot pid:[1] 7 7"  # a process
 FULL = Policy(has_content=True, payload_share=0.0)
 SECRET = "Ada Lovelace lives at 12 St James's Square. "
 
@@ -154,22 +158,98 @@ def test_what_was_published_is_not_given_out_again_and_what_was_replaced_is(stor
     store.emit(r, [score(r)])
     (before,) = unpublished(store)
     store.emit(r, [score(r, value=0.1, at=NOW + 1)])
-    store.exported(before.marks)
+    store.exported(marks(before))
     (after,) = unpublished(store)
     assert after.scores[0].result.value == 0.1
-    store.exported(after.marks)
+    store.exported(marks(after))
     assert unpublished(store) == []
     store.emit(r, [score(r, value=0.1, at=NOW + 1)])
     assert unpublished(store) == []
 
 
-def test_scores_just_written_are_marked_by_themselves(store):
-    r, other = record(1), record(2)
-    scores = [score(r), score(r, "mrr")]
-    store.emit(r, scores)
-    store.emit(other, [score(other)])
-    store.published(scores)
-    assert [p.record.trace_id for p in unpublished(store)] == [other.trace_id]
+def test_a_score_leaves_the_outbox_when_its_event_and_its_count_arrived(store):
+    owner, entry, r = Owner(), OutboxEntry(seq=1), record()
+    store.emit(r, [score(r), score(r, "mrr")], owner=owner, entry=entry)
+    first, _ = entry.marks.values()
+    store.exported([first], EVENT)
+    assert shown(store, "exported") == [(0,), (0,)]
+    store.exported([], owner=owner, upto=[(COUNT, 0, 1)])
+    assert shown(store, "metric", "exported") == [("faithfulness", 1), ("mrr", 0)]
+    store.leave(owner)
+    (left,) = unpublished(store)
+    assert [(it.key.metric, left.entry.owed[it.key]) for it in left.scores] == [("mrr", EVENT)]
+
+
+def test_what_was_written_behind_a_place_is_not_meant_by_it(store):
+    owner = Owner()
+    for n in (1, 2, 3):
+        store.emit(record(n), [score(record(n))], owner=owner, entry=OutboxEntry(seq=n))
+    store.exported([], owner=owner, upto=[(COUNT, 0, 2), (EVENT, 1, 3)])
+    assert shown(store, "exported") == [(0,), (1,), (0,)]
+
+
+def test_a_unit_that_is_scored_again_stands_as_it_was_published(store):
+    """Its scorer died between the scores and the end of the job."""
+    dead, second, r = Owner(process=ENDED), Owner(), record()
+    store.emit(r, [score(r), score(r, "mrr")], owner=dead, entry=(first := OutboxEntry(seq=1)))
+    store.exported([first.marks[score(r).key]], EVENT)
+    again = OutboxEntry(seq=1)
+    store.emit(r, [score(r, value=0.1, at=NOW + 9), score(r, "mrr", 0.1, at=NOW + 9)], owner=second, entry=again)
+    assert shown(store, "metric", "value") == [("faithfulness", 0.9), ("mrr", 0.1)]
+    assert [again.is_owed(score(r), EVENT), again.is_owed(score(r), COUNT)] == [False, True]
+    assert again.is_owed(score(r, "mrr"), EVENT)
+    assert unpublished(store) == []  # the second answers for both
+
+
+def test_a_unit_whose_scores_another_scorer_is_about_to_publish_is_its_own(store):
+    """A lease ran out while its holder lived."""
+    first, second, r = Owner(), Owner(), record()
+    store.emit(r, [score(r)], owner=first, entry=OutboxEntry(seq=1))
+    again = OutboxEntry(seq=1)
+    store.emit(r, [score(r, value=0.1, at=NOW + 9)], owner=second, entry=again)
+    assert not again.is_owed(score(r))
+    assert shown(store, "value") == [(0.9,)]
+    store.leave(second)
+    assert unpublished(store) == []
+    store.leave(first)
+    assert len(unpublished(store)) == 1
+
+
+def test_an_event_that_did_not_arrive_is_given_out_again_once_a_while(store, wall):
+    owner, r = Owner(), record()
+    store.emit(r, [score(r)], owner=owner, entry=OutboxEntry(seq=1))
+    assert store.unsent(owner, older_s=60.0) == []
+    wall.at += 61.0
+    (missing,) = store.unsent(owner, older_s=60.0)
+    assert missing.scores == (score(r),)
+    assert store.unsent(owner, older_s=60.0) == []
+    wall.at += 61.0
+    store.exported(marks(missing), EVENT)
+    assert store.unsent(owner, older_s=60.0) == []
+
+
+def test_a_store_of_version_1_is_taken_over(tmp_path):
+    path = tmp_path / "s"
+    old = SqliteStore(path)
+    for n in (1, 2):
+        old.emit(record(n), [score(record(n))])
+    old.close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            "UPDATE store_facts SET value = 1; DROP TABLE outbox; DROP TABLE owners;"
+            "UPDATE scores SET exported = 1 WHERE run = 1;"
+            "CREATE INDEX scores_outbox ON scores (run) WHERE exported = 0;"
+            "CREATE TABLE claims (run INTEGER PRIMARY KEY, until REAL NOT NULL)"
+        )
+    connection.close()
+    store = SqliteStore(path)
+    (left,) = unpublished(store)
+    assert left.record.trace_id == record(2).trace_id
+    with store._file.connection() as connection:
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    assert not names & {"claims", "scores_outbox"}
+    assert names >= {"outbox", "owners"}
+    store.close()
 
 
 def test_the_outbox_gives_whole_traces_the_oldest_first(store):
@@ -340,6 +420,10 @@ def test_a_score_costs_about_a_hundred_bytes(tmp_path):
             r = record(n, workflow="support", session=f"session-{n % 100}", model="gpt-4o-mini")
             scores = [score(r, m) for m in ("faithfulness", "answer_relevancy", "no_answer", "citations")]
             writer(scores, r)(connection)
+        assert used_bytes(connection) / 8_000 < 200  # while they are owed to a receiver
+    for pending in unpublished(store, 2_000):
+        store.exported(marks(pending))
+    with store._file.connection() as connection:
         assert used_bytes(connection) / 8_000 < 130
 
 
@@ -516,7 +600,7 @@ def test_a_score_of_a_newer_ragtrace_is_passed_over_and_counted(store):
         connection.execute("UPDATE scores SET state = 'unheard_of' WHERE series = 1")
     (pending,) = unpublished(store)
     assert [s.key.metric for s in pending.scores] == ["mrr"]
-    store.exported(pending.marks)
+    store.exported(marks(pending))
     assert unpublished(store) == []
 
 

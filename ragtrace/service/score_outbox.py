@@ -1,0 +1,221 @@
+"""Scores of a store that receivers have yet to take: written, published, acknowledged, and sent again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ragtrace.capture import guarded, lost
+from ragtrace.stores.outbox import COUNT, EVENT
+from ragtrace.stores.owner import Owner
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+
+    from ragtrace.model import RagRecord, Score
+    from ragtrace.service.storing import Storing
+    from ragtrace.stores import Pending
+    from ragtrace.stores.base import OutboxEntry
+    from ragtrace.telemetry.receipts import Receipt, Receipts
+
+_BEAT_EVERY_S = 60.0
+_MOST_MARKS = 50_000  # of events that arrived while the file cannot be written; those beyond are sent once more
+_AT_ONCE = 2_000  # places of one transaction, so that no other process waits long
+_BACKOFF_S = (0.05, 5.0)
+_EVENTS_MISSING_S = 60.0  # after which an event that did not arrive is sent again
+_LOOK_EVERY_S, _FEW = 15.0, 20  # while the receiver refuses, a few traces try whether it does still
+
+
+class ScoreOutbox:
+    """The outbox of one service. Scores enter it as they are written, and leave it as receivers take them.
+
+    A thread notes what arrived within milliseconds, since a kill before the note counts a score twice. Whatever is
+    left when the service ends, or its process, the next service at the file takes over. Thread-safe.
+
+    Args:
+        storing: the service's store.
+        receipts: tells what arrived.
+    """
+
+    def __init__(self, storing: Storing, receipts: Receipts) -> None:
+        self._store, self._is_joined = storing.store, storing.is_joined
+        self._receipts = receipts
+        self._begin()
+        receipts.listen(self._take)
+
+    def _begin(self) -> None:
+        self._owner = Owner()
+        self._changed, self._noting = threading.Condition(), threading.Lock()
+        self._marks: deque[tuple[int, int, int]] = deque(maxlen=_MOST_MARKS)
+        self._upto, self._noted = {EVENT: 0, COUNT: 0}, {EVENT: 0, COUNT: 0}
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self._beat_at, self._look_at = time.monotonic() + _BEAT_EVERY_S, 0.0
+
+    def reset_after_fork(self) -> None:
+        """Begin anew in a forked child: the parent publishes what it wrote."""
+        self._receipts.reset()
+        self._begin()
+
+    # -- from the score to its publication: in the scorer's thread --
+
+    def also(
+        self, scores: Sequence[Score], record: RagRecord, entry: OutboxEntry
+    ) -> Callable[[sqlite3.Connection], None] | None:
+        """Return what writes scores in the transaction of a job's end; None where `write` does."""
+        if not self._is_joined:
+            return None
+
+        def write(connection: sqlite3.Connection) -> None:
+            self._place(entry)
+            self._store.writer(scores, record, owner=self._owner, entry=entry)(connection)
+
+        return write
+
+    def write(self, scores: Sequence[Score], record: RagRecord, entry: OutboxEntry) -> Callable[[], None] | None:
+        """Return what writes scores before the end of their job; None where `also` does."""
+        if self._is_joined:
+            return None
+
+        def write() -> None:
+            self._place(entry)
+            self._store.emit(record, scores, owner=self._owner, entry=entry)
+
+        return write
+
+    def _place(self, entry: OutboxEntry) -> None:
+        entry.seq = entry.seq or self._receipts.begin()  # one that is tried again keeps its place
+
+    def published(self, entry: OutboxEntry) -> None:
+        """Note that what an entry owes was handed over."""
+        if entry.seq:
+            self._receipts.published(entry.seq)
+
+    # -- what is left --
+
+    def has_leftovers(self) -> bool:
+        """Say whether there are scores to publish that no living process answers for."""
+        return self._store.leftovers()
+
+    def leftovers(self, limit: int = 200, *, abandoned_s: float = 60.0) -> list[Pending]:
+        """Take over scores that no living process answers for, and those written here and not published since.
+
+        Args:
+            limit: most traces.
+            abandoned_s: seconds after which one of our own counts as not published: its job was another's by then.
+        """
+        abandoned = self._receipts.abandoned(abandoned_s)
+        if not (abandoned or self.has_leftovers()):
+            return []
+        found = self._store.claim(self._owner, limit, seqs=abandoned, next_seq=self._receipts.begin)
+        for place in abandoned:
+            self._receipts.published(place)
+        return found
+
+    def unsent(self, *, older_s: float | None = None) -> list[Pending]:
+        """Return scores of ours whose events did not arrive, some at a time; call it as often as you like.
+
+        Args:
+            older_s: of events handed over so long ago; default a minute, and looked for every few seconds.
+        """
+        if self._receipts.events != "exporter":
+            return []  # nobody tells of one by one
+        if older_s is not None:
+            return self._store.unsent(self._owner, _AT_ONCE // 10, older_s=older_s)
+        now, limit = time.monotonic(), _FEW if self._receipts.is_refused else _AT_ONCE // 10
+        if now < self._look_at:
+            return []
+        self._look_at = now + _LOOK_EVERY_S
+        found = self._store.unsent(self._owner, limit, older_s=_EVENTS_MISSING_S)
+        if len(found) == limit and not self._receipts.is_refused:
+            self._look_at = now
+        return found
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the receiver refused the last events."""
+        return self._receipts.is_refused
+
+    @guarded
+    def sweep(self) -> None:
+        """Give a sign of life once a minute, and tell what arrived with time; call it as often as you like."""
+        self._receipts.tick()
+        if time.monotonic() >= self._beat_at:
+            self._beat_at = time.monotonic() + _BEAT_EVERY_S
+            self._store.beat(self._owner)
+
+    # -- what arrived --
+
+    def drain(self, timeout_s: float) -> bool:
+        """Note what arrived, in this thread; False when it cannot be written in time."""
+        deadline = time.monotonic() + timeout_s
+        while not self._note():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_BACKOFF_S[0])
+        return True
+
+    def close(self, timeout_s: float) -> bool:
+        """Note what arrived, and leave the rest to the next service at the file."""
+        is_noted = self.drain(timeout_s)
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._leave()
+        return is_noted
+
+    @guarded
+    def _leave(self) -> None:
+        self._store.leave(self._owner)
+
+    def _take(self, receipt: Receipt) -> None:
+        """Take what an exporter says; it must not wait for a file."""
+        with self._changed:
+            self._marks.extend(receipt.marks)
+            self._upto[EVENT] = max(self._upto[EVENT], receipt.events_upto)
+            self._upto[COUNT] = max(self._upto[COUNT], receipt.counts_upto)
+            if self._thread is None and not self._is_closed:
+                thread = threading.Thread(target=self._run, name="ragtrace-outbox", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # none begins in `atexit` from Python 3.12 on: `drain` notes it
+                    return
+                self._thread = thread
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        wait_s = _BACKOFF_S[0]
+        while not self._is_closed:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closed or self._has_news())
+            if self._note():
+                wait_s = _BACKOFF_S[0]
+            else:
+                time.sleep(wait_s)
+                wait_s = min(wait_s * 2, _BACKOFF_S[1])
+
+    def _has_news(self) -> bool:
+        return bool(self._marks) or self._upto != self._noted
+
+    def _note(self) -> bool:
+        """Write what arrived, in short transactions; False when the file cannot be written."""
+        with self._noting:
+            while True:
+                with self._changed:
+                    if not self._has_news():
+                        return True
+                    marks = [self._marks.popleft() for _ in range(min(len(self._marks), _AT_ONCE))]
+                    upto = {what: min(last, self._noted[what] + _AT_ONCE) for what, last in self._upto.items()}
+                noted = self._noted
+                ranges = [(what, noted[what], last) for what, last in upto.items() if last > noted[what]]
+                try:
+                    self._store.exported(marks, EVENT, owner=self._owner, upto=ranges)
+                except Exception as error:
+                    lost("ragtrace.service.outbox", error)
+                    with self._changed:
+                        self._marks.extendleft(reversed(marks))
+                    return False
+                self._noted = upto

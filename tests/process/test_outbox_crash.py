@@ -1,0 +1,172 @@
+"""Kill -9 at any time beside a real receiver: no score is missing from store, events and counters, none doubled."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.queues.base import Unit
+from ragtrace.queues.payload import key_of, to_bytes
+from ragtrace.queues.spool import Entry, Spool
+from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.testing.otlp import OtlpReceiver, attributes_of
+from tests.process.observing import until
+
+ROOT = Path(__file__).parents[2]
+UNITS, KILLS, METRICS = 1_500, 15, ("faithfulness", "no_answer", "context_use")
+REFUSED, FAILING = {3, 8}, {5, 11}  # lives whose receiver is not there, and whose receiver answers 503
+NOTED_S = (
+    0.5  # what was delivered so long before a kill is noted; it takes 1 to 20 ms beside a scorer at full speed
+)
+
+
+def unit(number):
+    passage = Passage(id="a", text="The lab is in Oslo. It was built in 1950.", rank=1, score=0.9)
+    record = RagRecord(
+        id=str(number),
+        trace_id=f"{number:032x}",
+        span_id=f"{number:016x}",
+        query="Where is the lab?",
+        answer=f"The lab is in Oslo. It has {number} rooms.",
+        workflow="support",
+        pools=(Pool(stage="retrieved", passages=(passage,)),),
+    )
+    return Unit(record=record, decision="random", probability=1.0)
+
+
+def offer(spool, first, last):
+    units = [unit(number) for number in range(first, last)]
+    spool.put([Entry(key=key_of(it), payload=to_bytes(it), priority=1) for it in units])
+
+
+def closed_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def worker(spool, store, life, endpoint, *args):
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "RAGTRACE_STORE": str(store),
+        "RAGTRACE_METRICS": ",".join(METRICS),
+        "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "1",
+        "OTEL_TRACES_EXPORTER": "none",
+        "OTEL_METRICS_EXPORTER": "otlp",
+        "OTEL_LOGS_EXPORTER": "otlp",
+        "OTEL_RESOURCE_ATTRIBUTES": f"service.instance.id={life}",
+        "OTEL_BLRP_SCHEDULE_DELAY": "150",
+        "OTEL_METRIC_EXPORT_INTERVAL": "150",
+    }
+    command = [sys.executable, "-m", "ragtrace", "worker", "--spool", str(spool), *args]
+    return subprocess.Popen(command, env=env, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+
+class Receiver(OtlpReceiver):
+    """A receiver that knows when each request came."""
+
+    def __init__(self):
+        self.came = []
+        super().__init__()
+
+    def take(self, request):
+        self.came.append((time.monotonic(), request))
+        super().take(request)
+
+
+def counted(receiver, *, before=float("inf")):
+    """Return the last cumulative count of evaluations that each process delivered, in sum."""
+    last = {}
+    for came, request in list(receiver.came):
+        for resource in getattr(request, "resource_metrics", ()) if came < before else ():
+            life = attributes_of(resource.resource.attributes)["service.instance.id"]
+            points = [
+                int(point.as_int or point.as_double)
+                for scope in resource.scope_metrics
+                for metric in scope.metrics
+                if metric.name == "ragtrace.evaluations"
+                for point in metric.sum.data_points
+            ]
+            last[life] = sum(points)
+    return sum(last.values())
+
+
+def noted(store):
+    """Return how many scores the store knows to be counted; all of them in code that keeps no such account."""
+    with sqlite3.connect(store, timeout=30) as connection:
+        (scores,) = connection.execute("SELECT count(*) FROM scores").fetchone()
+        owed = 0
+        if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'outbox'").fetchone():
+            (owed,) = connection.execute("SELECT count(*) FROM outbox WHERE owed & 2").fetchone()
+    connection.close()
+    return scores - owed
+
+
+def ended(path):
+    with sqlite3.connect(path, timeout=30) as connection:
+        found = connection.execute("SELECT count(*) FROM jobs WHERE state = 'ended'").fetchone()[0]
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize("name", ["spool", "store"], ids=["in the spool's file", "in a file of its own"])
+def test_fifteen_kills_lose_no_score_on_the_way_to_the_receiver(tmp_path, name):
+    path, store = tmp_path / "spool", tmp_path / name
+    spool = Spool(path)
+    twice = 0  # counts that were delivered, and not noted before a kill
+    share, chance = UNITS // (KILLS + 1), random.Random(7)
+    with Receiver() as receiver:
+        for life in range(KILLS):
+            offer(spool, life * share + 1, (life + 1) * share + 1)
+            receiver.status = 503 if life in FAILING else 200
+            endpoint = f"http://127.0.0.1:{closed_port()}" if life in REFUSED else receiver.endpoint
+            before = ended(path)
+            process = worker(path, store, life, endpoint)
+            until(lambda before=before: ended(path) > before, running=process)
+            time.sleep(chance.uniform(0.0, 0.6))  # the random moment
+            process.send_signal(signal.SIGKILL)
+            delivered = counted(receiver, before=time.monotonic() - NOTED_S) - twice
+            process.communicate()
+            assert noted(store) >= delivered
+            twice = counted(receiver) - noted(store)
+            with sqlite3.connect(path, timeout=30) as connection:
+                connection.execute("UPDATE jobs SET lease_until = 0 WHERE state = 'leased'")  # as two minutes later
+            connection.close()
+        time.sleep(0.3)  # for a request that the last victim had sent
+        twice = counted(receiver) - noted(store)
+        receiver.status = 200
+        offer(spool, KILLS * share + 1, UNITS + 1)
+        last = worker(path, store, KILLS, receiver.endpoint, "--once", "--deadline", "60")
+        _, said = last.communicate(timeout=240)
+        assert last.returncode == 0, said
+        accounts = spool.accounts()
+        spool.close()
+        assert accounts.pending == 0, said
+        kept = SqliteStore(store)
+        rows = list(kept.rows())
+        kept.close()
+        keys = [attributes_of(event.attributes)["ragtrace.evaluation.key"] for event in receiver.logs]
+        excess = counted(receiver) - len(rows)
+    scores = Counter(":".join(row[it] for it in ("trace_id", "span_id", "metric", "version")) for row in rows)
+    assert len({row["trace_id"] for row in rows}) == UNITS
+    assert len(scores) == len(rows) == UNITS * len(METRICS)
+    missing = set(scores) - set(keys)
+    repeated = len(keys) - len(set(keys))
+    print(f"{len(missing)} events missing, {repeated} repeated, counters {excess:+d}, {KILLS} kills")  # noqa: T201
+    assert not missing
+    assert set(keys) == set(scores)
+    assert excess == twice >= 0
+    assert all(row["exported"] for row in rows)

@@ -34,11 +34,12 @@ def main() -> int:
 def gather() -> None:
     """Write every page under `OUT`, with links as they are there."""
     shutil.rmtree(OUT, ignore_errors=True)
-    for name in ("handbook", "how-to", "decisions", "images", "reference", "runbooks"):
+    for name in ("handbook", "how-to", "concepts", "decisions", "images", "reference", "runbooks"):
         (OUT / name).mkdir(parents=True)
     for source, folder in (
         ("ragtrace/demo/corpus", "handbook"),
         ("docs/how-to", "how-to"),
+        ("docs/concepts", "concepts"),
         ("docs/decisions", "decisions"),
         ("docs/images", "images"),
         ("dashboards/dist/runbooks", "runbooks"),

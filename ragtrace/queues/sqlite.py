@@ -1,4 +1,4 @@
-"""The queue that outlives its process: a buffer in memory, a thread that writes it to a spool, and leases."""
+"""A queue whose spool outlives its process: a buffer, a thread that writes it to the spool, and leases."""
 
 from __future__ import annotations
 

@@ -118,9 +118,10 @@ def configure_worker(**settings: Any) -> None:
 
 
 def recorder() -> Recorder:
-    """Return the process's recorder, configured from the environment at first use; never raises.
+    """Return the process's recorder, configured from the environment at first use.
 
-    Integrations keep it: `configure` changes what stands behind it, not the recorder.
+    Integrations keep it: `configure` changes what stands behind it, not the recorder. A wrong variable is logged
+    and turns capture off; it raises nothing.
     """
     if not _state.is_configured:
         _configure_from_environment()
@@ -138,7 +139,9 @@ def query(
     tags: Iterable[str] = (),
     k: int | None = None,
 ) -> Run:
-    """Capture one RAG run by hand; use it with ``with`` or ``async with``. Never raises.
+    """Capture one RAG run by hand; use it with ``with`` or ``async with``.
+
+    No value raises; only an argument that does not exist is a ``TypeError``.
 
     Args:
         query: the question.

@@ -224,6 +224,42 @@ def test_what_we_call_may_call_us(start, caplog):
     assert service.ledger.offered == 2
 
 
+class Hostile:
+    """A value of which nothing can be asked."""
+
+    def __getattr__(self, name):
+        raise ZeroDivisionError(name)
+
+    __str__ = __repr__ = __iter__ = __len__ = __bool__ = __float__ = __hash__ = __getattr__
+    __eq__ = __lt__ = __gt__ = __getattr__
+
+
+def broken_off():
+    yield "a"
+    raise RuntimeError
+
+
+def test_no_value_of_an_argument_raises_and_every_run_ends(start):
+    service = start()
+    values = [None, 5, -1, float("nan"), 10**400, b"x", "\ud800", [], {}, object(), Hostile(), [Hostile()], [[[]]]]
+    fields = ("workflow", "session", "user", "corpus", "corpus_version", "tags", "k")
+    methods = ("retrieved", "reranked", "used", "answered", "labelled", "add_metadata", "prompted", "tool_called")
+    for value in values:
+        for field in fields:
+            ragtrace.query("Where?", **{field: value}).finish()
+        ragtrace.query(value).finish()
+        ragtrace.feedback(value, value, value)
+    for make in (broken_off, *(lambda value=value: value for value in values)):
+        for method in methods:
+            with ragtrace.query("Where?") as run:
+                getattr(run, method)(make())
+    assert ragtrace.flush(60)
+    balanced(service)
+    assert service.ledger.offered == len(values) * (len(fields) + 1) + (len(values) + 1) * len(methods)
+    with pytest.raises(TypeError):
+        ragtrace.query("Where?", wrkflow="x")
+
+
 def test_huge_deep_and_cyclic_data(start):
     loop = {}
     loop["self"] = loop

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sized
+from hashlib import blake2b
 from itertools import islice
 from math import isfinite
+from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture.clamp import clean_metadata, clean_score, clean_text, shown
@@ -70,6 +72,7 @@ RERANK_SCORE_KEYS = (
 # Mappings inside a search result that hold its text or further facts, such as Qdrant's payload.
 _INNER_KEYS = ("metadata", "payload", "_source", "fields", "properties", "node", "document", "entity", "kwargs")
 _ITEMS = (str, bytes, Mapping, Passage)
+_SALT = token_bytes(32)
 _LISTS = (list, tuple)
 _new = object.__new__
 _set_id, _set_text, _set_rank, _set_score, _set_source, _set_metadata, _set_truncated = (
@@ -157,6 +160,19 @@ def number_of(value: object) -> float | None:
         return float(value)  # type: ignore[arg-type]
     except Exception:  # an application's object may raise anything here; it is then no score
         return None
+
+
+def salted_id(text: str) -> str:
+    """Return the id of a passage that came without one, where texts are redacted.
+
+    Whoever reads a plain hash can confirm a guess of what was redacted. The salt is random, and the same in this
+    process and those that it forks: the same text has another id in another process.
+
+    Example:
+        >>> salted_id("Ada lives in Oslo.") == salted_id("Ada lives in Oslo."), len(salted_id(""))
+        (True, 23)
+    """
+    return f"salted:{blake2b(text.encode('utf-8', 'surrogatepass'), key=_SALT, digest_size=8).hexdigest()}"
 
 
 def first_passages(items: Iterable[Any]) -> tuple[Sequence[Any], int]:
@@ -431,13 +447,13 @@ class PassageReader:
         source: str | None = None,
         metadata: Mapping[Any, Any] | None = None,
     ) -> Passage:
-        """Return one passage; `given_id` None or "" gives it the hash of its original text as id."""
+        """Return one passage; `given_id` None or "" gives it an id made of its original text."""
         raw = text if type(text) is str else shown(text)
         cleaned = self._cleaned.get(raw)
         if cleaned is None:
             cleaned = self._cleaned[raw] = self._clean(raw)
         if given_id is None or given_id == "":
-            name = content_id(raw)
+            name = content_id(raw) if self._redact is None else salted_id(raw)
         elif type(given_id) is str and len(given_id) <= MAX_ID_CHARS and given_id.isascii():
             name = given_id
         else:

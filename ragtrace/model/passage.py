@@ -39,7 +39,8 @@ class Passage:
     """One retrieved piece of text.
 
     Attributes:
-        id: stable identifier; `content_id` of the text when the application gave none.
+        id: stable identifier; `content_id` of the text when the application gave none, and a salted hash where
+            texts are redacted.
         text: the passage itself; may be empty when contents were redacted.
         rank: 1-based place in its pool.
         score: the score of the stage the passage stands in, None when the framework gave none.

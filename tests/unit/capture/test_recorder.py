@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ragtrace.capture import Captured, Limits, Recorder, Retrieval, losses
-from ragtrace.model import Message, Passage, Usage
+from ragtrace.model import Message, Passage, Usage, content_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass
@@ -361,3 +367,35 @@ def test_a_cut_off_is_a_whole_number_of_0_or_more(given: object, kept: int | Non
     with Recorder(keeper).start(query="q", k=given):  # type: ignore[arg-type]
         pass
     assert keeper.runs[0].record.k == kept
+
+
+def ids_of(redact: Callable[[str], str] | None, texts: list[str]) -> list[list[str]]:
+    keeper = Keeper()
+    with Recorder(keeper, redact=redact).start(query="q") as run:
+        run.retrieved(texts)
+        run.reranked([{"text": text} for text in reversed(texts)])
+    return [[p.id for p in pool.passages] for pool in keeper.runs[0].record.pools]
+
+
+def test_an_id_made_of_a_text_is_salted_where_texts_are_redacted() -> None:
+    """A plain hash of the original text would confirm a guess of what was redacted."""
+    texts = ["Ada lives in Oslo.", "Bo lives in Oslo."]
+    pool, chosen = ids_of(lambda text: text.replace("Ada", "[name]").replace("Bo", "[name]"), texts)
+    guesses = {content_id(text) for text in (*texts, "[name] lives in Oslo.")}
+    assert chosen == pool[::-1]
+    assert len({*pool}) == 2
+    assert not {name.partition(":")[2] for name in pool} & {name.partition(":")[2] for name in guesses}
+    assert {name.partition(":")[0] for name in pool} == {"salted"}
+    assert ids_of(None, texts)[0] == [content_id(text) for text in texts]
+
+
+def test_the_salt_is_another_one_in_each_process_and_the_same_in_its_children() -> None:
+    code = (
+        "import os, sys; from ragtrace.capture.passages import salted_id; child = os.fork();"
+        "sys.stdout.write(salted_id('Ada') + ' '); sys.stdout.flush(); child and os.waitpid(child, 0)"
+    )
+    run = [sys.executable, "-c", code]
+    one, other = (subprocess.run(run, capture_output=True, text=True, check=True).stdout.split() for _ in range(2))
+    assert len(one) == len(other) == 2
+    assert len({*one}) == len({*other}) == 1
+    assert {*one}.isdisjoint(other)

@@ -81,7 +81,9 @@ class Settings:
     judge: str = _setting(
         "overlap", "Who judges: overlap (offline) or openai:MODEL; several, with commas, are a panel."
     )
-    judge_base_url: str | None = _setting(None, "Base URL of an OpenAI-compatible server.", kind=str, address=True)
+    judge_base_url: str | None = _setting(
+        None, "Base URL of an OpenAI-compatible server; redirects are not followed.", kind=str, address=True
+    )
     judge_api_key: str | None = _setting(None, "Its key; default OPENAI_API_KEY.", kind=str, secret=True)
     judge_repeats: int = _setting(
         1, "How often each judge is asked, 1 to 20; 3 tell how far a 1-to-5 grade varies.", low=1, high=20

@@ -40,7 +40,7 @@ class Storing:
         self.store = store
         self.is_joined = is_joined
         self._labels: Outbox[Label] = Outbox(self._deliver, site="ragtrace.feedback")
-        self._aged_at = time.monotonic()
+        self._aged_at = -_AGE_EVERY_S
         self._people: deque[tuple[str, tuple[str | None, str | None]]] = deque(maxlen=_REMEMBERED)
 
     @classmethod

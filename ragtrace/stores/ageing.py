@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _PAYLOADS, _RUNS = 32, 200  # deleted at once: a write waits for no more than is needed
 _SPLITS_BYTES = 65_536  # pages that a few rows may split in seven b-trees
 _AGED = 500  # runs of one transaction, so that no other process waits long
-_DAY_AHEAD_S = 86_400.0
+_DAY_S = 86_400.0
+_YOUNG_S = 300.0
 
 
 def has_room(connection: sqlite3.Connection, need_bytes: int, file_bytes: int) -> bool:
@@ -56,22 +57,63 @@ def age(connection: sqlite3.Connection, policy: Policy, now: float) -> bool:
     """Delete some of what is too old; return whether there may be more. Runs in a transaction of the caller's.
 
     A score stays as long as a human label of its trace. Times ahead of the clock by more than a day become now:
-    else they would never be over.
+    else they would never be over. What is older than a leap of the clock ages as if there had been none, so that
+    neither a wrong clock nor a file that was not opened for a month loses more than a day's worth a day.
     """
-    ahead = now + _DAY_AHEAD_S
+    lag, era = _leap(connection, now)
+    given = {
+        "now": now,
+        "lag": lag,
+        "era": era,
+        "payloads": policy.payloads_s,
+        "scores": policy.scores_s,
+        "labels": policy.labels_s,
+        "most": _AGED,
+    }
+    ahead = now + _DAY_S
     connection.execute("UPDATE runs SET at = ? WHERE at > ?", (now, ahead))
     connection.execute("UPDATE payloads SET at = ? WHERE at > ?", (now, ahead))
     old = connection.execute(
-        "SELECT run FROM payloads WHERE at < ? ORDER BY at LIMIT ?", (now - policy.payloads_s, _AGED)
+        f"SELECT run FROM payloads WHERE {_old('at', ':payloads')} ORDER BY at LIMIT :most",  # noqa: S608 - ours
+        given,
     ).fetchall()
     connection.executemany("DELETE FROM payloads WHERE run = ?", old)
     runs = connection.execute(
-        "SELECT id FROM runs r WHERE at < ?1 AND (CASE WHEN span_id = '' AND EXISTS (SELECT 1 FROM scores s JOIN"
-        " series a ON a.id = s.series WHERE s.run = r.id AND a.source = 'human') THEN at < ?2 ELSE NOT EXISTS"
-        " (SELECT 1 FROM runs l JOIN scores s ON s.run = l.id JOIN series a ON a.id = s.series WHERE"
-        " l.trace_id = r.trace_id AND l.span_id = '' AND a.source = 'human' AND l.at >= ?2) END)"
-        " ORDER BY at LIMIT ?3",
-        (now - policy.scores_s, now - policy.labels_s, _AGED),
+        f"SELECT id FROM runs r WHERE {_old('at', ':scores')} AND (CASE WHEN span_id = '' AND EXISTS"  # noqa: S608
+        " (SELECT 1 FROM scores s JOIN series a ON a.id = s.series WHERE s.run = r.id AND a.source = 'human')"
+        f" THEN {_old('at', ':labels')} ELSE NOT EXISTS"
+        " (SELECT 1 FROM runs l JOIN scores s ON s.run = l.id JOIN series a ON a.id = s.series"
+        " WHERE l.trace_id = r.trace_id AND l.span_id = '' AND a.source = 'human'"
+        f" AND NOT {_old('l.at', ':labels')}) END)"
+        " ORDER BY at LIMIT :most",
+        given,
     ).fetchall()
     drop_runs(connection, [run for (run,) in runs])
     return len(old) == _AGED or len(runs) == _AGED
+
+
+def _old(at: str, keep: str) -> str:
+    return f"({at} < :now - {keep} AND ({at} > :era OR {at} < :now - :lag - {keep}))"
+
+
+def _leap(connection: sqlite3.Connection, now: float) -> tuple[float, float]:
+    """Return by how much the clock leapt forward, and the time before which what was written is that much younger.
+
+    A leap is a day or more between two looks, of which there is one a minute. It is over when the clock goes back,
+    or when all that was written before it is gone.
+    """
+    facts = dict(connection.execute("SELECT name, value FROM store_facts WHERE name IN ('aged_at', 'lag', 'era')"))
+    last = facts.get("aged_at")
+    if last is None:  # a file from before these facts; what is younger this very process may have written
+        newest = connection.execute("SELECT max(at) FROM runs WHERE at < ?", (now - _YOUNG_S,)).fetchone()[0]
+        last = now if newest is None else newest
+    lag, era = facts.get("lag", 0.0), facts.get("era", 0.0)
+    if now - last > _DAY_S:
+        lag, era = lag + now - last, last + _YOUNG_S
+    elif last - now > _DAY_S:
+        lag = max(lag - (last - now), 0.0)
+    if lag and connection.execute("SELECT 1 FROM runs WHERE at <= ? LIMIT 1", (era,)).fetchone() is None:
+        lag = 0.0
+    new = {"aged_at": now, "lag": lag, "era": era if lag else 0.0}
+    connection.executemany("INSERT OR REPLACE INTO store_facts VALUES (?, ?)", new.items())
+    return lag, new["era"]

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,7 +27,7 @@ from ragtrace.stores.base import OutboxEntry
 from ragtrace.stores.outbox import COUNT, EVENT
 from ragtrace.stores.owner import Owner
 from ragtrace.stores.sqlite import SqliteStore, writer
-from tests.unit.stores.conftest import NOW, marks, unpublished
+from tests.unit.stores.conftest import NOW, age_until, marks, unpublished
 
 ENDED = "another-boot pid:[1] 7 7"  # a process
 FULL = Policy(has_content=True, payload_share=0.0)
@@ -298,14 +299,11 @@ def test_without_content_no_text_reaches_the_file(tmp_path, policy):
 def test_payloads_go_before_scores_and_both_in_time(store, wall):
     r = record()
     store.emit(r, [score(r, passed=False)])
-    wall.at = NOW + 72 * 3600 - 1
-    store.age()
+    age_until(store, wall, NOW + 72 * 3600 - 1)
     assert len(list(store.records())) == 1
-    wall.at += 2
-    store.age()
+    age_until(store, wall, wall.at + 2)
     assert (len(list(store.records())), len(list(store.rows()))) == (0, 1)
-    wall.at = NOW + 14 * 86400 + 1
-    store.age()
+    age_until(store, wall, NOW + 14 * 86400 + 1)
     assert list(store.rows()) == []
 
 
@@ -314,14 +312,12 @@ def test_scores_wait_for_the_end_of_their_label(store, wall):
         store.emit(record(n), [score(record(n))])
     wall.at = NOW + 10 * 86400
     store.rate([Label(trace_id=record(1).trace_id, value=1.0)])
-    wall.at = NOW + 39 * 86400
-    store.age()
+    age_until(store, wall, NOW + 39 * 86400)
     assert shown(store, "trace_id", "source") == [
         (record(1).trace_id, "judge"),
         (record(1).trace_id, "human"),
     ]
-    wall.at = NOW + 41 * 86400
-    store.age()
+    age_until(store, wall, NOW + 41 * 86400)
     assert list(store.rows()) == []
 
 
@@ -348,8 +344,7 @@ def test_a_clock_that_was_ahead_leaves_nothing_for_ever(store, wall):
     wall.at = NOW
     store.age()
     assert len(list(store.rows())) == 1
-    wall.at = NOW + 15 * 86400
-    store.age()
+    age_until(store, wall, NOW + 15 * 86400)
     assert list(store.rows()) == []
 
 
@@ -362,6 +357,90 @@ def test_a_jump_of_the_wall_s_clock_ages_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: NOW * 2)
     store.age()
     assert len(list(store.rows())) == 1
+
+
+DAY = 86_400.0
+
+
+def grown(store, wall, days=10):
+    """Write a score an hour for some days, with what a service does beside."""
+    for hour in range(days * 24):
+        r = record(hour)
+        store.emit(r, [score(r, passed=False, at=wall.at)])
+        age_until(store, wall, wall.at + 3_600.0)
+
+
+def traces_left(store):
+    return len(list(store.rows()))
+
+
+@pytest.fixture
+def again(tmp_path, store):
+    """Open the file in a process of its own clock."""
+    opened = []
+
+    def open_(wall):
+        opened.append(SqliteStore(tmp_path / "store", FULL, wall=wall))
+        return opened[-1]
+
+    yield open_
+    for one in opened:
+        one.close()
+
+
+def test_a_clock_that_is_30_days_ahead_at_start_deletes_nothing(store, wall, again):
+    grown(store, wall)
+    kept = len(list(store.records()))
+    wall.at += 30 * DAY
+    ahead = again(wall)
+    r = record(999)
+    ahead.emit(r, [score(r, passed=False, at=wall.at)])
+    ahead.age()
+    assert traces_left(store) == 241
+    assert len(list(store.records())) == kept + 1
+    age_until(ahead, wall, wall.at + 2 * DAY)  # what is due by the days that really passed, and no more
+    assert traces_left(store) == 241
+    wall.at -= 30 * DAY
+    right = again(wall)
+    right.age()
+    assert traces_left(store) == 241
+    age_until(right, wall, wall.at + 4 * DAY)
+    assert 190 < traces_left(store) < 194  # two days' worth is older than 14 days
+
+
+def test_a_file_that_was_not_opened_for_a_month_ages_a_day_s_worth_a_day(store, wall, again):
+    grown(store, wall)
+    wall.at += 30 * DAY
+    late = again(wall)
+    left = [traces_left(store)]
+    for _ in range(16):
+        r = record(1_000 + len(left))
+        late.emit(r, [score(r, passed=False, at=wall.at)])
+        age_until(late, wall, wall.at + DAY)
+        left.append(traces_left(store))
+    assert left[0] == 240
+    assert all(before - after <= 25 for before, after in pairwise(left))
+    assert left[-1] == 14  # the old ones have gone, and of the new ones those that are too old
+
+
+def test_a_night_off_is_no_leap(store, wall, again):
+    grown(store, wall, days=1)
+    age_until(store, wall, NOW + 14 * DAY - 3_600.0)
+    wall.at += 12 * 3_600.0
+    again(wall).age()
+    assert 8 <= 24 - traces_left(store) <= 12
+
+
+def test_a_file_from_before_the_look_at_leaps_is_not_emptied(store, wall, again):
+    for hour in range(48):
+        r = record(hour)
+        store.emit(r, [score(r, at=wall.at)])
+        wall.at += 3_600.0
+    wall.at += 30 * DAY
+    ahead = again(wall)
+    ahead.emit(record(99), [score(record(99), at=wall.at)])
+    ahead.age()
+    assert traces_left(store) == 49
 
 
 # -- room --
@@ -620,6 +699,7 @@ def test_many_threads_write_through_one_store(store):
 KILLED = """
 import sys
 sys.path.insert(0, {tests!r})
+from itertools import pairwise
 from pathlib import Path
 from test_sqlite import *
 store = SqliteStore(Path(sys.argv[1]), FULL)
@@ -682,8 +762,8 @@ def test_a_record_that_was_kept_for_its_time_leaves_no_byte(tmp_path, wall, monk
     store.record(record(1).trace_id)
     store.empty_journal()
     assert b"Lovelace" in path.read_bytes()
-    wall.at += FULL.payloads_s + 1
     store.age()
+    age_until(store, wall, wall.at + FULL.payloads_s + 1)
     store.empty_journal()
     assert b"Lovelace" not in path.read_bytes() + Path(f"{path}-wal").read_bytes()
     store.close()

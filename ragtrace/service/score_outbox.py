@@ -97,7 +97,11 @@ class ScoreOutbox:
     # -- what is left --
 
     def has_leftovers(self) -> bool:
-        """Say whether there are scores to publish that no living process answers for."""
+        """Say whether there are scores to publish that no living process answers for; not where the file fails."""
+        return bool(self._has_leftovers())
+
+    @guarded
+    def _has_leftovers(self) -> bool:
         return self._store.leftovers()
 
     def leftovers(self, limit: int = 200, *, abandoned_s: float = 60.0) -> list[Pending]:

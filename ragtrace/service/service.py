@@ -169,8 +169,9 @@ class Service:
         if self.storing is not None:
             calls.append(lambda: self.storing is None or self.storing.flush(left_s))
         is_exported = all_within(calls, left_s + _GRACE_S)
-        if self.outbox is not None:
-            self.outbox.drain(max(deadline - time.monotonic(), _GRACE_S))
+        if (outbox := self.outbox) is not None:
+            left_s = max(deadline - time.monotonic(), _GRACE_S)
+            all_within([lambda: outbox.drain(left_s)], left_s)  # another process may have the file
         return is_exported and is_scored
 
     def wait_scored(self, timeout_s: float) -> bool:
@@ -205,35 +206,39 @@ class Service:
         for part in (self.endpoint, self.health, self._gate):
             if part is not None:
                 part.close()
-        self._empty_outbox(deadline)
+        if self.outbox is not None:
+            half_s = max(deadline - time.monotonic(), 0.05) / 2  # the rest is for metrics and spans
+            all_within([lambda: self._empty_outbox(half_s)], half_s)
         left_s = max(deadline - time.monotonic(), 0.05)
         calls = [lambda: self._providers.shutdown(left_s), *self._sink_calls("close", left_s, kept)]
         is_exported = all_within(calls, left_s + _GRACE_S)
-        is_exported = self._close_store(max(deadline - time.monotonic(), _GRACE_S), kept) and is_exported
+        if self.storing is not None:
+            left_s = max(deadline - time.monotonic(), _GRACE_S)
+            is_exported = all_within([lambda: self._close_store(left_s, kept)], left_s + _GRACE_S) and is_exported
         self.publisher.close()
         if not (is_scored and is_exported):
             _log.warning("ragtrace: shutdown, limit %.1f s: %s", timeout_s, self._left(is_exported=is_exported))
         return is_scored and is_exported
 
-    def _empty_outbox(self, deadline: float) -> None:
+    def _empty_outbox(self, timeout_s: float) -> bool:
         """Send what ended processes left, and events that the SDK's full queue dropped, until none are owed.
 
         The scorer's thread is over. Of a receiver that takes nothing no more is asked; the next process will.
         """
         outbox = self.outbox
         if outbox is None:
-            return
+            return True
         began = time.monotonic()
         self.handling.republish(is_ending=True)
-        while time.monotonic() < deadline:
-            left_s = deadline - time.monotonic()
-            if not (self._providers.flush_events(left_s) and outbox.drain(left_s)) or outbox.is_refused:
-                return
+        while not outbox.is_refused and (left_s := began + timeout_s - time.monotonic()) > 0.0:
+            if not (self._providers.flush_events(left_s) and outbox.drain(left_s)):
+                return False
             sent = self.handling.republish(is_ending=True)
             if not sent:
                 sent = self.handling.resend(older_s=time.monotonic() - began)  # so each of them once
             if not sent:
-                return
+                return True
+        return False
 
     def _close_store(self, timeout_s: float, kept: Sequence[Any]) -> bool:
         """Note what was delivered, and then close the store."""

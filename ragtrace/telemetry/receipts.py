@@ -103,13 +103,10 @@ class Receipts:
         self._tell(events_upto=events, counts_upto=counts)
 
     def abandoned(self, older_s: float) -> list[int]:
-        """Return places that were begun some time ago and never published, and wait for them no longer."""
+        """Return places that were begun some time ago and are not published yet."""
         with self._lock:
             before = time.monotonic_ns() - int(older_s * 1e9)
-            found = [place for place, began in self._begun.items() if began <= before]
-            for place in found:
-                del self._begun[place]
-        return found
+            return [place for place, began in self._begun.items() if began <= before]
 
     # -- delivery --
 

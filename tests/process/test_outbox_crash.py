@@ -170,3 +170,17 @@ def test_fifteen_kills_lose_no_score_on_the_way_to_the_receiver(tmp_path, name):
     assert set(keys) == set(scores)
     assert excess == twice >= 0
     assert all(row["exported"] for row in rows)
+
+
+def test_scorers_side_by_side_send_nothing_twice(tmp_path):
+    path, store, units = tmp_path / "spool", tmp_path / "store", 300
+    spool = Spool(path)
+    offer(spool, 1, units + 1)
+    with Receiver() as receiver:
+        workers = [worker(path, store, life, receiver.endpoint, "--once", "--deadline", "60") for life in range(3)]
+        said = [process.communicate(timeout=120)[1] for process in workers]
+        assert [process.returncode for process in workers] == [0, 0, 0], said
+        keys = [attributes_of(event.attributes)["ragtrace.evaluation.key"] for event in receiver.logs]
+        assert len(keys) == len(set(keys)) == counted(receiver) == units * len(METRICS)
+    assert noted(store) == units * len(METRICS)
+    spool.close()

@@ -19,6 +19,8 @@ class Sink(Protocol):
     An exception is counted as a loss of this sink and touches neither the scorer nor other sinks. A sink that
     writes to a network queues in `emit` and writes in a thread of its own: see `ragtrace.sinks.outbox`.
 
+    With a store, a sink gets the scores of a process that was killed once more, from the next process.
+
     Two more methods are optional; both are given seconds, are not waited for beyond them, and return False
     when something was lost. ``flush(timeout_s)`` is called by `ragtrace.flush`; ``close(timeout_s)`` by
     `ragtrace.shutdown`, and by `ragtrace.configure` unless the sink is among the new ones, which only flushes it.

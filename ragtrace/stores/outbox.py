@@ -33,6 +33,8 @@ SCHEMA = (
     "CREATE INDEX IF NOT EXISTS outbox_done ON outbox (owed) WHERE owed = 0",
     "CREATE TABLE IF NOT EXISTS owners (id INTEGER PRIMARY KEY, process TEXT NOT NULL, until REAL NOT NULL)",
 )
+# By the key, not by the index of owners, who may have 100,000 rows.
+_OF_RUN = "WHERE run = ? AND +owner = ?"
 # One step in the index for each owner, however many rows each has.
 _OWNERS = (
     "WITH RECURSIVE found (id) AS (SELECT min(owner) FROM outbox UNION ALL"
@@ -141,15 +143,13 @@ def claim(
             "SELECT DISTINCT run, owner FROM outbox WHERE owner = ? AND seq = ?", (owner.id, seq)
         ).fetchall()
     for other in free:
-        taken += connection.execute(
-            "SELECT run, owner FROM outbox WHERE owner = ? GROUP BY run ORDER BY min(seq) LIMIT ?",
-            (other, max(limit - len(taken), 0)),
-        ).fetchall()
+        rows = connection.execute("SELECT run FROM outbox WHERE owner = ? ORDER BY seq", (other,))
+        taken += [(run, other) for run in _first(rows, limit - len(taken))]
     if taken:
         _enter(connection, owner, now)
     given = {run: next_seq() for run, _ in taken}
     connection.executemany(
-        "UPDATE outbox SET owner = ?, seq = ?, sent = ? WHERE run = ? AND owner = ?",
+        f"UPDATE outbox SET owner = ?, seq = ?, sent = ? {_OF_RUN}",  # noqa: S608 - our own names
         [(owner.id, given[run], now, run, other) for run, other in taken],
     )
     return list(given.items())
@@ -161,18 +161,25 @@ def _enter(connection: sqlite3.Connection, owner: Owner, now: float) -> None:
 
 def unsent(connection: sqlite3.Connection, owner: Owner, limit: int, *, before: float, now: float) -> list[int]:
     """Return an owner's runs whose events were handed over before a time and did not arrive; they are sent anew."""
-    runs = [
-        run
-        for (run,) in connection.execute(
-            "SELECT run FROM outbox WHERE owner = ? AND owed & 1 AND sent < ?"
-            " GROUP BY run ORDER BY min(seq) LIMIT ?",
-            (owner.id, before, limit),
-        )
-    ]
+    rows = connection.execute(
+        "SELECT run FROM outbox WHERE owner = ? AND owed & 1 AND sent < ? ORDER BY seq", (owner.id, before)
+    )
+    runs = _first(rows, limit)
     connection.executemany(
-        "UPDATE outbox SET sent = ? WHERE run = ? AND owner = ?", [(now, r, owner.id) for r in runs]
+        f"UPDATE outbox SET sent = ? {_OF_RUN}",  # noqa: S608 - our own names
+        [(now, run, owner.id) for run in runs],
     )
     return runs
+
+
+def _first(rows: Iterable[tuple[int]], limit: int) -> list[int]:
+    """Return the first different runs of rows, and read no further."""
+    runs: dict[int, None] = {}
+    for (run,) in rows:
+        if len(runs) >= limit:
+            break
+        runs[run] = None
+    return list(runs)
 
 
 def acknowledge(connection: sqlite3.Connection, marks: Iterable[Mark], what: int = ALL) -> None:

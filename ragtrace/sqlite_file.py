@@ -42,11 +42,12 @@ _UNWRITABLE = {
     sqlite3.SQLITE_CORRUPT: "broken",  # put aside by now: the next try finds a new file
     sqlite3.SQLITE_NOTADB: "broken",
 }
+APPLICATION_ID = 0x52414754  # "RAGT", in the header of a file of ours
 _MARKS = ("ledger", "store_facts", "reservations", "labels")  # a table of each kind of file of ours
 
 
 class ForeignFileError(sqlite3.DatabaseError):
-    """The file is another program's database."""
+    """The file is another program's, or bears no mark of ours any more."""
 
 
 class SharedFile:
@@ -54,7 +55,8 @@ class SharedFile:
 
     The file is made when it is not there (mode 0600). Its journal is a WAL with ``synchronous = NORMAL``: a commit
     survives a killed process; a power cut may lose the last ones (SCORING.md 3). When another file stands at the
-    path (the one before was put aside or deleted), that one is opened; after a failure it is opened anew.
+    path (the one before was put aside or deleted), that one is opened; after a failure it is opened anew. A broken
+    file is put aside only when it bears our mark, or this process had it open; any other is refused and left alone.
 
     No connection is open while the process forks. SQLite keeps the locks it has on a file in the process's memory:
     a child that inherits an open one believes that it holds them, and what it commits is lost without an error.
@@ -175,8 +177,12 @@ class SharedFile:
         return connection
 
     def _opened(self) -> sqlite3.Connection:
-        if self._connection is not None and self._inode != _inode(self.path):
-            self.close()
+        if self._connection is not None and self.path is not None:
+            if self._inode != _inode(self.path):
+                self.close()
+            elif not _size(self.path):
+                self.close()  # writes what its journal has of the file, where no other process has it open
+                self._heal(sqlite3.DatabaseError("it was truncated"))
         if self._connection is None:
             self._connection = self._open()
         return self._connection
@@ -193,10 +199,15 @@ class SharedFile:
                     connection = self._prepared()
             except sqlite3.Error as error:
                 is_new = self._heal(error) or self._inode != _inode(self.path)
+                if not is_new and _is_broken(error) and not self._is_ours():
+                    raise ForeignFileError(
+                        f"{error}, and no mark of ragtrace is in it: use a file of its own"
+                    ) from error
                 if not is_new or time.monotonic() >= deadline:
                     raise
             else:
                 if self._inode == _inode(self.path):
+                    _all.ours.add((self.path, self._inode))
                     return connection
                 connection.close()
 
@@ -212,6 +223,8 @@ class SharedFile:
             connection.execute("BEGIN IMMEDIATE")
             with _ended(connection):
                 self._prepare(connection)
+                if not _application_id(connection):
+                    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         except BaseException:
             connection.close()
             raise
@@ -221,6 +234,8 @@ class SharedFile:
         """Put a broken file aside, and return whether one can be begun in its place."""
         if self._aside is None or self.path is None or not _is_broken(error):
             return False
+        if not self._is_ours():
+            return False
         try:
             aside = _put_aside(self.path, self._inode)
         except OSError as problem:
@@ -229,6 +244,10 @@ class SharedFile:
         if aside is not None:  # no other process was faster
             self._aside(aside, error)
         return True
+
+    def _is_ours(self) -> bool:
+        """Whether a broken file is ours: it bears the mark, or this process had it open before it broke."""
+        return (self.path, self._inode) in _all.ours or (self.path is not None and _bears_mark(self.path))
 
     # -- at a fork --
 
@@ -261,6 +280,7 @@ class _All:
         self.lock, self.making = threading.Lock(), threading.Lock()
         self.files: weakref.WeakSet[SharedFile] = weakref.WeakSet()
         self.spoiled: set[Path | None] = set()
+        self.ours: set[tuple[Path | None, int]] = set()  # by path and inode, since they were opened whole
         self.left: list[sqlite3.Connection] = []
         self._resting: list[SharedFile] = []
 
@@ -381,9 +401,26 @@ def _into_wal(connection: sqlite3.Connection, deadline: float) -> None:
 
 
 def _refuse_foreign(connection: sqlite3.Connection) -> None:
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if tables and tables.isdisjoint(_MARKS):
-        raise ForeignFileError(f"it has other tables ({', '.join(sorted(tables)[:3])}): use a file of its own")
+    tables = _tables(connection)
+    if _application_id(connection) not in {0, APPLICATION_ID} or (tables and tables.isdisjoint(_MARKS)):
+        shown = ", ".join(sorted(tables)[:3]) or "none"
+        raise ForeignFileError(f"it has other tables ({shown}): use a file of its own")
+
+
+def _bears_mark(path: Path) -> bool:
+    """Whether as much of a broken file can be read as tells that it is ours."""
+    with suppress(sqlite3.Error), closing(_connected(path, 1.0)) as connection:
+        mark = _application_id(connection)
+        return mark == APPLICATION_ID or (mark == 0 and not _tables(connection).isdisjoint(_MARKS))
+    return False
+
+
+def _application_id(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA application_id").fetchone()[0])
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def _is_broken(error: BaseException) -> bool:
@@ -398,7 +435,7 @@ def _put_aside(path: Path, inode: int) -> Path | None:
     that only looked broken while another process began it.
     """
     with _folder_locked(path, is_alone=True, deadline=time.monotonic() + _ASIDE_WAIT_S):
-        if _inode(path) != inode or _is_whole(path):
+        if _inode(path) != inode or (_size(path) and _is_whole(path)):
             return None
         aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}-{os.getpid()}")
         # The journal first: SQLite throws one away that it finds beside an empty file, not beside a filled one.

@@ -105,6 +105,7 @@ class SqliteQueue:
         self._spool: Spool | None = None
         self._accounts: Accounts | None = None
         self._said = ""
+        self._inode = 0  # of the file, as of the last look
         self._try()
 
     def _try(self) -> None:
@@ -295,8 +296,25 @@ class SqliteQueue:
         )
 
     def _put_aside(self, aside: Path, error: Exception) -> None:
-        _log.error("the spool %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)
-        lost("ragtrace.queues.sqlite.corrupt", error)
+        self._inode = 0
+        units = self._lose("corrupt", error)
+        _log.error(
+            "the spool %s is broken (%s) and was put aside as %s with %s; a new one is begun",
+            self.path, error, aside.name, units,
+        )  # fmt: skip
+
+    def _see_removal(self) -> None:
+        """Tell of a file that is not there any more, or another one; called once a second."""
+        if self._inode and self._inode != _inode(self.path):
+            units = self._lose("removed")
+            _log.error("the spool %s was removed or replaced, with %s; a new one is begun", self.path, units)
+
+    def _lose(self, how: str, error: Exception | None = None) -> str:
+        """Count what waited in a spool that is gone, as far as it is known, and return it in words."""
+        waited = self._accounts.pending if self._accounts is not None else 0
+        for _ in range(max(waited, 1)):
+            lost(f"ragtrace.queues.sqlite.{how}", error)
+        return f"about {waited} units that waited in it" if self._accounts is not None else "what waited in it"
 
     # -- the scorer's side: one thread --
 
@@ -346,6 +364,7 @@ class SqliteQueue:
 
     def tend(self, held: Sequence[Job]) -> None:
         """Prolong the leases held, take back those that ran out, and look at the accounts."""
+        self._see_removal()
 
         def work(spool: Spool) -> None:
             if held:
@@ -355,15 +374,18 @@ class SqliteQueue:
             spool.empty_journal()
 
         self._safely(work)
+        self._inode = _inode(self.path)
 
     def look(self) -> None:
         """Read the accounts, and leave no text in the journal: there may be no worker that does."""
+        self._see_removal()
 
         def work(spool: Spool) -> None:
             self._accounts = spool.accounts()
             spool.empty_journal()
 
         self._safely(work)
+        self._inode = _inode(self.path)
 
     def share(self, names: Collection[str]) -> set[str]:
         """Return the names that the processes of the spool have shared, these among them; empty on a failure."""
@@ -420,6 +442,13 @@ class SqliteQueue:
         if self._spool is not None:
             self._spool.close()
             self._spool = None
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
 
 
 def _is_final(error: Exception) -> bool:

@@ -21,6 +21,7 @@ from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring.limits.books import Books, Caps
 from ragtrace.sqlite_file import SharedFile, will_pass
 from ragtrace.stores.sqlite import SqliteStore
+from tests.broken_file import JUNK, break_file
 
 PROCESSES, ROUNDS = 4, 25  # without asking again one opening of a new file in twenty fails
 
@@ -88,10 +89,10 @@ def test_a_new_file_is_opened_by_all(open_, tmp_path):
 def test_a_broken_file_is_put_aside_once(open_, tmp_path):
     for turn in range(ROUNDS):
         path = tmp_path / f"{turn}.sqlite"
-        path.write_bytes(b"this is no database" * 500)
+        break_file(path)
         opened_by_all(open_, path)
         (aside,) = tmp_path.glob(f"{turn}.sqlite.corrupt-*")
-        assert aside.read_bytes().startswith(b"this is no database")
+        assert JUNK in aside.read_bytes()
 
 
 def of_labels(connection):
@@ -111,7 +112,7 @@ def folder_locked(folder, kind):
 def test_a_file_is_not_put_aside_while_it_is_being_opened(tmp_path):
     """SQLite finds a journal by its name: an opening of the file put aside would take the new file's for its own."""
     path, asides = tmp_path / "file.sqlite", []
-    path.write_bytes(b"this is no database" * 500)
+    break_file(path)
 
     def prepare(connection):
         of_labels(connection)
@@ -131,7 +132,7 @@ def test_a_file_is_not_put_aside_while_it_is_being_opened(tmp_path):
         assert asides == []
     user.join(30.0)
     (aside,) = asides
-    assert aside.read_bytes().startswith(b"this is no database")
+    assert JUNK in aside.read_bytes()
     with SharedFile(path, prepare=of_labels).connection() as connection:
         assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)
 
@@ -165,7 +166,7 @@ def test_a_child_that_is_forked_during_an_opening_does_not_hold_the_folder(tmp_p
         pass
     file.close()
     try:
-        path.write_bytes(b"this is no database" * 500)
+        break_file(path)
         asides = []
         with SharedFile(path, prepare=of_labels, aside=lambda *of: asides.append(of), busy_s=1.0).connection():
             assert len(asides) == 1
@@ -182,13 +183,13 @@ def test_where_a_folder_cannot_be_locked_files_open_and_a_broken_one_stays(tmp_p
     with SharedFile(tmp_path / "whole", prepare=of_labels).connection():
         pass
     path, site = tmp_path / "broken", "ragtrace.sqlite_file.put_aside"
-    path.write_bytes(b"this is no database" * 500)
+    break_file(path)
     before = losses().get(site, 0)
     file = SharedFile(path, prepare=of_labels, aside=lambda *_: None)
-    with pytest.raises(sqlite3.DatabaseError, match="not a database"), file.connection():
+    with pytest.raises(sqlite3.DatabaseError, match="malformed"), file.connection():
         pass
     assert losses()[site] > before
-    assert path.read_bytes().startswith(b"this is no database")
+    assert JUNK in path.read_bytes()
 
 
 def test_a_file_that_stays_locked_is_an_error_after_the_time_given(tmp_path):

@@ -44,6 +44,68 @@ def test_another_program_s_database_is_refused_and_left_as_it_is(open_, error, t
     assert [one.name for one in tmp_path.iterdir()] == ["shop.db"]
 
 
+def text(path):
+    path.write_text('{"query": "Where?", "answer": "In Oslo."}\n' * 200)
+
+
+def image(path):
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40)
+
+
+def blank_database_of_another_program(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA application_id = 42")
+        connection.execute("VACUUM")
+
+
+def broken_database_of_another_program(path):
+    foreign(path)
+    path.write_bytes(path.read_bytes()[:100] + b"\xa5" * 12_000)
+
+
+def ours_without_a_header(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE ledger (n)")
+    path.write_bytes(b"\xa5" * 4_096 + path.read_bytes()[4_096:])
+
+
+@pytest.mark.parametrize("open_", [Spool, SqliteQueue, SqliteStore, books])
+@pytest.mark.parametrize(
+    "make",
+    [
+        text,
+        image,
+        blank_database_of_another_program,
+        broken_database_of_another_program,
+        ours_without_a_header,
+    ],
+)
+def test_a_file_that_is_not_ours_is_refused_and_neither_renamed_nor_written(open_, make, tmp_path):
+    path = tmp_path / "notes"
+    make(path)
+    before = path.read_bytes()
+    with pytest.raises((QueueError, StoreError, ForeignFileError), match="use a file of its own") as caught:
+        open_(path)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["notes"]
+
+
+@pytest.mark.parametrize("open_", [Spool, SqliteQueue, SqliteStore])
+def test_an_empty_folder_is_refused_and_an_empty_file_is_ours_to_fill(open_, tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises((QueueError, StoreError), match="cannot be opened"):
+        open_(tmp_path / "folder")
+    (tmp_path / "file").touch()
+    open_(tmp_path / "file").close()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_file_of_ours_has_its_mark_in_the_header(tmp_path):
+    Spool(tmp_path / "s").close()
+    assert (tmp_path / "s").read_bytes()[68:72] == b"RAGT"
+
+
 def test_spool_and_store_may_be_one_file_in_either_order(tmp_path):
     for number, kinds in enumerate([(Spool, SqliteStore), (SqliteStore, Spool)]):
         for open_ in kinds:

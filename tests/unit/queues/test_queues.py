@@ -7,16 +7,20 @@ import sqlite3
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 
 import pytest
 
 import ragtrace
+from ragtrace.capture.guard import losses
 from ragtrace.errors import ConfigError, QueueError
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.queues import MemoryQueue, Queue, Unit
+from ragtrace.queues.handing import HandingQueue
 from ragtrace.queues.payload import MOST_BYTES
 from ragtrace.queues.spool import Spool
 from ragtrace.queues.sqlite import SqliteQueue
+from tests.broken_file import break_file
 from tests.process.observing import until
 from tests.unit.queues.conftest import HandClock
 
@@ -218,9 +222,7 @@ def test_a_broken_spool_is_put_aside_and_a_new_one_begun(tmp_path, caplog):
     queue.put(unit("a"))
     assert queue.flush(10)
     queue.close()
-    path.write_bytes(os.urandom(8192))
-    for suffix in ("-wal", "-shm"):
-        path.with_name(f"s{suffix}").unlink(missing_ok=True)
+    break_file(path)
     queue = SqliteQueue(path)
     queue.put(unit("b"))
     assert queue.flush(10)
@@ -244,6 +246,77 @@ def test_a_spool_that_breaks_under_way_is_left_by_both_sides(tmp_path):
     queue.put(unit("b"))  # the writer had the old file open
     assert queue.flush(20)
     assert names(queue.lease(9)) == ["b"]
+    queue.close()
+
+
+def remove(path):
+    for one in path.parent.glob("s*"):
+        one.unlink()
+
+
+def move(path):
+    path.rename(path.with_name("elsewhere"))
+
+
+def replace(path):
+    Spool(path.with_name("other")).close()
+    remove(path)
+    path.with_name("other").rename(path)
+
+
+def truncate_behind_a_checkpoint(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    os.truncate(path, 0)
+
+
+def cut(path):
+    truncate_behind_a_checkpoint(path)
+    path.write_bytes(b"SQLite format 3\0" + bytes(5_000))
+
+
+def handing(path):
+    """What an application has whose units a worker scores."""
+    return HandingQueue(path)
+
+
+@pytest.mark.parametrize("kind", [SqliteQueue, handing])
+@pytest.mark.parametrize("damage", [remove, move, replace, truncate_behind_a_checkpoint, cut])
+def test_a_spool_that_goes_under_a_living_process_is_noticed_counted_and_told_once(tmp_path, caplog, kind, damage):
+    path = tmp_path / "s"
+    queue, before = kind(path), sum(losses().values())
+    for number in range(5):
+        queue.put(unit(str(number)))
+    assert queue.flush(10)
+    queue.tend([])
+    damage(path)
+    for _ in range(3):  # a service does so once a second
+        queue.tend([])
+    told = [text for text in caplog.messages if "about 5 units that waited in it" in text]
+    assert len(told) == 1
+    assert sum(losses().values()) - before in {5, 6}  # and the look at it that failed
+    queue.put(unit("new"))
+    assert queue.flush(10)
+    assert queue.snapshot().pending == 1
+    queue.close()
+
+
+def test_a_spool_that_is_truncated_beside_its_journal_goes_on(tmp_path):
+    path = tmp_path / "s"
+    queue = SqliteQueue(path)
+    for number in range(5):
+        queue.put(unit(str(number)))
+    assert queue.flush(10)
+    queue.tend([])
+    os.truncate(path, 0)
+    queue.put(unit("new"))
+    assert queue.flush(10)
+    deadline = time.monotonic() + 10
+    found = []
+    while len(found) < 1 and time.monotonic() < deadline:
+        queue.tend([])
+        found += names(queue.lease(9))
+    assert "new" in found
     queue.close()
 
 

@@ -27,6 +27,7 @@ from ragtrace.stores.base import OutboxEntry
 from ragtrace.stores.outbox import COUNT, EVENT
 from ragtrace.stores.owner import Owner
 from ragtrace.stores.sqlite import SqliteStore, writer
+from tests.broken_file import JUNK, break_file
 from tests.unit.stores.conftest import NOW, age_until, marks, unpublished
 
 ENDED = "another-boot pid:[1] 7 7"  # a process
@@ -609,12 +610,12 @@ def test_the_file_is_for_its_owner_alone(tmp_path):
 
 def test_a_broken_file_is_put_aside_and_a_new_one_begun(tmp_path):
     path = tmp_path / "s"
-    path.write_bytes(b"this is no database at all" * 1000)
+    break_file(path)
     store = SqliteStore(path)
     store.emit(record(), [score(record())])
     assert len(list(store.rows())) == 1
     (aside,) = tmp_path.glob("s.corrupt-*")
-    assert aside.read_bytes().startswith(b"this is no database")
+    assert JUNK in aside.read_bytes()
 
 
 def test_a_file_that_breaks_under_way_fails_one_call_and_then_a_new_one_is_begun(tmp_path):

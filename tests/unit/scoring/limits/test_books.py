@@ -17,6 +17,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from ragtrace.scoring.limits import slices
 from ragtrace.scoring.limits.books import ABANDONED_S, Books, Caps, Refusal, Reservation
+from tests.broken_file import JUNK, break_file
 from tests.unit.scoring.limits.clocks import NOON, HandClock
 
 if TYPE_CHECKING:
@@ -329,11 +330,11 @@ def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
 
 def test_a_broken_file_is_put_aside_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "limits"
-    path.write_bytes(b"this is no database" * 500)
+    break_file(path)
     one = books(path, HandClock(wall_at=END_OF_DAY), tokens_per_day=100)
     granted(one.reserve(usd=None, tokens=100))
     (aside,) = tmp_path.glob("limits.corrupt-*")
-    assert aside.read_bytes().startswith(b"this is no database")
+    assert JUNK in aside.read_bytes()
     assert "begins anew" in caplog.text
 
 

@@ -206,12 +206,13 @@ class Service:
         for part in (self.endpoint, self.health, self._gate):
             if part is not None:
                 part.close()
+        is_emptied = True
         if self.outbox is not None:
             half_s = max(deadline - time.monotonic(), 0.05) / 2  # the rest is for metrics and spans
-            all_within([lambda: self._empty_outbox(half_s)], half_s)
+            is_emptied = all_within([lambda: self._empty_outbox(half_s)], half_s)
         left_s = max(deadline - time.monotonic(), 0.05)
         calls = [lambda: self._providers.shutdown(left_s), *self._sink_calls("close", left_s, kept)]
-        is_exported = all_within(calls, left_s + _GRACE_S)
+        is_exported = all_within(calls, left_s + _GRACE_S) and is_emptied
         if self.storing is not None:
             left_s = max(deadline - time.monotonic(), _GRACE_S)
             is_exported = all_within([lambda: self._close_store(left_s, kept)], left_s + _GRACE_S) and is_exported
@@ -221,7 +222,7 @@ class Service:
         return is_scored and is_exported
 
     def _empty_outbox(self, timeout_s: float) -> bool:
-        """Send what ended processes left, and events that the SDK's full queue dropped, until none are owed.
+        """Send what ended processes left, and events that a full queue dropped; False when time is over first.
 
         The scorer's thread is over. Of a receiver that takes nothing no more is asked; the next process will.
         """
@@ -238,7 +239,7 @@ class Service:
                 sent = self.handling.resend(older_s=time.monotonic() - began)  # so each of them once
             if not sent:
                 return True
-        return False
+        return outbox.is_refused  # which the providers tell
 
     def _close_store(self, timeout_s: float, kept: Sequence[Any]) -> bool:
         """Note what was delivered, and then close the store."""

@@ -51,6 +51,7 @@ class Took:
         reply_bytes: size of the reply.
         retry_after_s: how long the server wants to be left alone.
         reason: of a refusal: ``401``, ``402``, ``403``, ``404``, ``quota``, or the status of a redirect.
+        message: of a refusal: one sentence for the log, which quotes nothing that the server said.
     """
 
     fate: Fate
@@ -59,6 +60,7 @@ class Took:
     reply_bytes: int = 0
     retry_after_s: float | None = None
     reason: str = ""
+    message: str = ""
 
 
 class Tokens(NamedTuple):

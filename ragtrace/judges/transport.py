@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from time import time
 from typing import TYPE_CHECKING, Any, Literal
@@ -285,7 +285,7 @@ class Transport:
 
     def _sentence(self, status: int, body: Mapping[str, Any]) -> str:
         if status == 401:
-            return f"{self.where} refuses the API key (401): check OPENAI_API_KEY"
+            return f"{self.where} refuses the API key (401): check judge_api_key or OPENAI_API_KEY"
         if status == 403:
             return f"{self.where} forbids this key to use this model (403)"
         if status == 404:
@@ -338,7 +338,10 @@ def _has_message(answer: Mapping[str, Any]) -> bool:
 
 def _took_of(outcome: Answer | Fault) -> Took:
     if isinstance(outcome, Fault):
-        return took_of(outcome.error, is_quota=outcome.is_quota)
+        took = took_of(outcome.error, is_quota=outcome.is_quota)
+        quotes_server = took.reason in {"402", "quota"}
+        is_told = took.fate == "refused" and not quotes_server
+        return replace(took, message=str(outcome.error)) if is_told else took
     prompt, completion = outcome.tokens
     return Took(fate="answered", prompt_tokens=prompt, completion_tokens=completion, reply_bytes=outcome.size)
 

@@ -278,9 +278,8 @@ class JudgeGate:
             self._concurrency.overloaded(began_s=began_s, now_s=now_s)
         elif took.fate == "refused":
             if self._breaker.held is None:
-                _log.warning(
-                    "%s refuses the judge's calls (%s): scoring waits, and asks every 5 min", self.host, took.reason
-                )
+                refusal = took.message or f"{self.host} refuses the judge's calls ({took.reason})"
+                _log.warning("%s; scoring waits, and the judge is asked again every 5 min", refusal)
             self._breaker.refused(now_s, took.reason)
         elif took.fate == "abandoned":
             self._breaker.abandoned(is_probe=is_probe)

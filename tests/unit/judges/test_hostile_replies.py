@@ -162,6 +162,26 @@ async def test_an_error_within_the_bound_is_read_whole(judge_server: JudgeServer
     assert "seed" not in judge_server.requests[1].body
 
 
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (307, "redirects to 127.0.0.2:9 (307), which is not followed: set judge_base_url"),
+        (401, "refuses the API key (401): check"),
+        (402, "refuses the judge's calls (402)"),
+    ],
+)
+async def test_the_log_says_why_a_judge_is_held_and_quotes_nothing_of_it(
+    judge_server: JudgeServer, caplog: pytest.LogCaptureFixture, status: int, told: str
+) -> None:
+    body = {"error": {"message": "the question was: Where is Ada?"}}
+    judge_server.always = lambda _: Answer(status, body, {"Location": "http://127.0.0.2:9/v1"})
+    with pytest.raises(JudgeUnavailable):
+        await ask(chat_of(judge_server, gate_of()))
+    (line,) = [text for text in caplog.messages if "asked again every 5 min" in text]
+    assert told in line
+    assert "Ada" not in line
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_refused_and_named(judge_server: JudgeServer, raw: Any, status: int) -> None:
     elsewhere = raw(lambda: iter([head(200, "Content-Length: 2"), b"{}"]))

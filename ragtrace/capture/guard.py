@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import inspect
 import logging
@@ -23,15 +24,24 @@ _losses: Counter[str] = Counter()
 def lost(site: str, error: BaseException | None = None) -> None:
     """Count one loss at `site`, and log the first of each site.
 
-    The log line names the error's type only: its message may hold the application's contents.
+    The log line names the error's type, and the code of an error of a file: its message may hold the application's
+    contents.
     """
     with _lock:
         _losses[site] += 1
         is_first = _losses[site] == 1
     if is_first:
-        kind = type(error).__name__ if error is not None else "loss"
+        kind = _kind_of(error) if error is not None else "loss"
         _log.warning("ragtrace lost data at %s (%s); the application is not affected", site, kind)
         _log.debug("details of the first loss at %s", site, exc_info=error)
+
+
+def _kind_of(error: BaseException) -> str:
+    cause = error.__cause__ or error  # a file's, which a QueueError or StoreError is raised from
+    code = getattr(cause, "sqlite_errorname", None)
+    if code is None and isinstance(cause, OSError) and type(cause.errno) is int:
+        code = errno.errorcode.get(cause.errno)
+    return f"{type(error).__name__}, {code}" if isinstance(code, str) else type(error).__name__
 
 
 def losses() -> dict[str, int]:

@@ -16,7 +16,7 @@ from ragtrace.queues.base import Job, Part
 from ragtrace.queues.memory import MemoryQueue, nobody
 from ragtrace.queues.payload import MOST_BYTES, PRIORITIES, from_bytes, key_of, to_bytes
 from ragtrace.queues.spool import BUSY_S, Entry, Spool
-from ragtrace.sqlite_file import will_pass
+from ragtrace.sqlite_file import unwritable, will_pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -115,7 +115,8 @@ class SqliteQueue:
         except QueueError as error:
             if not will_pass(error.__cause__):
                 raise
-            _log.warning("the spool %s cannot be written yet (%s); units wait in memory", self.path, error)
+            because = unwritable(error) or error
+            _log.warning("the spool %s cannot be written yet (%s); units wait in memory", self.path, because)
 
     # -- the application's side --
 
@@ -235,7 +236,7 @@ class SqliteQueue:
 
     def _complain(self, error: Exception) -> None:
         """Log a lasting trouble once."""
-        text = f"the spool {self.path} cannot be written ({error}); its units wait in memory"
+        text = f"the spool {self.path} cannot be written ({unwritable(error) or error}); its units wait in memory"
         if _is_final(error):
             text = f"{error}; units wait in memory, and none is scored here"
         if text != self._said:

@@ -17,7 +17,10 @@ HELD_S = 300.0  # between two probes of a judge that refuses our key, our money 
 
 @dataclass(slots=True, kw_only=True)
 class Breaker:
-    """Opens at 50 % failures of at least 10 calls in 30 s, or at once when the judge refuses us; not thread-safe.
+    """Opens at 50 % failures of at least 10 calls in 30 s, or at 10 failures in a row; not thread-safe.
+
+    A judge that hangs costs a timeout a call, so that 30 s never see 10 of them. It opens at once when the judge
+    refuses us.
 
     Open, nothing passes. When its time is over it is half-open and one call passes, the probe: a success closes it,
     a failure opens it for twice the time, from 30 s to 10 min. A refusal (key, money, model) holds it open for
@@ -45,6 +48,7 @@ class Breaker:
     _calls: deque[tuple[float, bool]] = field(default_factory=deque)
     _open_until_s: float | None = None
     _open_s: float = OPEN_S
+    _failures_in_row: int = 0
 
     def state(self, now_s: float) -> BreakerState:
         """Return the state."""
@@ -80,8 +84,8 @@ class Breaker:
             return
         self._add(now_s, is_good=False)
         failures = sum(not is_good for _, is_good in self._calls)
-        is_enough = len(self._calls) >= LEAST_CALLS
-        if self._open_until_s is None and is_enough and failures >= FAILED_SHARE * len(self._calls):
+        is_share = len(self._calls) >= LEAST_CALLS and failures >= FAILED_SHARE * len(self._calls)
+        if self._open_until_s is None and (is_share or self._failures_in_row >= LEAST_CALLS):
             self._open(now_s, self._open_s)
 
     def refused(self, now_s: float, reason: str) -> None:
@@ -95,6 +99,7 @@ class Breaker:
             self.is_probing = False
 
     def _add(self, now_s: float, *, is_good: bool) -> None:
+        self._failures_in_row = 0 if is_good else self._failures_in_row + 1
         self._calls.append((now_s, is_good))
         while self._calls and not now_s - WINDOW_S < self._calls[0][0] <= now_s:
             self._calls.popleft()
@@ -102,11 +107,15 @@ class Breaker:
     def _open(self, now_s: float, for_s: float) -> None:
         self._open_until_s = now_s + for_s
         self.is_probing = False
-        self._calls.clear()
+        self._forget()
 
     def _close(self) -> None:
         self.held, self._open_until_s, self._open_s, self.is_probing = None, None, OPEN_S, False
+        self._forget()
+
+    def _forget(self) -> None:
         self._calls.clear()
+        self._failures_in_row = 0
 
 
 def gauge_of(state: BreakerState) -> int:

@@ -36,8 +36,27 @@ def test_less_than_half_does_not_open() -> None:
 def test_failures_of_more_than_thirty_seconds_ago_do_not_count() -> None:
     breaker = Breaker()
     for i in range(200):
-        breaker.failed(i * (WINDOW_S / LEAST_CALLS + 0.4))
-        assert breaker.state(i * 4.0) == "closed"
+        now_s = i * (WINDOW_S / LEAST_CALLS + 0.4)
+        breaker.succeeded(now_s) if i % 9 == 8 else breaker.failed(now_s)
+        assert breaker.state(now_s) == "closed"
+
+
+def test_ten_failures_in_a_row_open_however_slow_they_are() -> None:
+    breaker = Breaker()
+    for i in range(LEAST_CALLS):
+        assert breaker.state(i * 45.0) == "closed"
+        breaker.failed(i * 45.0)
+    assert breaker.state(LEAST_CALLS * 45.0 - 45.0) == "open"
+
+
+def test_a_reply_between_slow_failures_begins_their_row_anew() -> None:
+    breaker = Breaker()
+    for i in range(9):
+        breaker.failed(i * 45.0)
+    breaker.succeeded(400.0)
+    for i in range(9):
+        breaker.failed(445.0 + i * 45.0)
+    assert breaker.state(810.0) == "closed"
 
 
 def test_the_time_it_is_open_doubles_to_ten_minutes_and_begins_anew() -> None:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     Fact = Callable[[], str | None]
 
 STALLED_S = 10.0  # a loop that turns once a second and has not for so long hangs
-_ATTEMPTS, _WAIT_S = 3, 60.0  # of one call: tries, and the longest wait for the rates or between two of them
+_WAIT_S = 60.0  # the longest wait of one attempt for the rates, and the longest one between two attempts
+_PAIRS_S = 900.0  # eight units of 200 pairs each, on one core
 HEALTH_PATH, READY_PATH = "/healthz", "/readyz"
 
 
@@ -96,20 +97,22 @@ def health_facts(
     return {"thread": thread, "loop": loop}
 
 
-def longest_quiet_s(timeout_s: float) -> float:
-    """Return how long a sound scorer may end no unit: one call and its repair, both at their worst.
+def longest_quiet_s(timeout_s: float, *, has_pairs: bool = False) -> float:
+    """Return how long a sound scorer may end neither a unit nor an attempt at the judge.
 
-    A call has three attempts. Each waits up to 60 s for the rates and then lasts until its timeout, and up to 60 s
-    pass between two of them. Half a minute is to spare.
+    Up to 60 s pass between two attempts. The second waits up to 60 s for the rates and lasts until its timeout.
+    Half a minute is to spare. A model that scores pairs on this machine makes no attempts: it has 15 minutes.
 
     Args:
         timeout_s: of one attempt at the judge.
+        has_pairs: whether such a model is set.
 
     Example:
-        >>> longest_quiet_s(45.0)
-        900.0
+        >>> longest_quiet_s(45.0), longest_quiet_s(45.0, has_pairs=True)
+        (195.0, 900.0)
     """
-    return 2 * (_ATTEMPTS * (_WAIT_S + timeout_s) + (_ATTEMPTS - 1) * _WAIT_S) + 30.0
+    quiet_s = 2 * _WAIT_S + timeout_s + 30.0
+    return max(quiet_s, _PAIRS_S) if has_pairs else quiet_s
 
 
 def ready_facts(
@@ -129,7 +132,7 @@ def ready_facts(
         queue: units waiting, and most that may wait.
         spool: the spool's file; None = units wait in memory.
         closed: why the judge's gate lets nothing pass, None when it does.
-        still_s: seconds for which units were due or under way and none ended or went back.
+        still_s: seconds for which units were due or under way, and neither a unit nor a call of the judge ended.
         quiet_s: how long that may last, see `longest_quiet_s`.
         unwritten: scored units that wait because their scores cannot be written, and why.
     """
@@ -157,7 +160,7 @@ def ready_facts(
     def progress() -> str | None:
         seconds = still_s()
         is_stuck = seconds > quiet_s and closed() is None
-        return f"no unit has ended for {seconds / 60:.0f} min, though there are some to score" if is_stuck else None
+        return f"no unit and no call has ended for {seconds:.0f} s, though there are units" if is_stuck else None
 
     return {
         "queue": room,

@@ -145,13 +145,22 @@ class Service:
                 queue=lambda: self.queue.fullest,
                 spool=Path(self.settings.spool) if self.settings.spool else None,
                 closed=self.readings.closed,
-                still_s=lambda: time.monotonic() - self._worker.moved_at_s if self._worker.is_begun else 0.0,
-                quiet_s=longest_quiet_s(self.settings.judge_timeout_s),
+                still_s=self._still_s,
+                quiet_s=longest_quiet_s(self.settings.judge_timeout_s, has_pairs=self.settings.pairs is not None),
                 unwritten=lambda: self._worker.unwritten,
             ),
             host=self.settings.health_host,
             port=self.settings.health_port,
         )
+
+    def _still_s(self) -> float:
+        """Return the seconds for which no unit and no attempt at the judge ended, though there are units."""
+        if not self._worker.is_begun:
+            return 0.0
+        moved_at_s = self._worker.moved_at_s
+        if self._gate is not None:
+            moved_at_s = max(moved_at_s, self._gate.now.moved_at_s)
+        return time.monotonic() - moved_at_s
 
     @guarded
     def refresh_baselines(self) -> None:
@@ -203,7 +212,7 @@ class Service:
         for _ in self.queue.clear():
             self.ledger.end("dropped", "shutdown")
         self.publisher.close_held()
-        for part in (self.endpoint, self.health, self._gate):
+        for part in (self.endpoint, self.health):
             if part is not None:
                 part.close()
         is_emptied = True
@@ -217,6 +226,8 @@ class Service:
             left_s = max(deadline - time.monotonic(), _GRACE_S)
             is_exported = all_within([lambda: self._close_store(left_s, kept)], left_s + _GRACE_S) and is_exported
         self.publisher.close()
+        if self._gate is not None:
+            self._gate.close()  # after the last export, which tells what is left of its budget
         if not (is_scored and is_exported):
             _log.warning("ragtrace: shutdown, limit %.1f s: %s", timeout_s, self._left(is_exported=is_exported))
         return is_scored and is_exported

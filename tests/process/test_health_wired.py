@@ -13,6 +13,7 @@ from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metr
 
 import ragtrace
 from ragtrace.scoring import canaries
+from ragtrace.scoring.limits import breaker
 from ragtrace.service import current, health
 from tests.process.observing import points, until
 from tests.process.test_limits_wired import GOOD, ask
@@ -45,16 +46,48 @@ def test_a_judge_that_refuses_the_key_is_a_reason_not_to_be_ready(server, start)
 
 
 def test_units_that_never_end_are_a_reason_not_to_be_ready(server, start, monkeypatch):
-    monkeypatch.setattr(health, "longest_quiet_s", lambda timeout_s: 0.5)
+    monkeypatch.setattr(health, "longest_quiet_s", lambda timeout_s, **_: 0.5)
     may_answer = threading.Event()
     server.always = lambda _: Answer(200, completion(GOOD), hold=may_answer)
     start(health_port=0)
     assert asked("/readyz")[0] == 200
     ask()
     until(lambda: asked("/readyz")[0] == 503)
-    assert "progress: no unit has ended" in asked("/readyz")[1]["reasons"][0]
+    assert "progress: no unit and no call has ended" in asked("/readyz")[1]["reasons"][0]
     may_answer.set()
     until(lambda: asked("/readyz")[0] == 200)
+
+
+def test_a_unit_of_many_calls_makes_progress_with_each(server, start, monkeypatch):
+    """Its calls together take longer than one may; a service that scores such units was called stuck."""
+    monkeypatch.setattr(health, "longest_quiet_s", lambda timeout_s, **_: 0.6)
+    calls = []
+
+    def slow(_):
+        calls.append(asked("/readyz")[0])
+        time.sleep(0.3)
+        return Answer(200, completion({"grades": [{"id": 1, "grade": 4}]}))
+
+    server.always = slow
+    start(health_port=0, metrics=["context_precision_graded"], grade_batch=1, concurrency=1)
+    with ragtrace.query("Where is the lab?") as run:
+        run.retrieved([{"id": str(n), "text": f"The lab {n} is in Oslo."} for n in range(8)])
+        run.answered("The lab is in Oslo.")
+    assert ragtrace.flush(30)
+    assert calls == [200] * 8
+
+
+def test_a_judge_that_hangs_is_a_reason_not_to_be_ready(server, start, monkeypatch):
+    """A timeout is longer than the window of the breaker, which therefore never saw ten failures."""
+    monkeypatch.setattr(breaker, "WINDOW_S", 0.05)
+    never = threading.Event()
+    server.always = lambda _: Answer(200, completion(GOOD), hold=never)
+    start(health_port=0, judge_timeout_s=1.0)
+    for _ in range(16):
+        ask()
+    until(lambda: asked("/readyz")[0] == 503, 60)
+    assert "breaker: open" in asked("/readyz")[1]["reasons"][0]
+    never.set()
 
 
 @pytest.mark.parametrize("tokens", [2**63, 2**62, 10**12, -1])

@@ -8,6 +8,7 @@ import pytest
 
 import ragtrace
 from ragtrace.service import current
+from ragtrace.testing.otlp import OtlpReceiver, attributes_of
 from tests.process.observing import points, until
 from tests.unit.judges.judge_server import Answer, completion, refusal
 
@@ -35,6 +36,28 @@ def test_within_the_budget_units_are_scored_and_the_gauge_tells_what_is_left(ser
     (tokens,) = [value for key, value in left.items() if ("ragtrace.unit", "token") in key]
     assert 900_000 < tokens < 1_000_000
     assert list(points(reader, "ragtrace.judge.breaker.state").values()) == [0.0]
+
+
+@pytest.mark.parametrize("spool", [False, True])
+def test_the_last_export_tells_what_is_left_of_the_budget(server, monkeypatch, tmp_path, spool):
+    """The books were closed before it: it told of a whole budget, and a spool's were opened again."""
+    server.always = lambda _: Answer(200, completion(GOOD))
+    with OtlpReceiver() as receiver:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.endpoint)
+        monkeypatch.setenv("OTEL_METRICS_EXPORTER", "otlp")
+        ragtrace.configure(
+            judge="openai:m", judge_base_url=server.url, judge_api_key="k", sample_rate=1.0,
+            metrics=["faithfulness"], budget_tokens_per_day=1_000_000, spool=str(tmp_path / "s") if spool else None,
+        )  # fmt: skip
+        ask()
+        assert ragtrace.flush(20)
+        assert ragtrace.shutdown(20)
+        (tokens,) = [
+            point.as_double or point.as_int
+            for point in receiver.metrics["ragtrace.budget.remaining"].gauge.data_points
+            if attributes_of(point.attributes)["ragtrace.unit"] == "token"
+        ]
+    assert 900_000 < tokens < 1_000_000
 
 
 def test_without_a_budget_units_wait_and_no_call_is_made(server, start):

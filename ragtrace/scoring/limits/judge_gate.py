@@ -7,6 +7,7 @@ import logging
 import math
 import sqlite3
 import threading
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,9 @@ class JudgeGate:
         clock: the time.
         sleep: waits.
 
+    Attributes:
+        moved_at_s: when an attempt last ended or was refused, in seconds of `time.monotonic`; for a health check.
+
     Example:
         >>> from ragtrace.judges.gates import Need, Took
         >>> gate = JudgeGate(host="judge", caps=Caps(usd_per_day=None))
@@ -123,6 +127,7 @@ class JudgeGate:
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         self.host = host
+        self.moved_at_s = time.monotonic()
         self._clock = clock or Clock()
         self._books = Books(path, host=host, caps=caps, account=account, clock=self._clock)
         self._prices = prices or Prices()
@@ -162,6 +167,7 @@ class JudgeGate:
         if isinstance(outcome, JudgePass):
             return outcome
         self._slots.leave()
+        self.moved_at_s = time.monotonic()
         raise error_of(outcome, self.host)
 
     def closed(self) -> Closed | None:
@@ -244,6 +250,7 @@ class JudgeGate:
 
     def _left(self, passed: JudgePass, took: Took) -> None:
         """Take the end of an attempt into account; its slot is given back whatever else fails."""
+        self.moved_at_s = time.monotonic()
         try:
             prompt, reply = taken(passed.need, took)
             usd = self._price(passed.need.model, prompt, reply)

@@ -158,9 +158,9 @@ def test_a_scorer_that_has_units_and_ends_none_is_not_ready():
         queue.put(Unit(record=RagRecord(id="1")))
         assert begun.wait(30)
         assert judged(facts).is_well
-        far_s = 905.0
+        far_s = 200.0
         assert judged(facts).to_json()["reasons"] == [
-            "progress: no unit has ended for 15 min, though there are some to score"
+            "progress: no unit and no call has ended for 200 s, though there are units"
         ]
         closed.append(Closed(reason="budget_exceeded", wait_s=9.0))
         assert judged(facts).is_well, "the budget explains it"

@@ -6,6 +6,8 @@ import base64
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
+_LONGEST_VERSION = 4  # a value of a query such as v=1, which stands in many texts by chance
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeAddress:
@@ -52,6 +54,6 @@ class JudgeAddress:
         """Everything that no error and no log may hold, the longest first."""
         password = self.login.partition(":")[2]
         token = base64.b64encode(self.login.encode()).decode() if self.login else ""
-        values = [value for _, value in parse_qsl(self.query)]
+        values = [value for _, value in parse_qsl(self.query) if len(value) > _LONGEST_VERSION]
         found = {self.login, password, token, self.query, unquote(self.query), *values} - {"", ":"}
         return tuple(sorted(found, key=len, reverse=True))

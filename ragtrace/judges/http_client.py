@@ -6,6 +6,7 @@ Imported at the first call of a judge, since openai takes 0.6 s and 59 MB.
 from __future__ import annotations
 
 import base64
+import logging
 import zlib
 from collections.abc import AsyncGenerator
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -16,7 +17,7 @@ from httpx2 import URL, AsyncByteStream
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from httpx2 import Request, Response
 
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 MOST_ERROR_BYTES = 65_536  # of a body whose status is an error; 4,000 characters of it are read
 _PIECE = 65_536
 _PACKED = frozenset({"gzip", "x-gzip"})
+_LEAST_SECRET_CHARS = 5  # a shorter one stands in many lines by chance; the placeholder of a missing key is
+# They log each reply: httpx at INFO the reason phrase, the others at DEBUG the headers. A redirect repeats the
+# query of the URL, and a server may echo all.
+_LOGGERS = (
+    "httpx2",
+    "openai._base_client",
+    *(f"httpcore2.{name}" for name in ("http11", "http2", "connection", "proxy")),
+)
 
 
 class UnusableReply(Exception):
@@ -88,6 +97,32 @@ class BoundedBody(AsyncByteStream):
             raw = self._unpacker.unconsumed_tail
 
 
+class _SecretFilter(logging.Filter):
+    """Takes known secrets out of log lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._secrets: frozenset[str] = frozenset()
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Hide these too, from now on and in all loggers of the client."""
+        self._secrets |= {secret for secret in secrets if len(secret) >= _LEAST_SECRET_CHARS}
+        for name in _LOGGERS:
+            logging.getLogger(name).addFilter(self)  # a second time adds nothing
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every line pass, without what it holds of the secrets."""
+        said = shown = record.getMessage()
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            shown = shown.replace(secret, "[key]")
+        if shown != said:
+            record.msg, record.args = shown, None
+        return True
+
+
+_secret_filter = _SecretFilter()
+
+
 class _LoggedURL(URL):
     """A URL whose query is sent and not shown: httpx and openai log the URL of each request."""
 
@@ -134,6 +169,7 @@ def client_of(address: JudgeAddress, api_key: str, *, timeout_s: float, max_byte
         assert isinstance(response.stream, AsyncByteStream)  # noqa: S101 - for the type; httpx asserts it as well
         response.stream = BoundedBody(response.stream, most, is_packed=packing in _PACKED)
 
+    _secret_filter.hide((api_key, *address.secrets))
     return AsyncOpenAI(
         base_url=address.url,
         api_key=api_key,

@@ -248,7 +248,7 @@ class Transport:
         for unusable in (error, error.__cause__):  # the oldest openai wraps it
             if isinstance(unusable, UnusableReply):
                 status = None if 200 <= unusable.status < 300 else unusable.status
-                return self._fault(JudgeUnavailable, f"{self.where} {unusable}", status=status)
+                return self._fault(JudgeUnavailable, f"{self.where} {self._hidden(str(unusable))}", status=status)
         if isinstance(error, TimeoutError | openai.APITimeoutError):
             return self._fault(JudgeTimeout, f"{self.where} gave no reply within {self._timeout_s:g} s")
         if isinstance(error, openai.APIStatusError):
@@ -297,9 +297,13 @@ class Transport:
         said = body.get("message") if isinstance(body, dict) else body
         if not isinstance(said, str) or not said.strip():
             return ""
+        return f": {' '.join(_shown(self._hidden(said)).split())[:200]}"
+
+    def _hidden(self, said: str) -> str:
+        """Return what a server says without our secrets, which it knows."""
         for secret in filter(None, (self._api_key, *self._address.secrets)):
             said = said.replace(secret, "[key]")
-        return f": {' '.join(_shown(said).split())[:200]}"
+        return said
 
 
 def _shown(said: str) -> str:

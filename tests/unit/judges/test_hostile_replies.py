@@ -408,6 +408,40 @@ async def test_no_secret_of_the_address_is_in_a_log_or_error(
         assert secret not in shown
 
 
+@pytest.mark.parametrize("status", [200, 307, 401, 429, 500])
+async def test_no_secret_that_a_server_sends_back_is_in_a_log(
+    judge_server: JudgeServer, secretive: str, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    """A redirect to https repeats the query; a debugging proxy repeats every header."""
+    login = base64.b64encode(f"ada:{PASSWORD}".encode()).decode()
+    secrets = (PASSWORD, TOKEN, login, "sk-9f31c0")
+    headers = {"Location": f"/v1/chat?api-key={TOKEN}", "X-Echo": ", ".join(secrets), "X-Version": "1"}
+    judge_server.always = lambda _: Answer(status, GOOD, headers)
+    with caplog.at_level(logging.DEBUG):
+        for name in ("httpx2", "httpcore2", "openai"):
+            logging.getLogger(name).setLevel(logging.DEBUG)
+        await asyncio.gather(ask(chat_of(secretive, None, attempts=1, api_key="sk-9f31c0")), return_exceptions=True)
+    shown = caplog.text + "".join(repr(record.__dict__) for record in caplog.records)
+    assert "X-Echo" in shown, "the client logs the headers of a reply"
+    assert not [secret for secret in secrets if secret in shown]
+    assert "(b'X-Version', b'1')" in shown, "what is too short to be a secret stays"
+
+
+@pytest.mark.parametrize("line", ["HTTP/1.1 500 {}", "HTTP/1.1 307 X\r\nLocation: http://{}.example/"])
+async def test_no_secret_in_a_reason_phrase_or_a_host_is_in_a_log_or_error(
+    raw: Any, caplog: pytest.LogCaptureFixture, line: str
+) -> None:
+    server = raw(lambda: iter([f"{line.format(TOKEN)}\r\nContent-Length: 0\r\n\r\n".encode()]))
+    with caplog.at_level(logging.DEBUG):
+        logging.getLogger("httpx2").setLevel(logging.INFO)
+        (outcome,) = await asyncio.gather(
+            ask(chat_of(f"{server.url}?api-key={TOKEN}&v=1", None, attempts=1)), return_exceptions=True
+        )
+    assert f'"{line.partition(chr(13))[0].format("[key]")}"' in caplog.text, "the client logs the status line"
+    assert TOKEN not in caplog.text + str(outcome)
+    assert "127.0.0.1" in str(outcome), "a version's number is no secret"
+
+
 def test_an_address_that_is_none_is_refused_in_one_line() -> None:
     with pytest.raises(ConfigError, match="judge_base_url has no valid host") as caught:
         OpenAIChat("m", base_url=f"http://ada:{PASSWORD}@[::1")

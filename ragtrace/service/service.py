@@ -274,7 +274,8 @@ class Service:
 
     def _left(self, *, is_exported: bool) -> str:
         """Return in words what a shutdown lost, and what it did not."""
-        unscored = self.ledger.counts().get(("dropped", "shutdown"), 0) + self.ledger.pending
+        ends, unscored = self.ledger.read()
+        unscored += sum(ends.get(("dropped", reason), 0) for reason in ("shutdown", "spool_unwritable"))
         unsent = ", ".join(_counted(n, _ONE[signal]) for signal, n in self._providers.unsent().items())
         parts = [
             f"not scored: {_counted(unscored, 'trace')}" if unscored else "every sampled trace was scored",

@@ -8,6 +8,7 @@ import pytest
 
 import ragtrace
 from ragtrace.scoring.limits import judge_gate
+from ragtrace.service import current
 from ragtrace.stores.sqlite import SqliteStore
 from tests.process.full_disk import small_disk
 from tests.process.observing import until
@@ -79,3 +80,16 @@ def test_no_verdict_is_lost_or_paid_twice_on_a_full_disk(judge, disk, start, tmp
         "the scores cannot be written",
         "the scores can be written again",
     ]
+
+
+def test_a_shutdown_counts_every_trace_that_a_full_disk_takes(disk, start, caplog):
+    start(spool=str(disk.folder / "spool"), scorer="worker")
+    service = current()
+    disk.fill()
+    ask()
+    until(lambda: "cannot be written (" in caplog.text)  # and the writer holds this one
+    for _ in range(4):
+        ask()
+    assert not ragtrace.shutdown(1.0)
+    assert service.ledger.counts() == {("dropped", "spool_unwritable"): 1, ("dropped", "shutdown"): 4}
+    assert "not scored: 5 traces" in caplog.text

@@ -475,8 +475,18 @@ class Run:
         scale: LabelScale = "direct5",
         version: str | None = None,
     ) -> None:
-        """Set relevance grades 1 to 5 by passage id."""
-        cleaned = {clean_text(name, MAX_ID_CHARS)[0]: grade for name, grade in grades.items()}
+        """Set relevance grades 1 to 5 by passage id.
+
+        If one is no whole number all are counted as a loss: half of the labels would give other scores, and a
+        record with it could not be written to a spool.
+        """
+        cleaned: dict[str, int] = {}
+        for name, given in grades.items():
+            grade = clean_count(given)
+            if grade is None:
+                lost("ragtrace.capture.run.labels")
+                return
+            cleaned[clean_text(name, MAX_ID_CHARS)[0]] = grade
         self.facts["labels"] = Labels(grades=cleaned, universe=universe, scale=scale, version=version)
 
     @guarded

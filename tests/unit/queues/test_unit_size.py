@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 
-from ragtrace.capture import Limits, Recorder
+from ragtrace.capture import Limits, Recorder, losses
 from ragtrace.model import Labels, Message
 from ragtrace.queues import MemoryQueue, Unit
 from ragtrace.queues.payload import MOST_BYTES, from_bytes, to_bytes
@@ -141,3 +142,30 @@ def test_the_oldest_turns_of_a_long_conversation_go_first():
     record = keeper.runs[0].record
     assert [turn.content[:2] for turn in record.history] == [f"{n:02d}" for n in range(34, 40)]
     assert record.lossy == {"history": 34}
+
+
+GRADES = [2.5, "3", None, float("nan"), -1, 10**5_000, True, b"1", object(), {"a": {}}, [[[]]]]
+
+
+@pytest.mark.parametrize("grade", GRADES, ids=lambda grade: type(grade).__name__)
+def test_labels_with_a_grade_that_is_no_whole_number_lose_the_labels_alone(grade):
+    """A spool could not write or read such a record, and the unit was lost."""
+    keeper = Keeper()
+    with Recorder(keeper).start(query="Where?") as run:
+        run.retrieved([{"id": "a", "text": "Oslo."}])
+        run.labels({"b": 5, "a": grade})
+        run.answered("Oslo.")
+    record = keeper.runs[0].record
+    assert record.labels is None
+    assert losses()["ragtrace.capture.run.labels"] >= 1
+    unit = Unit(record=record)
+    assert from_bytes(to_bytes(unit), key="k", age_s=0.0, now=0.0).record == record
+
+
+def test_grades_of_an_array_are_whole_numbers():
+    keeper = Keeper()
+    with Recorder(keeper).start(query="Where?") as run:
+        run.labels({"a": np.int64(4)})
+    record = keeper.runs[0].record
+    assert record.labels == Labels(grades={"a": 4})
+    assert from_bytes(to_bytes(Unit(record=record)), key="k", age_s=0.0, now=0.0).record.labels == record.labels

@@ -326,6 +326,18 @@ async def test_json_of_many_values_takes_little_memory(judge_server: JudgeServer
     assert peak < 40_000_000
 
 
+async def test_vectors_of_many_values_are_not_parsed(judge_server: JudgeServer) -> None:
+    """Parsed, these 6 MB would take 140 MB; no chat reply is long enough to show it."""
+    judge_server.always = lambda _: Answer(200, b'{"data": [' + b"[]," * 2_000_000 + b"[]]}")
+    embedder = OpenAIEmbedder("e", base_url=judge_server.url)
+    tracemalloc.start()
+    with pytest.raises(JudgeInvalidOutput, match="more than 300000 values"):
+        await embedder.embed(["one"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60_000_000
+
+
 def test_the_rows_of_a_reply_are_left_at_the_first_wrong_one() -> None:
     tracemalloc.start()
     with pytest.raises(JudgeInvalidOutput, match=r"grades\.0\.id: Field required"):

@@ -43,7 +43,14 @@ _UNWRITABLE = {
     sqlite3.SQLITE_NOTADB: "broken",
 }
 APPLICATION_ID = 0x52414754  # "RAGT", in the header of a file of ours
-_MARKS = ("ledger", "store_facts", "reservations", "labels")  # a table of each kind of file of ours
+# A table of each kind of file of ours, with its first columns: files from before the id in the header have no other
+# mark, and other programs have a `ledger` too.
+_MARKS = {
+    "ledger": ["state", "reason", "n"],
+    "store_facts": ["name", "value"],
+    "reservations": ["id", "account", "day", "nano_usd"],
+    "labels": ["seq", "universe", "passage", "key"],
+}
 
 
 class ForeignFileError(sqlite3.DatabaseError):
@@ -401,8 +408,8 @@ def _into_wal(connection: sqlite3.Connection, deadline: float) -> None:
 
 
 def _refuse_foreign(connection: sqlite3.Connection) -> None:
-    tables = _tables(connection)
-    if _application_id(connection) not in {0, APPLICATION_ID} or (tables and tables.isdisjoint(_MARKS)):
+    mark, tables = _application_id(connection), _tables(connection)
+    if mark != APPLICATION_ID and (mark or (tables and not _has_our_table(connection))):
         shown = ", ".join(sorted(tables)[:3]) or "none"
         raise ForeignFileError(f"it has other tables ({shown}): use a file of its own")
 
@@ -411,12 +418,20 @@ def _bears_mark(path: Path) -> bool:
     """Whether as much of a broken file can be read as tells that it is ours."""
     with suppress(sqlite3.Error), closing(_connected(path, 1.0)) as connection:
         mark = _application_id(connection)
-        return mark == APPLICATION_ID or (mark == 0 and not _tables(connection).isdisjoint(_MARKS))
+        return mark == APPLICATION_ID or (mark == 0 and _has_our_table(connection))
     return False
 
 
 def _application_id(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA application_id").fetchone()[0])
+
+
+def _has_our_table(connection: sqlite3.Connection) -> bool:
+    return any(_columns(connection, table)[: len(first)] == first for table, first in _MARKS.items())
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    return [row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?) ORDER BY cid", (table,))]
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:

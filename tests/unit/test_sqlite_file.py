@@ -44,6 +44,18 @@ def test_another_program_s_database_is_refused_and_left_as_it_is(open_, error, t
     assert [one.name for one in tmp_path.iterdir()] == ["shop.db"]
 
 
+@pytest.mark.parametrize("table", ["ledger (account, amount)", "labels (image, label)", "reservations (guest)"])
+@pytest.mark.parametrize("open_", [Spool, SqliteQueue, SqliteStore, books])
+def test_another_program_s_table_of_a_name_of_ours_is_no_mark_of_ours(open_, table, tmp_path):
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE {table}")
+    before = path.read_bytes()
+    with pytest.raises((QueueError, StoreError, ForeignFileError), match="it has other tables"):
+        open_(path)
+    assert path.read_bytes() == before
+
+
 def text(path):
     path.write_text('{"query": "Where?", "answer": "In Oslo."}\n' * 200)
 

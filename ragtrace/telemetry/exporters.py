@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricReader
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.trace import TracerProvider as TracerApi
+    from requests import Session
 
     from ragtrace.telemetry.delivery import Delivery
     from ragtrace.telemetry.receipts import Receipts
@@ -207,11 +208,13 @@ def _span_exporter(name: str) -> Any:
         return ConsoleSpanExporter()
     if protocol("TRACES") == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
-    else:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # type: ignore[assignment]  # noqa: PLC0415
-            OTLPSpanExporter,
-        )
-    return OTLPSpanExporter()
+
+        return OTLPSpanExporter()
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
+        OTLPSpanExporter as OverHttp,
+    )
+
+    return OverHttp(session=_session())
 
 
 def _metric_exporter(name: str) -> Any:
@@ -221,11 +224,13 @@ def _metric_exporter(name: str) -> Any:
         return ConsoleMetricExporter()
     if protocol("METRICS") == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
-    else:
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # type: ignore[assignment]  # noqa: PLC0415
-            OTLPMetricExporter,
-        )
-    return OTLPMetricExporter()
+
+        return OTLPMetricExporter()
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # noqa: PLC0415
+        OTLPMetricExporter as OverHttp,
+    )
+
+    return OverHttp(session=_session())
 
 
 def _log_exporter(name: str) -> Any:
@@ -235,8 +240,20 @@ def _log_exporter(name: str) -> Any:
         return ConsoleLogRecordExporter()
     if protocol("LOGS") == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter  # noqa: PLC0415
-    else:
-        from opentelemetry.exporter.otlp.proto.http._log_exporter import (  # type: ignore[assignment]  # noqa: PLC0415
-            OTLPLogExporter,
-        )
-    return OTLPLogExporter()
+
+        return OTLPLogExporter()
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import (  # noqa: PLC0415
+        OTLPLogExporter as OverHttp,
+    )
+
+    return OverHttp(session=_session())
+
+
+def _session() -> Session | None:
+    """Return a session that no forked child shares; None where the SDK is to load one with credentials."""
+    given = [name for name in os.environ if name.startswith("OTEL_PYTHON_EXPORTER_OTLP")]
+    if any(name.endswith("_CREDENTIAL_PROVIDER") for name in given):
+        return None
+    from ragtrace.telemetry.connections import own_session  # noqa: PLC0415 - not over gRPC
+
+    return own_session()

@@ -178,3 +178,8 @@ class Queue(Protocol):
     def fullest(self) -> tuple[int, int]:
         """Units waiting and most that may, where a queue of several parts is nearest to its bound."""
         ...
+
+    @property
+    def unread_s(self) -> float:
+        """Seconds for which a shared queue could not be read or written, 0.0 when it can."""
+        ...

@@ -164,6 +164,11 @@ class MemoryQueue:
         """Return what waits here."""
         return (Part(size=self.size, capacity=self.capacity, oldest_s=self.oldest_s),)
 
+    @property
+    def unread_s(self) -> float:
+        """Return 0.0: memory can always be read."""
+        return 0.0
+
     def accounts(self) -> None:
         """Return None: the accounts of what stands here are its process's own."""
 

@@ -106,6 +106,7 @@ class SqliteQueue:
         self._accounts: Accounts | None = None
         self._said = ""
         self._inode = 0  # of the file, as of the last look
+        self._unread_since_s: float | None = None
         self._try()
 
     def _try(self) -> None:
@@ -187,6 +188,12 @@ class SqliteQueue:
         here = Part(size=own.size + self._in_hand, capacity=own.capacity, oldest_s=own.oldest_s)
         size, oldest_s = (accounts.ready, accounts.oldest_s) if accounts else (0, 0.0)
         return here, Part(size=size, capacity=self._in_spool[1], oldest_s=oldest_s, is_shared=True)
+
+    @property
+    def unread_s(self) -> float:
+        """Seconds for which the spool could not be read or written from the scorer's side, 0.0 when it can."""
+        since_s = self._unread_since_s
+        return 0.0 if since_s is None else time.monotonic() - since_s
 
     def accounts(self) -> Accounts | None:
         """Return the spool's accounts as of the scorer's last look, None before the first."""
@@ -415,12 +422,15 @@ class SqliteQueue:
             if self._is_scoring_over:
                 return None
             try:
-                return work(self._leasing())
+                found = work(self._leasing())
             except (sqlite3.Error, OSError, QueueError) as error:
+                self._unread_since_s = self._unread_since_s or time.monotonic()
                 lost("ragtrace.queues.sqlite.lease", error)
                 if _is_final(error):
                     self._complain(error)
                 return None
+            self._unread_since_s = None
+            return found
 
     def _end_scoring(self, deadline: float) -> bool:
         """Give back every lease and close the scorer's connection, when the statement under way is over.

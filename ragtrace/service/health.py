@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 STALLED_S = 10.0  # a loop that turns once a second and has not for so long hangs
 _WAIT_S = 60.0  # the longest wait of one attempt for the rates, and the longest one between two attempts
 _PAIRS_S = 900.0  # eight units of 200 pairs each, on one core
+_UNREAD_S = 5.0  # the spool is looked at once a second, and a locked one is waited for
 HEALTH_PATH, READY_PATH = "/healthz", "/readyz"
 
 
@@ -123,6 +124,7 @@ def ready_facts(
     still_s: Callable[[], float] = lambda: 0.0,
     quiet_s: float = math.inf,
     unwritten: Callable[[], tuple[int, str]] = lambda: (0, ""),
+    unread_s: Callable[[], float] = lambda: 0.0,
 ) -> dict[str, Fact]:
     """Return the facts of ``/readyz``: room in the queue, spool and store to write to, a judge that answers.
 
@@ -135,6 +137,7 @@ def ready_facts(
         still_s: seconds for which units were due or under way, and neither a unit nor a call of the judge ended.
         quiet_s: how long that may last, see `longest_quiet_s`.
         unwritten: scored units that wait because their scores cannot be written, and why.
+        unread_s: seconds for which every access to the spool failed, 0.0 when the last one did not.
     """
 
     def room() -> str | None:
@@ -142,7 +145,11 @@ def ready_facts(
         return f"full ({size} of {capacity})" if size >= capacity else None
 
     def writable() -> str | None:
-        return unwritable(spool) if spool is not None else None
+        if spool is None:
+            return None
+        seconds = unread_s()
+        is_lasting = seconds > _UNREAD_S
+        return unwritable(spool) or (f"locked or broken for {seconds:.0f} s; see the log" if is_lasting else None)
 
     def store() -> str | None:
         count, because = unwritten()

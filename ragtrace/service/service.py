@@ -148,6 +148,7 @@ class Service:
                 still_s=self._still_s,
                 quiet_s=longest_quiet_s(self.settings.judge_timeout_s, has_pairs=self.settings.pairs is not None),
                 unwritten=lambda: self._worker.unwritten,
+                unread_s=lambda: self.queue.unread_s,
             ),
             host=self.settings.health_host,
             port=self.settings.health_port,

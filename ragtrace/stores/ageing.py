@@ -17,6 +17,7 @@ _PAYLOADS, _RUNS = 32, 200  # deleted at once: a write waits for no more than is
 _SPLITS_BYTES = 65_536  # pages that a few rows may split in seven b-trees
 _AGED = 500  # runs of one transaction, so that no other process waits long
 _DAY_S = 86_400.0
+_LEAP_S = _DAY_S + 3_600.0  # a job that opens the file once a day is no leap
 _YOUNG_S = 300.0
 
 
@@ -53,14 +54,23 @@ def _count(gone: Sequence[int], site: str) -> None:
         lost(site)
 
 
-def age(connection: sqlite3.Connection, policy: Policy, now: float) -> bool:
+def age(
+    connection: sqlite3.Connection, policy: Policy, now: float, *, boot: str = "", uptime_s: float = 0.0
+) -> bool:
     """Delete some of what is too old; return whether there may be more. Runs in a transaction of the caller's.
 
     A score stays as long as a human label of its trace. Times ahead of the clock by more than a day become now:
     else they would never be over. What is older than a leap of the clock ages as if there had been none, so that
     neither a wrong clock nor a file that was not opened for a month loses more than a day's worth a day.
+
+    Args:
+        connection: to the store's file.
+        policy: how long rows stay.
+        now: Unix seconds.
+        boot: the boot of the host, "" where it cannot be told.
+        uptime_s: seconds since then. Between two looks in one boot they tell how much time really passed.
     """
-    lag, era = _leap(connection, now)
+    lag, era = _leap(connection, now, boot, uptime_s)
     given = {
         "now": now,
         "lag": lag,
@@ -96,24 +106,29 @@ def _old(at: str, keep: str) -> str:
     return f"({at} < :now - {keep} AND ({at} > :era OR {at} < :now - :lag - {keep}))"
 
 
-def _leap(connection: sqlite3.Connection, now: float) -> tuple[float, float]:
+def _leap(connection: sqlite3.Connection, now: float, boot: str, uptime_s: float) -> tuple[float, float]:
     """Return by how much the clock leapt forward, and the time before which what was written is that much younger.
 
-    A leap is a day or more between two looks, of which there is one a minute. It is over when the clock goes back,
-    or when all that was written before it is gone.
+    A leap is more than a day between two looks that did not really pass, or of which nobody knows it since the host
+    was restarted. It is over when the clock goes back, or when all that was written before it is gone.
     """
-    facts = dict(connection.execute("SELECT name, value FROM store_facts WHERE name IN ('aged_at', 'lag', 'era')"))
+    names = "'aged_at', 'aged_boot', 'aged_uptime', 'lag', 'era'"
+    facts = dict(connection.execute(f"SELECT name, value FROM store_facts WHERE name IN ({names})"))  # noqa: S608
     last = facts.get("aged_at")
     if last is None:  # a file from before these facts; what is younger this very process may have written
         newest = connection.execute("SELECT max(at) FROM runs WHERE at < ?", (now - _YOUNG_S,)).fetchone()[0]
         last = now if newest is None else newest
     lag, era = facts.get("lag", 0.0), facts.get("era", 0.0)
-    if now - last > _DAY_S:
-        lag, era = lag + now - last, last + _YOUNG_S
-    elif last - now > _DAY_S:
-        lag = max(lag - (last - now), 0.0)
+    leap = now - last
+    if boot and facts.get("aged_boot") == boot:
+        leap -= uptime_s - facts["aged_uptime"]
+    if leap > _LEAP_S:
+        lag, era = lag + leap, last + _YOUNG_S
+    elif leap < -_LEAP_S:
+        lag = max(lag + leap, 0.0)
     if lag and connection.execute("SELECT 1 FROM runs WHERE at <= ? LIMIT 1", (era,)).fetchone() is None:
         lag = 0.0
-    new = {"aged_at": now, "lag": lag, "era": era if lag else 0.0}
+    era = era if lag else 0.0
+    new = {"aged_at": now, "aged_boot": boot, "aged_uptime": uptime_s, "lag": lag, "era": era}
     connection.executemany("INSERT OR REPLACE INTO store_facts VALUES (?, ?)", new.items())
-    return lag, new["era"]
+    return lag, era

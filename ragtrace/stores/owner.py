@@ -55,6 +55,19 @@ def _boot() -> str:
     return _BOOT.read_text().strip()
 
 
+def boot_id() -> str:
+    """Return the id of this boot of the host, "" where the system does not tell.
+
+    Example:
+        >>> boot_id() == boot_id()
+        True
+    """
+    try:
+        return _boot()
+    except OSError:
+        return ""
+
+
 def _namespace() -> str:
     return str((_PROC / "self/ns/pid").readlink())
 

@@ -16,6 +16,7 @@ from ragtrace.stores.base import Erased, OutboxEntry, Pending, Policy
 from ragtrace.stores.baselines import read_baselines, write_baselines
 from ragtrace.stores.erasing import erase
 from ragtrace.stores.keeping import from_payload
+from ragtrace.stores.owner import boot_id
 from ragtrace.stores.rows import record_from, score_from
 from ragtrace.stores.tables import tables
 from ragtrace.stores.writing import JUDGE, write_label, writer
@@ -70,6 +71,7 @@ class SqliteStore:
         path: the file; its folder must exist. It may be a spool's.
         policy: what is kept, for how long, in how much room.
         wall: Unix seconds.
+        uptime: seconds since the host started, which nobody can set.
         is_made: whether a file is made where there is none, or a broken one.
 
     Raises:
@@ -96,11 +98,13 @@ class SqliteStore:
         policy: Policy = _DEFAULT,
         *,
         wall: Callable[[], float] | None = None,
+        uptime: Callable[[], float] | None = None,
         is_made: bool = True,
     ) -> None:
         self.path = path
         self.policy = policy
         self._wall = wall or SteadyWall()
+        self._uptime = uptime or _steady
         self._file = SharedFile(path, prepare=tables, busy_s=BUSY_S, aside=self._put_aside if is_made else None)
         if not (is_made or path.is_file()):
             raise StoreError(f"there is no store at {path}; check the path")
@@ -180,7 +184,7 @@ class SqliteStore:
         has_more = True
         while has_more:
             with self._file.transaction() as connection:
-                has_more = age(connection, self.policy, self._wall())
+                has_more = age(connection, self.policy, self._wall(), boot=boot_id(), uptime_s=self._uptime())
 
     def empty_journal(self) -> None:
         """Empty the file's journal, where erased texts may stand; see `SharedFile.empty_journal`."""

@@ -21,6 +21,7 @@ from ragtrace.capture import losses
 from ragtrace.errors import ConfigError
 from ragtrace.model import RagRecord
 from ragtrace.queues import MemoryQueue, Unit
+from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring import Outcome, Worker
 from ragtrace.scoring.limits import Caps, Closed, JudgeGate
 from ragtrace.service.disk import unwritable
@@ -203,6 +204,26 @@ def test_a_spool_whose_folder_has_gone_is_not_ready(tmp_path):
     assert list(spool.parent.iterdir()) == [], "the probe leaves nothing behind"
     spool.parent.rmdir()
     assert judged(facts).to_json()["reasons"] == ["spool: the folder of 'spool.sqlite' is not there"]
+
+
+def test_a_spool_that_another_process_keeps_locked_is_not_ready(tmp_path, monkeypatch):
+    path = tmp_path / "spool"
+    queue = SqliteQueue(path)
+    monkeypatch.setattr(queue, "_opened", lambda: SqliteQueue._opened(queue, busy_s=0.05))  # not 10 s a look
+    facts = ready_facts(queue=lambda: queue.fullest, spool=path, unread_s=lambda: queue.unread_s)
+    queue.tend([])
+    assert judged(facts).is_well
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        queue.tend([])
+        since_s = time.monotonic()
+        until(lambda: time.monotonic() > since_s + 5.5)
+        queue.tend([])
+        assert "locked or broken for" in str(judged(facts).reasons["spool"])
+        other.execute("ROLLBACK")
+    queue.tend([])
+    assert judged(facts).is_well
+    queue.close()
 
 
 def test_a_look_at_the_spool_leaves_the_locks_of_its_own_process(tmp_path):

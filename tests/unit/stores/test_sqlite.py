@@ -37,7 +37,7 @@ SECRET = "Ada Lovelace lives at 12 St James's Square. "
 
 @pytest.fixture
 def store(tmp_path, wall):
-    made = SqliteStore(tmp_path / "store", FULL, wall=wall)
+    made = SqliteStore(tmp_path / "store", FULL, wall=wall, uptime=lambda: 0.0)
     yield made
     made.close()
 
@@ -381,7 +381,7 @@ def again(tmp_path, store):
     opened = []
 
     def open_(wall):
-        opened.append(SqliteStore(tmp_path / "store", FULL, wall=wall))
+        opened.append(SqliteStore(tmp_path / "store", FULL, wall=wall, uptime=lambda: 0.0))
         return opened[-1]
 
     yield open_
@@ -422,6 +422,41 @@ def test_a_file_that_was_not_opened_for_a_month_ages_a_day_s_worth_a_day(store, 
     assert left[0] == 240
     assert all(before - after <= 25 for before, after in pairwise(left))
     assert left[-1] == 14  # the old ones have gone, and of the new ones those that are too old
+
+
+@pytest.mark.parametrize("gap_days", [1.0, 7.0, 40.0])
+def test_a_store_that_is_opened_now_and_then_on_a_host_that_runs_ages_in_full(tmp_path, wall, gap_days):
+    def opened():
+        return SqliteStore(tmp_path / "seldom", FULL, wall=wall, uptime=lambda: wall.at - NOW + 7_000.0)
+
+    for session in range(4):
+        wall.at += gap_days * DAY
+        store = opened()
+        r = record(session)
+        store.emit(r, [score(r, passed=False, at=wall.at)])
+        store.age()
+        store.close()
+    wall.at += 15 * DAY
+    last = opened()
+    last.age()
+    assert traces_left(last) == 0
+    last.close()
+
+
+@pytest.mark.parametrize("gap_days", [1.01, 1.04])
+def test_a_daily_session_after_a_nightly_restart_ages_in_full(tmp_path, wall, gap_days, monkeypatch):
+    boots = iter(range(100))
+    for session in range(20):
+        wall.at += gap_days * DAY
+        boot = str(next(boots))
+        monkeypatch.setattr("ragtrace.stores.sqlite.boot_id", lambda boot=boot: boot)
+        store = SqliteStore(tmp_path / "daily", FULL, wall=wall, uptime=lambda: 60.0)
+        r = record(session)
+        store.emit(r, [score(r, passed=False, at=wall.at)])
+        store.age()
+        left = traces_left(store)
+        store.close()
+    assert left == 14
 
 
 def test_a_night_off_is_no_leap(store, wall, again):

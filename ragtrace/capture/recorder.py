@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one run and one process may keep; what is cut is counted in the record's `lossy`.
+    """Limits of one run and one process; the record's `lossy` counts what they cut.
 
     Sizes are in characters, so that a text in any language is cut at the same length.
     """

@@ -22,14 +22,14 @@ _MOST_STEPS = 4_096
 
 
 class ScoreEvent(LogRecord):
-    """A log record that knows how to say that it arrived; the mark never leaves the process."""
+    """A log record with a mark that says which score it carries; the mark never leaves the process."""
 
     mark: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What was taken: events by their marks, and everything published up to a place.
+    """An acknowledgement: events by their marks, and everything published up to a place.
 
     Attributes:
         marks: of events.

@@ -42,11 +42,11 @@ def fitted(record: RagRecord, *, text_chars: int, passage_chars: int, fact_chars
     pools = _with_texts(_with_facts(record.pools, fact_chars, lossy), passage_chars, lossy)
     if pools is not record.pools:
         changed["pools"] = pools
-    newest = _first(record.history[::-1], _turn_chars, text_chars)
+    newest = first_within(record.history[::-1], _turn_chars, text_chars)
     for name, kept in (
         ("history", newest[::-1]),
-        ("answer_parts", _first(record.answer_parts, _part_chars, 2 * text_chars)),
-        ("feedback", _first(record.feedback, _feedback_chars, 2 * text_chars)),
+        ("answer_parts", first_within(record.answer_parts, _part_chars, 2 * text_chars)),
+        ("feedback", first_within(record.feedback, _feedback_chars, 2 * text_chars)),
     ):
         if gone := len(getattr(record, name)) - len(kept):
             changed[name], lossy[name] = kept, gone
@@ -94,8 +94,13 @@ def _feedback_chars(feedback: Feedback) -> int:
     return ENVELOPE_CHARS + len(feedback.comment or "") + len(feedback.source)
 
 
-def _first(items: Sequence[T], size: Callable[[T], int], room: int) -> tuple[T, ...]:
-    """Return as many of the first items as fit."""
+def first_within(items: Sequence[T], size: Callable[[T], int], room: int) -> tuple[T, ...]:
+    """Return as many of the first items as fit together.
+
+    Example:
+        >>> first_within(["ab", "cd", "e"], len, 4)
+        ('ab', 'cd')
+    """
     kept = 0
     for item in items:
         room -= size(item)
@@ -110,7 +115,7 @@ def _with_texts(pools: tuple[Pool, ...], limit: int, lossy: dict[str, int]) -> t
     if sum(len(p.text) for pool in pools for p in pool.passages) <= limit:  # each stage counted
         return pools
     texts = dict.fromkeys(p.text for pool in reversed(pools) for p in pool.passages)
-    kept = {*_first(list(texts), len, limit), ""}
+    kept = {*first_within(list(texts), len, limit), ""}
     gone = len(texts.keys() - kept)
     if not gone:
         return pools
@@ -126,14 +131,14 @@ def _with_facts(pools: tuple[Pool, ...], limit: int, lossy: dict[str, int]) -> t
         return pools
     kept: list[Pool] = []
     for pool in reversed(pools):
-        first = _first(pool.passages, _names_chars, limit)
+        first = first_within(pool.passages, _names_chars, limit)
         limit -= sum(map(_names_chars, first))
         kept.insert(0, replace(pool, passages=first))
     gone = len(passages) - sum(len(pool.passages) for pool in kept)
     if gone:
         lossy["passages"] = gone
     described = [p for pool in reversed(kept) for p in pool.passages if p.metadata]
-    whole = set(map(id, _first(described, _metadata_chars, limit)))
+    whole = set(map(id, first_within(described, _metadata_chars, limit)))
     if len(whole) < len(set(map(id, described))):
         lossy["passage_metadata"] = len(described) - sum(id(p) in whole for p in described)
         return _each(kept, lambda p: p if not p.metadata or id(p) in whole else replace(p, metadata={}))

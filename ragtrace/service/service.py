@@ -176,8 +176,8 @@ class Service:
         self.publisher.release_held()
         left_s = max(deadline - time.monotonic(), 0.0)
         calls = [lambda: self._providers.flush(left_s), *self._sink_calls("flush", left_s)]
-        if self.storing is not None:
-            calls.append(lambda: self.storing is None or self.storing.flush(left_s))
+        if (storing := self.storing) is not None:
+            calls.append(lambda: storing.flush(left_s))
         is_exported = all_within(calls, left_s + _GRACE_S)
         if (outbox := self.outbox) is not None:
             left_s = max(deadline - time.monotonic(), _GRACE_S)
@@ -362,9 +362,8 @@ class Service:
             return True
         while (spool := self.queue.snapshot()) is not None and (spool.pending or not self._worker.is_idle):
             self._begin_worker()
-            if (
-                time.monotonic() >= deadline or not self._worker.is_begun
-            ):  # no thread begins at an interpreter's end
+            is_over = time.monotonic() >= deadline
+            if is_over or not self._worker.is_begun:  # no thread begins at an interpreter's end
                 return False
             time.sleep(_LOOK_EVERY_S)
         return True

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
+from ragtrace.capture.fitting import first_within
 from ragtrace.telemetry.wire import cut_text, share_of, size_bytes, to_json
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def within(attributes: dict[str, Any], budget: int) -> dict[str, Any]:
         if size > share or _bytes(kept) > room:
             _shrink(kept, group, share)
             cut.extend(group)
-    kept[semconv.SPAN_CUT] = _first(cut, mark)
+    kept[semconv.SPAN_CUT] = first_within(cut, _value_bytes, mark)
     return kept
 
 
@@ -76,7 +77,7 @@ def _shrink(attributes: dict[str, Any], group: tuple[str, ...], share: int) -> N
         return
     (name,), (value,) = group, values
     if isinstance(value, tuple):
-        attributes[name] = _first(value, room)
+        attributes[name] = first_within(value, _value_bytes, room)
     elif isinstance(value, str) and not name.endswith(_JSON_ENDS) and not value.startswith(_MESSAGES):
         short = cut_text(value, room)
         if size_bytes(short) <= room:
@@ -91,16 +92,6 @@ def _ranks(lists: Sequence[Sequence[str]], room: int) -> int:
         if room < 0:
             return rank
     return most
-
-
-def _first(values: Sequence[Any], room: int) -> tuple[Any, ...]:
-    kept = 0
-    for value in values:
-        room -= _value_bytes(value)
-        if room < 0:
-            break
-        kept += 1
-    return tuple(values[:kept])
 
 
 def most_bytes(attributes: dict[str, Any]) -> int:

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from tests.process.test_worker_command import QUIET, ROOT, accounts, start
-from tests.unit.judges.judge_server import Answer, JudgeServer, refusal
+from tests.unit.judges.judge_server import Answer, refusal
 
 OTLP = dict.fromkeys(QUIET, "otlp")
 DEADLINE_S = 1
@@ -44,14 +44,6 @@ def silent():
         listening.bind(("127.0.0.1", 0))
         listening.listen(64)
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-
-
-@pytest.fixture
-def server():
-    made = JudgeServer()
-    made.start()
-    yield made
-    made.stop()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import weakref
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 
 if sys.platform != "win32":
     import fcntl
@@ -246,7 +246,7 @@ class SharedFile:
         try:
             aside = _put_aside(self.path, self._inode)
         except OSError as problem:
-            lost("ragtrace.sqlite_file.put_aside", problem)
+            record_internal_error("ragtrace.sqlite_file.put_aside", problem)
             return False
         if aside is not None:  # no other process was faster
             self._aside(aside, error)

@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 import ragtrace
 from benchmarks.overhead.memory import resident_bytes
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.service import current
 from ragtrace_langchain import RagtraceHandler
 
@@ -113,7 +113,7 @@ def report(asking: Asking, *, is_last: bool = False) -> None:
         "pending": pending,
         "rss": resident_bytes(),
         "blocks": sys.getallocatedblocks(),
-        "losses": dict(losses()),
+        "losses": dict(internal_errors()),
         "is_last": is_last,
     }
     print(json.dumps(facts), flush=True)

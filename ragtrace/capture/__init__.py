@@ -8,7 +8,13 @@ from ragtrace.capture.buried import Buried
 from ragtrace.capture.clamp import is_equal, shown
 from ragtrace.capture.collecting import is_collecting, watch_collector
 from ragtrace.capture.current_run import current_run, entered_run
-from ragtrace.capture.guard import guarded, guarded_constructor, losses, lost, register_fork_reset
+from ragtrace.capture.guard import (
+    guarded,
+    guarded_constructor,
+    internal_errors,
+    record_internal_error,
+    register_fork_reset,
+)
 from ragtrace.capture.passages import (
     ID_KEYS,
     MOST_PASSAGES,
@@ -66,10 +72,9 @@ __all__ = [
     "guarded",
     "guarded_constructor",
     "id_in",
+    "internal_errors",
     "is_collecting",
     "is_equal",
-    "losses",
-    "lost",
     "number_of",
     "outcome_of",
     "prompt_text",
@@ -78,6 +83,7 @@ __all__ = [
     "ranked",
     "read_mapping",
     "read_usage",
+    "record_internal_error",
     "register_fork_reset",
     "reranked_passage",
     "score_in",

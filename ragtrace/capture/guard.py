@@ -21,7 +21,7 @@ _lock = threading.RLock()  # a finaliser may lose something while this thread co
 _losses: Counter[str] = Counter()
 
 
-def lost(site: str, error: BaseException | None = None) -> None:
+def record_internal_error(site: str, error: BaseException | None = None) -> None:
     """Count one loss at `site`, and log the first of each site.
 
     The log line names the error's type, and the code of an error of a file: its message may hold the application's
@@ -44,7 +44,7 @@ def _kind_of(error: BaseException) -> str:
     return f"{type(error).__name__}, {code}" if isinstance(code, str) else type(error).__name__
 
 
-def losses() -> dict[str, int]:
+def internal_errors() -> dict[str, int]:
     """Return the number of losses by site since the process began."""
     with _lock:
         return dict(_losses)
@@ -70,7 +70,7 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return wrapper.__wrapped__(*args, **kwargs)
         except Exception as error:
-            lost(site, error)
+            record_internal_error(site, error)
             return None
 
     return cast("Callable[P, R]", wrapper)
@@ -101,9 +101,9 @@ def guarded_constructor(function: Callable[P, R]) -> Callable[P, R]:
             return cast("Any", wrapper).__wrapped__(*args, **kwargs)
         except TypeError as error:
             signature.bind(*args, **kwargs)
-            lost(site, error)
+            record_internal_error(site, error)
         except Exception as error:
-            lost(site, error)
+            record_internal_error(site, error)
         return None
 
     return cast("Callable[P, R]", wrapper)

@@ -12,7 +12,7 @@ from ragtrace.capture.citations import parts_of_run
 from ragtrace.capture.clamp import clean_text, shown
 from ragtrace.capture.collecting import is_collecting
 from ragtrace.capture.fitting import fitted
-from ragtrace.capture.guard import guarded, lost
+from ragtrace.capture.guard import guarded, record_internal_error
 from ragtrace.capture.own import is_own_work
 from ragtrace.capture.passages import ReadPassages, distinct, ranked, sourced_passage
 from ragtrace.capture.prompt import found_in
@@ -185,7 +185,7 @@ class Recorder:
             self._open[id(run)] = run
             oldest = min(self._open.values(), key=_touched) if len(self._open) > self.limits.open_runs else None
         if oldest is not None:
-            lost("ragtrace.capture.recorder.open_runs")
+            record_internal_error("ragtrace.capture.recorder.open_runs")
             oldest.finish("partial")
 
     def close(self, run: Run, outcome: Outcome, ended_ns: int) -> None:

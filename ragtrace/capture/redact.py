@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.capture.guard import lost
+from ragtrace.capture.guard import record_internal_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,10 +32,10 @@ def safe(redact: Redact | None) -> Redact | None:
         try:
             clean = redact(text)
         except Exception as error:
-            lost("ragtrace.capture.redact", error)
+            record_internal_error("ragtrace.capture.redact", error)
             return ""
         if type(clean) is not str:
-            lost("ragtrace.capture.redact")
+            record_internal_error("ragtrace.capture.redact")
             return ""
         return clean
 

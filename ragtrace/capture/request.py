@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from ragtrace.capture.clamp import shown
-from ragtrace.capture.guard import guarded, lost
+from ragtrace.capture.guard import guarded, record_internal_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -61,7 +61,7 @@ def tags_of(given: object) -> tuple[str, ...]:
         for tag in islice(cast("Iterable[object]", given), MOST_TAGS):
             found.append(shown(tag))  # noqa: PERF401 - what came before an error stays
     except Exception as error:  # the application's iterator may raise anything
-        lost("ragtrace.capture.request.tags_of", error)
+        record_internal_error("ragtrace.capture.request.tags_of", error)
     return tuple(found)
 
 

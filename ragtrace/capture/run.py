@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ragtrace.capture.clamp import MAX_METADATA_ITEMS, clean_count, clean_metadata, clean_score, clean_text, shown
 from ragtrace.capture.current_run import enter_run, leave_run
-from ragtrace.capture.guard import guarded, lost
+from ragtrace.capture.guard import guarded, record_internal_error
 from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, distinct, ranked, renamed
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.request import tags_of
@@ -484,7 +484,7 @@ class Run:
         for name, given in grades.items():
             grade = clean_count(given)
             if grade is None:
-                lost("ragtrace.capture.run.labels")
+                record_internal_error("ragtrace.capture.run.labels")
                 return
             cleaned[clean_text(name, MAX_ID_CHARS)[0]] = grade
         self.facts["labels"] = Labels(grades=cleaned, universe=universe, scale=scale, version=version)
@@ -500,7 +500,7 @@ class Run:
         options = given if isinstance(nested, dict) else {}
         grades = nested if isinstance(nested, dict) else given
         if not isinstance(grades, dict):
-            lost("ragtrace.capture.run.labelled")
+            record_internal_error("ragtrace.capture.run.labelled")
             return
         version = options.get("version")
         self.labels(
@@ -518,7 +518,7 @@ class Run:
         """
         number = clean_count(k)
         if number is None:
-            lost("ragtrace.capture.run.cut_at")
+            record_internal_error("ragtrace.capture.run.cut_at")
             return
         self.facts["k"] = number
 
@@ -527,7 +527,7 @@ class Run:
         """Add what a person said of the answer: a value in [0, 1], 1 = good."""
         number = clean_score(value)
         if number is None or not 0.0 <= number <= 1.0:
-            lost("ragtrace.capture.run.feedback")
+            record_internal_error("ragtrace.capture.run.feedback")
             return
         text = None if comment is None else self._text(comment)
         self.given_feedback.append(Feedback(value=number, comment=text, source=self._text(source)))
@@ -758,7 +758,7 @@ def _renamed_step(step: Step, ids: Mapping[tuple[str, str], str]) -> Step:
 
 def _one_of(value: Any, known: tuple[str, ...], default: str) -> str:
     if value is not None and value not in known:
-        lost("ragtrace.capture.run.labelled")
+        record_internal_error("ragtrace.capture.run.labelled")
     return value if value in known else default
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.errors import JudgeFiltered, JudgeRateLimited, JudgeTimeout, JudgeUnavailable
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def counted(usage: object, need: Need, reply_bytes: int) -> Tokens:
     if usage is None:
         return Tokens()
     if not isinstance(usage, dict):
-        lost(USAGE_INVALID)
+        record_internal_error(USAGE_INVALID)
         return Tokens()
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     tokens = Tokens(
@@ -102,7 +102,7 @@ def counted(usage: object, need: Need, reply_bytes: int) -> Tokens:
         completion=_whole(completion, max(need.max_output_tokens, reply_bytes)),
     )
     if (prompt is not None and tokens.prompt is None) or (completion is not None and tokens.completion is None):
-        lost(USAGE_INVALID)
+        record_internal_error(USAGE_INVALID)
     return tokens
 
 

@@ -10,7 +10,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, TypeVar
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.errors import QueueError
 from ragtrace.queues.base import Job, Part
 from ragtrace.queues.memory import MemoryQueue, nobody
@@ -228,7 +228,7 @@ class SqliteQueue:
                 self._said = ""
                 self._accepted(accepted)
             except Exception as error:
-                lost("ragtrace.queues.sqlite.write", error)
+                record_internal_error("ragtrace.queues.sqlite.write", error)
                 self._complain(error)
                 if self._is_closed:
                     break
@@ -269,7 +269,7 @@ class SqliteQueue:
         try:
             payload = to_bytes(unit)
         except Exception as error:
-            lost("ragtrace.queues.sqlite.payload", error)
+            record_internal_error("ragtrace.queues.sqlite.payload", error)
             self._ended("dropped", "internal_error")
             return None
         if len(payload) > MOST_BYTES:  # made by hand: capture cuts a record by its characters
@@ -321,7 +321,7 @@ class SqliteQueue:
         """Count what waited in a spool that is gone, as far as it is known, and return it in words."""
         waited = self._accounts.pending if self._accounts is not None else 0
         for _ in range(max(waited, 1)):
-            lost(f"ragtrace.queues.sqlite.{how}", error)
+            record_internal_error(f"ragtrace.queues.sqlite.{how}", error)
         return f"about {waited} units that waited in it" if self._accounts is not None else "what waited in it"
 
     # -- the scorer's side: one thread --
@@ -336,7 +336,7 @@ class SqliteQueue:
             try:
                 unit = from_bytes(leased.payload, key=leased.key, age_s=leased.age_s, now=now)
             except Exception as error:  # written by another version, or by hand
-                lost("ragtrace.queues.sqlite.read", error)
+                record_internal_error("ragtrace.queues.sqlite.read", error)
                 self._safely(lambda spool, key=leased.key: spool.end(self._owner, key, "invalid", "unreadable"))  # type: ignore[misc]
                 continue
             jobs.append(Job(unit=unit, attempt=leased.attempt, key=leased.key))
@@ -425,7 +425,7 @@ class SqliteQueue:
                 found = work(self._leasing())
             except (sqlite3.Error, OSError, QueueError) as error:
                 self._unread_since_s = self._unread_since_s or time.monotonic()
-                lost("ragtrace.queues.sqlite.lease", error)
+                record_internal_error("ragtrace.queues.sqlite.lease", error)
                 if _is_final(error):
                     self._complain(error)
                 return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.capture.own import own_work
 from ragtrace.judges.quiet import uninstrumented
 from ragtrace.metrics.case import Case, Options
@@ -168,7 +168,7 @@ class Canaries:
         try:
             found = await self.round()
         except Exception as error:
-            lost("ragtrace.scoring.canaries", error)
+            record_internal_error("ragtrace.scoring.canaries", error)
             self.last = None
             return
         _report(found)

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import guarded, lost
+from ragtrace.capture import guarded, record_internal_error
 from ragtrace.capture.own import own_work
 from ragtrace.scoring.daemon_threads import DaemonThreads
 
@@ -163,7 +163,7 @@ class Worker:
                 with own_work():  # what a judge or a sink built on a captured framework does is no run to score
                     self._run_loop(threads or DaemonThreads())
             except Exception as error:
-                lost("ragtrace.scoring.worker", error)
+                record_internal_error("ragtrace.scoring.worker", error)
                 _log.exception("the scorer's loop ended by an error and begins anew")
                 if self._is_stopping:
                     return
@@ -209,7 +209,7 @@ class Worker:
                 self._swept_at = time.monotonic()
                 self._swept()
         except Exception as error:
-            lost("ragtrace.scoring.worker.turn", error)
+            record_internal_error("ragtrace.scoring.worker.turn", error)
             await asyncio.sleep(RETRY_S)
             return self._is_stopping
         return False
@@ -228,7 +228,7 @@ class Worker:
             if self._sweep is not None:
                 self._sweep()
         except Exception as error:
-            lost("ragtrace.scoring.worker.sweep", error)
+            record_internal_error("ragtrace.scoring.worker.sweep", error)
 
     def _fill(self, tasks: set[asyncio.Task[None]]) -> None:
         tasks.difference_update([task for task in tasks if task.done()])
@@ -263,7 +263,7 @@ class Worker:
         try:
             outcome = await self._handle(job)
         except Exception as error:
-            lost("ragtrace.scoring.worker.handle", error)
+            record_internal_error("ragtrace.scoring.worker.handle", error)
             _log.exception("a unit could not be scored")
             name = type(error).__name__
             outcome = Outcome(state="failed", reason=name, retry_in_s=FAILED_S if self._queue.is_shared else None)
@@ -281,7 +281,7 @@ class Worker:
         if task.cancelled():
             self._queue.release([job])
         elif (error := task.exception()) is not None:  # `_one` lets none out; a defect must not pass unseen
-            lost("ragtrace.scoring.worker.one", error)
+            record_internal_error("ragtrace.scoring.worker.one", error)
 
     def _settle(self, job: Job, outcome: Outcome) -> bool:
         """Write the end of a job; False when nothing can be written for now."""
@@ -295,7 +295,7 @@ class Worker:
         except Exception as error:
             if self._may_wait(error):
                 return False
-            lost("ragtrace.scoring.worker.settle", error)
+            record_internal_error("ragtrace.scoring.worker.settle", error)
             if outcome.retry_in_s is None:
                 return self._settle(job, Outcome(reason=type(error).__name__, retry_in_s=FAILED_S))
         return True
@@ -310,7 +310,7 @@ class Worker:
         if outcome.then is not None and not self._queue.is_shared:
             outcome.then()
         if not self._queue.settle(job, outcome.state, outcome.reason, outcome.also):
-            lost("ragtrace.scoring.worker.lease_lost")
+            record_internal_error("ragtrace.scoring.worker.lease_lost")
         elif outcome.then is not None and self._queue.is_shared:
             outcome.then()
 
@@ -322,7 +322,7 @@ class Worker:
         except Exception as error:
             if self._may_wait(error):
                 raise
-            lost("ragtrace.scoring.worker.write", error)
+            record_internal_error("ragtrace.scoring.worker.write", error)
 
     def _may_wait(self, error: Exception) -> bool:
         from ragtrace.sqlite_file import unwritable  # noqa: PLC0415 - sqlite3 only for those who write files

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.stats.baseline import STATE_NUMBERS, Series
 from ragtrace.stats.drift import Cusum
 from ragtrace.stats.e_detector import EDetector
@@ -277,7 +277,7 @@ class DriftMonitor:
             return True
         if series not in self._refused and len(self._refused) < _MOST_REFUSED:
             self._refused.add(series)
-            lost("ragtrace.service.drift.series")
+            record_internal_error("ragtrace.service.drift.series")
         return False
 
     def _add(self, watch: _Watch, value: float, weight: float, at: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 from typing import Any
 
-from ragtrace.capture import guarded, lost
+from ragtrace.capture import guarded, record_internal_error
 from ragtrace.capture.redact import safe
 from ragtrace.service.runtime import current, recorder
 from ragtrace.stores import Label
@@ -63,7 +63,7 @@ def _taken(trace_id: str, value: float, metric: str, texts: dict[str, Any]) -> b
     label = Label(trace_id=trace_id, value=float(value), metric=metric, **texts)
     storing = service.storing if service is not None else None
     if storing is None:
-        lost("ragtrace.feedback.no_store")
+        record_internal_error("ragtrace.feedback.no_store")
         return False
     if id(storing) not in _seen:
         _seen.add(id(storing))

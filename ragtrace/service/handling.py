@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import guarded, lost
+from ragtrace.capture import guarded, record_internal_error
 from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.queues import Unit
 from ragtrace.scoring import Outcome
@@ -93,7 +93,7 @@ class Handling:
             try:
                 sink.emit(unit.record, owed)
             except Exception as error:
-                lost(f"sink:{type(sink).__name__}", error)
+                record_internal_error(f"sink:{type(sink).__name__}", error)
         if self._outbox is not None and entry is not None:
             self._outbox.published(entry)
 
@@ -111,7 +111,7 @@ class Handling:
             try:
                 found = self._outbox.leftovers(abandoned_s=0.0 if is_ending else _ABANDONED_S)
             except Exception as error:  # the file: it is looked at again
-                lost("ragtrace.service.republish", error)
+                record_internal_error("ragtrace.service.republish", error)
                 return 0
             for pending in found:
                 if pending.scores:  # of a newer ragtrace none may be readable
@@ -128,7 +128,7 @@ class Handling:
             try:
                 found = self._outbox.unsent(older_s=older_s)
             except Exception as error:
-                lost("ragtrace.service.resend", error)
+                record_internal_error("ragtrace.service.resend", error)
                 return 0
             for pending in found:
                 self._publisher.resend(_unit_of(pending), pending.scores, pending.entry)

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.http_server import HttpServer, Page
 from ragtrace.service.disk import unwritable
 
@@ -67,7 +67,7 @@ def _asked(name: str, fact: Fact) -> str | None:
     try:
         return fact()
     except Exception as error:
-        lost(f"ragtrace.service.health.{name}", error)
+        record_internal_error(f"ragtrace.service.health.{name}", error)
         return f"cannot be told ({type(error).__name__})"
 
 

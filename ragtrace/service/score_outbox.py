@@ -7,7 +7,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import guarded, lost
+from ragtrace.capture import guarded, record_internal_error
 from ragtrace.stores.outbox import COUNT, EVENT
 from ragtrace.stores.owner import Owner
 
@@ -218,7 +218,7 @@ class ScoreOutbox:
                 try:
                     self._store.exported(marks, EVENT, owner=self._owner, upto=ranges)
                 except Exception as error:
-                    lost("ragtrace.service.outbox", error)
+                    record_internal_error("ragtrace.service.outbox", error)
                     with self._changed:
                         self._marks.extendleft(reversed(marks))
                     return False

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import guarded, lost
+from ragtrace.capture import guarded, record_internal_error
 from ragtrace.errors import ConfigError, StoreError
 from ragtrace.sinks.outbox import Attempt, Outbox
 from ragtrace.stores import Label, Policy
@@ -100,7 +100,7 @@ class Storing:
         try:
             self.store.rate(self._with_people(labels))
         except Exception as error:
-            lost("ragtrace.feedback.write", error)
+            record_internal_error("ragtrace.feedback.write", error)
             return Attempt(may_repeat=True, complaint=f"feedback cannot be written: {type(error).__name__}")
         return Attempt(is_delivered=True)
 

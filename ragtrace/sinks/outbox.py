@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.capture.forking import in_children
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class Outbox(Generic[T]):
     def _count(self, number: int, site: str) -> None:
         self._lost += number
         for _ in range(number):
-            lost(f"{self._site}.{site}")
+            record_internal_error(f"{self._site}.{site}")
 
     def _report(self) -> bool:
         is_whole = self._lost == self._lost_reported

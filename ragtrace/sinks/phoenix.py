@@ -37,7 +37,7 @@ class PhoenixSink:
 
     `emit` only queues; a daemon thread posts batches of up to 100. A repeat of the same metric and version for
     the same span replaces (Phoenix's upsert by name, span and identifier). Safe to use from any thread and
-    after a fork. Losses are counted in `ragtrace.capture.losses` under ``ragtrace.sinks.phoenix``: ``.full``,
+    after a fork. Losses are counted in `internal_errors` under ``ragtrace.sinks.phoenix``: ``.full``,
     ``.refused``, ``.unreachable``, ``.closed``.
 
     That Phoenix answers 200 is not yet a proof: it stores asynchronously, and drops an annotation whose span

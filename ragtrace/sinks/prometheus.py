@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.metrics.export import MetricReader
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.http_server import HttpServer, Page
 from ragtrace.sinks.openmetrics import OPENMETRICS, PLAIN, Exemplars, render
 
@@ -102,7 +102,7 @@ class OpenMetricsEndpoint(HttpServer):
         try:
             text = self.reader.scrape(is_openmetrics=is_openmetrics)
         except Exception as error:
-            lost("ragtrace.sinks.prometheus.scrape", error)
+            record_internal_error("ragtrace.sinks.prometheus.scrape", error)
             return Page(500, _TEXT, f"the scrape failed: {type(error).__name__}\n".encode())
         return Page(200, OPENMETRICS if is_openmetrics else PLAIN, text.encode("utf-8", "replace"))
 

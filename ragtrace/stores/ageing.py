@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.sqlite_file import used_bytes
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def drop_runs(connection: sqlite3.Connection, runs: Sequence[int]) -> None:
 
 def _count(gone: Sequence[int], site: str) -> None:
     for _ in gone:
-        lost(site)
+        record_internal_error(site)
 
 
 def age(

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.errors import StoreError
 from ragtrace.sqlite_file import SharedFile, will_pass
 from ragtrace.stores import outbox
@@ -324,7 +324,7 @@ class SqliteStore:
                 try:
                     record = from_payload(row["record"])
                 except ValueError as error:
-                    lost("ragtrace.stores.payload", error)
+                    record_internal_error("ragtrace.stores.payload", error)
                     continue
                 yield record, row["probability"]
             last = rows[-1]["run"]
@@ -339,7 +339,7 @@ class SqliteStore:
             try:
                 return from_payload(row["record"])
             except ValueError as error:
-                lost("ragtrace.stores.payload", error)
+                record_internal_error("ragtrace.stores.payload", error)
         return None
 
     def trace_ids(self, prefix: str, most: int = 4) -> list[str]:
@@ -420,7 +420,7 @@ class SqliteStore:
 
     def _put_aside(self, aside: Path, error: Exception) -> None:
         _log.error("the store %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)
-        lost("ragtrace.stores.corrupt", error)
+        record_internal_error("ragtrace.stores.corrupt", error)
 
 
 def _pending(rows: Sequence[Mapping[str, Any]], seq: int) -> tuple[Pending, list[tuple[int, int, int]]]:
@@ -431,7 +431,7 @@ def _pending(rows: Sequence[Mapping[str, Any]], seq: int) -> tuple[Pending, list
         try:
             score = score_from(row)
         except ValueError as error:
-            lost("ragtrace.stores.pending", error)
+            record_internal_error("ragtrace.stores.pending", error)
             unreadable.append(mark)
             continue
         scores.append(score)

@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.stores import outbox
 from ragtrace.stores.ageing import has_room
 from ragtrace.stores.base import Label, OutboxEntry, Policy
@@ -77,7 +77,7 @@ def write_label(connection: sqlite3.Connection, label: Label, policy: Policy, no
     """Write one human label; what was said of a trace's scores stands under the trace, without a span."""
     tables(connection)
     if not has_room(connection, _ROW_BYTES, policy.file_bytes):
-        lost("ragtrace.stores.full")
+        record_internal_error("ragtrace.stores.full")
         return
     at = plausible(label.at, now)
     run = {"trace_id": clean(label.trace_id), "span_id": "", "revision": 0}
@@ -147,7 +147,7 @@ def _write(
     payload = to_payload(record) if why is not None else b""
     need = sum(_ROW_BYTES + 4 * len(row["details"] or "") for row in rows)
     if not has_room(connection, need + len(payload), policy.file_bytes):
-        lost("ragtrace.stores.full")  # all else in the file is somebody else's
+        record_internal_error("ragtrace.stores.full")  # all else in the file is somebody else's
         return
     run_id = _run(connection, run_of(record), now)
     for score, row in zip(scores, rows, strict=True):

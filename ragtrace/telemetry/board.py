@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.metrics import Observation
 
 from ragtrace import semconv
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,7 +58,7 @@ class Board:
             try:
                 return [Observation(value, about) for read in self.owner for value, about in read(name)]
             except Exception as error:  # a reader of the service; the other gauges are collected all the same
-                lost(f"ragtrace.telemetry.board.{name}", error)
+                record_internal_error(f"ragtrace.telemetry.board.{name}", error)
                 return []
 
         return observe

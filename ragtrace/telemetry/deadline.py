@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ def all_within(calls: Sequence[Callable[[], bool]], timeout_s: float) -> bool:
         try:
             outcomes[place] = calls[place]()
         except Exception as error:
-            lost("ragtrace.telemetry.deadline", error)
+            record_internal_error("ragtrace.telemetry.deadline", error)
 
     deadline = time.monotonic() + timeout_s
     threads = []

@@ -11,7 +11,7 @@ from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.capture.forking import in_children
 from ragtrace.telemetry.collector import own_export
 from ragtrace.telemetry.receipts import collection_began
@@ -75,7 +75,7 @@ class Delivery:
         """Note items that are gone, and count one loss."""
         with self._lock:
             self._failed += count
-        lost(f"ragtrace.telemetry.delivery.{self.signal}", error)
+        record_internal_error(f"ragtrace.telemetry.delivery.{self.signal}", error)
 
     @property
     def unsent(self) -> int:

@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.telemetry.evaluation import scores_on_root
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Hold:
                 details_bytes=self._writer.max_span_bytes // 4,
             )
         except Exception as error:
-            lost("ragtrace.telemetry.hold.finish", error)
+            record_internal_error("ragtrace.telemetry.hold.finish", error)
             return False
         finally:
             self._writer.end_root(root, ended_ns)
@@ -135,4 +135,4 @@ class Hold:
             try:
                 self.sweep()
             except Exception as error:
-                lost("ragtrace.telemetry.hold.sweep", error)
+                record_internal_error("ragtrace.telemetry.hold.sweep", error)

@@ -10,7 +10,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 
 from ragtrace import semconv
-from ragtrace.capture import Retrieval, losses, lost
+from ragtrace.capture import Retrieval, internal_errors, record_internal_error
 from ragtrace.telemetry.board import Fan
 from ragtrace.telemetry.client_metrics import record_operations
 from ragtrace.telemetry.readings import DRIFT_GAUGES, QUEUE_GAUGES, coverage, ledger_points
@@ -361,7 +361,7 @@ class Instruments:
             found = self._windows.get(key)
             if found is None:
                 if len(self._windows) >= _MOST_WINDOWS:
-                    lost("ragtrace.telemetry.instruments.windows")
+                    record_internal_error("ragtrace.telemetry.instruments.windows")
                     return
                 found = self._windows[key] = (Window(self._window_s, low, high), attributes)
             found[0].add(self._clock(), x, w, is_pass=is_pass)
@@ -407,7 +407,7 @@ def _count(number: int) -> int:
 
 
 def _losses() -> list[Observed]:
-    return [(float(count), {semconv.SITE: site}) for site, count in losses().items()]
+    return [(float(count), {semconv.SITE: site}) for site, count in internal_errors().items()]
 
 
 def _queue_reader(name: str, read: Callable[[], Iterable[QueueReading]]) -> Reader:

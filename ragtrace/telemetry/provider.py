@@ -9,7 +9,7 @@ from opentelemetry import _logs, metrics, trace
 
 from ragtrace import semconv
 from ragtrace._version import __version__
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.errors import ConfigError
 from ragtrace.telemetry.deadline import all_within
 from ragtrace.telemetry.delivery import Delivery
@@ -242,7 +242,7 @@ def _ending(exporter: Any) -> Callable[[], bool]:
         try:
             exporter.shutdown()
         except Exception as error:
-            lost("ragtrace.telemetry.provider.shutdown", error)
+            record_internal_error("ragtrace.telemetry.provider.shutdown", error)
         return True
 
     return end

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ragtrace import semconv
-from ragtrace.capture import Captured, Generation, Rerank, Retrieval, losses
+from ragtrace.capture import Captured, Generation, Rerank, Retrieval, internal_errors
 from ragtrace.model import Message
 from ragtrace.testing.comparing import same, same_record
 from ragtrace.testing.plan import (
@@ -442,14 +442,14 @@ class IntegrationConformance:
     @contextmanager
     def recording(self, **options: Any) -> Iterator[Recording]:
         """Give a `Recording`; when the block ends nothing may be open, remembered or lost."""
-        before = losses()
+        before = internal_errors()
         kept = Recording(**options)
         yield kept
         gc.collect()
         kept.recorder.take_up()
         same("open runs", kept.recorder.open_runs, 0)
         same("remembered events", self.held(kept.recorder), 0)
-        same("losses", {site: n for site, n in losses().items() if n != before.get(site)}, {})
+        same("losses", {site: n for site, n in internal_errors().items() if n != before.get(site)}, {})
         same("spans of runs", len(_roots(kept.spans)), len(kept.begun))
 
     def plan(self, size: int, prefix: str = "d", **facts: Any) -> Plan:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.testing.recording import Recording
 from tests.apps.application import Application, recorded
 
@@ -39,9 +39,9 @@ def is_application(kind, module):
 def test_the_record_is_what_a_person_says_it_is(kind, form, way):
     with kind().capturing("none", None) as given:
         without = kind().run(form, given)
-    kept, before = Recording(), losses()
+    kept, before = Recording(), internal_errors()
     with kind().capturing(way, kept.recorder) as given:
         result = kind().run(form, given)
     assert result == without
     assert [recorded(run) for run in kept.runs] == list(kind.expected)
-    assert (kept.recorder.open_runs, losses()) == (0, before)
+    assert (kept.recorder.open_runs, internal_errors()) == (0, before)

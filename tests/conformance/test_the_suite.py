@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragtrace.capture import Run, lost
+from ragtrace.capture import Run, record_internal_error
 from ragtrace.testing.comparing import differences, facts_of
 from ragtrace.testing.conformance import IntegrationConformance
 from ragtrace.testing.plan import expected_record, plan_of
@@ -64,7 +64,7 @@ DEFECTS = {
         "about", lambda run, args: run.facts.update(workflow=run.facts.get("query")) or (),
         "test_what_the_request_says",
     ),
-    "something is lost": ("asked", lambda run, args: lost("planted") or args, "test_async"),
+    "something is lost": ("asked", lambda run, args: record_internal_error("planted") or args, "test_async"),
 }  # fmt: skip
 
 

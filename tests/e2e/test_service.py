@@ -16,7 +16,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.service import current
 
@@ -94,12 +94,12 @@ def test_a_sink_that_raises_is_counted_and_stops_nobody(service: Any) -> None:
             raise RuntimeError("disk full")
 
     keeper = Keeper()
-    before = losses().get("sink:Broken", 0)
+    before = internal_errors().get("sink:Broken", 0)
     service.configure(sample_rate=1.0, sinks=[Broken(), keeper], **quiet())
     capture()
     assert service.flush(30)
     assert len(keeper.seen) == 1
-    assert losses()["sink:Broken"] == before + 1
+    assert internal_errors()["sink:Broken"] == before + 1
 
 
 def test_configure_again_replaces_the_settings_behind_a_kept_recorder(service: Any) -> None:

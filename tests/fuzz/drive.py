@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import ragtrace
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.errors import JudgeError
 from ragtrace.judges.gates import ALLOWANCE_TOKENS
 from ragtrace.judges.llm import LLMJudge
@@ -146,7 +146,7 @@ async def fuzzed(url: str, count: int, path: Path) -> dict[str, Any]:
             "seconds": round(seconds, 1),
             "memory_mb": round((peak_kb - before_kb) / 1024, 1),
             "fates": dict(watched.fates),
-            "losses": losses(),
+            "losses": internal_errors(),
         },
     }  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ragtrace
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.sinks.phoenix import PhoenixSink, span_annotations
 from tests.phoenix.runs import ANSWER, INVENTED, QUESTION, ask, chain, sending
@@ -280,13 +280,13 @@ def test_text_that_would_lose_an_annotation_is_mended(phoenix, sink, target) -> 
 
 def test_one_refused_annotation_does_not_take_its_batch_along(phoenix, sink, target) -> None:
     """Phoenix reserves the name ``note`` and refuses every batch that holds it."""
-    before = losses().get("ragtrace.sinks.phoenix.refused", 0)
+    before = internal_errors().get("ragtrace.sinks.phoenix.refused", 0)
     names = [f"part-{i}" for i in range(9)]
     scores = [score(target, name=name, value=1.0) for name in (*names[:4], "note", *names[4:])]
     sink.emit(target, scores)
     assert not sink.flush(10), "a loss is said"
     assert sink.flush(10), "once"
-    assert losses()["ragtrace.sinks.phoenix.refused"] == before + 1
+    assert internal_errors()["ragtrace.sinks.phoenix.refused"] == before + 1
 
     def arrived() -> list[str]:
         return sorted(r["name"] for r in phoenix.annotations("target", target.span_id) if r["name"] in names)
@@ -314,12 +314,12 @@ def test_an_annotation_may_come_before_its_span(phoenix: Phoenix, sink: PhoenixS
 
 
 def test_a_wrong_key_is_said_and_counted_and_never_shown(phoenix, target, caplog) -> None:
-    before = losses().get("ragtrace.sinks.phoenix.refused", 0)
+    before = internal_errors().get("ragtrace.sinks.phoenix.refused", 0)
     wrong = "a-wrong-key-9876543210"
     sink = PhoenixSink(phoenix.url, api_key=wrong)
     sink.emit(target, [score(target, name="keyed", value=1.0)])
     assert not sink.close(10)
-    assert losses()["ragtrace.sinks.phoenix.refused"] == before + 1
+    assert internal_errors()["ragtrace.sinks.phoenix.refused"] == before + 1
     assert "refuses the API key (401): check phoenix_api_key" in caplog.text
     assert wrong not in caplog.text
 

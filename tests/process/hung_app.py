@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import ragtrace
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.service import current
 
 UNITS = 40
@@ -34,5 +34,5 @@ if __name__ == "__main__":
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert not service.shutdown(0.5)
-    found = {site: n for site, n in losses().items() if "queues" in site}
+    found = {site: n for site, n in internal_errors().items() if "queues" in site}
     sys.exit(str(found) if found else 0)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.judges.grade_file import GradeFile
 from ragtrace.queues.spool import Spool
 from ragtrace.queues.sqlite import SqliteQueue
@@ -184,11 +184,11 @@ def test_where_a_folder_cannot_be_locked_files_open_and_a_broken_one_stays(tmp_p
         pass
     path, site = tmp_path / "broken", "ragtrace.sqlite_file.put_aside"
     break_file(path)
-    before = losses().get(site, 0)
+    before = internal_errors().get(site, 0)
     file = SharedFile(path, prepare=of_labels, aside=lambda *_: None)
     with pytest.raises(sqlite3.DatabaseError, match="malformed"), file.connection():
         pass
-    assert losses()[site] > before
+    assert internal_errors()[site] > before
     assert JUNK in path.read_bytes()
 
 

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import ragtrace
 from integrations.langchain.tests.parts import ANSWER, lcel
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.service import current
 from ragtrace_langchain import RagtraceHandler
 from tests.process.observing import until
@@ -95,12 +95,12 @@ def test_nothing_of_a_hook_a_sink_or_an_exporter_reaches_the_application(start, 
     def redact(text):
         raise RuntimeError("redact")
 
-    before = sum(losses().values())
+    before = sum(internal_errors().values())
     exporter.export = lambda spans: 1 / 0
     start(redact=redact, sinks=[Bad()])
     assert lcel().invoke("Where?", {"callbacks": [RagtraceHandler()]}) == ANSWER
     assert ragtrace.flush(10)
-    assert sum(losses().values()) > before
+    assert sum(internal_errors().values()) > before
 
 
 def test_memory_is_bounded_and_what_is_dropped_is_counted(start, hung):

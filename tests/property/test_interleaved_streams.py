@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.testing.plan import PlannedFailure, plan_of
 from ragtrace.testing.recording import Recording
 from ragtrace_llamaindex import uninstrument
@@ -129,7 +129,7 @@ def check(users):
 @given(sequence=acts)
 def test_readers_in_turns(kind, sequence):
     kept = Recording()
-    before = losses()
+    before = internal_errors()
     try:
         with ThreadPoolExecutor(1) as pool:
             users = Users(kind, kept, pool)
@@ -138,7 +138,7 @@ def test_readers_in_turns(kind, sequence):
             users.streams.clear()
         gc.collect(1)
         kept.recorder.sweep(now=LATER)
-        assert losses() == before
+        assert internal_errors() == before
         assert (kept.recorder.open_runs, len(kept.runs)) == (0, len(kept.begun))
         assert users.application.held(kept.recorder) == 0
         check(users)

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.testing.recording import Recording
 from ragtrace_langchain import RagtraceHandler
 
@@ -124,12 +124,12 @@ def test_any_sequence_of_events(sequence):
     kept = Recording()
     recorder = kept.recorder
     handler = RagtraceHandler(recorder)
-    before = losses()
+    before = internal_errors()
     application = Application(handler, recorder)
     for event in sequence:
         application.play(event)
     recorder.sweep(now=1e12)
-    assert losses() == before
+    assert internal_errors() == before
     assert recorder.open_runs == 0
     assert len(handler._runs) == 0
     assert len(kept.runs) <= len(kept.begun)

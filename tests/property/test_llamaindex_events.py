@@ -17,7 +17,7 @@ from llama_index.core.instrumentation.events.llm import (
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from integrations.llamaindex.tests.parts import Best, Faq, Llm, engine
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.testing.recording import Recording
 from ragtrace_llamaindex import instrumented
 from ragtrace_llamaindex.handlers import RagtraceEventHandler, RagtraceSpanHandler, tracer
@@ -139,13 +139,13 @@ def names_in(record):
 def test_any_sequence_of_spans_and_events(sequence):
     kept = Recording()
     recorder = kept.recorder
-    before = losses()
+    before = internal_errors()
     with instrumented(recorder):
         application = Application(recorder)
         for event in sequence:
             application.play(event)
         recorder.sweep(now=1e12)
-    assert losses() == before
+    assert internal_errors() == before
     assert recorder.open_runs == 0
     assert len(kept.runs) <= len(kept.begun)  # a run that asked nothing is discarded
     assert all(run.record.query or run.steps for run in kept.runs)

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import ragtrace
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ class Seen:
         self._open = _Open()
         self.provider.add_span_processor(self._open)
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self._losses = losses()
+        self._losses = internal_errors()
 
     @property
     def spans(self) -> list[ReadableSpan]:
@@ -63,7 +63,9 @@ class Seen:
     def lost(self) -> dict[str, int]:
         """What was counted as lost since the test began."""
         return {
-            site: n - self._losses.get(site, 0) for site, n in losses().items() if n != self._losses.get(site, 0)
+            site: n - self._losses.get(site, 0)
+            for site, n in internal_errors().items()
+            if n != self._losses.get(site, 0)
         }
 
     @property

@@ -47,7 +47,7 @@ class RagtraceHandler(BaseCallbackHandler):
     """Captures the questions among top-level LangChain calls: ``config={"callbacks": [RagtraceHandler()]}``.
 
     One handler may serve any number of threads, tasks and requests at once; it keeps nothing of a run that has
-    ended. It never raises and never does I/O: what it fails at is counted in ``ragtrace.capture.losses``.
+    ended. It never raises and never does I/O: what it fails at is counted in ``ragtrace.capture.internal_errors``.
 
     Args:
         recorder: where runs go; default the process's own, as ``ragtrace.configure`` set it up.

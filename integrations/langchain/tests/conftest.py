@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integrations.langchain.tests.parts import Keeper
-from ragtrace.capture import Recorder, losses
+from ragtrace.capture import Recorder, internal_errors
 from ragtrace_langchain import RagtraceHandler
 
 
@@ -37,10 +37,10 @@ def loses():
 @pytest.fixture(autouse=True)
 def nothing_lost_or_kept(request, recorder, handler):
     """No test may lose data, leave a run open or leave anything on the map, unless it says so."""
-    before = losses()
+    before = internal_errors()
     yield
     if "loses" in request.fixturenames:
         return
-    assert losses() == before
+    assert internal_errors() == before
     assert recorder.open_runs == 0
     assert len(handler._runs) == 0

@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import Field
 
 from integrations.langchain.tests.parts import ANSWER, Broken, Faq, chat, ids, kinds, lcel, shown, step
-from ragtrace.capture import Generation, Retrieval, losses
+from ragtrace.capture import Generation, Retrieval, internal_errors
 from ragtrace_langchain import RagtraceHandler, selection
 
 
@@ -104,9 +104,9 @@ def test_our_own_failure_is_counted_and_harmless(keeper, recorder, config, monke
 
     monkeypatch.setattr(getattr(selection, site), "__wrapped__", broken)
     name = f"ragtrace_langchain.selection.{site}"
-    before = losses().get(name, 0)
+    before = internal_errors().get(name, 0)
     assert lcel().invoke("Where?", config) == ANSWER
-    assert losses()[name] > before
+    assert internal_errors()[name] > before
     assert keeper.only.record.answer == ANSWER
     assert recorder.open_runs == 0
 

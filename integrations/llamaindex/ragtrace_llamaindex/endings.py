@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import guarded, lost
+from ragtrace.capture import guarded, record_internal_error
 from ragtrace_llamaindex.calls import report_call
 from ragtrace_llamaindex.extract import answer_in, fields_of
 from ragtrace_llamaindex.questions import is_context, is_question
@@ -24,7 +24,7 @@ def answer_of(result: Any) -> str | None:
     try:
         return answer_in(result)
     except Exception as error:  # an application's own result may raise anything when it is looked at
-        lost("ragtrace_llamaindex.endings.answer", error)
+        record_internal_error("ragtrace_llamaindex.endings.answer", error)
         return None
 
 

@@ -17,7 +17,7 @@ from llama_index.core.instrumentation.events.llm import (
 from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 
-from ragtrace.capture import guarded, lost
+from ragtrace.capture import guarded, record_internal_error
 from ragtrace_llamaindex.defaults import holder
 from ragtrace_llamaindex.tracer import Tracer
 
@@ -145,7 +145,7 @@ def _take(take: Callable[[Any], None], event: Any) -> None:
     try:  # 0.2 us less than `guarded`
         take(event.response.delta)
     except Exception as error:
-        lost("ragtrace_llamaindex.handlers.take", error)
+        record_internal_error("ragtrace_llamaindex.handlers.take", error)
 
 
 class RagtraceEventHandler(BaseEventHandler):

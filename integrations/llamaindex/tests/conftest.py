@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integrations.llamaindex.tests.parts import Keeper
-from ragtrace.capture import Recorder, losses
+from ragtrace.capture import Recorder, internal_errors
 from ragtrace_llamaindex import instrument, is_instrumented, uninstrument
 from ragtrace_llamaindex.handlers import tracer
 
@@ -28,7 +28,7 @@ def loses():
 @pytest.fixture(autouse=True)
 def nothing_lost_or_kept(request, recorder):
     """No test may lose data, leave a run open or leave anything on the map, unless it says so."""
-    before = losses()
+    before = internal_errors()
     instrument(recorder)
     yield
     uninstrument()
@@ -38,6 +38,6 @@ def nothing_lost_or_kept(request, recorder):
         part.clear()  # so that one test's remains are not the next one's
     if "loses" in request.fixturenames:
         return
-    assert losses() == before
+    assert internal_errors() == before
     assert recorder.open_runs == 0
     assert left == (0, {}, {}, {})

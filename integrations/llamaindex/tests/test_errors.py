@@ -25,7 +25,7 @@ from integrations.llamaindex.tests.parts import (
     step,
     until,
 )
-from ragtrace.capture import Generation, Rerank, Retrieval, losses
+from ragtrace.capture import Generation, Rerank, Retrieval, internal_errors
 from ragtrace_llamaindex import mark_selected, selection
 from ragtrace_llamaindex import tracer as tracing
 from ragtrace_llamaindex.handlers import RagtraceSpanHandler
@@ -177,9 +177,9 @@ def test_our_own_failure_is_counted_and_harmless(keeper, recorder, monkeypatch, 
 
     monkeypatch.setattr(getattr(selection, site), "__wrapped__", broken)
     name = f"ragtrace_llamaindex.selection.{site}"
-    before = losses().get(name, 0)
+    before = internal_errors().get(name, 0)
     assert str(engine().query("Where?")) == ANSWER
-    assert losses()[name] > before
+    assert internal_errors()[name] > before
     assert keeper.only.record.answer == ANSWER
     assert (recorder.open_runs, len(tracing.reading.get() or ())) == (0, 0)
 

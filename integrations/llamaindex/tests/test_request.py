@@ -8,7 +8,7 @@ import pytest
 from llama_index_instrumentation.dispatcher import instrument_tags
 
 from integrations.llamaindex.tests.parts import engine
-from ragtrace.capture import Recorder, losses
+from ragtrace.capture import Recorder, internal_errors
 from ragtrace.model import Labels
 from ragtrace_llamaindex import instrument, request
 
@@ -104,11 +104,11 @@ def test_labels_with_their_scale(keeper):
 
 @pytest.mark.usefixtures("loses")
 def test_labels_that_are_none_are_counted(keeper):
-    before = losses().get("ragtrace.capture.run.labelled", 0)
+    before = internal_errors().get("ragtrace.capture.run.labelled", 0)
     with request(labels=["d0"]):
         engine().query("Where?")
     assert keeper.only.record.labels is None
-    assert losses()["ragtrace.capture.run.labelled"] == before + 1
+    assert internal_errors()["ragtrace.capture.run.labelled"] == before + 1
 
 
 class Unreadable:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import lost
+from ragtrace.capture import record_internal_error
 from ragtrace.queues.clock import Clock
 from ragtrace.scoring.limits.books import Books, Caps, Left, Refusal
 from ragtrace.scoring.limits.breaker import Breaker, gauge_of
@@ -256,13 +256,13 @@ class JudgeGate:
             usd = self._price(passed.need.model, prompt, reply)
             self._settle(passed.reservation, usd=usd, tokens=prompt + reply)
         except Exception as error:
-            lost("ragtrace.scoring.limits.charge", error)
+            record_internal_error("ragtrace.scoring.limits.charge", error)
         with self._lock:
             try:
                 self._estimate.learn(passed.need, took)
                 self._judged(passed, took)
             except Exception as error:
-                lost("ragtrace.scoring.limits.judged", error)
+                record_internal_error("ragtrace.scoring.limits.judged", error)
                 self._breaker.abandoned(is_probe=passed.is_probe)
             finally:
                 self._slots.leave(allowed=self._concurrency.allowed)

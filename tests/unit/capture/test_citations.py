@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragtrace.capture import Recorder, losses
+from ragtrace.capture import Recorder, internal_errors
 from ragtrace.capture.citations import cited_parts, parts_of_run
 from ragtrace.model import AnswerPart, Message, Passage
 from tests.unit.capture.test_recorder import Keeper
@@ -299,9 +299,9 @@ pieces = st.sampled_from(
 @settings(max_examples=500, deadline=None)
 @given(answer=st.lists(pieces, max_size=40).map("".join), prompt=st.lists(pieces, max_size=40).map("".join))
 def test_any_answer_is_read(answer, prompt):
-    before = losses()
+    before = internal_errors()
     parts = parts_of_run(answer, CONTEXTS, prompts=[prompt, prompt + TEXTS[0]], replies=[prompt])
-    assert losses() == before
+    assert internal_errors() == before
     assert parts == () or any(part.citations for part in parts)
     assert not [part for part in parts if "\ue000" in part.text]
 
@@ -310,6 +310,6 @@ def test_any_answer_is_read(answer, prompt):
     "piece", ["[", "(a ", "[1", "<cite ", "\\", "&amp;", "Source 1, ", "[1] ", ". ", "{", "-", "1-1-"]
 )
 def test_long_answers_and_prompts_end(piece):
-    before = losses()
+    before = internal_errors()
     parts_of_run(f"In Oslo [1]. {piece * 10_000}", CONTEXTS, prompts=[piece * 40_000])
-    assert losses() == before
+    assert internal_errors() == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragtrace.capture import Limits, Recorder, losses
+from ragtrace.capture import Limits, Recorder, internal_errors
 from ragtrace.model.codec import record_from_json, record_to_json
 
 
@@ -35,11 +35,11 @@ def test_the_sweep_lets_an_integration_report_what_is_open():
 def test_a_report_that_raises_is_counted_and_the_run_ends():
     kept = Kept()
     run = Recorder(kept).start(query="Where?")
-    before = sum(losses().values())
+    before = sum(internal_errors().values())
     run.before_finish(lambda: 1 / 0)
     run.finish()
     assert len(kept.captured) == 1
-    assert sum(losses().values()) == before + 1
+    assert sum(internal_errors().values()) == before + 1
 
 
 def test_a_report_is_made_once_and_not_kept():

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from ragtrace.capture.guard import lost
+from ragtrace.capture.guard import record_internal_error
 from ragtrace.errors import QueueError
 
 
@@ -38,7 +38,7 @@ def wrapped(cause):
 )
 def test_a_loss_names_the_code_of_a_file_s_error_and_no_message(error, told, caplog, request):
     with caplog.at_level(logging.WARNING, "ragtrace"):
-        lost(f"site of {request.node.name}", error)
+        record_internal_error(f"site of {request.node.name}", error)
     (line,) = caplog.messages
     assert f"({told}); the application is not affected" in line
     assert "Ada" not in line.partition("(")[2]

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from ragtrace.capture import Recorder, losses
+from ragtrace.capture import Recorder, internal_errors
 from ragtrace.capture.buried import Buried
 from ragtrace.capture.clamp import clean_metadata
 from ragtrace.capture.collecting import is_collecting, watch_collector
@@ -66,7 +66,7 @@ REPORTS = (
 @pytest.mark.usefixtures("switching")
 def test_steps_that_report_while_their_run_is_ended_lose_nothing():
     watch_collector()
-    kept, before = Kept(), losses()
+    kept, before = Kept(), internal_errors()
     recorder = Recorder(kept)
     runs = [recorder.start(query="0")]
 
@@ -83,7 +83,7 @@ def test_steps_that_report_while_their_run_is_ended_lose_nothing():
 
     assert together(report, report, report, end, lambda: gc.collect(0)) == []
     recorder.end_all()
-    assert losses() == before
+    assert internal_errors() == before
     assert len(kept.captured) == len(runs)
 
 

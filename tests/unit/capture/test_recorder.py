@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.capture import Captured, Limits, Recorder, Retrieval, losses
+from ragtrace.capture import Captured, Limits, Recorder, Retrieval, internal_errors
 from ragtrace.model import Message, Passage, Usage, content_id
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def test_nothing_handed_over_can_raise() -> None:
     assert [p.text for p in record.pool("retrieved")] == ["<Broken>", "", "7", "", "\ufffd"]
     assert record.pool("retrieved")[3].id == "12"
     assert record.pool("retrieved")[3].score is None
-    assert any("retrieved" in site for site in losses())
+    assert any("retrieved" in site for site in internal_errors())
 
 
 def test_redaction_runs_before_anything_is_kept() -> None:
@@ -236,7 +236,7 @@ def test_redaction_sees_a_text_that_is_an_object_whole() -> None:
 
 def test_a_redaction_that_raises_drops_the_text_and_is_counted() -> None:
     keeper = Keeper()
-    before = losses().get("ragtrace.capture.redact", 0)
+    before = internal_errors().get("ragtrace.capture.redact", 0)
 
     def fails(text: str) -> str:
         raise RuntimeError("no")
@@ -245,7 +245,7 @@ def test_a_redaction_that_raises_drops_the_text_and_is_counted() -> None:
         run.retrieved(["secret"])
         run.answered("secret")
     assert "secret" not in repr(keeper.runs[0])
-    assert losses()["ragtrace.capture.redact"] == before + 3
+    assert internal_errors()["ragtrace.capture.redact"] == before + 3
 
 
 def test_what_is_too_large_is_cut_from_the_lowest_ranks_and_said() -> None:
@@ -344,12 +344,12 @@ def test_a_run_may_say_its_own_environment() -> None:
 
 def test_a_fact_that_there_is_not_is_counted_and_the_run_is_kept() -> None:
     keeper = Keeper()
-    before = losses().get("ragtrace.capture.run.Run.about", 0)
+    before = internal_errors().get("ragtrace.capture.run.Run.about", 0)
     with Recorder(keeper).start(query="q") as run:
         run.about(enviroment="staging")  # type: ignore[call-arg]
         run.answered("a")
     assert keeper.runs[0].record.answer == "a"
-    assert losses()["ragtrace.capture.run.Run.about"] == before + 1
+    assert internal_errors()["ragtrace.capture.run.Run.about"] == before + 1
 
 
 def test_one_tag_may_be_given_as_a_text() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.errors import JudgeError, JudgeRefused, JudgeTruncated, JudgeUnavailable
 from ragtrace.judges.base import Spent
 from ragtrace.judges.chat import ChatReply
@@ -34,7 +34,7 @@ IMPOSSIBLE = [
 
 
 def invalid() -> int:
-    return losses().get(USAGE_INVALID, 0)
+    return internal_errors().get(USAGE_INVALID, 0)
 
 
 @pytest.mark.parametrize("said", IMPOSSIBLE, ids=lambda said: repr(said)[:20])

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.queues.spool import Spool
 from ragtrace.queues.sqlite import SqliteQueue
 from tests.unit.queues.test_queues import names, unit
@@ -82,14 +82,14 @@ def test_a_close_does_not_wait_for_ever(queue, path, caplog):
 def test_a_closed_queue_gives_nothing_out_and_ends_nothing(queue, path):
     job, other = queue.lease(2)
     assert queue.close()
-    before = losses().get(SITE, 0)
+    before = internal_errors().get(SITE, 0)
     assert (queue.lease(9), queue.next_due_s()) == ([], None)
     assert not queue.settle(job, "scored")
     assert not queue.retry(other, 1.0, "judge_timeout")
     queue.release([job])
     queue.tend([job])
     queue.look()
-    assert losses().get(SITE, 0) == before
+    assert internal_errors().get(SITE, 0) == before
     assert leased(path) == 0
 
 
@@ -106,7 +106,7 @@ def test_leases_are_given_back_also_after_the_connection_failed(queue, path):
 
 
 def test_closing_under_a_busy_scorer_harms_nobody(tmp_path):
-    before = losses().get(SITE, 0)
+    before = internal_errors().get(SITE, 0)
     for number in range(20):
         queue = SqliteQueue(tmp_path / str(number))
         for name in range(30):
@@ -126,7 +126,7 @@ def test_closing_under_a_busy_scorer_harms_nobody(tmp_path):
         is_over.set()
         scorer.join(30)
         assert leased(tmp_path / str(number)) == 0
-    assert losses().get(SITE, 0) == before
+    assert internal_errors().get(SITE, 0) == before
 
 
 def test_a_second_queue_takes_what_a_closed_one_held(queue, path):

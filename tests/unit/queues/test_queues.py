@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 
 import ragtrace
-from ragtrace.capture.guard import losses
+from ragtrace.capture.guard import internal_errors
 from ragtrace.errors import ConfigError, QueueError
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.queues import MemoryQueue, Queue, Unit
@@ -284,7 +284,7 @@ def handing(path):
 @pytest.mark.parametrize("damage", [remove, move, replace, truncate_behind_a_checkpoint, cut])
 def test_a_spool_that_goes_under_a_living_process_is_noticed_counted_and_told_once(tmp_path, caplog, kind, damage):
     path = tmp_path / "s"
-    queue, before = kind(path), sum(losses().values())
+    queue, before = kind(path), sum(internal_errors().values())
     for number in range(5):
         queue.put(unit(str(number)))
     assert queue.flush(10)
@@ -294,7 +294,7 @@ def test_a_spool_that_goes_under_a_living_process_is_noticed_counted_and_told_on
         queue.tend([])
     told = [text for text in caplog.messages if "about 5 units that waited in it" in text]
     assert len(told) == 1
-    assert sum(losses().values()) - before in {5, 6}  # and the look at it that failed
+    assert sum(internal_errors().values()) - before in {5, 6}  # and the look at it that failed
     queue.put(unit("new"))
     assert queue.flush(10)
     assert queue.snapshot().pending == 1

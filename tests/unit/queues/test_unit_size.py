@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from ragtrace.capture import Limits, Recorder, losses
+from ragtrace.capture import Limits, Recorder, internal_errors
 from ragtrace.model import Labels, Message
 from ragtrace.queues import MemoryQueue, Unit
 from ragtrace.queues.payload import MOST_BYTES, from_bytes, to_bytes
@@ -157,7 +157,7 @@ def test_labels_with_a_grade_that_is_no_whole_number_lose_the_labels_alone(grade
         run.answered("Oslo.")
     record = keeper.runs[0].record
     assert record.labels is None
-    assert losses()["ragtrace.capture.run.labels"] >= 1
+    assert internal_errors()["ragtrace.capture.run.labels"] >= 1
     unit = Unit(record=record)
     assert from_bytes(to_bytes(unit), key="k", age_s=0.0, now=0.0).record == record
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.capture.guard import losses
+from ragtrace.capture.guard import internal_errors
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.queues import Job, MemoryQueue, Unit
 from ragtrace.queues.sqlite import SqliteQueue
@@ -243,7 +243,7 @@ def test_a_stop_tries_once_more_and_then_counts_scored_units_as_dropped(
 
 def test_a_job_whose_end_can_never_be_written_is_tried_again_and_counted(tmp_path: Path) -> None:
     queue = SqliteQueue(tmp_path / "spool")
-    before = losses().get("ragtrace.scoring.worker.settle", 0)
+    before = internal_errors().get("ragtrace.scoring.worker.settle", 0)
 
     def constraint(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO jobs (key) VALUES (NULL)")
@@ -253,7 +253,7 @@ def test_a_job_whose_end_can_never_be_written_is_tried_again_and_counted(tmp_pat
 
     worker = Worker(queue, handle)
     queue.put(Unit(record=RagRecord(id="a")))
-    wait_for(lambda: losses().get("ragtrace.scoring.worker.settle", 0) > before)
+    wait_for(lambda: internal_errors().get("ragtrace.scoring.worker.settle", 0) > before)
     assert worker.stop(10)
     assert 0.0 < (queue.next_due_s() or 0.0) <= FAILED_S
     assert worker.unwritten[0] == 0

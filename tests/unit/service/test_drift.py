@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.metrics.base import Output
 from ragtrace.model import JudgeInfo, MetricResult, Score, ScoreKey
 from ragtrace.service import drift as module
@@ -221,7 +221,7 @@ def test_scores_by_other_labels_are_series_of_their_own():
 
 def test_a_series_too_many_is_counted_once_and_the_others_go_on(monkeypatch):
     monkeypatch.setattr(module, "MAX_SERIES", 2)
-    before = losses().get("ragtrace.service.drift.series", 0)
+    before = internal_errors().get("ragtrace.service.drift.series", 0)
     kept = [frozen(version="f1"), frozen(version="f2"), frozen(version="f3")]
     monitor = DriftMonitor(OUTPUTS, baseline=10, frozen=lambda: kept)
     monitor.refresh()
@@ -229,7 +229,7 @@ def test_a_series_too_many_is_counted_once_and_the_others_go_on(monkeypatch):
         fed(monitor, good(20), version=version)
     monkeypatch.setattr(module, "REFRESH_S", 0.0)
     monitor.refresh()
-    assert losses()["ragtrace.service.drift.series"] - before == 3, "f3, a and b"
+    assert internal_errors()["ragtrace.service.drift.series"] - before == 3, "f3, a and b"
     assert monitor.state("faithfulness").seen == 20
 
 
@@ -381,7 +381,7 @@ def test_a_service_reads_its_store_s_baselines_at_its_start_and_again_while_it_r
     from ragtrace.stores.sqlite import SqliteStore
 
     path, site = tmp_path / "store", "ragtrace.service.service.Service.refresh_baselines"
-    before = losses().get(site, 0)
+    before = internal_errors().get(site, 0)
     store = SqliteStore(path)
     store.freeze([frozen(0.91, n=321)])
     monkeypatch.setattr(module, "REFRESH_S", 0.05)
@@ -395,7 +395,7 @@ def test_a_service_reads_its_store_s_baselines_at_its_start_and_again_while_it_r
         while of(service.drift).baseline_n_eff != 322.0 and time.monotonic() < end:
             time.sleep(0.02)
         assert (of(service.drift).baseline_mean, of(service.drift).baseline_n_eff) == (0.81, 322.0)
-        assert losses().get(site, 0) == before
+        assert internal_errors().get(site, 0) == before
     finally:
         ragtrace.shutdown(5.0)
         store.close()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.model import RagRecord
 from ragtrace.queues import MemoryQueue, Unit
@@ -76,10 +76,10 @@ def test_a_fact_that_raises_is_not_well_and_is_counted(serve):
     def broken():
         raise RuntimeError("secret-in-a-message")
 
-    before = losses().get("ragtrace.service.health.judge", 0)
+    before = internal_errors().get("ragtrace.service.health.judge", 0)
     status, said = get(serve(ready={"judge": broken}), "/readyz")
     assert (status, said["reasons"]) == (503, ["judge: cannot be told (RuntimeError)"])
-    assert losses()["ragtrace.service.health.judge"] == before + 1
+    assert internal_errors()["ragtrace.service.health.judge"] == before + 1
 
 
 def facts_of(worker, **more):

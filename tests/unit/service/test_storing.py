@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 import ragtrace
-from ragtrace.capture.guard import losses
+from ragtrace.capture.guard import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.service.storing import Storing
 from ragtrace.settings import Settings
@@ -71,9 +71,9 @@ def test_feedback_reaches_the_store_that_is_set(tmp_path):
 def test_feedback_without_a_store_is_counted_and_never_raises():
     ragtrace.configure()
     try:
-        before = losses().get("ragtrace.feedback.no_store", 0)
+        before = internal_errors().get("ragtrace.feedback.no_store", 0)
         assert not ragtrace.feedback(TRACE, 1.0)
-        assert losses()["ragtrace.feedback.no_store"] == before + 1
+        assert internal_errors()["ragtrace.feedback.no_store"] == before + 1
     finally:
         ragtrace.shutdown(5.0)
 

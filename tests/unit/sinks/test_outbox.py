@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.sinks.outbox import Attempt, Outbox
 
 OK = Attempt(is_delivered=True)
@@ -38,7 +38,7 @@ class Other:
 
 
 def lost_at(site: str) -> int:
-    return losses().get(site, 0)
+    return internal_errors().get(site, 0)
 
 
 def test_items_arrive_once_in_order_and_in_batches(request) -> None:

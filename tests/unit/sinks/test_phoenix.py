@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ragtrace
-from ragtrace.capture import losses
+from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.settings import Settings
@@ -45,7 +45,7 @@ def server():
 
 
 def lost_at(site: str) -> int:
-    return losses().get(f"ragtrace.sinks.phoenix.{site}", 0)
+    return internal_errors().get(f"ragtrace.sinks.phoenix.{site}", 0)
 
 
 def test_a_score_becomes_an_annotation_with_what_its_number_needs() -> None:
@@ -218,7 +218,7 @@ def test_the_key_is_never_shown(caplog) -> None:
     finally:
         server.close()
     settings = Settings.resolve({"phoenix_endpoint": server.url, "phoenix_api_key": KEY}, {})
-    assert KEY not in caplog.text + repr(sink) + repr(settings) + str(losses())
+    assert KEY not in caplog.text + repr(sink) + repr(settings) + str(internal_errors())
     for wrong in (f"{KEY}\n", f"{KEY} x", f"{KEY}é"):
         with pytest.raises(ConfigError) as caught:
             PhoenixSink(server.url, api_key=wrong)

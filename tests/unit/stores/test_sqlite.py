@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragtrace import sqlite_file
-from ragtrace.capture.guard import losses
+from ragtrace.capture.guard import internal_errors
 from ragtrace.errors import StoreError
 from ragtrace.model import JudgeInfo, MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
 from ragtrace.queues.spool import Entry, Spool
@@ -485,7 +485,7 @@ def test_a_file_from_before_the_look_at_leaps_is_not_emptied(store, wall, again)
 def test_the_file_stays_within_its_limit_and_payloads_go_first(tmp_path, wall):
     path, limit = tmp_path / "s", 3_000_000
     store = SqliteStore(path, Policy(has_content=True, file_bytes=limit), wall=wall)
-    before = losses()
+    before = internal_errors()
     for n in range(1, 401):
         wall.at += 1
         r = record(n, answer="x" * 20_000)
@@ -495,7 +495,7 @@ def test_the_file_stays_within_its_limit_and_payloads_go_first(tmp_path, wall):
     assert kept == list(range(401 - len(kept), 401))
     assert len(kept) > 60  # of 20 KB each: the room is used
     assert len(list(store.rows())) == 400
-    gone = losses()["ragtrace.stores.evicted_payloads"] - before.get("ragtrace.stores.evicted_payloads", 0)
+    gone = internal_errors()["ragtrace.stores.evicted_payloads"] - before.get("ragtrace.stores.evicted_payloads", 0)
     assert gone == 400 - len(kept)
 
 
@@ -520,10 +520,10 @@ def test_where_a_spool_fills_the_file_scores_are_lost_and_counted_and_the_job_en
     store = SqliteStore(path, Policy(file_bytes=1_100_000))
     spool.put([Entry(key=str(n), payload=b"x" * 50_000) for n in range(30)])
     (job,) = spool.lease("w", 1)
-    before = losses().get("ragtrace.stores.full", 0)
+    before = internal_errors().get("ragtrace.stores.full", 0)
     r = record()
     assert spool.end("w", job.key, "scored", also=store.writer([score(r)], r))
-    assert losses()["ragtrace.stores.full"] == before + 1
+    assert internal_errors()["ragtrace.stores.full"] == before + 1
     assert list(store.rows()) == []
     assert spool.accounts().ends == {("scored", ""): 1}
 

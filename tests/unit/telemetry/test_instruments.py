@@ -10,7 +10,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from ragtrace import semconv
-from ragtrace.capture import Recorder, lost
+from ragtrace.capture import Recorder, record_internal_error
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Scale, Usage
 from ragtrace.telemetry.instruments import Instruments
 from ragtrace.telemetry.readings import DriftReading, LedgerReading, QueueReading
@@ -489,7 +489,7 @@ def test_the_counter_of_traces_is_there_before_the_first_run(metered):
 
 def test_losses_are_exported_by_place(metered):
     Instruments([metered.meter])
-    lost("tests.somewhere")
+    record_internal_error("tests.somewhere")
     assert ({"ragtrace.site": "tests.somewhere"}, 1) in metered.values("ragtrace.internal.losses")
 
 

@@ -78,7 +78,7 @@ def _reference() -> None:
         [sys.executable, "-m", "ragtrace", "metrics", "--markdown"], check=True, capture_output=True, text=True
     ).stdout
     folder = OUT / "reference"
-    (folder / "metrics.md").write_text(f"# Metrics\n\nGenerated from the declarations.\n\n{table}")
+    (folder / "metrics.md").write_text(f"# Metrics\n\nGenerated from the metrics' specs.\n\n{table}")
     rows = "".join(f"| `{n}` | `{v or 'argument only'}` | `{d!r}` | {doc} |\n" for n, v, d, doc in variables())
     head = "# Settings\n\nArgument of `ragtrace.configure`, else the variable, else `OTEL_*`, else the default.\n\n"
     (folder / "settings.md").write_text(f"{head}| setting | variable | default | what |\n|---|---|---|---|\n{rows}")

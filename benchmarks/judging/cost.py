@@ -18,7 +18,7 @@ from benchmarks.judging.sample import REPLIES, Vocabulary, record
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, RagRecord
@@ -93,7 +93,7 @@ class Counting:
 
 
 async def scored(bundle: Bundle, given: RagRecord, judge: LLMJudge) -> list[MetricResult]:
-    case = Case(given, judge=judge, embedder=OverlapEmbedder(), options=Options())
+    case = EvalContext(given, judge=judge, embedder=OverlapEmbedder(), options=Options())
     return await evaluate(select(bundle.metrics), case)
 
 

@@ -34,10 +34,10 @@ from ragtrace.capture.passages import (
     text_key,
 )
 from ragtrace.capture.providers import provider_in, provider_named
-from ragtrace.capture.recorder import Limits, Listener, Recorder, TraceRef
+from ragtrace.capture.recorder import Limits, Recorder, RunProcessor, TraceRef
 from ragtrace.capture.request import Defaults, describe, tags_of
 from ragtrace.capture.run import Run, outcome_of
-from ragtrace.capture.steps import Captured, Failure, Generation, Rerank, Retrieval, Step, ToolCall
+from ragtrace.capture.steps import Failure, FinishedRun, Generation, Rerank, Retrieval, Step, ToolCall
 from ragtrace.capture.turns import before_question, prompt_text, spoken
 from ragtrace.capture.usage import read_usage
 
@@ -48,18 +48,18 @@ __all__ = [
     "SCORE_KEYS",
     "TEXT_KEYS",
     "Buried",
-    "Captured",
     "Defaults",
     "Failure",
+    "FinishedRun",
     "Generation",
     "Limits",
-    "Listener",
     "PassageReader",
     "ReadPassages",
     "Recorder",
     "Rerank",
     "Retrieval",
     "Run",
+    "RunProcessor",
     "Step",
     "ToolCall",
     "TraceRef",

@@ -19,7 +19,7 @@ from ragtrace.capture.prompt import found_in
 from ragtrace.capture.prompt_set import prompt_set
 from ragtrace.capture.redact import safe
 from ragtrace.capture.run import MAX_NAME_CHARS, Run
-from ragtrace.capture.steps import Captured, Generation
+from ragtrace.capture.steps import FinishedRun, Generation
 from ragtrace.capture.texts import count_unread, shown_texts
 from ragtrace.model import Pool, RagRecord
 
@@ -51,20 +51,20 @@ class TraceRef(Protocol):
     span_id: str
 
 
-class Listener(Protocol):
+class RunProcessor(Protocol):
     """What the service hangs on the recorder. Called in the application's thread: neither blocks nor does I/O."""
 
-    def started(self, workflow: str, started_ns: int) -> TraceRef:
+    def on_start(self, workflow: str, started_ns: int) -> TraceRef:
         """Begin the trace of a run."""
         ...
 
-    def finished(self, ref: TraceRef, captured: Captured) -> None:
+    def on_end(self, ref: TraceRef, captured: FinishedRun) -> None:
         """Take a finished run."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class RunConfig:
     """What a run begins with and keeps; replaced as a whole, so that none begins with a part of two.
 
     Attributes:
@@ -75,7 +75,7 @@ class Setup:
         span_metadata: names of request metadata that `Run.add_metadata` keeps.
     """
 
-    listener: Listener | None = None
+    listener: RunProcessor | None = None
     redact: Callable[[str], str] | None = None
     workflow: str = "rag"
     environment: str | None = None
@@ -83,7 +83,7 @@ class Setup:
 
 
 class Recorder:
-    """Opens runs and hands each finished one to its listener as a `Captured`.
+    """Opens runs and hands each finished one to its listener as a `FinishedRun`.
 
     Thread-safe. At most `Limits.open_runs` stay open: the longest idle is ended as ``partial`` for a new one.
 
@@ -108,7 +108,7 @@ class Recorder:
 
     def __init__(
         self,
-        listener: Listener | None = None,
+        listener: RunProcessor | None = None,
         *,
         redact: Callable[[str], str] | None = None,
         limits: Limits | None = None,
@@ -116,7 +116,7 @@ class Recorder:
         environment: str | None = None,
         span_metadata: Iterable[str] = (),
     ) -> None:
-        self.setup = Setup(
+        self.setup = RunConfig(
             listener=listener,
             redact=safe(redact),
             workflow=workflow,
@@ -149,7 +149,7 @@ class Recorder:
         """Open a run; never raises. One that begins in `own_work` is not kept.
 
         Args:
-            query: the question; `Run.asked` may give it later.
+            query: the question; `Run.set_query` may give it later.
             workflow: name of the application or chain.
             session: conversation id; never invented.
             user: end user's id.
@@ -164,13 +164,13 @@ class Recorder:
         run = Run(self, {}, started_ns or time.time_ns())
         self._begin(run, workflow)
         if query is not None:
-            run.asked(query)
+            run.set_query(query)
         if session is not None or user is not None or corpus is not None or corpus_version is not None:
-            run.about(session=session, user=user, corpus=corpus, corpus_version=corpus_version)
+            run.set_attributes(session=session, user=user, corpus=corpus, corpus_version=corpus_version)
         if type(tags) is not tuple or tags:  # anything may stand here, also what has no truth value
-            run.tagged(tags)
+            run.add_tags(tags)
         if k is not None:
-            run.cut_at(k)
+            run.set_k(k)
         return run
 
     @guarded
@@ -180,7 +180,7 @@ class Recorder:
         run.facts["environment"] = run.setup.environment
         run.listener = None if is_own_work() else run.setup.listener
         if run.listener is not None:
-            run.ref = run.listener.started(name, run.started_ns)
+            run.ref = run.listener.on_start(name, run.started_ns)
         with self._lock:
             self._open[id(run)] = run
             oldest = min(self._open.values(), key=_touched) if len(self._open) > self.limits.open_runs else None
@@ -200,7 +200,7 @@ class Recorder:
             self._open.pop(id(run), None)
         if run.listener is None or run.ref is None:
             return
-        run.listener.finished(run.ref, captured(run, outcome, ended_ns))
+        run.listener.on_end(run.ref, captured(run, outcome, ended_ns))
 
     def forget(self, run: Run) -> None:
         """Take a run off the list without handing it on; called by `Run.discard`."""
@@ -256,7 +256,7 @@ def _touched(run: Run) -> float:
     return run.touched
 
 
-def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
+def captured(run: Run, outcome: Outcome, ended_ns: int) -> FinishedRun:
     """Build the record and the steps of a run that ends now."""
     limits = run.limits
     seen = _with_texts(run, _stages(run))
@@ -283,7 +283,7 @@ def captured(run: Run, outcome: Outcome, ended_ns: int) -> Captured:
         lossy=dict(run.lossy),
         **facts,
     )
-    return Captured(
+    return FinishedRun(
         record=fitted(
             record,
             text_chars=limits.text_chars,

@@ -76,14 +76,14 @@ def describe(run: Run, defaults: Defaults, said: Mapping[str, Any]) -> None:
     """
     facts = {name: fact for name in _FACTS if (fact := shown(said.get(name)) or getattr(defaults, name))}
     if facts:
-        run.about(**facts)
+        run.set_attributes(**facts)
     if tags := (*defaults.tags, *tags_of(said.get("tags"))):
-        run.tagged(tags)
+        run.add_tags(tags)
     if metadata := said.get("metadata"):
         run.add_metadata(metadata)
     if (k := said.get("k", defaults.k)) is not None:
-        run.cut_at(k)
+        run.set_k(k)
     if (reference := said.get("reference")) is not None:
         run.reference(reference)
     if (labels := said.get("labels")) is not None:
-        run.labelled(labels)
+        run.set_labels(labels)

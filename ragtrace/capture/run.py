@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contextvars import Token
     from types import TracebackType
 
-    from ragtrace.capture.recorder import Listener, Recorder, TraceRef
+    from ragtrace.capture.recorder import Recorder, RunProcessor, TraceRef
     from ragtrace.capture.steps import Operation, Step
     from ragtrace.capture.texts import TextKind
     from ragtrace.model import Outcome, Passage
@@ -71,7 +71,7 @@ class Run:
         self.given_feedback: list[Feedback] = []
         self.lossy: dict[str, int] = {}
         self.failure: Failure | None = None
-        self.listener: Listener | None = None
+        self.listener: RunProcessor | None = None
         self.ref: TraceRef | None = None
         self.is_finished = False
         self._entered: list[Token[Run | None]] = []
@@ -92,12 +92,12 @@ class Run:
         return self.ref.span_id if self.ref else ""
 
     @guarded
-    def asked(self, query: str) -> None:
+    def set_query(self, query: str) -> None:
         """Set the question, when it was not known at the start."""
         self._put("query", query, self.limits.text_chars)
 
     @guarded
-    def about(
+    def set_attributes(
         self,
         *,
         session: str | None = None,
@@ -123,7 +123,7 @@ class Run:
                 self._put(name, value, MAX_NAME_CHARS)
 
     @guarded
-    def tagged(self, tags: Iterable[str]) -> None:
+    def add_tags(self, tags: Iterable[str]) -> None:
         """Add tags; a text is one tag."""
         new = (clean_text(self._redacted(tag), MAX_NAME_CHARS)[0] for tag in tags_of(tags))
         self.facts["tags"] = tuple(dict.fromkeys((*self.facts.get("tags", ()), *filter(None, new))))[:64]
@@ -144,7 +144,7 @@ class Run:
             self.facts["metadata"] = {**self.facts.get("metadata", {}), **clean_metadata(kept)}
 
     @guarded
-    def conversed(self, history: Iterable[Message]) -> None:
+    def set_history(self, history: Iterable[Message]) -> None:
         """Set the turns before this question, oldest first."""
         turns = tuple(islice(history, MAX_ITEMS))
         self.facts["history"] = tuple(self._message(turn.role, turn.content) for turn in turns[-MAX_TURNS:])
@@ -291,7 +291,7 @@ class Run:
             self.texts.setdefault(one.id, one)
 
     @guarded
-    def restored(self, passages: Iterable[Any]) -> None:
+    def set_candidates(self, passages: Iterable[Any]) -> None:
         """Set a pool that no retriever of this run returned: from a resumed state, or given by the caller."""
         self.pool_order = self.reader.read(passages)
 
@@ -329,13 +329,13 @@ class Run:
         )
 
     @guarded
-    def prompted(self, prompt: str) -> None:
+    def add_prompt(self, prompt: str) -> None:
         """Report a rendered prompt; the passages that stand in it are found when the run ends."""
         if len(self.prompts) < MAX_STEPS:
             self.prompts.append(self._prompt(prompt))
 
     @guarded
-    def shows(self, passages: Iterable[Passage], *, since: int = 0) -> bool:
+    def prompt_contains(self, passages: Iterable[Passage], *, since: int = 0) -> bool:
         """Tell whether a prompt shows one of these passages; those before the prompt `since` are not looked at."""
         some = tuple(passages)
         return any(found_in(prompt, some) for prompt in self.prompts[since:])
@@ -490,7 +490,7 @@ class Run:
         self.facts["labels"] = Labels(grades=cleaned, universe=universe, scale=scale, version=version)
 
     @guarded
-    def labelled(self, given: Any) -> None:
+    def set_labels(self, given: Any) -> None:
         """Set relevance grades as a request hands them over; what is none is counted as a loss.
 
         Args:
@@ -500,7 +500,7 @@ class Run:
         options = given if isinstance(nested, dict) else {}
         grades = nested if isinstance(nested, dict) else given
         if not isinstance(grades, dict):
-            record_internal_error("ragtrace.capture.run.labelled")
+            record_internal_error("ragtrace.capture.run.set_labels")
             return
         version = options.get("version")
         self.labels(
@@ -511,14 +511,14 @@ class Run:
         )
 
     @guarded
-    def cut_at(self, k: int) -> None:
+    def set_k(self, k: int) -> None:
         """Set the K of this run's @K metrics; the default is the number of contexts delivered.
 
         What is no whole number of 0 or more is counted as a loss.
         """
         number = clean_count(k)
         if number is None:
-            record_internal_error("ragtrace.capture.run.cut_at")
+            record_internal_error("ragtrace.capture.run.set_k")
             return
         self.facts["k"] = number
 
@@ -758,7 +758,7 @@ def _renamed_step(step: Step, ids: Mapping[tuple[str, str], str]) -> Step:
 
 def _one_of(value: Any, known: tuple[str, ...], default: str) -> str:
     if value is not None and value not in known:
-        record_internal_error("ragtrace.capture.run.labelled")
+        record_internal_error("ragtrace.capture.run.set_labels")
     return value if value in known else default
 
 

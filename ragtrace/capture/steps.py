@@ -91,7 +91,7 @@ Step = Retrieval | Rerank | Generation | ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Captured:
+class FinishedRun:
     """A finished run: its record, its steps in the order in which they ended, and what made it fail."""
 
     record: RagRecord

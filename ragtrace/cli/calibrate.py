@@ -218,7 +218,7 @@ def _scorer(asked: str, settings: Settings) -> tuple[Scorer, _Number]:
 
     scorer = build_scorer(settings)
     name, _, k = asked.partition("@")
-    outputs = scorer.metrics[0].declaration.outputs
+    outputs = scorer.metrics[0].spec.outputs
     output = next((output for output in outputs if output.name == name), outputs[0])
     if "_at_k" in output.name:  # the names of all numbers with a cut-off hold it (METRICS.md 0.9b)
         return scorer, _Number(output, int(k) if k else next(iter(settings.k_values), None))
@@ -230,7 +230,7 @@ def _scorer(asked: str, settings: Settings) -> tuple[Scorer, _Number]:
 def _grades_with_judge(scorer: Scorer) -> bool:
     from ragtrace.scoring.calibrating import grades_passages
 
-    asks = grades_passages(scorer.metrics[0].declaration)
+    asks = grades_passages(scorer.metrics[0].spec)
     return asks and scorer.judge is not None and "grades" in scorer.judge.tasks
 
 
@@ -239,7 +239,7 @@ def _asking(
 ) -> CalibrationScorer:
     from ragtrace.scoring.calibrating import CalibrationScorer, debiases_length
 
-    has_twice = debiases_length(scorer.metrics[0].declaration) and not args.no_length_check
+    has_twice = debiases_length(scorer.metrics[0].spec) and not args.no_length_check
     return CalibrationScorer(
         scorer=scorer,
         rejudged=frozenset(labelled.ids) if has_twice else frozenset(),

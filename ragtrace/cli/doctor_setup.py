@@ -139,7 +139,7 @@ def _mib(count: int) -> str:
 
 async def _asked(judge: Judge) -> Finding:
     """Ask for the audit of a sentence that stands word for word in its context."""
-    from ragtrace.metrics.case import Case, Options
+    from ragtrace.metrics.case import EvalContext, Options
     from ragtrace.metrics.evaluate import evaluate
     from ragtrace.metrics.registry import select
     from ragtrace.model import Passage, Pool, RagRecord
@@ -150,7 +150,8 @@ async def _asked(judge: Judge) -> Finding:
     began_s = time.monotonic()
     try:
         async with asyncio.timeout(JUDGE_LIMIT_S):
-            (result,) = await evaluate(select(["faithfulness"]), Case(record, judge=judge, options=Options()))
+            context = EvalContext(record, judge=judge, options=Options())
+            (result,) = await evaluate(select(["faithfulness"]), context)
     except TimeoutError:
         said = f"{judge.name} did not answer within {JUDGE_LIMIT_S:.0f} s"
         return Finding(

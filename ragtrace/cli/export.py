@@ -98,7 +98,7 @@ def _names(metric: str | None) -> tuple[tuple[str | None, ...], ConfigError | No
     if metric is None or metric == "all":
         return (None,), None
     try:
-        outputs = [output.name for one in select([metric]) for output in one.declaration.outputs]
+        outputs = [output.name for one in select([metric]) for output in one.spec.outputs]
     except ConfigError as error:  # a label may have any name
         return (metric,), None if metric == FEEDBACK else error
     return (metric,) if metric.partition("@")[0] in outputs else (metric, *outputs), None

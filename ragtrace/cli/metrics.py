@@ -11,7 +11,7 @@ from ragtrace.cli.say import say
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ragtrace.metrics.base import Declaration, Output
+    from ragtrace.metrics.base import MetricSpec, Output
 
 NARROW = 110  # columns below which the table itself would
 _READABLE = 120
@@ -30,17 +30,17 @@ def run(args: argparse.Namespace) -> int:
 
     from ragtrace.cli.console import Shown
 
-    declarations = _declarations()
-    rows = [row for metric in declarations for row in _rows(metric)]
+    specs = _specs()
+    rows = [row for metric in specs for row in _rows(metric)]
     head = ("metric", "exported as", "needs", "range", "direction", "threshold", "calls", "source")
     if args.markdown:
         _markdown(head, rows)
         say()
-        _markdown(("metric", "meaning"), [(metric.name, metric.summary) for metric in declarations])
+        _markdown(("metric", "meaning"), [(metric.name, metric.summary) for metric in specs])
         return 0
     console = Shown()
     if console.width < NARROW:
-        for line in _blocks(declarations, console.width):
+        for line in _blocks(specs, console.width):
             console.print(line)
         return 0
     shown = len(head) if console.width >= WIDE else len(head) - 2
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if shown < len(head):
         console.print("calls and sources: `ragtrace metrics --markdown`, or a terminal of 150 columns")
     console.print()
-    for line in _meanings(declarations, console.width):
+    for line in _meanings(specs, console.width):
         console.print(line)
     return 0
 
@@ -64,9 +64,9 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         say(f"| {' | '.join(row)} |")
 
 
-def _blocks(declarations: Sequence[Declaration], width: int) -> Iterator[str]:
+def _blocks(specs: Sequence[MetricSpec], width: int) -> Iterator[str]:
     """Yield a block for each metric: its sentence, its needs, and a line for each number it exports."""
-    for metric in declarations:
+    for metric in specs:
         yield f"{metric.name}"
         facts = (metric.summary, f"needs {', '.join(metric.needs)}; {metric.calls}; source: {metric.source}")
         yield from (f"    {line}" for fact in facts for line in wrap(fact, width - 4))
@@ -75,33 +75,33 @@ def _blocks(declarations: Sequence[Declaration], width: int) -> Iterator[str]:
             yield f"    {name}: {span}, {direction}{f', threshold {threshold}' if threshold else ''}"
 
 
-def _meanings(declarations: Sequence[Declaration], width: int) -> Iterator[str]:
+def _meanings(specs: Sequence[MetricSpec], width: int) -> Iterator[str]:
     """Yield each metric's name and, beside it, its sentence."""
-    most = max(len(metric.name) for metric in declarations) + 2
-    for metric in declarations:
+    most = max(len(metric.name) for metric in specs) + 2
+    for metric in specs:
         first, *rest = wrap(metric.summary, min(width, _READABLE) - most)
         yield f"{metric.name:<{most}}{first}"
         yield from (f"{'':<{most}}{line}" for line in rest)
 
 
-def _declarations() -> list[Declaration]:
+def _specs() -> list[MetricSpec]:
     from ragtrace.metrics.registry import all_metrics
 
-    return [metric.declaration for metric in all_metrics().values()]
+    return [metric.spec for metric in all_metrics().values()]
 
 
-def _rows(declaration: Declaration) -> list[tuple[str, ...]]:
-    return [_row(declaration, output, is_first=i == 0) for i, output in enumerate(declaration.outputs)]
+def _rows(spec: MetricSpec) -> list[tuple[str, ...]]:
+    return [_row(spec, output, is_first=i == 0) for i, output in enumerate(spec.outputs)]
 
 
-def _row(declaration: Declaration, output: Output, *, is_first: bool) -> tuple[str, ...]:
+def _row(spec: MetricSpec, output: Output, *, is_first: bool) -> tuple[str, ...]:
     return (
-        declaration.name if is_first else "",
+        spec.name if is_first else "",
         output.name,
-        ", ".join(declaration.needs) if is_first else "",
+        ", ".join(spec.needs) if is_first else "",
         f"{output.low:g} to {output.high:g}",
         output.direction,
         "" if output.threshold is None else f"{output.threshold:g}",
-        declaration.calls if is_first else "",
-        declaration.source if is_first else "",
+        spec.calls if is_first else "",
+        spec.source if is_first else "",
     )

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     from ragtrace.service.judges import left_out_text
 
     scorer = _scorer(args)
-    outputs: dict[str, Output] = {o.name: o for metric in scorer.metrics for o in metric.declaration.outputs}
+    outputs: dict[str, Output] = {o.name: o for metric in scorer.metrics for o in metric.spec.outputs}
     limits = limits_from(args.fail_under, outputs, scorer.options.k_values)
     if args.resume and args.out in {None, "-"}:
         raise ConfigError("--resume needs --out: the file to go on with")
@@ -131,7 +131,7 @@ def _asked(scorer: Scorer) -> dict[str, str | None]:
 
     given = expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs)
     makers = {one.name: maker_text(one.judge.model if one.judge else None, one.version) for one in given}
-    outputs = (output.name for metric in scorer.metrics for output in metric.declaration.outputs)
+    outputs = (output.name for metric in scorer.metrics for output in metric.spec.outputs)
     return {name: makers.get(name) for name in outputs}
 
 

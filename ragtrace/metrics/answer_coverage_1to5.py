@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.metrics.one_to_five import declared, graded_answer, shown_contexts
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
     from ragtrace.model import MetricResult
 
 NAME = "answer_coverage_1to5"
@@ -26,22 +26,22 @@ class AnswerCoverage1to5:
         >>> import asyncio
         >>> from ragtrace.judges.llm import LLMJudge
         >>> from ragtrace.judges.scripted import ScriptedChat
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import RagRecord
         >>> chat = ScriptedChat([{"reason": "The year is missing.", "grade": 3}])
         >>> record = RagRecord(id="1", query="Where?", answer="In Oslo.", reference="In Oslo, since 2010.")
-        >>> [result.value for result in asyncio.run(METRIC.compute(Case(record, judge=LLMJudge(chat))))]
+        >>> [result.value for result in asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))]
         [3.0, 0.5]
     """
 
-    declaration = declared(
+    spec = declared(
         NAME,
         "One grade of how many key facts of the reference, or else of the contexts, the answer states.",
         needs=("answer", "reference", "contexts", "query", "judge"),
         gates=("answer", "judge"),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the grade and its normalised form; raises JudgeError."""
         record = case.record
         data: dict[str, Any] = {"query": record.query, "answer": record.answer}
@@ -52,8 +52,8 @@ class AnswerCoverage1to5:
         elif case.contexts():
             data["contexts"] = shown_contexts(case)
         else:
-            return self.declaration.every("na", "missing_input:reference", details)
-        return await graded_answer(case, self.declaration, data, details=details)
+            return self.spec.every("na", "missing_input:reference", details)
+        return await graded_answer(case, self.spec, data, details=details)
 
 
 METRIC = AnswerCoverage1to5()

@@ -6,13 +6,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeIncomplete
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.cosine import cosines_with_first
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Question
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 
 class AnswerRelevancy:
@@ -30,7 +30,7 @@ class AnswerRelevancy:
         >>> import numpy as np
         >>> from ragtrace.judges.llm import LLMJudge
         >>> from ragtrace.judges.scripted import ScriptedChat
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import RagRecord
         >>> class Letters:
         ...     name = "letters"
@@ -39,12 +39,12 @@ class AnswerRelevancy:
         ...         return np.array([[text.count("a"), text.count("b")] for text in texts], dtype=float)
         >>> questions = [{"question": text, "noncommittal": False} for text in ("aa", "b")]
         >>> judge = LLMJudge(ScriptedChat([{"questions": questions}]))
-        >>> case = Case(RagRecord(id="1", query="a", answer="x"), judge=judge, embedder=Letters())
+        >>> case = EvalContext(RagRecord(id="1", query="a", answer="x"), judge=judge, embedder=Letters())
         >>> asyncio.run(METRIC.compute(case))[0].value
         0.5
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="answer_relevancy",
         summary="Similarity of the question with questions that the answer would answer.",
         needs=("query", "answer", "judge", "embedder"),
@@ -55,7 +55,7 @@ class AnswerRelevancy:
         options=("n_questions",),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the value; raises JudgeError when judge or embedder fail."""
         asked = [item for item in (await case.questions()).questions if item.text.strip()]
         if not asked:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ragtrace.metrics.one_to_five import declared, graded_answer
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
     from ragtrace.model import MetricResult
 
 NAME = "answer_relevancy_1to5"
@@ -24,25 +24,25 @@ class AnswerRelevancy1to5:
         >>> import asyncio
         >>> from ragtrace.judges.llm import LLMJudge
         >>> from ragtrace.judges.scripted import ScriptedChat
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import RagRecord
         >>> chat = ScriptedChat([{"reason": "All of it is answered.", "grade": 5}])
         >>> record = RagRecord(id="1", query="Where?", answer="In Oslo.")
-        >>> [result.value for result in asyncio.run(METRIC.compute(Case(record, judge=LLMJudge(chat))))]
+        >>> [result.value for result in asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))]
         [5.0, 1.0]
     """
 
-    declaration = declared(
+    spec = declared(
         NAME,
         "One grade of how well the answer meets the query.",
         needs=("query", "answer", "judge"),
         gates=("query", "answer", "judge"),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the grade and its normalised form; raises JudgeError."""
         data = {"query": case.record.query, "answer": case.record.answer}
-        return await graded_answer(case, self.declaration, data)
+        return await graded_answer(case, self.spec, data)
 
 
 METRIC = AnswerRelevancy1to5()

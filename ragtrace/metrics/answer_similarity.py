@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.cosine import cosines_with_first
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 
 class AnswerSimilarity:
@@ -23,19 +23,19 @@ class AnswerSimilarity:
     Example:
         >>> import asyncio
         >>> import numpy as np
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import RagRecord
         >>> class Letters:
         ...     name = "letters"
         ...
         ...     async def embed(self, texts):
         ...         return np.array([[text.count("a"), text.count("b")] for text in texts], dtype=float)
-        >>> case = Case(RagRecord(id="1", query="aa", answer="a"), embedder=Letters())
+        >>> case = EvalContext(RagRecord(id="1", query="aa", answer="a"), embedder=Letters())
         >>> asyncio.run(METRIC.compute(case))[0].value
         1.0
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="answer_similarity",
         summary="Embedding cosine of question and answer; says whether the topic fits, not whether it is true.",
         needs=("query", "answer", "embedder"),
@@ -44,9 +44,9 @@ class AnswerSimilarity:
         source="cosine of embeddings",
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the cosine; raises JudgeError when the embedder fails."""
-        name = self.declaration.name
+        name = self.spec.name
         rows = await case.embed([case.record.query, case.record.answer])
         _, (value,) = cosines_with_first(rows, 2)
         details = {"embedder": case.embedder.name if case.embedder else ""}

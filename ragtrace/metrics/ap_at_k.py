@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.metrics import rank
 from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, outcome_of
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 
 if TYPE_CHECKING:
     from ragtrace.metrics.case import Options
@@ -22,15 +22,15 @@ class ApAtKRetrieved(AtCutoffs):
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
         >>> pool = Pool(stage="used", passages=tuple(Passage(id=i, text=i, rank=1) for i in "ab"))
         >>> record = RagRecord(id="1", pools=(pool,), labels=Labels(grades={"a": 2, "b": 5}))
-        >>> asyncio.run(METRIC.compute(Case(record)))[0].value
+        >>> asyncio.run(METRIC.compute(EvalContext(record)))[0].value
         0.5
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="ap_at_k_retrieved",
         summary="How early the relevant contexts stand among the first K; what was missed does not count.",
         needs=("contexts", "labels", "judge"),

@@ -13,8 +13,8 @@ from ragtrace.model import ERROR_REASONS, MetricResult
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ragtrace.metrics.base import Declaration
-    from ragtrace.metrics.case import Case, Options
+    from ragtrace.metrics.base import MetricSpec
+    from ragtrace.metrics.case import EvalContext, Options
     from ragtrace.model import State
 
 Outcome = float | str  # a value, or the reason why there is none
@@ -87,9 +87,9 @@ class AtCutoffs(ABC):
     Without a positive K nothing is asked of the judge. Coroutine-safe: it keeps nothing between records.
     """
 
-    declaration: Declaration
+    spec: MetricSpec
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return one result for each K and output; raises JudgeError when the judge has no grades."""
         places = cutoffs(case)
         source: Graded | Refusal = _no_places(case)
@@ -97,7 +97,7 @@ class AtCutoffs(ABC):
             source = await self.read(case)
         return [made for k, variant in places for made in self._results(self._found(source, k, case), k, variant)]
 
-    async def read(self, case: Case) -> Graded | Refusal:
+    async def read(self, case: EvalContext) -> Graded | Refusal:
         """Return the grades of a case; a subclass may refuse instead."""
         return await graded(case)
 
@@ -105,8 +105,8 @@ class AtCutoffs(ABC):
     def at(self, source: Graded, k: int, options: Options) -> Found:
         """Return the outcomes for one K, which is positive."""
 
-    def _found(self, source: Graded | Refusal, k: int, case: Case) -> Found:
-        names = [output.name for output in self.declaration.outputs]
+    def _found(self, source: Graded | Refusal, k: int, case: EvalContext) -> Found:
+        names = [output.name for output in self.spec.outputs]
         if k <= 0:
             source = _no_places(case)
         if isinstance(source, Refusal):
@@ -124,10 +124,10 @@ class AtCutoffs(ABC):
                 k=k,
                 variant=variant,
             )
-            for output in self.declaration.outputs
+            for output in self.spec.outputs
         ]
 
 
-def _no_places(case: Case) -> Refusal:
+def _no_places(case: EvalContext) -> Refusal:
     ids = [passage.id for passage in case.record.contexts]
     return Refusal(reason="k_not_positive", details={"dup_count": len(ids) - len(set(ids))})

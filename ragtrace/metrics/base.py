@@ -1,4 +1,4 @@
-"""What a metric is: a declaration, and one coroutine from a case to results."""
+"""What a metric is: a spec, and one coroutine from a context to results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.judges.base import Task
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
     from ragtrace.model import RagRecord, State
 
 Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder", "pairs", "runs"]
@@ -29,7 +29,7 @@ class Output(Scale):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
+class MetricSpec:
     """What the registry, the CLI list, the docs table and the dashboards read of a metric.
 
     Attributes:
@@ -92,14 +92,14 @@ def answer_lacking(record: RagRecord) -> str | None:
 
 
 class Metric(Protocol):
-    """A metric: the declaration, and the coroutine that computes it.
+    """A metric: the spec, and the coroutine that computes it.
 
     `compute` returns one result for each of its outputs (for each K, where it has one). It may raise a
     `ragtrace.errors.JudgeError`; `ragtrace.metrics.evaluate` turns that into ``na`` or ``error`` results.
     """
 
-    declaration: Declaration
+    spec: MetricSpec
 
-    async def compute(self, case: Case) -> Sequence[MetricResult]:
+    async def compute(self, case: EvalContext) -> Sequence[MetricResult]:
         """Compute the metric for one case."""
         ...

@@ -94,7 +94,7 @@ class Options:
         return chosen
 
 
-class Case:
+class EvalContext:
     """A record with the judge, embedder and pair scorer that may be asked about it.
 
     A task's verdict, or its failure, is kept for the metrics that follow, so that faithfulness, citations and
@@ -121,8 +121,8 @@ class Case:
         self.tasks_used: list[Task] = []
         self._known: dict[str, Any] = {}
         self._unclaimed = Spent()
-        self._seats: list[list[Case]] | None = None
-        self._panel: Case | None = None  # whose member's seat this is
+        self._seats: list[list[EvalContext]] | None = None
+        self._panel: EvalContext | None = None  # whose member's seat this is
         self._shadow_pool: Future[ShadowPool] | None = None
 
     def set_citing(self, *, is_citing: bool) -> None:
@@ -237,14 +237,14 @@ class Case:
             return self.options.k_values
         return (self.record.k if self.record.k is not None else len(self.record.contexts),)
 
-    def seats(self) -> list[list[Case]]:
+    def seats(self) -> list[list[EvalContext]]:
         """Return a case for each member and repeat of a panel, always the same: metrics share its tasks."""
         if self._seats is None:
             seats = self.judge.seats() if isinstance(self.judge, JudgePanel) else ()
             self._seats = [[self._under(judge) for judge in seat] for seat in seats]
         return self._seats
 
-    def take_over(self, seat: Case) -> None:
+    def take_over(self, seat: EvalContext) -> None:
         """Count what a case of a panel spent, and the tasks it used, as its own."""
         self._unclaimed += seat.take_spent()
         self.tasks_used.extend(seat.tasks_used)
@@ -254,8 +254,8 @@ class Case:
         spent, self._unclaimed = self._unclaimed, Spent()
         return spent
 
-    def _under(self, judge: Judge) -> Case:
-        seat = Case(
+    def _under(self, judge: Judge) -> EvalContext:
+        seat = EvalContext(
             self.record,
             judge=judge,
             embedder=self.embedder,

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeIncomplete, JudgeUnsupported
-from ragtrace.metrics.base import Declaration, Output, answer_lacking
+from ragtrace.metrics.base import MetricSpec, Output, answer_lacking
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
     from ragtrace.model import RagRecord
 
 Pair = tuple[int, str]  # 0-based index of the answer part, cited id
@@ -80,15 +80,15 @@ class Citations:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import AnswerPart, RagRecord
         >>> record = RagRecord(id="1", answer="Oslo.", answer_parts=(AnswerPart(text="Oslo.", citations=("9",)),))
-        >>> results = asyncio.run(METRIC.compute(Case(record)))
+        >>> results = asyncio.run(METRIC.compute(EvalContext(record)))
         >>> [result.value for result in results], results[0].details["dangling"]
         ([0.0, 0.0, 0.0, 0.0], 1)
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="citations",
         summary="Does what the answer cites support what it says.",
         needs=("answer", "contexts", "judge"),
@@ -100,7 +100,7 @@ class Citations:
         source="open-rag-eval citation metric",
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the four outputs; raises JudgeError when the judge has no usable verdicts."""
         record = case.record
         lacking = answer_lacking(record)
@@ -117,7 +117,7 @@ class Citations:
         return _results(citation_scores(len(record.answer_parts), points), _facts(record, pairs))
 
 
-async def _points(case: Case, pairs: Sequence[Pair]) -> dict[Pair, float]:
+async def _points(case: EvalContext, pairs: Sequence[Pair]) -> dict[Pair, float]:
     """Return the points of each pair; asks only when a cited passage was delivered."""
     delivered = {passage.id for passage in case.record.contexts}
     points = {pair: 0.0 for pair in pairs if pair[1] not in delivered}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.entities import OF_BOTH, OF_REFERENCE
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.entity_names import folded, names_in, normalised
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 NAME = "context_entities_recall"
 
@@ -31,17 +31,17 @@ class ContextEntitiesRecall:
         >>> import asyncio
         >>> from ragtrace.judges.llm import LLMJudge
         >>> from ragtrace.judges.scripted import ScriptedChat
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> reply = {"reference_entities": ["Oslo", "2010"], "context_entities": ["OSLO"]}
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The lab is in OSLO.", rank=1),))
         >>> record = RagRecord(id="1", reference="In Oslo since 2010.", pools=(pool,))
-        >>> case = Case(record, judge=LLMJudge(ScriptedChat([reply])))
+        >>> case = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
         >>> asyncio.run(METRIC.compute(case))[0].value
         0.5
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name=NAME,
         aliases=("context_entity_recall",),
         summary="Share of the reference's entities that the delivered contexts name.",
@@ -54,7 +54,7 @@ class ContextEntitiesRecall:
         options=("entities_in_text",),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return one result; raises JudgeError when the judge has no usable list."""
         mode = "in_text" if case.options.entities_in_text else "listed"
         contexts = [passage.text for _, passage in case.contexts()]

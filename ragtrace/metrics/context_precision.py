@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeIncomplete
 from ragtrace.metrics import rank
-from ragtrace.metrics.base import Declaration, Output, answer_lacking
+from ragtrace.metrics.base import MetricSpec, Output, answer_lacking
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 
 class ContextPrecision:
@@ -29,17 +29,17 @@ class ContextPrecision:
         >>> import asyncio
         >>> from ragtrace.judges.llm import LLMJudge
         >>> from ragtrace.judges.scripted import ScriptedChat
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> reply = {"verdicts": [{"id": 1, "relevant": False}, {"id": 2, "relevant": True}]}
         >>> pool = Pool(stage="used", passages=tuple(Passage(id=i, text=i, rank=1) for i in "ab"))
         >>> record = RagRecord(id="1", query="Where?", answer="Oslo.", pools=(pool,))
-        >>> case = Case(record, judge=LLMJudge(ScriptedChat([reply])))
+        >>> case = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
         >>> asyncio.run(METRIC.compute(case))[0].value
         0.5
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="context_precision",
         aliases=("context_utilization",),
         summary="Do the contexts that helped stand before those that did not.",
@@ -54,9 +54,9 @@ class ContextPrecision:
     def __init__(self, *, needs_reference: bool = False) -> None:
         self._needs_reference = needs_reference
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the value; raises JudgeError when the judge has no usable verdicts."""
-        name = self.declaration.name
+        name = self.spec.name
         has_reference = bool((case.record.reference or "").strip())
         mode = "with_reference" if has_reference or self._needs_reference else "without_reference"
         missing = self._missing(case, has_reference=has_reference)
@@ -71,7 +71,7 @@ class ContextPrecision:
         value = rank.average_precision(found, sum(found))
         return [MetricResult(name=name, state="ok", value=value, details=details)]
 
-    def _missing(self, case: Case, *, has_reference: bool) -> str | None:
+    def _missing(self, case: EvalContext, *, has_reference: bool) -> str | None:
         record = case.record
         if not record.query.strip():
             return "missing_input:query"

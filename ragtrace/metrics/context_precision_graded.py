@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ragtrace.metrics import rank
 from ragtrace.metrics.at_cutoffs import Outcome, result
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.graded import graded
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
     from ragtrace.metrics.graded import Graded
     from ragtrace.model import MetricResult
 
@@ -24,15 +24,15 @@ class ContextPrecisionGraded:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
         >>> pool = Pool(stage="used", passages=tuple(Passage(id=i, text=i, rank=1) for i in "ab"))
         >>> record = RagRecord(id="1", pools=(pool,), labels=Labels(grades={"a": 2, "b": 5}))
-        >>> asyncio.run(METRIC.compute(Case(record)))[0].value
+        >>> asyncio.run(METRIC.compute(EvalContext(record)))[0].value
         0.5
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="context_precision_graded",
         summary="How early the contexts graded 4 or 5 stand among those delivered.",
         needs=("contexts", "labels", "judge"),
@@ -43,9 +43,9 @@ class ContextPrecisionGraded:
         options=("relevant_grade",),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the value; raises JudgeError when the judge has no grades."""
-        name = self.declaration.name
+        name = self.spec.name
         if not case.record.contexts:
             return [result(name, "no_contexts")]
         source = await graded(case)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Facts
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 
 class ContextRecall:
@@ -21,13 +21,13 @@ class ContextRecall:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import RagRecord
-        >>> asyncio.run(METRIC.compute(Case(RagRecord(id="1", reference="Oslo is in Norway."))))[0].value
+        >>> asyncio.run(METRIC.compute(EvalContext(RagRecord(id="1", reference="Oslo is in Norway."))))[0].value
         0.0
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="context_recall",
         summary="Share of the reference's facts that the delivered contexts hold.",
         needs=("reference", "contexts", "judge"),
@@ -38,7 +38,7 @@ class ContextRecall:
         source="ragas context recall",
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the value; raises JudgeError when the judge has no usable attribution."""
         if not (case.record.reference or "").strip():
             return [self._na("missing_input:reference")]

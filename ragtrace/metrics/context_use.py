@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 NAME = "context_use"
 
@@ -24,7 +24,7 @@ class ContextUse:
     Example:
         >>> import asyncio
         >>> from ragtrace.judges.overlap import OverlapJudge
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.metrics.evaluate import evaluate
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> texts = ("Parcels reach Oslo within two working days.", "The shop sells tea.")
@@ -36,11 +36,11 @@ class ContextUse:
         ...     outcome="answered",
         ...     pools=(Pool(stage="used", passages=passages),),
         ... )
-        >>> asyncio.run(evaluate([METRIC], Case(record, judge=OverlapJudge())))[0].value
+        >>> asyncio.run(evaluate([METRIC], EvalContext(record, judge=OverlapJudge())))[0].value
         0.5
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name=NAME,
         summary="Share of the delivered contexts that support a claim of the answer.",
         needs=("answer", "contexts", "query", "judge"),
@@ -51,7 +51,7 @@ class ContextUse:
         task="audit",
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return one result; raises JudgeError."""
         contexts = case.contexts()
         audit = await case.audit()

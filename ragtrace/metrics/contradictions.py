@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeUnsupported
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 NAME = "contradicted_rate"
 
@@ -25,19 +25,19 @@ class Contradictions:
         >>> import asyncio
         >>> from ragtrace.judges.llm import LLMJudge
         >>> from ragtrace.judges.scripted import ScriptedChat
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.metrics.evaluate import evaluate
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> rows = [{"id": 1, "verdict": "contradicted", "sources": [1]}, {"id": 2, "verdict": "supported"}]
         >>> reply = {"attempted": True, "noncommittal": False, "claims": ["a", "b"], "verdicts": rows}
         >>> pool = Pool(stage="used", passages=(Passage(id="p", text="Oslo.", rank=1),))
         >>> record = RagRecord(id="1", query="?", answer="a b", outcome="answered", pools=(pool,))
-        >>> case = Case(record, judge=LLMJudge(ScriptedChat([reply])))
+        >>> case = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
         >>> asyncio.run(evaluate([METRIC], case))[0].value
         0.5
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="contradictions",
         summary="Share of the answer's claims that the contexts contradict.",
         needs=("answer", "contexts", "query", "judge"),
@@ -49,7 +49,7 @@ class Contradictions:
         abilities=("contradictions",),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return one result; raises JudgeError."""
         if case.judge is None or "contradictions" not in case.judge.tasks:
             raise JudgeUnsupported("the judge cannot see contradictions")

@@ -12,7 +12,7 @@ from ragtrace.errors import JudgeError, JudgeUnsupported
 from ragtrace.judges.base import JudgePanel, PromptJudge
 from ragtrace.judges.checking import identity
 from ragtrace.metrics.base import answer_lacking
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.consensus import combined
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord
 from ragtrace.prompts.loader import plain_forms
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ragtrace.judges.base import Embedder, Judge, PairScorer, Task
-    from ragtrace.metrics.base import Declaration, Metric, Need, Output
+    from ragtrace.metrics.base import Metric, MetricSpec, Need, Output
     from ragtrace.metrics.case import Options
 
 _log = logging.getLogger("ragtrace")
@@ -29,7 +29,7 @@ _CITING = "citations"  # the metric that reads answer parts
 _REPEATS_AT_ONCE = 3  # of one judge
 
 
-async def evaluate(metrics: Iterable[Metric], case: Case) -> list[MetricResult]:
+async def evaluate(metrics: Iterable[Metric], case: EvalContext) -> list[MetricResult]:
     """Run metrics over one case, in the order given, and return every output of each.
 
     Under a panel a metric that asks the judge is run once for each member and repeat, members at once and at most
@@ -40,16 +40,16 @@ async def evaluate(metrics: Iterable[Metric], case: Case) -> list[MetricResult]:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.metrics.registry import select
         >>> from ragtrace.model import RagRecord
-        >>> case = Case(RagRecord(id="1", query="Where?", answer="  "))
+        >>> case = EvalContext(RagRecord(id="1", query="Where?", answer="  "))
         >>> results = asyncio.run(evaluate(select(["faithfulness"]), case))
         >>> results[0].state, results[0].reason
         ('na', 'no_answer')
     """
     chosen = list(metrics)
-    case.set_citing(is_citing=any(metric.declaration.name == _CITING for metric in chosen))
+    case.set_citing(is_citing=any(metric.spec.name == _CITING for metric in chosen))
     results: list[MetricResult] = []
     for metric in chosen:
         results.extend(await _one(metric, case))
@@ -69,13 +69,13 @@ def expected(
     """
     results: list[MetricResult] = []
     for metric in metrics:
-        declaration = metric.declaration
-        is_asking = {"embedder", "pairs"} & {*declaration.needs}
-        is_known = declaration.task is not None or declaration.prompts or declaration.offline_version
+        spec = metric.spec
+        is_asking = {"embedder", "pairs"} & {*spec.needs}
+        is_known = spec.task is not None or spec.prompts or spec.offline_version
         if not is_known and not is_asking:
             continue
-        case = Case(RagRecord(id=""), judge=judge, embedder=embedder, pairs=pairs, options=options)
-        results.extend(_signed(declaration, declaration.every("na", "no_answer"), case))
+        case = EvalContext(RagRecord(id=""), judge=judge, embedder=embedder, pairs=pairs, options=options)
+        results.extend(_signed(spec, spec.every("na", "no_answer"), case))
     return results
 
 
@@ -88,38 +88,38 @@ def is_computable(metric: Metric, judge: Judge | None, embedder: Embedder | None
         >>> [is_computable(metric, OverlapJudge(), None, None) for metric in select(["faithfulness", "citations"])]
         [True, False]
     """
-    declaration = metric.declaration
+    spec = metric.spec
     tasks = _tasks_of(judge) if judge is not None else frozenset()
-    asked = {*declaration.abilities, *([declaration.task] if declaration.task is not None else [])}
+    asked = {*spec.abilities, *([spec.task] if spec.task is not None else [])}
     given = {"judge": judge, "embedder": embedder, "pairs": pairs}
-    if not asked <= tasks or any(given[need] is None for need in declaration.needs if need in given):
+    if not asked <= tasks or any(given[need] is None for need in spec.needs if need in given):
         return False
     members = judge.members if isinstance(judge, JudgePanel) else (judge,)
-    return not declaration.prompts or any(isinstance(member, PromptJudge) for member in members)
+    return not spec.prompts or any(isinstance(member, PromptJudge) for member in members)
 
 
-async def _one(metric: Metric, case: Case) -> Sequence[MetricResult]:
-    declaration = metric.declaration
+async def _one(metric: Metric, case: EvalContext) -> Sequence[MetricResult]:
+    spec = metric.spec
     case.tasks_used.clear()
-    missing = _missing(declaration, case)
+    missing = _missing(spec, case)
     if missing is not None:
-        results: Sequence[MetricResult] = declaration.every("na", missing)
+        results: Sequence[MetricResult] = spec.every("na", missing)
     elif isinstance(case.judge, JudgePanel):
         results = await _by_panel(metric, case, case.judge)
     else:
         results = await _guarded(metric, case)
-    return _signed(declaration, results, case)
+    return _signed(spec, results, case)
 
 
-def _asks(declaration: Declaration) -> bool:
+def _asks(spec: MetricSpec) -> bool:
     """Return whether a metric is known to ask the judge; others may, on some records."""
-    return "judge" in declaration.needs or declaration.task is not None or bool(declaration.prompts)
+    return "judge" in spec.needs or spec.task is not None or bool(spec.prompts)
 
 
-async def _by_panel(metric: Metric, case: Case, panel: JudgePanel) -> Sequence[MetricResult]:
+async def _by_panel(metric: Metric, case: EvalContext, panel: JudgePanel) -> Sequence[MetricResult]:
     """Run a metric under each member and repeat; where none of them asks anything, one result stands for all."""
     seats = case.seats()
-    if not _asks(metric.declaration):
+    if not _asks(metric.spec):
         first = await _under(metric, seats[0][0])
         if not seats[0][0].tasks_used:
             case.take_over(seats[0][0])
@@ -131,21 +131,21 @@ async def _by_panel(metric: Metric, case: Case, panel: JudgePanel) -> Sequence[M
         return runs[0][0]
     keyed = [[{result.key: result for result in run} for run in seat] for seat in runs]
     results = combined(keyed, [member.name for member in panel.members], panel.consensus)
-    judge, _ = _identity(metric.declaration, case)
+    judge, _ = _identity(metric.spec, case)
     return [_judged_by(judge, result) for result in results]
 
 
-async def _repeated(metric: Metric, seat: Sequence[Case]) -> list[Sequence[MetricResult]]:
+async def _repeated(metric: Metric, seat: Sequence[EvalContext]) -> list[Sequence[MetricResult]]:
     gate = asyncio.Semaphore(_REPEATS_AT_ONCE)
 
-    async def run(case: Case) -> Sequence[MetricResult]:
+    async def run(case: EvalContext) -> Sequence[MetricResult]:
         async with gate:
             return await _under(metric, case)
 
     return await asyncio.gather(*(run(case) for case in seat))
 
 
-async def _under(metric: Metric, case: Case) -> Sequence[MetricResult]:
+async def _under(metric: Metric, case: EvalContext) -> Sequence[MetricResult]:
     case.tasks_used.clear()
     return await _guarded(metric, case)
 
@@ -156,20 +156,20 @@ def _judged_by(panel: JudgeInfo | None, result: MetricResult) -> MetricResult:
     return replace(result, judge=replace(panel, label_scale=scale) if panel and scale else None)
 
 
-async def _guarded(metric: Metric, case: Case) -> Sequence[MetricResult]:
+async def _guarded(metric: Metric, case: EvalContext) -> Sequence[MetricResult]:
     try:
         return await metric.compute(case)
     except JudgeUnsupported as error:
-        return metric.declaration.every("na", error.reason, {"message": str(error)})
+        return metric.spec.every("na", error.reason, {"message": str(error)})
     except JudgeError as error:
-        return metric.declaration.every("error", error.reason, {"message": str(error)})
+        return metric.spec.every("error", error.reason, {"message": str(error)})
     except Exception as error:
-        _log.exception("metric %s failed on record %s", metric.declaration.name, case.record.id)
-        return metric.declaration.every("error", "internal_error", {"message": type(error).__name__})
+        _log.exception("metric %s failed on record %s", metric.spec.name, case.record.id)
+        return metric.spec.every("error", "internal_error", {"message": type(error).__name__})
 
 
-def _missing(declaration: Declaration, case: Case) -> str | None:
-    gates = declaration.needs if declaration.gates is None else declaration.gates
+def _missing(spec: MetricSpec, case: EvalContext) -> str | None:
+    gates = spec.needs if spec.gates is None else spec.gates
     for need in gates:
         reason = _absent(need, case)
         if reason is not None:
@@ -177,7 +177,7 @@ def _missing(declaration: Declaration, case: Case) -> str | None:
     return None
 
 
-def _absent(need: Need, case: Case) -> str | None:
+def _absent(need: Need, case: EvalContext) -> str | None:
     record = case.record
     if need == "answer":
         return answer_lacking(record)
@@ -197,11 +197,11 @@ def _absent(need: Need, case: Case) -> str | None:
     return None if asked is not None else "unsupported_by_judge"
 
 
-def _signed(declaration: Declaration, results: Sequence[MetricResult], case: Case) -> list[MetricResult]:
+def _signed(spec: MetricSpec, results: Sequence[MetricResult], case: EvalContext) -> list[MetricResult]:
     """Write judge, version, pass mark and cost onto the results of one metric."""
-    judge, version = _identity(declaration, case)
+    judge, version = _identity(spec, case)
     spent = case.take_spent()
-    outputs = {output.name: output for output in declaration.outputs}
+    outputs = {output.name: output for output in spec.outputs}
     signed = [
         replace(
             result,
@@ -227,17 +227,17 @@ def _of_series(version: str, series: str) -> str:
     return hashlib.sha256(f"{version}\0{series}".encode()).hexdigest()[:8] if series else version
 
 
-def _identity(declaration: Declaration, case: Case) -> tuple[JudgeInfo | None, str]:
-    tasks: set[Task] = {*case.tasks_used, *_prompts(declaration, case.options)}
-    if declaration.task is not None:
-        tasks.add(declaration.task)
-    embeds = "embedder" in declaration.needs and case.embedder is not None
-    chosen = {name: getattr(case.options, name) for name in declaration.options}
-    parts = [declaration.name, str(declaration.code_version), repr(chosen)]
+def _identity(spec: MetricSpec, case: EvalContext) -> tuple[JudgeInfo | None, str]:
+    tasks: set[Task] = {*case.tasks_used, *_prompts(spec, case.options)}
+    if spec.task is not None:
+        tasks.add(spec.task)
+    embeds = "embedder" in spec.needs and case.embedder is not None
+    chosen = {name: getattr(case.options, name) for name in spec.options}
+    parts = [spec.name, str(spec.code_version), repr(chosen)]
     judge = None
-    if declaration.offline_version:
-        judge = JudgeInfo(model="overlap", prompt_hash=declaration.offline_version)
-        parts.append(declaration.offline_version)
+    if spec.offline_version:
+        judge = JudgeInfo(model="overlap", prompt_hash=spec.offline_version)
+        parts.append(spec.offline_version)
     elif tasks and case.judge is not None:
         known = _tasks_of(case.judge)
         hashes = [case.judge.version(task) for task in sorted(tasks) if task in known]
@@ -246,17 +246,17 @@ def _identity(declaration: Declaration, case: Case) -> tuple[JudgeInfo | None, s
     if embeds and case.embedder is not None:
         parts.append(case.embedder.name)
         judge = judge or JudgeInfo(model=f"embedder:{case.embedder.name}")
-    if "pairs" in declaration.needs and case.pairs is not None:
+    if "pairs" in spec.needs and case.pairs is not None:
         name, scorer_version = identity(case.pairs)
         parts += [name, scorer_version]
         judge = judge or JudgeInfo(model=f"pairs:{name}", prompt_hash=scorer_version)
     return judge, hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
 
 
-def _prompts(declaration: Declaration, options: Options) -> tuple[str, ...]:
+def _prompts(spec: MetricSpec, options: Options) -> tuple[str, ...]:
     """Return the prompts that a metric asks under these options."""
-    is_plain = "length_debias" in declaration.options and not options.length_debias
-    return plain_forms(declaration.prompts) if is_plain else declaration.prompts
+    is_plain = "length_debias" in spec.options and not options.length_debias
+    return plain_forms(spec.prompts) if is_plain else spec.prompts
 
 
 def _tasks_of(judge: Judge) -> frozenset[Task]:
@@ -266,7 +266,7 @@ def _tasks_of(judge: Judge) -> frozenset[Task]:
     return judge.tasks
 
 
-def _passed(output: Output | None, result: MetricResult, case: Case) -> bool | None:
+def _passed(output: Output | None, result: MetricResult, case: EvalContext) -> bool | None:
     if output is None or result.value is None:
         return None
     judge = case.judge if result.judge is None and case.tasks_used else None

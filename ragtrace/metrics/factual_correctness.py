@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.judges.correctness import CORRECTNESS
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.judges.correctness import CheckedClaim, Correctness
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 _F = "factual_correctness"
 _PRECISION = "factual_correctness_precision"
@@ -54,7 +54,7 @@ class FactualCorrectness:
         >>> import asyncio
         >>> from ragtrace.judges.llm import LLMJudge
         >>> from ragtrace.judges.scripted import ScriptedChat
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import RagRecord
         >>> chat = ScriptedChat([
         ...     {"answer_claims": ["It is in Oslo."], "reference_claims": ["It is in Oslo.", "It is old."]},
@@ -62,12 +62,12 @@ class FactualCorrectness:
         ...         ["supported", "supported", "not_supported"], start=1)]},
         ... ])
         >>> record = RagRecord(id="1", answer="In Oslo.", reference="The old lab in Oslo.")
-        >>> results = asyncio.run(METRIC.compute(Case(record, judge=LLMJudge(chat))))
+        >>> results = asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))
         >>> [result.value for result in results]
         [1.0, 0.5, 0.6666666666666666]
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name=_F,
         aliases=("factual_correctness_f1",),
         summary="Share of the answer's claims that the reference entails, of the reference's that the answer does.",
@@ -80,7 +80,7 @@ class FactualCorrectness:
         options=("factual_beta",),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the three outputs; raises JudgeError when the judge has no usable verdicts."""
         claims = await case.inquire(CORRECTNESS)
         precision, recall = _entailed(claims.answer), _entailed(claims.reference)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Audit, Claim
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 NAME = "faithfulness"
 
@@ -24,16 +24,16 @@ class Faithfulness:
     Example:
         >>> import asyncio
         >>> from ragtrace.judges.overlap import OverlapJudge
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.metrics.evaluate import evaluate
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The lab is in Oslo.", rank=1),))
         >>> record = RagRecord(id="1", query="Where?", answer="The lab is in Oslo.", pools=(pool,))
-        >>> asyncio.run(evaluate([METRIC], Case(record, judge=OverlapJudge())))[0].value
+        >>> asyncio.run(evaluate([METRIC], EvalContext(record, judge=OverlapJudge())))[0].value
         1.0
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name=NAME,
         summary="Share of the answer's claims that the delivered contexts support.",
         needs=("answer", "contexts", "judge"),
@@ -45,7 +45,7 @@ class Faithfulness:
         options=("zero_on_empty_context",),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return one result; raises JudgeError."""
         if not case.contexts():
             if case.options.zero_on_empty_context:

@@ -8,7 +8,7 @@ from ragtrace.judges.grading_1to5 import AttemptGradeReply
 from ragtrace.metrics.one_to_five import declared, graded_answer, shown_contexts
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
     from ragtrace.model import MetricResult
 
 NAME = "faithfulness_1to5"
@@ -25,27 +25,27 @@ class Faithfulness1to5:
         >>> import asyncio
         >>> from ragtrace.judges.llm import LLMJudge
         >>> from ragtrace.judges.scripted import ScriptedChat
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> chat = ScriptedChat([{"attempted": True, "reason": "The year is not there.", "grade": 4}])
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The lab is in Oslo.", rank=1),))
         >>> record = RagRecord(id="1", query="Where?", answer="In Oslo, since 2010.", pools=(pool,))
-        >>> [result.value for result in asyncio.run(METRIC.compute(Case(record, judge=LLMJudge(chat))))]
+        >>> [result.value for result in asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))]
         [4.0, 0.75]
     """
 
-    declaration = declared(
+    spec = declared(
         NAME,
         "One grade of how far the contexts support the answer.",
         needs=("answer", "contexts", "query", "judge"),
         gates=("answer", "contexts", "judge"),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the grade and its normalised form; raises JudgeError."""
         record = case.record
         data = {"query": record.query, "contexts": shown_contexts(case), "answer": record.answer}
-        return await graded_answer(case, self.declaration, data, AttemptGradeReply)
+        return await graded_answer(case, self.spec, data, AttemptGradeReply)
 
 
 METRIC = Faithfulness1to5()

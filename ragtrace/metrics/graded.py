@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.judges.base import Grades
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
     from ragtrace.model import Labels, LabelStratum, RagRecord
 
 
@@ -94,7 +94,7 @@ OTHER_QUERY = (
 )
 
 
-async def graded(case: Case) -> Graded:
+async def graded(case: EvalContext) -> Graded:
     """Return the grades of a case: the record's labels of any universe, else the judge's of its pool.
 
     Blank contexts are left out of a judge's lists, as it never sees them; with labels, ids alone count.
@@ -108,7 +108,7 @@ async def graded(case: Case) -> Graded:
     return by_verdict(case, await case.grades())
 
 
-def by_verdict(case: Case, verdict: Grades) -> Graded:
+def by_verdict(case: EvalContext, verdict: Grades) -> Graded:
     """Return the grades that the case's judge gave its pool."""
     judge = case.judge
     name, version = (judge.name, judge.version("grades")) if judge is not None else ("", "")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.judges.checking import identity
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from ragtrace.judges.checking import Checked, CheckedSentence
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 NAMES = ("hallucination", "hallucination_min")  # the mean and the worst sentence
 
@@ -26,18 +26,19 @@ class Hallucination:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.metrics.evaluate import evaluate
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> def copied(pairs):
         ...     return [float(hypothesis in premise) for premise, hypothesis in pairs]
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The lab is in Oslo.", rank=1),))
         >>> record = RagRecord(id="1", answer="The lab is in Oslo. It is big.", pools=(pool,))
-        >>> [(r.name, r.value, r.passed) for r in asyncio.run(evaluate([METRIC], Case(record, pairs=copied)))]
+        >>> context = EvalContext(record, pairs=copied)
+        >>> [(r.name, r.value, r.passed) for r in asyncio.run(evaluate([METRIC], context))]
         [('hallucination', 0.5, True), ('hallucination_min', 0.0, False)]
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="hallucination",
         summary="Consistency of the answer's sentences with the contexts under a local pair model, mean and worst; "
         "1 is consistent.",
@@ -48,7 +49,7 @@ class Hallucination:
         options=("hallucination_threshold",),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return mean and minimum; raises JudgeError."""
         checked = await case.checked()
         details = _details(checked, case)
@@ -63,7 +64,7 @@ class Hallucination:
         ]
 
 
-def _details(checked: Checked, case: Case) -> dict[str, Any]:
+def _details(checked: Checked, case: EvalContext) -> dict[str, Any]:
     threshold = case.options.hallucination_threshold
     return {
         "scorer": identity(case.pairs)[0] if case.pairs is not None else "",

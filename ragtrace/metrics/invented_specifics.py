@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.reading import version
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 NAME = "invented_specifics"
 
@@ -28,17 +28,17 @@ class InventedSpecifics:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.metrics.evaluate import evaluate
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The lab is in Oslo.", rank=1),))
         >>> record = RagRecord(id="1", query="Where?", answer="The lab in Oslo has 12 rooms.", pools=(pool,))
-        >>> result = asyncio.run(evaluate([METRIC], Case(record)))[0]
+        >>> result = asyncio.run(evaluate([METRIC], EvalContext(record)))[0]
         >>> result.value, result.details["invented"]
         (1.0, ['12'])
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name=NAME,
         summary="Whether the answer states a number, date, name or quote that no context holds.",
         needs=("answer", "contexts"),
@@ -48,7 +48,7 @@ class InventedSpecifics:
         offline_version=version(),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return one result."""
         found = case.specifics()
         if not found.is_attempt:

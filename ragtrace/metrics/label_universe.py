@@ -13,7 +13,7 @@ from ragtrace.metrics.graded import OTHER_QUERY, are_of, by_verdict
 if TYPE_CHECKING:
     from ragtrace.judges.base import Grades
     from ragtrace.judges.grade_cache import LabelSet
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
     from ragtrace.metrics.graded import Graded
     from ragtrace.model import Labels, RagRecord
 
@@ -50,7 +50,7 @@ def refusal(record: RagRecord, labels: Labels) -> Refusal | None:
     return None if hint is None else Refusal(reason="no_labels", details={"hint": hint})
 
 
-async def by_cache(case: Case) -> Graded | Refusal:
+async def by_cache(case: EvalContext) -> Graded | Refusal:
     """Return all that the judge has graded for the record's query, known by text; the pool is graded before.
 
     Raises:
@@ -72,7 +72,7 @@ async def by_cache(case: Case) -> Graded | Refusal:
     return found
 
 
-def _over(case: Case, verdict: Grades, labels: LabelSet) -> Graded:
+def _over(case: EvalContext, verdict: Grades, labels: LabelSet) -> Graded:
     record = case.record
     candidates = record.pools[0].passages if record.pools else ()
     judged = by_verdict(case, verdict)

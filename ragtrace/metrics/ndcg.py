@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ragtrace.judges.scales import gains
 from ragtrace.metrics import rank
 from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, outcome_of
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 
 if TYPE_CHECKING:
     from ragtrace.metrics.case import Options
@@ -23,15 +23,15 @@ class NdcgAtK(AtCutoffs):
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
         >>> pool = Pool(stage="used", passages=tuple(Passage(id=i, text=i, rank=1) for i in "ab"))
         >>> record = RagRecord(id="1", pools=(pool,), labels=Labels(grades={"a": 5, "b": 2, "c": 1}))
-        >>> asyncio.run(METRIC.compute(Case(record)))[0].value
+        >>> asyncio.run(METRIC.compute(EvalContext(record)))[0].value
         1.0
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="ndcg",
         summary="The ranking against the best ranking of all graded passages, linear gain on 0 to 3.",
         needs=("contexts", "labels", "judge"),

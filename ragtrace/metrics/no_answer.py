@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.refusals import WHOLE
 from ragtrace.judges.offline.tables import table
-from ragtrace.metrics.base import Declaration, Output, answer_lacking
+from ragtrace.metrics.base import MetricSpec, Output, answer_lacking
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 NAME = "answered"
 _EDGES = " .!?\"'\u3002\uff01\u0964"
@@ -24,14 +24,14 @@ class NoAnswer:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.metrics.evaluate import evaluate
         >>> from ragtrace.model import RagRecord
-        >>> asyncio.run(evaluate([METRIC], Case(RagRecord(id="1", query="Where?", answer=""))))[0].value
+        >>> asyncio.run(evaluate([METRIC], EvalContext(RagRecord(id="1", query="Where?", answer=""))))[0].value
         0.0
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="no_answer",
         aliases=(NAME,),
         summary="Whether the answer attempts an answer (exported as answered, 1 = attempted).",
@@ -43,11 +43,11 @@ class NoAnswer:
         task="audit",
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return one result; raises JudgeError."""
         lacking = answer_lacking(case.record)
         if lacking is not None and lacking != "no_answer":
-            return self.declaration.every("na", lacking)
+            return self.spec.every("na", lacking)
         bare = case.record.answer.strip().strip(_EDGES).replace("’", "'").lower()
         if not bare or bare in table("refusals.txt")[WHOLE]:
             return [_result(attempted=False, short_circuit=True)]

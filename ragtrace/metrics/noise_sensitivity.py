@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.judges.claim_sources import PROMPTS, claim_sources
 from ragtrace.judges.correctness import CORRECTNESS
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.claim_sources import ClaimSources
     from ragtrace.judges.correctness import Correctness
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 _RELEVANT = "noise_sensitivity_relevant"
 _IRRELEVANT = "noise_sensitivity_irrelevant"
@@ -80,7 +80,7 @@ class NoiseSensitivity:
         >>> import asyncio
         >>> from ragtrace.judges.llm import LLMJudge
         >>> from ragtrace.judges.scripted import ScriptedChat
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> chat = ScriptedChat([
         ...     {"answer_claims": ["It is in Oslo.", "It is new."], "reference_claims": ["It is in Oslo."]},
@@ -90,12 +90,12 @@ class NoiseSensitivity:
         ... ])
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The new lab is in Oslo.", rank=1),))
         >>> record = RagRecord(id="1", answer="In Oslo; it is new.", reference="In Oslo.", pools=(pool,))
-        >>> results = asyncio.run(METRIC.compute(Case(record, judge=LLMJudge(chat))))
+        >>> results = asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))
         >>> [result.value for result in results]
         [0.5, 0.0, 0.0, 0.5]
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="noise_sensitivity",
         summary="Share of the answer's claims that are wrong, by the contexts that say so: relevant, other, none.",
         needs=("answer", "contexts", "reference", "query", "judge"),
@@ -106,7 +106,7 @@ class NoiseSensitivity:
         prompts=(*CORRECTNESS.prompts, *PROMPTS),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the four outputs; raises JudgeError when the judge has no usable verdicts."""
         claims = await case.inquire(CORRECTNESS)
         if not claims.answer:
@@ -114,7 +114,7 @@ class NoiseSensitivity:
         return _scored(claims, await case.inquire(claim_sources(claims)), case)
 
 
-def _scored(claims: Correctness, sources: ClaimSources, case: Case) -> list[MetricResult]:
+def _scored(claims: Correctness, sources: ClaimSources, case: EvalContext) -> list[MetricResult]:
     relevant_contexts = frozenset(index for behind in sources.reference for index in behind)
     correct = [claim.verdict == "supported" for claim in claims.answer]
     found = incorrect_claims(correct, sources.answer, relevant_contexts)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.judges.nuggets import PROMPTS, nuggets_of
 from ragtrace.judges.scales import are_grades
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.graded import are_of
 from ragtrace.model import JudgeInfo, MetricResult
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.nuggets import AssignedNugget
     from ragtrace.judges.nuggets import Nuggets as FoundNuggets
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
     from ragtrace.model import State
 
 _OKAY_WEIGHT = 0.5
@@ -79,7 +79,7 @@ class Nuggets:
         >>> import asyncio
         >>> from ragtrace.judges.llm import LLMJudge
         >>> from ragtrace.judges.scripted import ScriptedChat
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> chat = ScriptedChat([
         ...     {"nuggets": ["The lab is in Oslo", "It opened in 2010"]},
@@ -88,12 +88,12 @@ class Nuggets:
         ... ])
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="Oslo, since 2010.", rank=1),))
         >>> record = RagRecord(id="1", query="Where?", answer="In Oslo.", pools=(pool,))
-        >>> results = asyncio.run(METRIC.compute(Case(record, judge=LLMJudge(chat))))
+        >>> results = asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))
         >>> {result.name: result.value for result in results[:2]}
         {'nuggets_all': 0.5, 'nuggets_vital': 1.0}
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="nuggets",
         summary="Share of the contexts' facts on the query that the answer states: all, vital ones, weighted.",
         needs=("query", "answer", "contexts", "judge"),
@@ -104,12 +104,12 @@ class Nuggets:
         options=("max_nuggets", "nuggets_from_graded"),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the six outputs; raises JudgeError when the judge has no usable verdicts."""
         chosen = await _chosen(case)
         if chosen.fault is not None:
             state: State = "error" if chosen.fault == "invalid_grade" else "na"
-            results = self.declaration.every(state, chosen.fault, chosen.details)
+            results = self.spec.every(state, chosen.fault, chosen.details)
         else:
             results = _results(await case.inquire(nuggets_of(chosen.places, case.options.max_nuggets)), chosen)
         return [replace(result, judge=_judge(case, chosen.scale)) for result in results]
@@ -125,7 +125,7 @@ class _Chosen:
     details: Mapping[str, Any]
 
 
-async def _chosen(case: Case) -> _Chosen:
+async def _chosen(case: EvalContext) -> _Chosen:
     contexts = case.contexts()
     grades, scale, source = await _grades(case)
     known = {place: grades[passage.id] for place, passage in contexts if passage.id in grades}
@@ -140,7 +140,7 @@ async def _chosen(case: Case) -> _Chosen:
     return _Chosen(places=places, scale=scale, fault=None if places else "no_contexts", details=details)
 
 
-async def _grades(case: Case) -> tuple[Mapping[str, int], str, str]:
+async def _grades(case: EvalContext) -> tuple[Mapping[str, int], str, str]:
     """Return grades by passage id, their scale, and where they are from."""
     labels = case.record.labels
     if labels is not None and are_of(case.record, labels):
@@ -151,7 +151,7 @@ async def _grades(case: Case) -> tuple[Mapping[str, int], str, str]:
     return verdict.grades, verdict.scale, "judge"
 
 
-def _judge(case: Case, scale: str | None) -> JudgeInfo | None:
+def _judge(case: EvalContext, scale: str | None) -> JudgeInfo | None:
     """Name the judge with the scale of the grades; without grades `ragtrace.metrics.evaluate` names it."""
     if case.judge is None or scale is None:
         return None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.grading_1to5 import AnswerGradeReply, answer_grade
 from ragtrace.judges.numbering import Numbered
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ragtrace.metrics.base import Need
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 THRESHOLD = 3.0
 
@@ -29,14 +29,14 @@ def normalised(grade: float) -> float:
     return (grade - 1.0) / 4.0
 
 
-def declared(name: str, summary: str, needs: tuple[Need, ...], gates: tuple[Need, ...]) -> Declaration:
-    """Return the declaration of a 1-to-5 metric: the grade, and ``NAME_normalised``.
+def declared(name: str, summary: str, needs: tuple[Need, ...], gates: tuple[Need, ...]) -> MetricSpec:
+    """Return the spec of a 1-to-5 metric: the grade, and ``NAME_normalised``.
 
     Example:
         >>> [output.name for output in declared("tone_1to5", "Tone.", ("answer",), ("answer",)).outputs]
         ['tone_1to5', 'tone_1to5_normalised']
     """
-    return Declaration(
+    return MetricSpec(
         name=name,
         summary=summary,
         needs=needs,
@@ -53,8 +53,8 @@ def declared(name: str, summary: str, needs: tuple[Need, ...], gates: tuple[Need
 
 
 async def graded_answer(
-    case: Case,
-    declaration: Declaration,
+    case: EvalContext,
+    spec: MetricSpec,
     data: Mapping[str, Any],
     form: type[AnswerGradeReply] = AnswerGradeReply,
     details: Mapping[str, Any] | None = None,
@@ -65,18 +65,18 @@ async def graded_answer(
         JudgeError: the judge has no whole number from 1 to 5, also after the repair.
     """
     length_debias = case.options.length_debias
-    found = await case.inquire(answer_grade(declaration.name, data, form, length_debias=length_debias))
+    found = await case.inquire(answer_grade(spec.name, data, form, length_debias=length_debias))
     facts = {**(details or {}), "reason": found.reason, "length_debias": length_debias}
-    grade, unit = declaration.outputs
+    grade, unit = spec.outputs
     if not found.attempted:
         facts["grade"] = found.grade
-        return declaration.every("na", "abstained", facts)
+        return spec.every("na", "abstained", facts)
     return [
         MetricResult(name=grade.name, state="ok", value=float(found.grade), details=facts),
         MetricResult(name=unit.name, state="ok", value=normalised(found.grade), details=facts),
     ]
 
 
-def shown_contexts(case: Case) -> dict[str, Any]:
+def shown_contexts(case: EvalContext) -> dict[str, Any]:
     """Return the delivered contexts that are not blank, numbered from 1."""
     return Numbered(case.record).shown()

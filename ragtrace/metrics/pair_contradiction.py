@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from ragtrace.judges.checking import CheckedSentence
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 NAME = "pair_contradiction"
 
@@ -26,7 +26,7 @@ class PairContradiction:
     Example:
         >>> import asyncio
         >>> from ragtrace.judges.base import PairSignals
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> class Negation:
         ...     name, version, window = "negation", "1", 512
@@ -41,11 +41,11 @@ class PairContradiction:
         ...         return [PairSignals(consistency=0.1, contradiction=float(" not " in h)) for _, h in pairs]
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="It is red.", rank=1),))
         >>> record = RagRecord(id="1", answer="It is big. It is not red.", pools=(pool,))
-        >>> asyncio.run(METRIC.compute(Case(record, pairs=Negation())))[0].value
+        >>> asyncio.run(METRIC.compute(EvalContext(record, pairs=Negation())))[0].value
         1.0
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name=NAME,
         summary="Strongest contradiction of a sentence of the answer by the contexts, under a local NLI model.",
         needs=("answer", "contexts", "pairs"),
@@ -54,7 +54,7 @@ class PairContradiction:
         source="NLI",
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the maximum over sentences; raises JudgeError."""
         checked = await case.checked()
         if not checked.sentences:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, outcome_of
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.set_family import SetParams, set_scores
 
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ class Precision4(AtCutoffs):
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
         >>> pool = Pool(stage="used", passages=tuple(Passage(id=i, text=i, rank=1) for i in "ab"))
         >>> record = RagRecord(id="1", pools=(pool,), labels=Labels(grades={"a": 5, "b": 3}))
-        >>> asyncio.run(METRIC.compute(Case(record)))[0].value
+        >>> asyncio.run(METRIC.compute(EvalContext(record)))[0].value
         0.5
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="precision4",
         aliases=("precision4+",),
         summary="Share of the first K contexts with grade 4 or 5.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.grade_cache import text_key
 from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, Refusal, outcome_of
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.cutoffs import cutoffs
 from ragtrace.metrics.graded import by_labels, by_verdict
 from ragtrace.metrics.ra_nwg import explained
@@ -16,7 +16,7 @@ from ragtrace.metrics.set_family import SetParams, set_scores
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.metrics.case import Case, Options
+    from ragtrace.metrics.case import EvalContext, Options
     from ragtrace.metrics.graded import Graded
     from ragtrace.metrics.shadow import ShadowPool
     from ragtrace.model import Passage, RagRecord
@@ -43,16 +43,16 @@ class ProcShadow(AtCutoffs):
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="a", rank=1),))
         >>> labels = Labels(grades={"a": 4, "b": 5}, universe="shadow")
-        >>> results = asyncio.run(METRIC.compute(Case(RagRecord(id="1", pools=(pool,), labels=labels))))
+        >>> results = asyncio.run(METRIC.compute(EvalContext(RagRecord(id="1", pools=(pool,), labels=labels))))
         >>> results[0].value, results[0].details["depth"], results[1].details["ra_nwg_bounds"]
         (0.5, 2, [0.5, 0.5])
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="proc_shadow",
         summary="The pool's best contexts against a deeper retrieval of the same query; upper bounds.",
         needs=("contexts", "pool", "labels", "judge"),
@@ -66,7 +66,7 @@ class ProcShadow(AtCutoffs):
         has_shadow=True,
     )
 
-    async def read(self, case: Case) -> Graded | Refusal:
+    async def read(self, case: EvalContext) -> Graded | Refusal:
         """Return the grades of pool and shadow pool, or why there are none."""
         labels = case.record.labels
         if labels is not None and labels.universe == "shadow":
@@ -95,7 +95,7 @@ class ProcShadow(AtCutoffs):
         )
 
 
-async def _graded(case: Case) -> Graded:
+async def _graded(case: EvalContext) -> Graded:
     verdict = await case.grades()
     shadow = await case.shadow_pool()
     fresh = _beyond(case.record, shadow)

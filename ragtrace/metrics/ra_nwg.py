@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, Refusal, outcome_of
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.census import KnownGrades, census_scores, estimated, intervals, unseen_fives_up_to
 from ragtrace.metrics.graded import by_labels
 from ragtrace.metrics.label_universe import by_cache, refusal
@@ -16,7 +16,7 @@ from ragtrace.metrics.set_family import SetParams, set_bounds, set_scores
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ragtrace.metrics.case import Case, Options
+    from ragtrace.metrics.case import EvalContext, Options
     from ragtrace.metrics.graded import Graded
     from ragtrace.metrics.set_family import SetScores
 
@@ -58,11 +58,11 @@ class RaNwg(AtCutoffs):
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="a", rank=1),))
         >>> gold = Labels(grades={"a": 4, "b": 5})
-        >>> results = asyncio.run(METRIC.compute(Case(RagRecord(id="1", pools=(pool,), labels=gold))))
+        >>> results = asyncio.run(METRIC.compute(EvalContext(RagRecord(id="1", pools=(pool,), labels=gold))))
         >>> [(result.name, result.value) for result in results[:3]]
         [('ra_nwg_at_k', 0.5), ('proc_at_k', 0.5), ('pct_proc_at_k', 1.0)]
     """
@@ -72,7 +72,7 @@ class RaNwg(AtCutoffs):
         self._has_bounds = has_bounds
         infix = "_monotone_at_k" if self._params.monotone else "_at_k"
         self._quantities = {name.replace("_at_k", infix): key for name, key in _QUANTITIES.items()}
-        self.declaration = Declaration(
+        self.spec = MetricSpec(
             name="ra_nwg_monotone" if self._params.monotone else "ra_nwg",
             summary="Rarity-weighted gain of the contexts against the best of a labelled universe, and its parts.",
             needs=("contexts", "pool", "labels"),
@@ -82,7 +82,7 @@ class RaNwg(AtCutoffs):
             source="RA-nWG, arXiv 2511.09545",
         )
 
-    async def read(self, case: Case) -> Graded | Refusal:
+    async def read(self, case: EvalContext) -> Graded | Refusal:
         """Return the record's labels, else those of the judge's file; refuse what is no universe."""
         labels = case.record.labels
         if labels is None:

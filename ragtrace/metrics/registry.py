@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.errors import ConfigError, nearest
-from ragtrace.metrics.base import Declaration
+from ragtrace.metrics.base import MetricSpec
 from ragtrace.model.printable import is_printable
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def select(names: Iterable[str]) -> list[Metric]:
         ConfigError: a name is unknown (one line with the nearest name), or there is none.
 
     Example:
-        >>> [metric.declaration.name for metric in select(["mrr", "citation_recall", "mrr"])]
+        >>> [metric.spec.name for metric in select(["mrr", "citation_recall", "mrr"])]
         ['mrr', 'citations']
         >>> select(["fathfulness"])
         Traceback (most recent call last):
@@ -98,7 +98,7 @@ def select(names: Iterable[str]) -> list[Metric]:
     chosen: dict[str, Metric] = {}
     for name in names:
         found = _of_one_record() if name == "all" else [_find(name.partition("@")[0])]
-        chosen |= {metric.declaration.name: metric for metric in found}
+        chosen |= {metric.spec.name: metric for metric in found}
     if not chosen:
         raise ConfigError(f"no metric is given{nearest('', _MODULES)}")
     return list(chosen.values())
@@ -115,7 +115,7 @@ def output(name: str) -> Output:
         'down'
     """
     bare = name.partition("@")[0]
-    outputs = {item.name: item for metric in all_metrics().values() for item in metric.declaration.outputs}
+    outputs = {item.name: item for metric in all_metrics().values() for item in metric.spec.outputs}
     if bare not in outputs:
         raise ConfigError(f"unknown output {name!r}{nearest(bare, outputs)}")
     return outputs[bare]
@@ -137,7 +137,7 @@ def is_lower_better(name: str) -> bool:
 def metric(target: _T) -> _T:
     """Register a metric of your own: a class without constructor arguments, or an object. Returns it unchanged.
 
-    It needs a ``declaration`` (`ragtrace.metrics.base.Declaration`) and an async ``compute(case)``. Registering
+    It needs a ``spec`` (`ragtrace.metrics.base.MetricSpec`) and an async ``compute(case)``. Registering
     the same name again replaces the former one; a name of ours is refused. Thread-safe; takes effect on metrics
     that are selected afterwards.
 
@@ -146,11 +146,11 @@ def metric(target: _T) -> _T:
 
     Example:
         >>> import ragtrace
-        >>> from ragtrace.metrics.base import Declaration, Output
+        >>> from ragtrace.metrics.base import MetricSpec, Output
         >>> from ragtrace.model import MetricResult
         >>> @ragtrace.metric
         ... class AnswerWords:
-        ...     declaration = Declaration(
+        ...     spec = MetricSpec(
         ...         name="answer_words",
         ...         summary="Words of the answer, at most 1000.",
         ...         needs=("answer",),
@@ -162,7 +162,7 @@ def metric(target: _T) -> _T:
         ...     async def compute(self, case):
         ...         words = min(len(case.record.answer.split()), 1000)
         ...         return [MetricResult(name="answer_words", state="ok", value=float(words))]
-        >>> select(["answer_words"])[0].declaration.needs
+        >>> select(["answer_words"])[0].spec.needs
         ('answer',)
     """
     _register(target)
@@ -173,12 +173,12 @@ def _register(target: object) -> Metric:
     given = target() if isinstance(target, type) else target
     with _lock:
         made = _checked(given)
-        _registered[made.declaration.name] = made
+        _registered[made.spec.name] = made
     return made
 
 
 def _of_one_record() -> list[Metric]:
-    return [item for item in all_metrics().values() if "runs" not in item.declaration.needs]
+    return [item for item in all_metrics().values() if "runs" not in item.spec.needs]
 
 
 def _load(module: str) -> Metric:
@@ -198,8 +198,8 @@ def _find(name: str) -> Metric:
 
 
 def _names_of(item: Metric) -> set[str]:
-    declaration = item.declaration
-    return {declaration.name, *declaration.aliases, *(out.name for out in declaration.outputs)}
+    spec = item.spec
+    return {spec.name, *spec.aliases, *(out.name for out in spec.outputs)}
 
 
 def _names(known: dict[str, Metric]) -> set[str]:
@@ -217,17 +217,15 @@ def _installed(name: str) -> Metric | None:
 
 
 def _checked(made: object) -> Metric:
-    declaration = getattr(made, "declaration", None)
-    if not isinstance(declaration, Declaration) or not callable(getattr(made, "compute", None)):
-        raise ConfigError(
-            f"{type(made).__name__} is not a metric: it needs a declaration and an async compute(case)"
-        )
+    spec = getattr(made, "spec", None)
+    if not isinstance(spec, MetricSpec) or not callable(getattr(made, "compute", None)):
+        raise ConfigError(f"{type(made).__name__} is not a metric: it needs a spec and an async compute(case)")
     checked: Metric = made  # type: ignore[assignment]
     odd = sorted(name for name in _names_of(checked) if not (name.strip() and is_printable(name)))
     if odd:
         raise ConfigError(f"metric {odd[0]!r}: a name needs a letter, and no control characters")
-    others = {key: item for key, item in all_metrics().items() if key != declaration.name or key in _MODULES}
+    others = {key: item for key, item in all_metrics().items() if key != spec.name or key in _MODULES}
     taken = _names_of(checked) & _names(others)
     if taken:
-        raise ConfigError(f"metric {declaration.name!r}: the name {min(taken)!r} is taken")
+        raise ConfigError(f"metric {spec.name!r}: the name {min(taken)!r} is taken")
     return checked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.rouge import rouge_of_tokens, tokens
 from ragtrace.metrics.runs import LEAST_RUNS, OverRuns
 from ragtrace.model import MetricResult
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LEAST_TOKENS = {"rouge1_consistency": 1, "rouge2_consistency": 2, "rouge_l_consistency": 1}
 
 METRIC = OverRuns(
-    Declaration(
+    MetricSpec(
         name="rouge_consistency",
         summary="How alike the wordings of several answers to one query are: mean ROUGE F1 over their pairs.",
         needs=("answer", "runs"),
@@ -47,7 +47,7 @@ def rouge_consistency(answers: Sequence[str]) -> list[MetricResult]:
     """
     read = [tokens(answer) for answer in answers if answer.strip()]
     if len(read) < LEAST_RUNS:
-        return METRIC.declaration.every("na", "insufficient_runs")
+        return METRIC.spec.every("na", "insufficient_runs")
     pairs = [(len(a), len(b), rouge_of_tokens(a, b)) for a, b in combinations(read, 2)]
     results = []
     for place, (name, least) in enumerate(_LEAST_TOKENS.items()):

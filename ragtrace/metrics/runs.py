@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
 
-    from ragtrace.metrics.base import Declaration
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.base import MetricSpec
+    from ragtrace.metrics.case import EvalContext
     from ragtrace.model import MetricResult, RagRecord
 
     T = TypeVar("T")
@@ -77,12 +77,12 @@ class OverRuns:
     Its numbers come from the function of its module, and in `ragtrace compare`.
     """
 
-    def __init__(self, declaration: Declaration) -> None:
-        self.declaration = declaration
+    def __init__(self, spec: MetricSpec) -> None:
+        self.spec = spec
 
-    async def compute(self, case: Case) -> Sequence[MetricResult]:  # noqa: ARG002 - one record is never enough
+    async def compute(self, case: EvalContext) -> Sequence[MetricResult]:  # noqa: ARG002 - one record is never enough
         """Return ``na insufficient_runs`` for each output."""
-        return self.declaration.every("na", "insufficient_runs")
+        return self.spec.every("na", "insufficient_runs")
 
 
 def _bare(text: str) -> str:

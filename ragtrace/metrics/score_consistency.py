@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.runs import LEAST_RUNS, OverRuns
 from ragtrace.model import MetricResult
 from ragtrace.stats.dispersion import dispersion
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STD, CV, INDEX = "score_std", "score_cv", "consistency_adjusted_index"
 
 METRIC = OverRuns(
-    Declaration(
+    MetricSpec(
         name="score_consistency",
         summary="How much any metric's value varies over several runs of one query.",
         needs=("runs",),
@@ -51,11 +51,11 @@ def score_consistency(values: Sequence[float]) -> list[MetricResult]:
         'insufficient_runs'
     """
     if len(values) < LEAST_RUNS:
-        return METRIC.declaration.every("na", "insufficient_runs")
+        return METRIC.spec.every("na", "insufficient_runs")
     found = dispersion(values)
     if found is None:
         fault = {"message": "the values are too large for a deviation"}
-        return METRIC.declaration.every("error", "internal_error", fault)
+        return METRIC.spec.every("error", "internal_error", fault)
     details = found.to_json()
     results = {STD: found.std, CV: found.cv, INDEX: found.consistency_adjusted_index}
     return [_result(name, value, details) for name, value in results.items()]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, outcome_of
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.ra_nwg import explained
 from ragtrace.metrics.set_family import SetParams, set_scores
 
@@ -35,18 +35,18 @@ class SelectionEfficiency(AtCutoffs):
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
         >>> def stage(name, ids):
         ...     return Pool(stage=name, passages=tuple(Passage(id=i, text=i, rank=1) for i in ids))
         >>> labels = Labels(grades={"a": 5, "b": 4, "c": 1}, universe="pool")
         >>> record = RagRecord(id="1", pools=(stage("retrieved", "abc"), stage("used", "b")), labels=labels)
-        >>> results = asyncio.run(METRIC.compute(Case(record)))
+        >>> results = asyncio.run(METRIC.compute(EvalContext(record)))
         >>> results[0].value, results[1].value, results[3].details["ra_nwg_bounds"]
         (0.5, 0.5, [0.5, 0.5])
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="selection_efficiency",
         aliases=("ra_nwg_bounds",),
         summary="How well the selection used the retrieved pool, and the bounds this puts on RA-nWG.",

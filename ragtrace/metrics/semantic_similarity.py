@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.cosine import cosines_with_first
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 
 class SemanticSimilarity:
@@ -23,19 +23,19 @@ class SemanticSimilarity:
     Example:
         >>> import asyncio
         >>> import numpy as np
-        >>> from ragtrace.metrics.case import Case
+        >>> from ragtrace.metrics.case import EvalContext
         >>> from ragtrace.model import RagRecord
         >>> class Signs:
         ...     name = "signs"
         ...
         ...     async def embed(self, texts):
         ...         return np.array([[1.0 if text == "yes" else -1.0] for text in texts])
-        >>> case = Case(RagRecord(id="1", answer="no", reference="yes"), embedder=Signs())
+        >>> case = EvalContext(RagRecord(id="1", answer="no", reference="yes"), embedder=Signs())
         >>> asyncio.run(METRIC.compute(case))[0].value
         -1.0
     """
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="semantic_similarity",
         summary="Embedding cosine of answer and reference.",
         needs=("answer", "reference", "embedder"),
@@ -44,9 +44,9 @@ class SemanticSimilarity:
         source="cosine of embeddings",
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         """Return the cosine; raises JudgeError when the embedder fails."""
-        name = self.declaration.name
+        name = self.spec.name
         rows = await case.embed([case.record.answer, case.record.reference or ""])
         _, (value,) = cosines_with_first(rows, 2)
         details = {"embedder": case.embedder.name if case.embedder else ""}

@@ -10,7 +10,7 @@ from ragtrace.judges.grade_cache import PassageGrader
 from ragtrace.model import MetricResult, Pool
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.base import Declaration
+    from ragtrace.metrics.base import MetricSpec
     from ragtrace.metrics.case import Options
     from ragtrace.model import Passage, RagRecord
     from ragtrace.scoring.scorer import Scorer
@@ -53,7 +53,7 @@ class CalibrationScorer:
         await self.scorer.aclose()
 
     def _as_judged(self, record: RagRecord) -> RagRecord:
-        could_ask = any(grades_passages(metric.declaration) for metric in self.scorer.metrics)
+        could_ask = any(grades_passages(metric.spec) for metric in self.scorer.metrics)
         return replace(record, labels=None) if could_ask else record
 
     async def _pairs(self, record: RagRecord) -> MetricResult:
@@ -85,14 +85,14 @@ def gradable(record: RagRecord) -> list[Passage]:
     return list(kept.values())
 
 
-def grades_passages(declaration: Declaration) -> bool:
+def grades_passages(spec: MetricSpec) -> bool:
     """Return whether a metric asks a judge for the grades of a pool."""
-    return declaration.task == "grades" or {"judge", "labels"} <= set(declaration.needs)
+    return spec.task == "grades" or {"judge", "labels"} <= set(spec.needs)
 
 
-def debiases_length(declaration: Declaration) -> bool:
+def debiases_length(spec: MetricSpec) -> bool:
     """Return whether a metric's prompt has the paragraph that length is no sign of quality."""
-    return OPPOSITE in declaration.options
+    return OPPOSITE in spec.options
 
 
 def opposite_options(options: Options) -> Options | None:

@@ -16,7 +16,7 @@ from ragtrace import semconv
 from ragtrace.capture import record_internal_error
 from ragtrace.capture.own import own_work
 from ragtrace.judges.quiet import uninstrumented
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.scoring.canary_pairs import VERSION, canary_pairs
@@ -191,7 +191,7 @@ class Canaries:
             sheet.by_pair[pair.name] = poisoned - clean
 
     async def _value(self, record: RagRecord, sheet: _Sheet) -> float | None:
-        (result,) = await evaluate(self._metrics, Case(record, judge=self._judge, options=self._options))
+        (result,) = await evaluate(self._metrics, EvalContext(record, judge=self._judge, options=self._options))
         sheet.llm_calls += result.llm_calls
         sheet.failures = sheet.failures + 1 if result.state == "error" else 0
         if result.value is None:

@@ -243,10 +243,10 @@ def _lines(
 def _outputs(name: str) -> list[str]:
     """Return what a metric exports where it is named by itself, else the name."""
     try:
-        declaration = select([name])[0].declaration
+        spec = select([name])[0].spec
     except ConfigError:  # a metric that is not installed here
         return [name]
-    return [one.name for one in declaration.outputs] if name == declaration.name else [name]
+    return [one.name for one in spec.outputs] if name == spec.name else [name]
 
 
 def _is_wanted(name: str, wanted: set[str]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture.own import own_work
 from ragtrace.judges.quiet import uninstrumented
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, threshold_of
 from ragtrace.model import Score, ScoreKey
 
@@ -52,21 +52,21 @@ class Scorer:
 
     def chosen(self, unit: Unit) -> list[Metric]:
         """Return the metrics that a unit was drawn for; none where another process drew it for others."""
-        return [metric for metric in self.metrics if not unit.rates or metric.declaration.name in unit.rates]
+        return [metric for metric in self.metrics if not unit.rates or metric.spec.name in unit.rates]
 
     async def score(self, unit: Unit) -> list[Score]:
         """Return every score of a unit; a judge's failure is a score of state ``error``."""
         chosen = self.chosen(unit)
         rates = {
-            output.name: unit.rates.get(metric.declaration.name, unit.probability) * self._share(metric)
+            output.name: unit.rates.get(metric.spec.name, unit.probability) * self._share(metric)
             for metric in chosen
-            for output in metric.declaration.outputs
+            for output in metric.spec.outputs
         }
         return self._signed(unit, await self._evaluated(unit.record, chosen), rates)
 
     def _share(self, metric: Metric) -> float:
         """Return with which probability a metric is computed for a trace that was drawn for it."""
-        return self.shadow.rate if metric.declaration.has_shadow and self.shadow is not None else 1.0
+        return self.shadow.rate if metric.spec.has_shadow and self.shadow is not None else 1.0
 
     def deciding(self, scores: Sequence[Score]) -> list[Score]:
         """Return the scores of a unit that say whether it has its end: the judge's values and errors.
@@ -89,7 +89,7 @@ class Scorer:
         return await self._evaluated(record, self.metrics)
 
     async def _evaluated(self, record: RagRecord, metrics: Sequence[Metric]) -> list[MetricResult]:
-        case = Case(
+        case = EvalContext(
             record,
             judge=self.judge,
             embedder=self.embedder,

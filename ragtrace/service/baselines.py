@@ -30,7 +30,7 @@ def watched_outputs() -> dict[str, Output]:
     """
     from ragtrace.metrics.registry import all_metrics  # noqa: PLC0415 - brings all metrics in
 
-    return watched({it.name: it for metric in all_metrics().values() for it in metric.declaration.outputs})
+    return watched({it.name: it for metric in all_metrics().values() for it in metric.spec.outputs})
 
 
 def gathered(

@@ -155,7 +155,7 @@ def _publisher(
             max_span_bytes=settings.max_span_bytes,
         ),
         held=Hold(writer, limit_ms=settings.hold_ms) if settings.attach == "hold" else None,
-        outputs={output.name: output for metric in scorer.metrics for output in metric.declaration.outputs},
+        outputs={output.name: output for metric in scorer.metrics for output in metric.spec.outputs},
         price_of=gate.price_of if gate is not None else unpriced,
     )
     for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):
@@ -228,7 +228,7 @@ def _own_sinks(settings: Settings, metrics: Sequence[Metric]) -> list[Sink]:
     if settings.console:
         from ragtrace.sinks.console import ConsoleSink  # noqa: PLC0415 - only who wants it pays for it
 
-        outputs = (output for metric in metrics for output in metric.declaration.outputs)
+        outputs = (output for metric in metrics for output in metric.spec.outputs)
         found.append(ConsoleSink({output.name for output in outputs if output.direction == "down"}))
     if settings.phoenix_endpoint is not None:
         from ragtrace.sinks.phoenix import PhoenixSink  # noqa: PLC0415 - the same

@@ -149,7 +149,7 @@ class Handling:
                 "units were drawn for %s and skipped (no_metric): this scorer has %s; give application and worker "
                 "the same metrics",
                 ", ".join(sorted(unit.rates)),
-                ", ".join(metric.declaration.name for metric in self._scorer.metrics),
+                ", ".join(metric.spec.name for metric in self._scorer.metrics),
             )
 
     @guarded

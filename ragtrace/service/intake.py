@@ -10,7 +10,7 @@ from ragtrace.queues import Unit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ragtrace.capture import Captured
+    from ragtrace.capture import FinishedRun
     from ragtrace.model import RagRecord
     from ragtrace.queues import Queue
     from ragtrace.sampling import Draw, Sampler
@@ -58,12 +58,12 @@ class Intake:
         self._remember = remember
         self._is_closed = False
 
-    def started(self, workflow: str, started_ns: int) -> Root:
+    def on_start(self, workflow: str, started_ns: int) -> Root:
         """Begin the trace of a run, and with the first the thread that sweeps leaked ones."""
         self._begin()
         return self._writer.open_root(workflow, started_ns)
 
-    def finished(self, ref: Any, captured: Captured) -> None:
+    def on_end(self, ref: Any, captured: FinishedRun) -> None:
         """Draw, write the run's spans, and queue it when it was drawn. Each step is guarded on its own."""
         draw = self._drawn(captured)
         is_taken = draw is not None and draw.decision in _TAKEN
@@ -86,11 +86,11 @@ class Intake:
         self._is_closed = True
 
     @guarded
-    def _drawn(self, captured: Captured) -> Draw | None:
+    def _drawn(self, captured: FinishedRun) -> Draw | None:
         return self._sampler.decide(captured.record, self._metrics)
 
     @guarded
-    def _write(self, root: Root, captured: Captured, draw: Draw | None) -> None:
+    def _write(self, root: Root, captured: FinishedRun, draw: Draw | None) -> None:
         try:
             self._writer.write(
                 root,
@@ -105,15 +105,15 @@ class Intake:
                 self._writer.end_root(root, captured.ended_ns)
 
     @guarded
-    def _measure(self, captured: Captured, draw: Draw | None) -> None:
+    def _measure(self, captured: FinishedRun, draw: Draw | None) -> None:
         self._publisher.captured(captured, draw)
 
     @guarded
-    def _keep(self, captured: Captured) -> None:
+    def _keep(self, captured: FinishedRun) -> None:
         if self._remember is not None:
             self._remember(captured.record)
 
-    def _queue_unit(self, root: Root, captured: Captured, draw: Draw) -> None:
+    def _queue_unit(self, root: Root, captured: FinishedRun, draw: Draw) -> None:
         evicted = self._put(root, captured, draw)
         if evicted is None:
             self._ledger.end("dropped", "internal_error")
@@ -123,7 +123,7 @@ class Intake:
             self._ledger.end("dropped", "shutdown" if is_late else "queue_full")
 
     @guarded
-    def _put(self, root: Root, captured: Captured, draw: Draw) -> list[Unit] | None:
+    def _put(self, root: Root, captured: FinishedRun, draw: Draw) -> list[Unit] | None:
         unit = Unit(
             record=captured.record,
             decision="forced" if draw.decision == "forced" else "random",

@@ -92,7 +92,7 @@ def _metrics(
     if not settings.has_default_metrics:
         return chosen, ()
     metrics = tuple(metric for metric in chosen if is_computable(metric, judge, embedder, pairs))
-    return metrics, tuple(metric.declaration.name for metric in chosen if metric not in metrics)
+    return metrics, tuple(metric.spec.name for metric in chosen if metric not in metrics)
 
 
 def _shadow(settings: Settings) -> Shadow | None:

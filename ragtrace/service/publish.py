@@ -13,7 +13,7 @@ from ragtrace.stores.outbox import COUNT, EVENT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ragtrace.capture import Captured
+    from ragtrace.capture import FinishedRun
     from ragtrace.metrics.base import Output
     from ragtrace.model import MetricResult, Score
     from ragtrace.queues import Unit
@@ -92,7 +92,7 @@ class Publisher:
         if self._held is not None:
             self._held.sweep()
 
-    def captured(self, captured: Captured, draw: Draw | None) -> None:
+    def captured(self, captured: FinishedRun, draw: Draw | None) -> None:
         """Count a finished run, and pre-create the label sets of its scores."""
         if draw is None:
             self.instruments.traces("dropped", "internal_error")

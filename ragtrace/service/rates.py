@@ -33,7 +33,7 @@ def rates_of(settings: Settings) -> Rates:
         if not sign:
             raise ConfigError(f"metric_rates: {item!r} is no METRIC=RATE, for example nuggets=0.01")
         for metric in select([name.strip()]):
-            metrics[metric.declaration.name] = _rate(text, f"metric_rates: {item}")
+            metrics[metric.spec.name] = _rate(text, f"metric_rates: {item}")
     rules = tuple(_rule(item) for item in settings.sampling_rules)
     return Rates(rate=settings.sample_rate, metrics=metrics, rules=rules)
 

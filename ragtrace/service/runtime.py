@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import Recorder, guarded
-from ragtrace.capture.recorder import Setup
+from ragtrace.capture.recorder import RunConfig
 from ragtrace.capture.redact import safe
 from ragtrace.errors import ConfigError
 from ragtrace.settings import Settings
@@ -256,7 +256,7 @@ def _install(
     atexit.unregister(_at_exit)
     atexit.register(_at_exit)  # anew each time: what was registered last runs first, so before the providers' own
     old, _state.service = _state.service, service
-    _state.recorder.setup = Setup(
+    _state.recorder.setup = RunConfig(
         listener=None if service is None else service.intake,
         redact=safe(settings.redact),
         workflow=settings.workflow,

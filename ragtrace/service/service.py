@@ -106,7 +106,7 @@ class Service:
             writer=writer,
             publisher=publisher,
             sampler=self.sampler,
-            metrics=[metric.declaration.name for metric in scorer.metrics],
+            metrics=[metric.spec.name for metric in scorer.metrics],
             ledger=self.ledger,
             queue=self.queue,
             begin=self._begin_worker,

@@ -12,7 +12,7 @@ from ragtrace.telemetry.wire import clean_value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ragtrace.capture import Captured, Step
+    from ragtrace.capture import FinishedRun, Step
     from ragtrace.telemetry.board import Fan
 
 _NS = 1e9
@@ -21,7 +21,7 @@ _NO_USAGE = Usage()
 
 def record_operations(
     fan: Fan,
-    captured: Captured,
+    captured: FinishedRun,
     workflow: str,
     *,
     model_name: Callable[[str], str],
@@ -116,5 +116,5 @@ def _with_failure(step: Step, about: dict[str, Any]) -> dict[str, Any]:
     return about | {semconv.ERROR_TYPE: step.failure.kind} if step.failure else about
 
 
-def _seconds(timed: Captured | Step) -> float:
+def _seconds(timed: FinishedRun | Step) -> float:
     return max((timed.ended_ns - timed.started_ns) / _NS, 0.0)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.metrics import Meter
 
-    from ragtrace.capture import Captured
+    from ragtrace.capture import FinishedRun
     from ragtrace.model import MetricResult, RagRecord, Scale, Score
     from ragtrace.telemetry.readings import DriftReading, LedgerReading, Observed, QueueReading
     from ragtrace.telemetry.window import WindowMean
@@ -108,7 +108,7 @@ class Instruments:
 
     # -- captured runs: called in the application's thread --
 
-    def operations(self, captured: Captured) -> None:
+    def operations(self, captured: FinishedRun) -> None:
         """Count a finished run: pre-create its scores' label sets, and record the conventions' metrics."""
         record = captured.record
         self.eligible(record)

@@ -23,7 +23,7 @@ from ragtrace.telemetry.wire import clean_attributes, clean_value, cut_text
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-    from ragtrace.capture import Captured, Failure
+    from ragtrace.capture import Failure, FinishedRun
     from ragtrace.model import Passage
     from ragtrace.settings import ContentMode, Dialect, PromptContent
 
@@ -79,7 +79,7 @@ class SpanWriter:
         return open_root(self.tracer, workflow, started_ns)
 
     def write(
-        self, root: Root, captured: Captured, *, decision: str, reason: str | None, probability: float
+        self, root: Root, captured: FinishedRun, *, decision: str, reason: str | None, probability: float
     ) -> None:
         """Write the children and the root's summary; the root itself is ended by `end_root`.
 
@@ -126,7 +126,7 @@ class SpanWriter:
             limit_attributes=MAX_ATTRIBUTES if attributes is None else attributes,
         )
 
-    def _write_steps(self, root: Root, captured: Captured, room: Room) -> tuple[trace.SpanContext, ...]:
+    def _write_steps(self, root: Root, captured: FinishedRun, room: Room) -> tuple[trace.SpanContext, ...]:
         marks = PassageMarks(_passages(captured) if self._has_references else ())
         steps = StepWriter(room, marks, has_content=self._has_content, dialect=self.dialect)
         # In the order in which they ended, so that a leaf retriever and not its composite carries the texts.
@@ -160,7 +160,7 @@ class SpanWriter:
         span.set_status(Status(StatusCode.ERROR, text))
 
 
-def _remember(root: Root, captured: Captured) -> None:
+def _remember(root: Root, captured: FinishedRun) -> None:
     """Keep what the evaluation span copies from the run."""
     for step in captured.steps:
         if isinstance(step, Retrieval) and root.data_source is None:
@@ -169,7 +169,7 @@ def _remember(root: Root, captured: Captured) -> None:
             root.response_id = step.response_id
 
 
-def _passages(captured: Captured) -> list[Passage]:
+def _passages(captured: FinishedRun) -> list[Passage]:
     """Every passage of a run, those that were delivered first: they are the likeliest in a prompt."""
     parts = [pool.passages for pool in reversed(captured.record.pools)]
     for step in captured.steps:

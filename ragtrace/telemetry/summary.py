@@ -10,12 +10,12 @@ from ragtrace.telemetry.wire import array_json, clean_value, cut_text, numbers_j
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.capture import Captured
+    from ragtrace.capture import FinishedRun
     from ragtrace.model import Passage, RagRecord
     from ragtrace.telemetry.documents import Room
 
 
-def summary(captured: Captured, room: Room, *, has_content: bool, dialect: str) -> dict[str, Any]:
+def summary(captured: FinishedRun, room: Room, *, has_content: bool, dialect: str) -> dict[str, Any]:
     """Return the attributes of the root span of a run; None values are to be left out.
 
     Question and answer take at most a quarter of the room for texts each.

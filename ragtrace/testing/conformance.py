@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ragtrace import semconv
-from ragtrace.capture import Captured, Generation, Rerank, Retrieval, internal_errors
+from ragtrace.capture import FinishedRun, Generation, Rerank, Retrieval, internal_errors
 from ragtrace.model import Message
 from ragtrace.testing.comparing import same, same_record
 from ragtrace.testing.plan import (
@@ -476,7 +476,7 @@ class IntegrationConformance:
         )
         return replace(record, pools=pools)
 
-    def same_as_planned(self, captured: Captured, plan: Plan) -> None:
+    def same_as_planned(self, captured: FinishedRun, plan: Plan) -> None:
         """Do nothing if a record is the plan's, field by field; else raise AssertionError."""
         same_record(self.plain(captured.record), self.expected(plan), self.ignored)
 
@@ -511,7 +511,7 @@ class IntegrationConformance:
         else:
             raise AssertionError(f"the {plan.fails}'s error did not reach the caller, who got {answer!r}")
 
-    def _is_half_read(self, captured: Captured, plan: Plan, read: str) -> None:
+    def _is_half_read(self, captured: FinishedRun, plan: Plan, read: str) -> None:
         record = captured.record
         same("the outcome", (record.query, record.outcome), (plan.question, "partial"))
         if not (record.answer.startswith(read) and plan.answer.startswith(record.answer)):
@@ -519,7 +519,7 @@ class IntegrationConformance:
         same("the pool's length", len(record.pool("retrieved")), len(plan.documents))
         same("delivered", len(record.contexts), len(plan.choice or plan.documents))
 
-    def _steps_are_whole(self, captured: Captured, plan: Plan) -> None:
+    def _steps_are_whole(self, captured: FinishedRun, plan: Plan) -> None:
         found = [step for step in captured.steps if isinstance(step, Retrieval)]
         same("ids of the first retrieval", [p.id for p in found[0].passages], [d.id for d in plan.documents])
         same("calls of the model", len([step for step in captured.steps if isinstance(step, Generation)]), 1)
@@ -564,7 +564,7 @@ def _everything_on(spans: Sequence[ReadableSpan]) -> str:
     return "\n".join(map(str, parts))
 
 
-def _failed(captured: Captured, plan: Plan) -> None:
+def _failed(captured: FinishedRun, plan: Plan) -> None:
     record = captured.record
     same("question, answer, outcome", (record.query, record.answer, record.outcome), (plan.question, "", "error"))
     same("what failed", captured.failure.kind if captured.failure else None, "PlannedFailure")

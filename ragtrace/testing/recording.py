@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from ragtrace import semconv
-from ragtrace.capture import Captured, Recorder
+from ragtrace.capture import FinishedRun, Recorder
 from ragtrace.telemetry.spans import SpanWriter
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Recording:
         limits: Limits | None = None,
     ) -> None:
         self.recorder = Recorder(self, redact=redact, limits=limits)
-        self.runs: list[Captured] = []
+        self.runs: list[FinishedRun] = []
         self.begun: list[str] = []
         self._exporter = InMemorySpanExporter()
         provider = TracerProvider(shutdown_on_exit=False)
@@ -67,7 +67,7 @@ class Recording:
         return [run.record for run in self.runs]
 
     @property
-    def only(self) -> Captured:
+    def only(self) -> FinishedRun:
         """The one run that finished.
 
         Raises:
@@ -93,12 +93,12 @@ class Recording:
         name = semconv.GEN_AI_OPERATION_NAME
         return [span for span in self.spans if (span.attributes or {}).get(name) == operation]
 
-    def started(self, workflow: str, started_ns: int) -> Root:
+    def on_start(self, workflow: str, started_ns: int) -> Root:
         """Begin the root span; called by the recorder."""
         self.begun.append(workflow)
         return self._writer.open_root(workflow, started_ns)
 
-    def finished(self, ref: Any, captured: Captured) -> None:
+    def on_end(self, ref: Any, captured: FinishedRun) -> None:
         """Keep a run and write its spans; called by the recorder."""
         self.runs.append(captured)
         self._writer.write(ref, captured, decision="none", reason="not_sampled", probability=0.0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from ragtrace.capture import Captured, Recorder
+    from ragtrace.capture import FinishedRun, Recorder
 
 FORMS = ("ask", "aask", "stream", "astream")
 _NAMES = {content_id(text): f"#{name}" for name, text in {**TEXTS, **WEB}.items()}
@@ -95,7 +95,7 @@ def plain(value: Any) -> Any:
     return (type(value).__name__, value.content) if hasattr(value, "content") else value
 
 
-def recorded(captured: Captured) -> Expected:
+def recorded(captured: FinishedRun) -> Expected:
     """Return what was recorded of a run, in the words of `Expected`."""
     record = captured.record
     pool = _ids(p.id for p in record.pool("retrieved"))

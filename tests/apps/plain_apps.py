@@ -62,7 +62,7 @@ class PlainFunctions(Application):
             run.retrieved(rows, source="handbook")
             chosen = best(rows)
             run.reranked(chosen, model="shortest")
-            run.prompted("Answer from:\n" + "\n".join(row["text"] for row in chosen))
+            run.add_prompt("Answer from:\n" + "\n".join(row["text"] for row in chosen))
             answer = "Pack it."
             run.answered(answer, model="none")
             return answer

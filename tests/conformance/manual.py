@@ -15,7 +15,7 @@ class ManualApplication(IntegrationConformance):
 
     def ask(self, plan, recorder):
         with begun(plan, recorder) as run:
-            run.prompted(prompt_of(plan, run))
+            run.add_prompt(prompt_of(plan, run))
             with reported(lambda error: run.generated(model=plan.model, error=error)):
                 answer = plan.said()
             run.generated(model=plan.model, usage=plan.usage)
@@ -24,7 +24,7 @@ class ManualApplication(IntegrationConformance):
 
     async def aask(self, plan, recorder):
         async with begun(plan, recorder) as run:
-            run.prompted(prompt_of(plan, run))
+            run.add_prompt(prompt_of(plan, run))
             answer = await plan.asaid()
             run.generated(model=plan.model, usage=plan.usage)
             run.answered(answer, model=plan.model, usage=plan.usage)
@@ -32,7 +32,7 @@ class ManualApplication(IntegrationConformance):
 
     def stream(self, plan, recorder):
         with begun(plan, recorder) as run:
-            run.prompted(prompt_of(plan, run))
+            run.add_prompt(prompt_of(plan, run))
             text = ""
             for piece in plan.pieces():
                 text += piece
@@ -63,7 +63,7 @@ def begun(plan, recorder):
         labels = request.labels
         run.labels(labels.grades, universe=labels.universe, scale=labels.scale, version=labels.version)
     if plan.history:
-        run.conversed(plan.history)
+        run.set_history(plan.history)
     return run
 
 

@@ -17,7 +17,7 @@ OTHER = {int: lambda it: 2 * it, float: lambda it: 1.5 * it, str: lambda it: f"{
 
 
 def test_directions_are_those_of_the_registry():
-    outputs = [it for metric in all_metrics().values() for it in metric.declaration.outputs]
+    outputs = [it for metric in all_metrics().values() for it in metric.spec.outputs]
     down = tuple(sorted(it.name for it in outputs if it.direction == "down"))
     assert down == LOWER_IS_BETTER, f"directions.py: LOWER_IS_BETTER = {down}"
 

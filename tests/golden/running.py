@@ -10,7 +10,7 @@ import pytest
 from ragtrace.judges.scales import from_umbrela, to_umbrela
 from ragtrace.metrics import rank
 from ragtrace.metrics.ap_at_k import METRIC as AP_RETRIEVED
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.context_precision import ContextPrecision
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.harm import Harm
@@ -62,7 +62,7 @@ def used(texts: Sequence[str]) -> tuple[Pool, ...]:
     return (Pool(stage="used", passages=listed),)
 
 
-async def computed(metrics: Sequence[Metric], case: Case) -> dict[str, MetricResult]:
+async def computed(metrics: Sequence[Metric], case: EvalContext) -> dict[str, MetricResult]:
     return {result.key: result for result in await evaluate(metrics, case)}
 
 
@@ -98,7 +98,7 @@ async def faithfulness(record: dict[str, Any]) -> None:
         record, lambda: replies.faithfulness(record, sum(bool(text.strip()) for text in contexts))
     )
     options = Options(zero_on_empty_context=inputs.get("on_empty_context") == "zero")
-    results = await computed(select(["faithfulness"]), Case(made, judge=judge, options=options))
+    results = await computed(select(["faithfulness"]), EvalContext(made, judge=judge, options=options))
     check(results["faithfulness"], record["expected"], record)
 
 
@@ -112,7 +112,7 @@ async def answer_relevancy(record: dict[str, Any]) -> None:
     options = Options(n_questions=min(max(len(texts), 1), 10))
     judge = replies.judge(record, lambda: replies.questions(record, texts))
     results = await computed(
-        select(["answer_relevancy"]), Case(made, judge=judge, embedder=embedder, options=options)
+        select(["answer_relevancy"]), EvalContext(made, judge=judge, embedder=embedder, options=options)
     )
     check(results["answer_relevancy"], record["expected"], record)
 
@@ -133,7 +133,7 @@ async def citations(record: dict[str, Any]) -> None:
         pools=(Pool(stage="used", passages=passages(texts, texts)),),
     )
     judge = replies.judge(record, lambda: replies.citations(record, set(texts)))
-    results = await computed(select(["citations"]), Case(made, judge=judge))
+    results = await computed(select(["citations"]), EvalContext(made, judge=judge))
     expected = record["expected"] or {}
     for name in ("precision", "recall", "f1", "precision_micro"):
         result = results[f"citation_{name}"]
@@ -160,7 +160,7 @@ async def context_precision(record: dict[str, Any]) -> None:
     )
     judge = replies.judge(record, lambda: replies.relevance(record, contexts))
     metric = ContextPrecision(needs_reference=with_reference)
-    result = (await computed([metric], Case(made, judge=judge)))["context_precision"]
+    result = (await computed([metric], EvalContext(made, judge=judge)))["context_precision"]
     check(result, record["expected"], record)
     assert result.state == "error" or result.details["mode"] == inputs.get("mode", "without_reference")
 
@@ -172,7 +172,7 @@ async def context_recall(record: dict[str, Any]) -> None:
         id="1", query=inputs.get("query") or "", reference=inputs.get("reference"), pools=used(contexts)
     )
     judge = replies.judge(record, lambda: replies.facts(record, contexts))
-    results = await computed(select(["context_recall"]), Case(made, judge=judge))
+    results = await computed(select(["context_recall"]), EvalContext(made, judge=judge))
     check(results["context_recall"], record["expected"], record)
 
 
@@ -180,7 +180,7 @@ async def no_answer(record: dict[str, Any]) -> None:
     inputs = record["inputs"]
     made = RagRecord(id="1", query=inputs.get("query") or "", answer=inputs.get("answer") or "")
     judge = replies.judge(record, lambda: replies.attempt(record))
-    result = (await computed(select(["no_answer"]), Case(made, judge=judge)))["answered"]
+    result = (await computed(select(["no_answer"]), EvalContext(made, judge=judge)))["answered"]
     expected = record["expected"] or {}
     attempted = expected.get("attempted")
     check(result, None if attempted is None else float(attempted), record)
@@ -217,7 +217,7 @@ async def _rank_metrics_over_a_record(
         return
     mapped = Labels(grades={key: from_umbrela(value) for key, value in labels.items()}, scale="umbrela_mapped")
     made = RagRecord(id="1", pools=(Pool(stage="retrieved", passages=passages(ranked)),), labels=mapped, k=k)
-    case = Case(made, options=Options(relevant_grade=from_umbrela(relevant)))
+    case = EvalContext(made, options=Options(relevant_grade=from_umbrela(relevant)))
     results = await computed([P_AT_K, AP_RETRIEVED, MRR, NDCG], case)
     for name, result in results.items():
         assert (result.judge is None) == (result.reason == "k_not_positive")
@@ -239,7 +239,7 @@ async def set_metrics(record: dict[str, Any]) -> None:
         labels=Labels(grades=inputs["labels"]),
         k=inputs["k"],
     )
-    case = Case(made, options=Options(harm_max=made_params.harm_max))
+    case = EvalContext(made, options=Options(harm_max=made_params.harm_max))
     metrics = [RaNwg(made_params, has_bounds=has_bounds), Precision4(made_params), Harm(made_params)]
     results = await computed(metrics, case)
     infix = "_monotone_at_k" if made_params.monotone else "_at_k"
@@ -271,7 +271,7 @@ async def umbrela(record: dict[str, Any]) -> None:
     pool = Pool(stage="retrieved", passages=passages(f"d{place}" for place in range(count)))
     made = RagRecord(id="1", query=inputs.get("query") or "", pools=(pool,))
     judge = replies.judge(record, lambda: replies.umbrela_grades(record, made)[0])
-    case = Case(made, judge=judge, options=Options(k_values=(1, 3, 5)))
+    case = EvalContext(made, judge=judge, options=Options(k_values=(1, 3, 5)))
     results = await computed([P_AT_K, AP_RETRIEVED, MRR], case)
     if record["expected"] is None:
         check(results["p_at_k"], None, record)

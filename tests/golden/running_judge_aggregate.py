@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.panel import Panel
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.faithfulness_1to5 import METRIC
 from ragtrace.model import RagRecord
 from tests.golden.replies import EXCEPTION, failure
@@ -48,9 +48,9 @@ async def judge_aggregate(record: dict[str, Any]) -> None:
         assert expected.get("score_1_5") is None
         return
     results = await _results(record, runs, record["inputs"].get("threshold", 3))
-    check(results[METRIC.declaration.name], expected.get("score_1_5"), record)
-    check(results[f"{METRIC.declaration.name}_normalised"], expected.get("score_0_1"), record)
-    panel = results[METRIC.declaration.name].details["panel"]
+    check(results[METRIC.spec.name], expected.get("score_1_5"), record)
+    check(results[f"{METRIC.spec.name}_normalised"], expected.get("score_0_1"), record)
+    panel = results[METRIC.spec.name].details["panel"]
     for found, wanted in zip(panel["judges"], expected.get("per_judge", panel["judges"]), strict=True):
         for name, value in wanted.items():
             if name in {"score", "std", "failures"}:
@@ -68,7 +68,7 @@ async def _results(
     record: dict[str, Any], runs: Sequence[Sequence[Any]], threshold: float
 ) -> dict[str, MetricResult]:
     options = Options(threshold_1to5=float(threshold))
-    return await computed([METRIC], Case(MADE, judge=WrittenPanel(record, runs), options=options))
+    return await computed([METRIC], EvalContext(MADE, judge=WrittenPanel(record, runs), options=options))
 
 
 RUNNERS: dict[str, Callable[[dict[str, Any]], Awaitable[None]]] = {

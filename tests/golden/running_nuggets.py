@@ -8,7 +8,7 @@ from typing import Any
 
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.llm import LLMJudge
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
 from tests.golden import replies
@@ -102,7 +102,7 @@ async def nuggets(record: dict[str, Any]) -> None:
     judge = replies.judge(record, dict)
     if isinstance(verdicts, dict) and not replies.fails(verdicts):
         judge = LLMJudge(NuggetChat(verdicts, options.max_nuggets))
-    results = await computed(select(["nuggets"]), Case(made, judge=judge, options=options))
+    results = await computed(select(["nuggets"]), EvalContext(made, judge=judge, options=options))
     expected = record["expected"] or {}
     for key in KEYS:
         if key in expected or record["expected"] is None:

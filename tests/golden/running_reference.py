@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
 from tests.golden import replies
@@ -37,7 +37,7 @@ async def noise_sensitivity(record: dict[str, Any]) -> None:
         pools=used(contexts),
     )
     judge = replies.judge(record, lambda: _noise_reply(record["judge_verdicts"], contexts))
-    results = await computed(select(["noise_sensitivity"]), Case(made, judge=judge))
+    results = await computed(select(["noise_sensitivity"]), EvalContext(made, judge=judge))
     expected = record["expected"] or {}
     for key, name in SHARES.items():
         if key in expected or record["expected"] is None:
@@ -52,7 +52,7 @@ async def factual_correctness(record: dict[str, Any]) -> None:
     )
     judge = replies.judge(record, lambda: _factual_reply(record["judge_verdicts"]))
     options = Options(factual_beta=inputs.get("beta") or 1.0)
-    results = await computed(select(["factual_correctness"]), Case(made, judge=judge, options=options))
+    results = await computed(select(["factual_correctness"]), EvalContext(made, judge=judge, options=options))
     expected = record["expected"] or {}
     for key, name in FACTUAL.items():
         if key in expected or record["expected"] is None:
@@ -66,7 +66,7 @@ async def context_entities_recall(record: dict[str, Any]) -> None:
         id="1", query=inputs.get("query") or "", reference=inputs.get("reference"), pools=used(contexts)
     )
     judge = replies.judge(record, lambda: record["judge_verdicts"])
-    results = await computed(select(["context_entities_recall"]), Case(made, judge=judge))
+    results = await computed(select(["context_entities_recall"]), EvalContext(made, judge=judge))
     check(results["context_entities_recall"], record["expected"], record)
 
 
@@ -76,7 +76,7 @@ async def semantic_similarity(record: dict[str, Any]) -> None:
     reference, reference_row = _text_and_row(inputs, "reference", "b")
     made = RagRecord(id="1", answer=answer, reference=reference)
     embedder = FixedEmbedder({answer: answer_row, reference: reference_row})
-    results = await computed(select(["semantic_similarity"]), Case(made, embedder=embedder))
+    results = await computed(select(["semantic_similarity"]), EvalContext(made, embedder=embedder))
     check(results["semantic_similarity"], record["expected"], record)
 
 

@@ -9,7 +9,7 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.numbering import grading_batches
 from ragtrace.judges.scales import to_umbrela
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.context_precision import ContextPrecision
 from ragtrace.metrics.registry import select
 from ragtrace.model import Pool, RagRecord
@@ -31,7 +31,7 @@ async def faithfulness(record: dict[str, Any]) -> None:
     # One batch, as the ids of a record run through all of its claims.
     judge = LLMJudge(_chat(record, lambda: _in_steps(record, n_contexts)), fused=False, claim_batch=MAX_CLAIMS)
     options = Options(zero_on_empty_context=inputs.get("on_empty_context") == "zero")
-    results = await computed(select(["faithfulness"]), Case(made, judge=judge, options=options))
+    results = await computed(select(["faithfulness"]), EvalContext(made, judge=judge, options=options))
     check(results["faithfulness"], record["expected"], record)
 
 
@@ -50,7 +50,9 @@ async def context_precision(record: dict[str, Any]) -> None:
     n_contexts = sum(bool(text.strip()) for text in contexts)
     judge = LLMJudge(_chat(record, lambda: _one_by_one(record, contexts, n_contexts)), fused=False)
     metric = ContextPrecision(needs_reference=with_reference)
-    check((await computed([metric], Case(made, judge=judge)))["context_precision"], record["expected"], record)
+    check(
+        (await computed([metric], EvalContext(made, judge=judge)))["context_precision"], record["expected"], record
+    )
 
 
 async def umbrela(record: dict[str, Any]) -> None:
@@ -61,7 +63,9 @@ async def umbrela(record: dict[str, Any]) -> None:
     pool = Pool(stage="retrieved", passages=passages(f"d{place}" for place in range(count)))
     made = RagRecord(id="1", query=inputs.get("query") or "", pools=(pool,))
     judge = LLMJudge(_chat(record, lambda: _graded(record, made)), scale="umbrela")
-    results = await computed(select(["mrr", "p_at_k"]), Case(made, judge=judge, options=Options(k_values=(1,))))
+    results = await computed(
+        select(["mrr", "p_at_k"]), EvalContext(made, judge=judge, options=Options(k_values=(1,)))
+    )
     if record["expected"] is None:
         check(results["p_at_k"], None, record)
         return

@@ -35,11 +35,11 @@ class Dropping:
         self.begun = 0
         self.ended = 0
 
-    def started(self, workflow, started_ns):
+    def on_start(self, workflow, started_ns):
         self.begun += 1
         return self._writer.open_root(workflow, started_ns)
 
-    def finished(self, ref, captured):
+    def on_end(self, ref, captured):
         self.ended += 1
         self._writer.write(ref, captured, decision="none", reason="not_sampled", probability=0.0)
         self._writer.end_root(ref, captured.ended_ns)

@@ -17,7 +17,7 @@ Kind = Literal["", "low n", "silence", "judge change"]
 
 
 @dataclass(frozen=True)
-class Case:
+class EvalContext:
     """One service.
 
     Attributes:
@@ -43,7 +43,7 @@ class Case:
 
 def run_cases(
     folder: Path,
-    cases: Sequence[Case],
+    cases: Sequence[EvalContext],
     form: Form,
     *,
     only: Collection[str],

@@ -15,7 +15,7 @@ import numpy as np
 
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.llm import LLMJudge
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.context_precision import ContextPrecision
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
@@ -235,5 +235,5 @@ async def ours(metric: str, of: World, options: Options | None = None) -> dict[s
         if metric == "context_precision_with_reference"
         else select([metric])
     )
-    case = Case(record, judge=LLMJudge(WorldChat(of)), embedder=WorldEmbedder(of), options=options)
+    case = EvalContext(record, judge=LLMJudge(WorldChat(of)), embedder=WorldEmbedder(of), options=options)
     return {result.name: result for result in await evaluate(chosen, case)}

@@ -51,7 +51,7 @@ def capture():
             "score": 0.5,
             "metadata": {s("passage_key"): s("field")},
         }
-        run.conversed([Message(role="user", content=s("history"))])
+        run.set_history([Message(role="user", content=s("history"))])
         run.retrieved([passage, {"text": s("text_without_id")}], source=s("source"), query=s("search"))
         run.reranked([passage], model=s("reranker_model"))
         run.used([s("text")])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ragtrace.judges.base import PairSignals
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.llm import LLMJudge
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, output
 from ragtrace.metrics.shadow import Shadow
@@ -170,7 +170,7 @@ def test_every_metric_is_total(name: str) -> None:
             | st.sampled_from(["0.5", OSError("gone")])
         )
         deeper = data.draw(SHADOWS)
-        case = Case(
+        case = EvalContext(
             data.draw(RECORDS),
             judge=LLMJudge(chat, **data.draw(FORMS)),
             embedder=DrawnEmbedder(vectors),
@@ -179,14 +179,14 @@ def test_every_metric_is_total(name: str) -> None:
             shadow=Shadow(lambda _query, _top_k: deeper, rate=1.0),
         )
         results = asyncio.run(evaluate([metric], case))
-        assert {result.name for result in results} == {one.name for one in metric.declaration.outputs}
+        assert {result.name for result in results} == {one.name for one in metric.spec.outputs}
         for result in results:
             check(result)
         seen.update(result.state for result in results)
         assert sum(result.llm_calls for result in results) == len(chat.users)
         assert chat.repairs() <= len(evaluations(chat))
 
-    needs = {*metric.declaration.needs}
+    needs = {*metric.spec.needs}
     # What needs several runs is computed over files alone, and is na of any one record.
     wanted = set() if "runs" in needs else {"ok"}
     if {"judge", "embedder", "pairs"} & needs:
@@ -217,7 +217,7 @@ def test_a_reply_of_the_schema_is_never_of_another_form(name: str) -> None:
     @settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     def fits(data: st.DataObject) -> None:
         chat = DrawnChat(lambda schema, shown: data.draw(sound_text(schema, shown)))
-        case = Case(
+        case = EvalContext(
             replace(RICH, labels=None),
             judge=LLMJudge(chat, **data.draw(FORMS)),
             embedder=DrawnEmbedder([[1.0, 0.0], [0.6, 0.8]]),
@@ -240,11 +240,11 @@ async def test_a_reply_of_100_mb_is_refused_by_its_size(name: str) -> None:
     rng = np.random.default_rng(0)
     huge = DrawnChat(lambda schema, shown: written(schema, rng) + HUGE)
     embedder = DrawnEmbedder([[1.0, 0.0], [0.6, 0.8]])
-    record = RICH if "labels" not in metric.declaration.needs else replace(RICH, labels=GOLD)
-    results = await evaluate([metric], Case(record, judge=LLMJudge(huge), embedder=embedder))
+    record = RICH if "labels" not in metric.spec.needs else replace(RICH, labels=GOLD)
+    results = await evaluate([metric], EvalContext(record, judge=LLMJudge(huge), embedder=embedder))
     if not huge.users:
-        is_offline = bool(metric.declaration.offline_version)
-        assert is_offline or {*metric.declaration.needs} & {"labels", "embedder", "pairs", "runs"}
+        is_offline = bool(metric.spec.offline_version)
+        assert is_offline or {*metric.spec.needs} & {"labels", "embedder", "pairs", "runs"}
         return
     assert len(huge.users) == 2
     assert huge.repairs() == 1

@@ -494,11 +494,11 @@ def test_class_18_langchain_core_alone_is_enough():
     work = """
         from langchain_core.documents import Document
         from langchain_core.runnables import RunnableLambda
-        from ragtrace.capture import Recorder, losses
+        from ragtrace.capture import Recorder, internal_errors
         from ragtrace_langchain import RagtraceHandler, TracedCompressor, instrument, mark_selected
 
         chain = RunnableLambda(lambda q: [Document(page_content="a", id="a")]) | (lambda docs: docs[0].page_content)
-        print(chain.invoke("?", {"callbacks": [RagtraceHandler(Recorder())]}), losses())
+        print(chain.invoke("?", {"callbacks": [RagtraceHandler(Recorder())]}), internal_errors())
     """
     done = alone(others, work)
     assert (done.stdout, done.returncode) == ("a {}\n", 0), done.stderr

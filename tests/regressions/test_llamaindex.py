@@ -391,14 +391,14 @@ def test_class_18_llama_index_core_alone_is_enough():
         import ragtrace_llamaindex
         from llama_index.core.retrievers import BaseRetriever
         from llama_index.core.schema import NodeWithScore, TextNode
-        from ragtrace.capture import Recorder, losses
+        from ragtrace.capture import Recorder, internal_errors
 
         class One(BaseRetriever):
             def _retrieve(self, query_bundle):
                 return [NodeWithScore(node=TextNode(text="a"), score=1.0)]
 
         ragtrace_llamaindex.instrument(Recorder())
-        print(One().retrieve("?")[0].text, losses())
+        print(One().retrieve("?")[0].text, internal_errors())
     """
     done = alone(others, work)
     assert (done.stdout, done.returncode) == ("a {}\n", 0), done.stderr

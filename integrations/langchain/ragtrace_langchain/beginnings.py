@@ -48,10 +48,10 @@ def ask(tree: Tree, inputs: Any) -> None:
     question = question_in(inputs)
     if question:
         tree.has_query = True
-        tree.run.asked(question)
+        tree.run.set_query(question)
         history = history_in(inputs)
         if history:
-            tree.run.conversed(history)
+            tree.run.set_history(history)
 
 
 def _recall(node: Node) -> None:
@@ -62,7 +62,7 @@ def _recall(node: Node) -> None:
         return
     turns = recalled_in(node.inputs, root.inputs)
     if turns:
-        tree.run.conversed(turns)
+        tree.run.set_history(turns)
 
 
 @guarded
@@ -78,7 +78,7 @@ def take_query(node: Node, query: Any, key: str, metadata: Mapping[str, Any]) ->
     if node.within is None:
         tree.searched_ns = node.started_ns
     if not tree.has_query:
-        tree.run.asked(node.query)  # a stream's question comes with its end; until then this one stands
+        tree.run.set_query(node.query)  # a stream's question comes with its end; until then this one stands
         tree.has_query = node.parent is None or tree.is_block(node.parent)
 
 

@@ -48,7 +48,7 @@ def take_asked(
         take_shown_tools(node, prompt)
         if tree.waiting is not None:
             take_prompt(tree)
-        tree.run.prompted(prompt_text(node.messages))
+        tree.run.add_prompt(prompt_text(node.messages))
 
 
 @guarded

@@ -62,7 +62,7 @@ def describe_configured(run: Run, configurable: Mapping[str, Any]) -> None:
     """
     for name, keys in _COMMON.items():
         if name not in run.facts:
-            run.about(
+            run.set_attributes(
                 **{name: next((shown(configurable[key]) for key in keys if shown(configurable.get(key))), None)}
             )
 

@@ -212,7 +212,7 @@ def settle(root: Node) -> None:
         found = root.found or (tree.pool if tree.last_chosen else {})  # none: what was chosen was taken back
         tree.run.selected(_passages(_kept(tree, found)), selection_source=tree.selection_source)
     if tree.is_pool_ordered:
-        tree.run.restored(_passages(tree.pool))
+        tree.run.set_candidates(_passages(tree.pool))
     if tree.known.renamed:
         _rename(tree)
 
@@ -232,8 +232,8 @@ def _restore(tree: Tree, given: Sequence[Any]) -> None:
     """
     with tree.lock:
         passages = _passages(_seen(tree, given))
-    if tree.is_narrowed or tree.run.shows(passages):
-        tree.run.restored(passages)
+    if tree.is_narrowed or tree.run.prompt_contains(passages):
+        tree.run.set_candidates(passages)
 
 
 def _kept(tree: Tree, found: dict[str, Hit]) -> dict[str, Hit]:
@@ -248,7 +248,7 @@ def _kept(tree: Tree, found: dict[str, Hit]) -> dict[str, Hit]:
     shown = {
         place
         for place, part in parts.items()
-        if tree.run.shows(_passages(part), since=tree.delivered[place].prompts)
+        if tree.run.prompt_contains(_passages(part), since=tree.delivered[place].prompts)
     }
     return {key: hit for key, hit in found.items() if last[key] in shown} or found
 
@@ -465,7 +465,7 @@ def _is_shown_before(choice: Choice) -> bool:
     since = next((one.prompts for one in reversed(tree.delivered) if one.hits.keys() & base.keys()), 0)
     if since == len(tree.run.prompts):
         return False
-    return tree.run.shows((hit[0] for key, hit in base.items() if key not in choice.out), since=since)
+    return tree.run.prompt_contains((hit[0] for key, hit in base.items() if key not in choice.out), since=since)
 
 
 def _is_given_one(inputs: Any) -> bool:

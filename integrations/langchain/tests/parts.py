@@ -11,7 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from ragtrace.capture import Captured, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.capture import FinishedRun, Generation, Rerank, Retrieval, ToolCall
 
 ANSWER = "The lab is in Oslo."
 
@@ -24,18 +24,18 @@ class Ref:
 
 @dataclass
 class Keeper:
-    runs: list[Captured] = field(default_factory=list)
+    runs: list[FinishedRun] = field(default_factory=list)
     begun: int = 0
 
-    def started(self, workflow: str, started_ns: int) -> Ref:
+    def on_start(self, workflow: str, started_ns: int) -> Ref:
         self.begun += 1
         return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
 
-    def finished(self, ref: Ref, captured: Captured) -> None:
+    def on_end(self, ref: Ref, captured: FinishedRun) -> None:
         self.runs.append(captured)
 
     @property
-    def only(self) -> Captured:
+    def only(self) -> FinishedRun:
         assert len(self.runs) == 1, [run.record.query for run in self.runs]
         return self.runs[0]
 

@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.testing.recording import Recording
@@ -70,7 +70,7 @@ def test_citations_of_a_chain(form):
     assert [part.citations for part in record.answer_parts] == [("d2",), ("d0",), (wrong,), ()]
     rows = [{"part": 1, "cites": "1", "support": "full"}, {"part": 2, "cites": "2", "support": "full"}]
     reply = {"attempted": True, "noncommittal": False, "claims": [], "verdicts": [], "citations": rows}
-    case = Case(record, judge=LLMJudge(ScriptedChat([reply])))
+    case = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
     scores = {result.name: result.value for result in asyncio.run(evaluate(select(["citations"]), case))}
     assert scores["citation_precision"] == pytest.approx(2 / 3)
     assert scores["citation_recall"] == pytest.approx(0.5)

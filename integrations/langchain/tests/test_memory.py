@@ -16,10 +16,10 @@ from ragtrace_langchain.runs import MAX_BURIED, RunMap
 class Forgetful:
     """A listener that keeps nothing, so that what is kept is the handler's."""
 
-    def started(self, workflow, started_ns):
+    def on_start(self, workflow, started_ns):
         return self
 
-    def finished(self, ref, captured):
+    def on_end(self, ref, captured):
         return None
 
     trace_id = "0" * 32

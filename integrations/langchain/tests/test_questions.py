@@ -19,7 +19,7 @@ from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 
 from integrations.langchain.tests.parts import ANSWER, PROMPT, Broken, Faq, chat, ids, kinds, lcel, shown
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace_langchain import RagtraceHandler, instrument, mark_selected, uninstrument
@@ -125,7 +125,7 @@ async def test_no_question_is_no_run_in_a_task(keeper, recorder, installed, form
 def answered_na(captured):
     """The states of all metrics over the answer of a run."""
     metrics = select(["faithfulness", "no_answer", "answer_relevancy", "citations", "answer_similarity"])
-    results = asyncio.run(evaluate(metrics, Case(captured.record)))
+    results = asyncio.run(evaluate(metrics, EvalContext(captured.record)))
     return {(result.state, result.reason) for result in results}
 
 

@@ -63,10 +63,10 @@ def test_a_text_is_one_tag(keeper, recorder):
 
 @pytest.mark.usefixtures("loses")
 def test_a_k_that_is_none_is_counted(keeper, config):
-    before = internal_errors().get("ragtrace.capture.run.cut_at", 0)
+    before = internal_errors().get("ragtrace.capture.run.set_k", 0)
     config["metadata"] = {"ragtrace.k": "many"}
     lcel().invoke("Where?", config)
-    assert (keeper.only.record.k, internal_errors()["ragtrace.capture.run.cut_at"]) == (None, before + 1)
+    assert (keeper.only.record.k, internal_errors()["ragtrace.capture.run.set_k"]) == (None, before + 1)
 
 
 def test_workflow_defaults_to_the_name_of_the_root(keeper, config):
@@ -84,11 +84,11 @@ def test_labels_with_their_scale(keeper, config):
 
 @pytest.mark.usefixtures("loses")
 def test_labels_that_are_none_are_counted(keeper, config):
-    before = internal_errors().get("ragtrace.capture.run.labelled", 0)
+    before = internal_errors().get("ragtrace.capture.run.set_labels", 0)
     config["metadata"] = {"ragtrace.labels": ["d0"]}
     lcel().invoke("Where?", config)
     assert keeper.only.record.labels is None
-    assert internal_errors()["ragtrace.capture.run.labelled"] == before + 1
+    assert internal_errors()["ragtrace.capture.run.set_labels"] == before + 1
 
 
 def test_a_retriever_names_its_source_and_its_k(keeper, config):

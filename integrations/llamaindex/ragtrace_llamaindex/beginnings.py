@@ -27,14 +27,14 @@ def ask(tree: Tree, run: Run, arguments: Mapping[str, Any]) -> None:
     """Take a run's question and the turns before it, where the outermost call's arguments have them."""
     question = question_in(arguments)
     if question and not tree.has_query:
-        run.asked(question)
+        run.set_query(question)
         tree.question = question
         tree.has_query = True
     history = () if tree.is_told else history_in(arguments)
     if history and (history[-1].role, history[-1].content) == ("user", question):
         history = history[:-1]  # an agent puts it into the list that it was given
     if history:
-        run.conversed(history)
+        run.set_history(history)
         tree.is_told = True
 
 
@@ -48,7 +48,7 @@ def recall(tree: Tree, turns: tuple[Message, ...], *, is_final: bool) -> None:
         turns = turns[len(examples) :]
     run = tree.run
     if turns and run is not None:
-        run.conversed(turns)
+        run.set_history(turns)
         tree.is_told = is_final
 
 
@@ -61,7 +61,7 @@ def _ask_first(node: Node, question: str) -> None:
     tree = node.tree
     run = tree.run
     if question and run is not None and not tree.has_query:
-        run.asked(question)
+        run.set_query(question)
         tree.question = question
         tree.has_query = True
 
@@ -128,7 +128,7 @@ def _begin_call(node: Node, bound: BoundArguments, instance: Any) -> None:
     run = node.tree.run
     if node.parent is None and run is not None and node.messages:
         _ask_first(node, next((m.content for m in reversed(node.messages) if m.role == "user"), ""))
-        run.conversed(before_question(node.messages))
+        run.set_history(before_question(node.messages))
 
 
 BEGIN = {

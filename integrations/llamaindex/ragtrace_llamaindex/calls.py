@@ -43,7 +43,7 @@ def take_asked(node: ModelCall, bound: BoundArguments, instance: Any) -> None:
     run = node.tree.run
     root = node.tree.root
     if run is not None and not node.is_inner and root is not None and root.kind != "retriever":
-        run.prompted(prompt_text(node.messages))
+        run.add_prompt(prompt_text(node.messages))
 
 
 @guarded

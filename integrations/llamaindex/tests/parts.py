@@ -21,7 +21,7 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from ragtrace.capture import Captured, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.capture import FinishedRun, Generation, Rerank, Retrieval, ToolCall
 
 ANSWER = "The lab is in Oslo."
 
@@ -34,18 +34,18 @@ class Ref:
 
 @dataclass
 class Keeper:
-    runs: list[Captured] = field(default_factory=list)
+    runs: list[FinishedRun] = field(default_factory=list)
     begun: int = 0
 
-    def started(self, workflow: str, started_ns: int) -> Ref:
+    def on_start(self, workflow: str, started_ns: int) -> Ref:
         self.begun += 1
         return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
 
-    def finished(self, ref: Ref, captured: Captured) -> None:
+    def on_end(self, ref: Ref, captured: FinishedRun) -> None:
         self.runs.append(captured)
 
     @property
-    def only(self) -> Captured:
+    def only(self) -> FinishedRun:
         assert len(self.runs) == 1, [run.record.query for run in self.runs]
         return self.runs[0]
 

@@ -20,10 +20,10 @@ class Forgetful:
     trace_id = "0" * 32
     span_id = "0" * 16
 
-    def started(self, workflow, started_ns):
+    def on_start(self, workflow, started_ns):
         return self
 
-    def finished(self, ref, captured):
+    def on_end(self, ref, captured):
         return None
 
 

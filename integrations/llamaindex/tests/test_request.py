@@ -104,11 +104,11 @@ def test_labels_with_their_scale(keeper):
 
 @pytest.mark.usefixtures("loses")
 def test_labels_that_are_none_are_counted(keeper):
-    before = internal_errors().get("ragtrace.capture.run.labelled", 0)
+    before = internal_errors().get("ragtrace.capture.run.set_labels", 0)
     with request(labels=["d0"]):
         engine().query("Where?")
     assert keeper.only.record.labels is None
-    assert internal_errors()["ragtrace.capture.run.labelled"] == before + 1
+    assert internal_errors()["ragtrace.capture.run.set_labels"] == before + 1
 
 
 class Unreadable:

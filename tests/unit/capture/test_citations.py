@@ -259,7 +259,7 @@ def recorded(answer, prompt, **more):
     keeper = Keeper()
     with Recorder(keeper).start(query="Where is the lab?") as run:
         run.retrieved([{"id": p.id, "text": p.text, "metadata": p.metadata} for p in CONTEXTS])
-        run.prompted(prompt)
+        run.add_prompt(prompt)
         run.answered(answer, **more)
     return keeper.runs[0].record
 
@@ -283,7 +283,7 @@ def test_a_run_with_structured_output():
     prompt = "\n".join(f"Source {n}: {text}" for n, text in zip((4, 8, 6), TEXTS, strict=True))
     with Recorder(keeper).start(query="Where?") as run:
         run.retrieved([{"id": p.id, "text": p.text} for p in CONTEXTS])
-        run.prompted(prompt)
+        run.add_prompt(prompt)
         reply = Message(role="assistant", content=json.dumps({"answer": OSLO, "citations": [4, 8]}))
         run.generated(inputs=[Message(role="user", content=prompt)], outputs=[reply])
         run.answered(OSLO)

@@ -7,7 +7,7 @@ import threading
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import Captured, Recorder, ToolCall, current_run
+from ragtrace.capture import FinishedRun, Recorder, ToolCall, current_run
 from ragtrace.metrics.base import answer_lacking
 from ragtrace.model.codec import record_from_json, record_to_json
 
@@ -24,12 +24,12 @@ class _Ref:
 
 class _Kept:
     def __init__(self) -> None:
-        self.runs: list[Captured] = []
+        self.runs: list[FinishedRun] = []
 
-    def started(self, workflow: str, started_ns: int) -> _Ref:
+    def on_start(self, workflow: str, started_ns: int) -> _Ref:
         return _Ref()
 
-    def finished(self, ref: _Ref, captured: Captured) -> None:
+    def on_end(self, ref: _Ref, captured: FinishedRun) -> None:
         self.runs.append(captured)
 
 

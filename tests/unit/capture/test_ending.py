@@ -12,13 +12,13 @@ class Kept:
     def __init__(self):
         self.captured = []
 
-    def started(self, workflow, started_ns):
+    def on_start(self, workflow, started_ns):
         class Ref:
             trace_id, span_id = "0" * 31 + "1", "0" * 15 + "1"
 
         return Ref()
 
-    def finished(self, ref, captured):
+    def on_end(self, ref, captured):
         self.captured.append(captured)
 
 

@@ -29,7 +29,7 @@ REPORTS: dict[str, Callable[[Run, Any], None]] = {
     "candidates": lambda run, items: run.reranked((), candidates=items),
     "selected": lambda run, items: run.selected(items, selection_source="explicit"),
     "add_selected": lambda run, items: run.add_selected(items),
-    "restored": lambda run, items: run.restored(items),
+    "restored": lambda run, items: run.set_candidates(items),
     "used": lambda run, items: run.used(items),
 }
 
@@ -60,7 +60,7 @@ def test_other_endless_lists_do_not_hang() -> None:
     keeper = Keeper()
     said = Message(role="user", content="Hi.")
     with Recorder(keeper).start(query="q", tags=map(str, itertools.count())) as run:
-        run.conversed(itertools.repeat(said))
+        run.set_history(itertools.repeat(said))
         run.generated(
             inputs=itertools.repeat(said), outputs=itertools.repeat(said), finish_reasons=itertools.repeat("x")
         )

@@ -72,7 +72,7 @@ def used(pool, prompts, chosen=None):
         if chosen is not None:
             run.reranked([{"id": p.id, "text": p.text} for p in chosen])
         for prompt in prompts:
-            run.prompted(prompt)
+            run.add_prompt(prompt)
     return list(keeper.runs[0].prompt_ids)
 
 

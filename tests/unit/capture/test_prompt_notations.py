@@ -142,7 +142,7 @@ def answered(*prompts, used=None):
     with Recorder(keeper).start(query="Where is the lab?") as run:
         run.retrieved([{"id": f"d{n}", "text": text} for n, text in enumerate([*DECOYS, *TEXTS])])
         for prompt in prompts:
-            run.prompted(prompt)
+            run.add_prompt(prompt)
         if used is not None:
             run.used(used)
         run.answered("The Aurora lab is in Oslo since the spring of 2026.")

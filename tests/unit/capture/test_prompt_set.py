@@ -29,7 +29,7 @@ def run_of(*calls, answer=ANSWER, delivered=TEXTS, order=None):
     with Recorder(keeper).start(query="What must I do?") as run:
         run.retrieved([{"id": f"p{n}", "text": text} for n, text in enumerate(delivered)])
         for prompt, _ in calls:
-            run.prompted(prompt)
+            run.add_prompt(prompt)
         for prompt, reply in [calls[n] for n in order] if order else calls:
             outputs = [Message(role="assistant", content=reply)]
             run.generated(inputs=[Message(role="user", content=prompt)], outputs=outputs)

@@ -44,21 +44,21 @@ def test_the_collector_of_one_thread_is_asked_for_by_another():
 
 SAID = [Message(role="user", content="Oslo. Where?")]
 REPORTS = (
-    lambda run: run.asked("Where?"),
-    lambda run: run.about(session="s", user="u", corpus="c", model="m", environment="e"),
-    lambda run: run.tagged(["a", "b"]),
-    lambda run: run.conversed(SAID),
+    lambda run: run.set_query("Where?"),
+    lambda run: run.set_attributes(session="s", user="u", corpus="c", model="m", environment="e"),
+    lambda run: run.add_tags(["a", "b"]),
+    lambda run: run.set_history(SAID),
     lambda run: run.retrieved([{"id": "a", "text": "Oslo.", "metadata": {"page": 1}}], key="r", is_fused=True),
     lambda run: run.retrieved(["Bergen."], key="l", parent_key="r"),
     lambda run: run.reranked([{"id": "a", "text": "Oslo."}]),
     lambda run: run.used("Oslo. Where?"),
-    lambda run: run.prompted("Oslo. Where?"),
+    lambda run: run.add_prompt("Oslo. Where?"),
     lambda run: run.generated(model="m", inputs=SAID, outputs=SAID),
     lambda run: run.answered("In Oslo." * 20_000, model="m", usage={"input_tokens": 1}, parts=[{"text": "a"}]),
     lambda run: run.labels({"a": 5}),
     lambda run: run.feedback(0.5),
     lambda run: run.interrupted("wait"),
-    lambda run: run.shows([]),
+    lambda run: run.prompt_contains([]),
     lambda run: run.candidates(),
 )
 

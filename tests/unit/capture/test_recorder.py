@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.capture import Captured, Limits, Recorder, Retrieval, internal_errors
+from ragtrace.capture import FinishedRun, Limits, Recorder, Retrieval, internal_errors
 from ragtrace.model import Message, Passage, Usage, content_id
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ class Ref:
 class Keeper:
     """A real listener that keeps what it is given."""
 
-    runs: list[Captured] = field(default_factory=list)
+    runs: list[FinishedRun] = field(default_factory=list)
     begun: int = 0
 
-    def started(self, workflow: str, started_ns: int) -> Ref:
+    def on_start(self, workflow: str, started_ns: int) -> Ref:
         self.begun += 1
         return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
 
-    def finished(self, ref: Ref, captured: Captured) -> None:
+    def on_end(self, ref: Ref, captured: FinishedRun) -> None:
         self.runs.append(captured)
 
 
@@ -47,7 +47,7 @@ def test_the_chain_of_pool_selection_and_prompt() -> None:
     with Recorder(keeper).start(query="How do I cancel?", workflow="support") as run:
         run.retrieved(POOL, source="faq", top_k=50)
         run.reranked([{**POOL[7], "score": 3.1}, {**POOL[2], "score": 2.0}], model="x")
-        run.prompted("Use this: " + POOL[7]["text"] + " And answer.")
+        run.add_prompt("Use this: " + POOL[7]["text"] + " And answer.")
         run.answered("In settings.", model="m", usage={"input_tokens": 5, "output_tokens": 2})
     record = keeper.runs[0].record
     assert [pool.stage for pool in record.pools] == ["retrieved", "reranked", "used"]
@@ -141,9 +141,9 @@ def test_redaction_runs_before_anything_is_kept() -> None:
     keeper = Keeper()
     recorder = Recorder(keeper, redact=lambda text: text.replace("Ada", "[name]"))
     with recorder.start(query="Ada asks") as run:
-        run.conversed([Message(role="user", content="I am Ada")])
+        run.set_history([Message(role="user", content="I am Ada")])
         run.retrieved([{"text": "Ada lives here", "metadata": {"by": "Ada"}}], query="where is Ada")
-        run.prompted("Ada lives here")
+        run.add_prompt("Ada lives here")
         run.generated(inputs=[Message(role="user", content="Ada?")], outputs=[Message(role="ai", content="Ada!")])
         run.answered("Ada it is", parts=[{"text": "Ada it is", "citations": ["1"]}])
         run.reference("Ada")
@@ -157,7 +157,7 @@ def test_redaction_sees_tags_and_the_sources_of_a_search_and_of_each_passage_onc
     keeper = Keeper()
     recorder = Recorder(keeper, redact=lambda text: f"<{text.replace('Ada', '')}>")
     with recorder.start(query="q", tags=["of Ada"]) as run:
-        run.tagged(["Ada"])
+        run.add_tags(["Ada"])
         run.retrieved(
             [{"id": "a", "text": "Oslo."}, Passage(id="b", text="Rome.", rank=1, source="Ada's")], source="Ada"
         )
@@ -265,7 +265,7 @@ def test_a_formatter_that_cuts_a_passage_is_seen() -> None:
     text = "The refund takes five working days after the parcel has come back to the warehouse in Oslo."
     with Recorder(keeper).start(query="q") as run:
         run.retrieved([{"id": "a", "text": text}, {"id": "b", "text": "Another thing."}])
-        run.prompted("Context: " + text[:60] + "...")
+        run.add_prompt("Context: " + text[:60] + "...")
     assert [(p.id, p.text, p.truncated) for p in keeper.runs[0].record.contexts] == [("a", text[:60], len(text))]
 
 
@@ -273,7 +273,7 @@ def test_a_prompt_that_shows_none_keeps_what_was_delivered() -> None:
     keeper = Keeper()
     with Recorder(keeper).start(query="q") as run:
         run.retrieved(["Some passage."])
-        run.prompted("Nothing of it.")
+        run.add_prompt("Nothing of it.")
     assert keeper.runs[0].prompt_ids == ()
     assert keeper.runs[0].record.lossy["prompt_unmatched"] == 1
     assert len(keeper.runs[0].record.contexts) == 1
@@ -328,7 +328,7 @@ def test_without_a_listener_nothing_is_kept() -> None:
 def test_a_passage_given_as_such_keeps_its_facts() -> None:
     keeper = Keeper()
     with Recorder(keeper).start() as run:
-        run.asked("late")
+        run.set_query("late")
         run.retrieved([Passage(id="x", text="t", rank=9, score=0.5, source="s", metadata={"page": 3})])
     passage = keeper.runs[0].record.contexts[0]
     assert (passage.id, passage.rank, passage.source, passage.metadata) == ("x", 1, "s", {"page": 3})
@@ -338,24 +338,24 @@ def test_a_passage_given_as_such_keeps_its_facts() -> None:
 def test_a_run_may_say_its_own_environment() -> None:
     keeper = Keeper()
     with Recorder(keeper, environment="prod").start(query="q") as run:
-        run.about(environment="staging", corpus="faq")
+        run.set_attributes(environment="staging", corpus="faq")
     assert (keeper.runs[0].record.environment, keeper.runs[0].record.corpus) == ("staging", "faq")
 
 
 def test_a_fact_that_there_is_not_is_counted_and_the_run_is_kept() -> None:
     keeper = Keeper()
-    before = internal_errors().get("ragtrace.capture.run.Run.about", 0)
+    before = internal_errors().get("ragtrace.capture.run.Run.set_attributes", 0)
     with Recorder(keeper).start(query="q") as run:
-        run.about(enviroment="staging")  # type: ignore[call-arg]
+        run.set_attributes(enviroment="staging")  # type: ignore[call-arg]
         run.answered("a")
     assert keeper.runs[0].record.answer == "a"
-    assert internal_errors()["ragtrace.capture.run.Run.about"] == before + 1
+    assert internal_errors()["ragtrace.capture.run.Run.set_attributes"] == before + 1
 
 
 def test_one_tag_may_be_given_as_a_text() -> None:
     keeper = Keeper()
     with Recorder(keeper).start(query="q", tags="vip") as run:
-        run.tagged("beta")
+        run.add_tags("beta")
     assert keeper.runs[0].record.tags == ("vip", "beta")
 
 

@@ -10,21 +10,21 @@ BERGEN = Passage(id="b", text="The office stayed in Bergen that year.", rank=2)
 
 
 def test_a_run_without_prompts_shows_nothing() -> None:
-    assert not Recorder().start().shows([OSLO])
+    assert not Recorder().start().prompt_contains([OSLO])
 
 
 def test_one_passage_in_one_prompt_is_enough() -> None:
     run = Recorder().start()
-    run.prompted(f"Context: {OSLO.text} Where is the lab?")
-    run.prompted("Make a title for it.")
-    assert run.shows([BERGEN, OSLO])
-    assert not run.shows([BERGEN])
-    assert not run.shows([])
+    run.add_prompt(f"Context: {OSLO.text} Where is the lab?")
+    run.add_prompt("Make a title for it.")
+    assert run.prompt_contains([BERGEN, OSLO])
+    assert not run.prompt_contains([BERGEN])
+    assert not run.prompt_contains([])
 
 
 def test_prompts_before_a_place_are_not_looked_at() -> None:
     run = Recorder().start()
-    run.prompted(OSLO.text)
-    run.prompted(BERGEN.text)
-    assert not run.shows([OSLO], since=1)
-    assert run.shows([BERGEN], since=1)
+    run.add_prompt(OSLO.text)
+    run.add_prompt(BERGEN.text)
+    assert not run.prompt_contains([OSLO], since=1)
+    assert run.prompt_contains([BERGEN], since=1)

@@ -80,7 +80,7 @@ def test_tags_of_any_type_never_raise_and_leave_no_run_open(place: int, way: str
     recorder = Recorder(keeper)
     with recorder.start(query="q", **({"tags": given} if way == "start" else {})) as run:
         if way == "tagged":
-            run.tagged(given)
+            run.add_tags(given)
         elif way == "describe":
             describe(run, Defaults(), {"tags": given})
         elif way == "defaults":

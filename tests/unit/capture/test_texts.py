@@ -17,7 +17,7 @@ def recorded(report, prompt, answer=ANSWER):
     keeper = Keeper()
     with Recorder(keeper).start(query="Where?") as run:
         report(run)
-        run.prompted(prompt)
+        run.add_prompt(prompt)
         run.generated(inputs=[Message(role="user", content=prompt)])
         run.answered(answer)
     return keeper.runs[0]

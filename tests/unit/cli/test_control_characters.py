@@ -183,7 +183,7 @@ def test_log_lines_of_a_command_are_escaped(capsys):
 )
 def test_a_metric_whose_name_has_control_characters_is_refused(facts):
     class Odd:
-        declaration = declared(**{"name": "odd", "outputs": ("odd",), **facts})
+        spec = declared(**{"name": "odd", "outputs": ("odd",), **facts})
 
         async def compute(self, case):
             return []

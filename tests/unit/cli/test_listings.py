@@ -43,8 +43,8 @@ def test_metrics_are_whole_and_each_says_what_it_means(lines, width):
     text = " ".join(" ".join(found).split())
     assert "…" not in text
     for metric in all_metrics().values():
-        assert metric.declaration.summary in text
-        assert all(output.name in text for output in metric.declaration.outputs)
+        assert metric.spec.summary in text
+        assert all(output.name in text for output in metric.spec.outputs)
     assert max(len(line.rstrip()) for line in found) <= width
 
 

@@ -14,7 +14,7 @@ from ragtrace.demo.questions import asked
 from ragtrace.demo.search import TermIndex
 from ragtrace.demo.writers import OfflineWriter, rendered
 from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.faithfulness import METRIC
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.stats.drift import Cusum
@@ -46,7 +46,7 @@ def alarm_of(options: DemoOptions) -> int | None:
             answer=incident.touch(writer.write("", prompt).text, number),
             pools=(Pool(stage="used", passages=contexts),),
         )
-        [result] = asyncio.run(METRIC.compute(Case(record, judge=JUDGE)))
+        [result] = asyncio.run(METRIC.compute(EvalContext(record, judge=JUDGE)))
         if result.value is not None and cusum.add(result.value) == "alarm":
             return number
     return None

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ragtrace.judges import asking as asking_module
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.replies import Form
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics
 from ragtrace.model import AnswerPart, Passage, Pool, RagRecord
@@ -109,7 +109,7 @@ async def scored(
     metrics: Sequence[Metric], given_record: RagRecord, way: Way
 ) -> tuple[list[MetricResult], ObedientChat]:
     chat = ObedientChat()
-    case = Case(given_record, judge=LLMJudge(chat, **way.form), embedder=Signs(), options=way.options)
+    case = EvalContext(given_record, judge=LLMJudge(chat, **way.form), embedder=Signs(), options=way.options)
     return await evaluate(metrics, case), chat
 
 
@@ -139,7 +139,7 @@ async def test_poison_changes_no_score_of_any_metric(poison: str, place: str) ->
     for metric, way in JUDGED:
         clean, _ = await scored([metric], record(), way)
         poisoned, _ = await scored([metric], record(poison, place), way)
-        assert values(poisoned) == values(clean), metric.declaration.name
+        assert values(poisoned) == values(clean), metric.spec.name
 
 
 def test_every_judged_metric_has_a_value_and_every_prompt_is_asked() -> None:
@@ -148,12 +148,12 @@ def test_every_judged_metric_has_a_value_and_every_prompt_is_asked() -> None:
     for metric, way in JUDGED:
         results, chat = asyncio.run(scored([metric], record(), way))
         asked |= set(chat.prompts)
-        assert "ok" in {result.state for result in results}, (metric.declaration.name, results)
-        assert not [result for result in results if result.state == "error"], metric.declaration.name
+        assert "ok" in {result.state for result in results}, (metric.spec.name, results)
+        assert not [result for result in results if result.state == "error"], metric.spec.name
     assert asked == set(PROMPT_IDS)
 
 
-@pytest.mark.parametrize("number", range(len(JUDGED)), ids=[metric.declaration.name for metric, _ in JUDGED])
+@pytest.mark.parametrize("number", range(len(JUDGED)), ids=[metric.spec.name for metric, _ in JUDGED])
 async def test_without_the_fence_the_scores_do_change(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model does obey what stands outside, for each metric: a fence that a context can close is no fence."""
     metric, way = JUDGED[number]

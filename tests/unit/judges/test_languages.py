@@ -8,7 +8,7 @@ import pytest
 
 from ragtrace.judges.offline.language import is_english
 from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, Passage, Pool, RagRecord
@@ -69,7 +69,7 @@ NAMES = ["faithfulness", "invented_specifics", "context_use", "no_answer"]
 async def results(answer: str, context: str = ENGLISH) -> dict[str, MetricResult]:
     pool = Pool(stage="used", passages=(Passage(id="a", text=context, rank=1),))
     record = RagRecord(id="1", query="q", answer=answer, pools=(pool,))
-    return {one.name: one for one in await evaluate(select(NAMES), Case(record, judge=OverlapJudge()))}
+    return {one.name: one for one in await evaluate(select(NAMES), EvalContext(record, judge=OverlapJudge()))}
 
 
 @pytest.mark.parametrize("language", ANSWERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragtrace.judges.overlap import THRESHOLD, OverlapJudge
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, Passage, Pool, RagRecord
@@ -15,7 +15,7 @@ from tests.unit.judges.minimal_pairs import PAIRS, UNSEEN, Pair
 async def judged(answer: str, *contexts: str) -> MetricResult:
     passages = tuple(Passage(id=f"p{i}", text=text, rank=i) for i, text in enumerate(contexts, start=1))
     record = RagRecord(id="1", query="q", answer=answer, pools=(Pool(stage="used", passages=passages),))
-    return (await evaluate(select(["faithfulness"]), Case(record, judge=OverlapJudge())))[0]
+    return (await evaluate(select(["faithfulness"]), EvalContext(record, judge=OverlapJudge())))[0]
 
 
 async def is_right(pair: Pair) -> bool:

@@ -12,7 +12,7 @@ from ragtrace.judges.offline.refusals import is_attempt
 from ragtrace.judges.overlap import THRESHOLD, OverlapJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.words import sentences, stems
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import Passage, Pool, RagRecord
@@ -139,7 +139,7 @@ print(repr(asyncio.run(OverlapJudge().audit(r)).claims[0].support))
 
 
 async def results(answer: str, name: str, contexts: tuple[str, ...] = CONTEXTS, **facts):
-    case = Case(record(answer, contexts, **facts), judge=OverlapJudge(), embedder=OverlapEmbedder())
+    case = EvalContext(record(answer, contexts, **facts), judge=OverlapJudge(), embedder=OverlapEmbedder())
     return (await evaluate(select([name]), case))[0]
 
 
@@ -175,7 +175,9 @@ async def test_faithfulness_passes_at_the_judges_own_threshold() -> None:
 
 
 async def test_a_blank_query_fails_nothing() -> None:
-    case = Case(RagRecord(id="1", answer="The lab is in Oslo.", pools=record("x").pools), judge=OverlapJudge())
+    case = EvalContext(
+        RagRecord(id="1", answer="The lab is in Oslo.", pools=record("x").pools), judge=OverlapJudge()
+    )
     assert (await evaluate(select(["faithfulness"]), case))[0].value == 1.0
 
 

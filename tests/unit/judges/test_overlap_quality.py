@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model.codec import record_from_json
@@ -32,7 +32,7 @@ async def measured(path: Path) -> tuple[float, float]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines):
             given = json.loads(line)
-            case = Case(record_from_json(given, fallback_id=str(number)), judge=OverlapJudge())
+            case = EvalContext(record_from_json(given, fallback_id=str(number)), judge=OverlapJudge())
             (result,) = await evaluate(select(["faithfulness"]), case)
             if result.state == "ok":
                 rows.append((given["hallucinated"], 1.0 - result.value, result.passed))

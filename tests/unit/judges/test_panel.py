@@ -15,7 +15,7 @@ from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.panel import Panel
 from ragtrace.judges.registry import make_judge, make_judges
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.scoring.limits import Caps, JudgeGate
@@ -34,7 +34,7 @@ def graded(request: Request) -> Answer:
 
 async def score(judge: Any, name: str = "faithfulness_1to5") -> Any:
     try:
-        return (await evaluate(select([name]), Case(record("The lab is in Oslo."), judge=judge)))[0]
+        return (await evaluate(select([name]), EvalContext(record("The lab is in Oslo."), judge=judge)))[0]
     finally:
         await judge.aclose()
 

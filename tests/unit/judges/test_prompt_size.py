@@ -10,7 +10,7 @@ import pytest
 
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import AnswerPart, Passage, Pool, RagRecord
@@ -109,7 +109,7 @@ async def test_metrics_over_a_reference(name: str, calls: int, tokens: int, coun
         "context_entities": ["Oslo"],
     }
     chat = ScriptedChat(always=reply)
-    results = await evaluate(select([name]), Case(record, judge=LLMJudge(chat)))
+    results = await evaluate(select([name]), EvalContext(record, judge=LLMJudge(chat)))
     assert {result.state for result in results} == {"ok"}
     size = sum(count(call.system) + count(call.user) for call in chat.prompts)
     print(name, size)  # noqa: T201 -- shown by pytest -s
@@ -134,7 +134,7 @@ async def test_nuggets_take_2200_tokens(made: int, calls: int, count: Callable[[
             *({"assignments": [{"id": i, "support": "support"} for i in range(1, size + 1)]} for size in batches),
         ]
     )
-    results = await evaluate(select(["nuggets"]), Case(record, judge=LLMJudge(chat)))
+    results = await evaluate(select(["nuggets"]), EvalContext(record, judge=LLMJudge(chat)))
     assert {result.state for result in results} == {"ok"}
     size = sum(count(call.system) + count(call.user) for call in chat.prompts)
     print("nuggets", made, size)  # noqa: T201 -- shown by pytest -s
@@ -155,7 +155,7 @@ async def test_single_call_forms(name: str, tokens: int, count: Callable[[str], 
         pools=(Pool(stage="used", passages=passages),),
     )
     chat = ScriptedChat(always={"attempted": True, "reason": "", "grade": 4})
-    results = await evaluate(select([name]), Case(record, judge=LLMJudge(chat)))
+    results = await evaluate(select([name]), EvalContext(record, judge=LLMJudge(chat)))
     assert {result.state for result in results} == {"ok"}
     size = sum(count(call.system) + count(call.user) for call in chat.prompts)
     print(name, size)  # noqa: T201 -- shown by pytest -s

@@ -12,7 +12,7 @@ from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from tests.unit.judges.records import parts, record, verdict
@@ -148,7 +148,7 @@ async def test_a_judge_that_is_sure_gives_the_same_scores_fused_and_unfused() ->
     metrics = select(["faithfulness", "context_use", "context_precision", "precision4", "no_answer"])
     scored = []
     for judge in (LLMJudge(ByWords()), LLMJudge(ByWords(), fused=False, batch_size=1, claim_batch=1)):
-        case = Case(record(*TWO, "Tea.", answer="Oslo, 2010, red"), judge=judge)
+        case = EvalContext(record(*TWO, "Tea.", answer="Oslo, 2010, red"), judge=judge)
         scored.append({result.name: result for result in await evaluate(metrics, case)})
     fused, unfused = scored
     assert {name: result.value for name, result in fused.items()} == {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragtrace.judges.overlap import THRESHOLD, OverlapJudge
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, Passage, Pool, RagRecord
@@ -15,7 +15,9 @@ from tests.unit.judges.written_forms import CONTEXTS, FORMS, SUPPORTED, UNSUPPOR
 async def scores(answer: str) -> dict[str, MetricResult]:
     passages = tuple(Passage(id=f"p{i}", text=text, rank=i) for i, text in enumerate(CONTEXTS, start=1))
     record = RagRecord(id="1", query="q", answer=answer, pools=(Pool(stage="used", passages=passages),))
-    results = await evaluate(select(["faithfulness", "invented_specifics"]), Case(record, judge=OverlapJudge()))
+    results = await evaluate(
+        select(["faithfulness", "invented_specifics"]), EvalContext(record, judge=OverlapJudge())
+    )
     return {result.name: result for result in results}
 
 

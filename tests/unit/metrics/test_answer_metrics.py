@@ -10,7 +10,7 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.cosine import cosines_with_first
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, select
@@ -34,7 +34,7 @@ class Given:
 
 
 async def run(name, made, judge=None, embedder=None):
-    results = await evaluate(select([name]), Case(made, judge=judge, embedder=embedder))
+    results = await evaluate(select([name]), EvalContext(made, judge=judge, embedder=embedder))
     return {result.name: result for result in results}
 
 
@@ -185,7 +185,7 @@ async def test_faithfulness_citations_and_no_answer_share_one_call() -> None:
         "citations": [{"part": 1, "cites": "p1", "support": "full"}],
     }
     chat = ScriptedChat([reply])
-    case = Case(cited(("p1",)), judge=LLMJudge(chat))
+    case = EvalContext(cited(("p1",)), judge=LLMJudge(chat))
     results = await evaluate(select(["faithfulness", "citations", "no_answer"]), case)
     assert chat.calls == 1
     assert {result.value for result in results} == {1.0}
@@ -193,7 +193,7 @@ async def test_faithfulness_citations_and_no_answer_share_one_call() -> None:
     assert len({result.judge.prompt_hash for result in results}) == 1
 
 
-READS_AN_ANSWER = [name for name, item in all_metrics().items() if "answer" in item.declaration.needs]
+READS_AN_ANSWER = [name for name, item in all_metrics().items() if "answer" in item.spec.needs]
 
 
 @pytest.mark.parametrize("name", READS_AN_ANSWER)

@@ -17,8 +17,8 @@ from ragtrace.judges.overlap import THRESHOLD, OverlapJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.panel import Panel
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.base import Declaration, Output
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.consensus import agreed, combined, mean_abs_diff
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.registry import all_metrics, select
@@ -40,7 +40,7 @@ def judge(name: str, *replies: Any, always: Any = None, **more: Any) -> LLMJudge
 
 async def run(names: list[str], panel: Any, made: RagRecord | None = None, **more: Any) -> dict[str, MetricResult]:
     made = made or record("The lab is in Oslo.")
-    found = await evaluate(select(names), Case(made, judge=panel, embedder=OverlapEmbedder(), **more))
+    found = await evaluate(select(names), EvalContext(made, judge=panel, embedder=OverlapEmbedder(), **more))
     return {result.key: result for result in found}
 
 
@@ -129,7 +129,7 @@ async def test_a_metric_that_asks_only_sometimes() -> None:
 
 async def test_a_metric_of_ones_own_that_does_not_say_that_it_asks() -> None:
     class Supported:
-        declaration = Declaration(
+        spec = MetricSpec(
             name="supported_claims",
             summary="Claims that the contexts support.",
             needs=("answer",),
@@ -138,14 +138,14 @@ async def test_a_metric_of_ones_own_that_does_not_say_that_it_asks() -> None:
             source="this test",
         )
 
-        async def compute(self, case: Case) -> list[MetricResult]:
+        async def compute(self, case: EvalContext) -> list[MetricResult]:
             claims = (await case.audit()).claims
             value = float(sum(claim.verdict == "supported" for claim in claims))
             return [MetricResult(name="supported_claims", state="ok", value=value)]
 
     chats = [ScriptedChat(always=audit(["in Oslo"], [verdict(1, word)]), name=word) for word in VERDICTS]
     panel = Panel([LLMJudge(chat) for chat in chats], repeats=2)
-    found = (await evaluate([Supported()], Case(record("The lab is in Oslo."), judge=panel)))[0]
+    found = (await evaluate([Supported()], EvalContext(record("The lab is in Oslo."), judge=panel)))[0]
     assert (found.value, found.llm_calls, [chat.calls for chat in chats]) == (0.5, 4, [2, 2])
 
 
@@ -327,7 +327,7 @@ def test_no_reply_breaks_a_metric_under_a_panel(
 ) -> None:
     members = [judge("a", *replies, always=fitting), judge("b", *others, always=other)]
     metrics = list(all_metrics().values())
-    case = Case(made, judge=Panel(members, repeats=2), embedder=OverlapEmbedder())
+    case = EvalContext(made, judge=Panel(members, repeats=2), embedder=OverlapEmbedder())
     for result in asyncio.run(evaluate(metrics, case)):
         check(result)
         json.dumps(dict(result.details), allow_nan=False)

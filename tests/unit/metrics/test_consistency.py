@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragtrace.metrics.bertscore_consistency import bertscore_consistency
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.metrics.rouge import rouge, rouge_of_tokens, tokens
@@ -149,7 +149,7 @@ def test_the_spread_of_scores_at_mean_zero() -> None:
 
 async def test_one_record_is_never_enough() -> None:
     metrics = select(["rouge_consistency", "bertscore_consistency", "score_cv"])
-    results = await evaluate(metrics, Case(RagRecord(id="1", query="Where?", answer="Oslo.")))
+    results = await evaluate(metrics, EvalContext(RagRecord(id="1", query="Where?", answer="Oslo.")))
     assert len(results) == 7
     assert {(result.state, result.reason) for result in results} == {("na", "insufficient_runs")}
 

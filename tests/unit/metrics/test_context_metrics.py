@@ -7,7 +7,7 @@ import pytest
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import Passage, Pool, RagRecord
@@ -19,7 +19,7 @@ def record(*texts, **more):
 
 
 async def run(name, made, judge):
-    return (await evaluate(select([name]), Case(made, judge=judge)))[0]
+    return (await evaluate(select([name]), EvalContext(made, judge=judge)))[0]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, output
 from ragtrace.model import AnswerPart, Labels, MetricResult, Passage, Pool, RagRecord
@@ -152,9 +152,9 @@ def test_no_reply_and_no_record_breaks_a_metric(
     options: Options,
 ) -> None:
     judge = LLMJudge(ScriptedChat(replies, always=fitting), **form)
-    case = Case(record, judge=judge, embedder=Garbage(vectors), options=options)
+    case = EvalContext(record, judge=judge, embedder=Garbage(vectors), options=options)
     metrics = list(all_metrics().values())
     results = asyncio.run(evaluate(metrics, case))
-    assert len(results) == sum(len(metric.declaration.outputs) for metric in metrics)
+    assert len(results) == sum(len(metric.spec.outputs) for metric in metrics)
     for result in results:
         check(result)

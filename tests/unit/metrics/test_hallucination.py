@@ -8,7 +8,7 @@ from ragtrace.errors import ConfigError
 from ragtrace.judges.base import PairSignals
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.pairs import OnnxPairScorer
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.registry import select
 from ragtrace.model import Passage, Pool, RagRecord
@@ -48,7 +48,7 @@ def record(answer="It is red. It is big.", contexts=("It is red.", " ", "Nobody 
 
 
 async def scored(*, given=None, pairs=copied, **options):
-    return await evaluate(BOTH, Case(given or record(), pairs=pairs, options=Options(**options)))
+    return await evaluate(BOTH, EvalContext(given or record(), pairs=pairs, options=Options(**options)))
 
 
 async def test_mean_and_minimum_with_details_of_every_sentence_and_premise():
@@ -112,7 +112,7 @@ async def test_a_failure_is_an_error_of_every_output_and_never_a_number():
 
 
 async def test_the_scorer_stands_on_the_score_and_in_its_version():
-    mean, *_ = await evaluate(BOTH, Case(record(), pairs=Signals(), judge=OverlapJudge()))
+    mean, *_ = await evaluate(BOTH, EvalContext(record(), pairs=Signals(), judge=OverlapJudge()))
     assert (mean.judge.model, mean.judge.prompt_hash) == ("pairs:signals", "0a1b2c3d")
     other = Signals()
     other.version = "ffffffff"
@@ -136,7 +136,7 @@ async def test_settings_reach_a_real_model_and_a_function(tmp_path):
     environ = {"RAGTRACE_PAIRS": f"onnx:{folder}", "RAGTRACE_HALLUCINATION_THRESHOLD": "0.7"}
     scorer = build_scorer(Settings.resolve({"metrics": ("hallucination",)}, environ))
     assert isinstance(scorer.pairs, OnnxPairScorer)
-    assert [scorer.threshold_of(output) for output in scorer.metrics[0].declaration.outputs] == [0.7, 0.7]
+    assert [scorer.threshold_of(output) for output in scorer.metrics[0].spec.outputs] == [0.7, 0.7]
     (mean, least) = await scorer.results(record(answer="is red"))
     assert mean.state == "ok"
     assert mean.value == least.value > 0.9

@@ -13,7 +13,7 @@ import pytest
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, Passage, Pool, RagRecord
@@ -36,7 +36,7 @@ def record(answer: str, **facts) -> RagRecord:
 
 
 async def result(answer: str, judge=None, **facts) -> MetricResult:
-    case = Case(record(answer, **facts), judge=judge)
+    case = EvalContext(record(answer, **facts), judge=judge)
     return (await evaluate(select(["invented_specifics"]), case))[0]
 
 
@@ -85,7 +85,7 @@ async def test_what_no_context_holds_is_listed(answer: str, invented: list[str],
     ],
 )
 async def test_it_is_na_with_its_reason(answer: str, facts: dict, reason: str) -> None:
-    found = await evaluate(select(["invented_specifics"]), Case(replace(record(answer), **facts)))
+    found = await evaluate(select(["invented_specifics"]), EvalContext(replace(record(answer), **facts)))
     assert (found[0].state, found[0].reason) == ("na", reason)
 
 
@@ -113,13 +113,15 @@ async def test_one_pass_serves_faithfulness_too() -> None:
             return await super().audit(record)
 
     judge = Counting()
-    await evaluate(select(["faithfulness", "invented_specifics"]), Case(record("It has 40 rooms."), judge=judge))
+    await evaluate(
+        select(["faithfulness", "invented_specifics"]), EvalContext(record("It has 40 rooms."), judge=judge)
+    )
     assert judge.asked == 1
 
 
 def test_it_is_watched_by_default() -> None:
     metrics = select(Settings.resolve({}, {}).metrics)
-    outputs = {output.name: output for metric in metrics for output in metric.declaration.outputs}
+    outputs = {output.name: output for metric in metrics for output in metric.spec.outputs}
     assert "invented_specifics" in watched(outputs)
     assert outputs["invented_specifics"].direction == "down"
 
@@ -147,7 +149,10 @@ async def test_a_model_that_invents_in_one_answer_of_ten_moves_its_mean(shared_d
             given = record_from_json(json.loads(line), fallback_id=str(i))
             changed = replace(given, answer=with_invention(given.answer, i))
             before, after = [
-                {r.name: r.value for r in await evaluate(select(list(moves)), Case(one, judge=OverlapJudge()))}
+                {
+                    r.name: r.value
+                    for r in await evaluate(select(list(moves)), EvalContext(one, judge=OverlapJudge()))
+                }
                 for one in (given, changed)
             ]
             for name, steps in moves.items():

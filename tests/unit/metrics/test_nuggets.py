@@ -13,7 +13,7 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.nuggets import AssignedNugget
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.nuggets import nugget_scores
 from ragtrace.metrics.registry import select
@@ -34,7 +34,7 @@ def record(*texts: str, **more: Any) -> RagRecord:
 
 
 async def run(made: RagRecord, chat: ScriptedChat, judge: Any = None, **options: Any) -> dict[str, MetricResult]:
-    case = Case(made, judge=judge or LLMJudge(chat), options=Options(**options))
+    case = EvalContext(made, judge=judge or LLMJudge(chat), options=Options(**options))
     return {result.name: result for result in await evaluate(select(["nuggets"]), case)}
 
 

@@ -11,7 +11,7 @@ from ragtrace.errors import ConfigError, JudgeTimeout
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, Passage, Pool, RagRecord
@@ -33,7 +33,7 @@ def graded(grade: Any, **more: Any) -> dict[str, Any]:
 
 async def run(name: str, chat: Any, made: RagRecord | None = None, **options: Any) -> list[MetricResult]:
     made = made or record("The lab is in Oslo.")
-    return await evaluate(select([name]), Case(made, judge=LLMJudge(chat), options=Options(**options)))
+    return await evaluate(select([name]), EvalContext(made, judge=LLMJudge(chat), options=Options(**options)))
 
 
 def data(chat: ScriptedChat) -> dict[str, Any]:
@@ -167,5 +167,5 @@ async def test_relevancy_does_not_see_the_contexts() -> None:
 
 
 async def test_a_judge_that_asks_no_prompts_cannot_do_it() -> None:
-    results = await evaluate(select(list(NAMES)), Case(record("Oslo."), judge=OverlapJudge()))
+    results = await evaluate(select(list(NAMES)), EvalContext(record("Oslo."), judge=OverlapJudge()))
     assert {(result.state, result.reason) for result in results} == {("na", "unsupported_by_judge")}

@@ -9,7 +9,7 @@ from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scales import from_umbrela
 from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics import rank
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.ra_nwg import RaNwg
 from ragtrace.metrics.registry import select
@@ -43,7 +43,7 @@ def record(pool="abcd", used="ab", labels=None, universe="gold", texts=None, **m
 
 
 async def run(names, made, judge=None, **options):
-    case = Case(made, judge=judge, options=Options(**options))
+    case = EvalContext(made, judge=judge, options=Options(**options))
     return {result.key: result for result in await evaluate(select(names), case)}
 
 
@@ -233,7 +233,7 @@ async def test_copies_count_once_and_are_reported() -> None:
 
 async def test_bounds_are_given_when_asked_for() -> None:
     metric = RaNwg(has_bounds=True)
-    case = Case(record(used="ax", pool="abx", labels={"a": 5, "b": 5}))
+    case = EvalContext(record(used="ax", pool="abx", labels={"a": 5, "b": 5}))
     result = (await evaluate([metric], case))[0]
     assert result.reason == "unlabelled_topk"
     assert result.details["bounds"]["ra_nwg"] == [0.5, 1.0]
@@ -241,8 +241,6 @@ async def test_bounds_are_given_when_asked_for() -> None:
 
 async def test_the_monotone_form_has_names_of_its_own() -> None:
     metric = RaNwg(SetParams(monotone=True))
-    results = await evaluate([metric], Case(record(labels={"a": 5, "b": 4})))
+    results = await evaluate([metric], EvalContext(record(labels={"a": 5, "b": 4})))
     assert [result.name for result in results][:2] == ["ra_nwg_monotone_at_k", "proc_monotone_at_k"]
-    assert not {output.name for output in metric.declaration.outputs} & {
-        output.name for output in RaNwg().declaration.outputs
-    }
+    assert not {output.name for output in metric.spec.outputs} & {output.name for output in RaNwg().spec.outputs}

@@ -16,7 +16,7 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.factual_correctness import f_beta
 from ragtrace.metrics.noise_sensitivity import incorrect_claims
@@ -42,7 +42,7 @@ def record(*texts: str, **more: Any) -> RagRecord:
 
 
 async def run(names, made, chat, **options):
-    case = Case(made, judge=LLMJudge(chat), options=Options(**options))
+    case = EvalContext(made, judge=LLMJudge(chat), options=Options(**options))
     return {result.name: result for result in await evaluate(select(names), case)}
 
 
@@ -189,7 +189,7 @@ async def test_the_version_is_known_before_any_record_and_the_same_for_na(name) 
     judge, embedder = LLMJudge(ScriptedChat()), OverlapEmbedder()
     stand_ins = {result.name: result.version for result in expected(select([name]), judge, embedder, Options())}
     for made in (record("Oslo."), record("Oslo.", answer="", reference=None)):
-        results = await evaluate(select([name]), Case(made, judge=judge, embedder=embedder))
+        results = await evaluate(select([name]), EvalContext(made, judge=judge, embedder=embedder))
         assert {result.name: result.version for result in results} == stand_ins
 
 
@@ -226,13 +226,13 @@ async def test_no_context_is_0_without_a_call(in_text) -> None:
 
 @pytest.mark.parametrize("name", [*BOTH, "context_entities_recall"])
 async def test_the_offline_judge_cannot(name) -> None:
-    results = await evaluate(select([name]), Case(record("Oslo."), judge=OverlapJudge()))
+    results = await evaluate(select([name]), EvalContext(record("Oslo."), judge=OverlapJudge()))
     assert {(result.state, result.reason) for result in results} == {("na", "unsupported_by_judge")}
 
 
 async def test_similarity_embeds_both_texts_in_one_batch() -> None:
     made = record(answer="The lab is in Oslo.", reference="The lab is in Oslo.")
-    (result,) = await evaluate(select(["semantic_similarity"]), Case(made, embedder=OverlapEmbedder()))
+    (result,) = await evaluate(select(["semantic_similarity"]), EvalContext(made, embedder=OverlapEmbedder()))
     assert result.value == pytest.approx(1.0, abs=1e-12)
     assert (result.embed_calls, result.llm_calls, result.passed) == (1, 0, None)
 
@@ -244,5 +244,5 @@ async def test_similarity_of_an_embedder_that_gives_nan_is_an_error() -> None:
         async def embed(self, texts):
             return np.full((len(texts), 2), np.nan)
 
-    (result,) = await evaluate(select(["semantic_similarity"]), Case(record(), embedder=Broken()))
+    (result,) = await evaluate(select(["semantic_similarity"]), EvalContext(record(), embedder=Broken()))
     assert (result.state, result.reason) == ("error", "judge_invalid_output")

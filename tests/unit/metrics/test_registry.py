@@ -13,8 +13,8 @@ import pytest
 
 from ragtrace.errors import ConfigError
 from ragtrace.metrics import registry
-from ragtrace.metrics.base import Declaration, Output
-from ragtrace.metrics.case import Case
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.model import ERROR_REASONS, NA_REASONS, MetricResult, RagRecord
 from ragtrace.settings import Settings
@@ -29,8 +29,8 @@ def _fresh(monkeypatch) -> Iterator[None]:
     return
 
 
-def declared(name="own", outputs=("own",), aliases=()) -> Declaration:
-    return Declaration(
+def declared(name="own", outputs=("own",), aliases=()) -> MetricSpec:
+    return MetricSpec(
         name=name,
         aliases=aliases,
         summary="A metric of the test.",
@@ -42,22 +42,22 @@ def declared(name="own", outputs=("own",), aliases=()) -> Declaration:
 
 
 class Own:
-    declaration = declared()
+    spec = declared()
 
     async def compute(self, case):
         return [MetricResult(name="own", state="ok", value=0.25)]
 
 
-def test_every_metric_has_a_whole_declaration() -> None:
+def test_every_metric_has_a_whole_spec() -> None:
     names: list[str] = []
     for name, metric in registry.all_metrics().items():
-        declaration = metric.declaration
-        assert declaration.name == name
-        assert declaration.summary.endswith(".")
-        assert declaration.calls
-        assert declaration.source
-        names += {name, *declaration.aliases, *(output.name for output in declaration.outputs)}
-        for output in declaration.outputs:
+        spec = metric.spec
+        assert spec.name == name
+        assert spec.summary.endswith(".")
+        assert spec.calls
+        assert spec.source
+        names += {name, *spec.aliases, *(output.name for output in spec.outputs)}
+        for output in spec.outputs:
             assert output.low < output.high
             assert (output.threshold is None) or output.low <= output.threshold <= output.high
             assert registry.output(output.name) is output
@@ -66,8 +66,8 @@ def test_every_metric_has_a_whole_declaration() -> None:
 
 async def test_every_metric_gives_each_output_once_on_an_empty_record() -> None:
     for metric in registry.all_metrics().values():
-        results = await evaluate([metric], Case(RagRecord(id="1")))
-        assert [result.name for result in results] == [output.name for output in metric.declaration.outputs]
+        results = await evaluate([metric], EvalContext(RagRecord(id="1")))
+        assert [result.name for result in results] == [output.name for output in metric.spec.outputs]
         for result in results:
             if result.state != "ok":
                 assert result.reason.startswith("missing_input:") or result.reason in NA_REASONS | ERROR_REASONS
@@ -75,14 +75,14 @@ async def test_every_metric_gives_each_output_once_on_an_empty_record() -> None:
 
 def test_the_metrics_of_the_settings_are_metrics_by_their_own_names() -> None:
     names = Settings().metrics
-    assert [metric.declaration.name for metric in registry.select(names)] == list(names)
+    assert [metric.spec.name for metric in registry.select(names)] == list(names)
 
 
 def test_all_and_aliases_and_outputs() -> None:
     over_runs = registry.select(["rouge_consistency", "bertscore_consistency", "score_consistency"])
     assert [*registry.select(["all"]), *over_runs] == list(registry.all_metrics().values())
     chosen = registry.select(["answered", "context_utilization", "citation_f1", "ndcg_at_k@10", "citations"])
-    assert [metric.declaration.name for metric in chosen] == ["no_answer", "context_precision", "citations", "ndcg"]
+    assert [metric.spec.name for metric in chosen] == ["no_answer", "context_precision", "citations", "ndcg"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_an_unknown_output_is_refused() -> None:
 
 async def test_a_metric_of_the_program_is_selected_and_run() -> None:
     assert registry.metric(Own) is Own
-    results = await evaluate(registry.select(["own"]), Case(RagRecord(id="1")))
+    results = await evaluate(registry.select(["own"]), EvalContext(RagRecord(id="1")))
     assert (results[0].value, results[0].passed) == (0.25, False)
 
 
@@ -111,31 +111,31 @@ def test_a_metric_may_be_registered_again_but_never_take_a_name() -> None:
     again = Own()
     registry.metric(again)
     assert registry.all_metrics()["own"] is again
-    for declaration in (
+    for spec in (
         declared("mrr"),
         declared("other", ("p_at_k",)),
         declared("other", ("fine",), aliases=("own",)),
         declared("other", ("fine",), aliases=("all",)),
     ):
         taker = Own()
-        taker.declaration = declaration
+        taker.spec = spec
         with pytest.raises(ConfigError, match="is taken"):
             registry.metric(taker)
 
 
 def test_something_else_is_no_metric() -> None:
-    with pytest.raises(ConfigError, match="needs a declaration"):
+    with pytest.raises(ConfigError, match="needs a spec"):
         registry.metric(object())
 
 
 def test_an_installed_metric_is_found_by_name(tmp_path) -> None:
     (tmp_path / "third_party.py").write_text(
         textwrap.dedent("""
-        from ragtrace.metrics.base import Declaration, Output
+        from ragtrace.metrics.base import MetricSpec, Output
         from ragtrace.model import MetricResult
 
         class Metric:
-            declaration = Declaration(name="theirs", summary="Theirs.", needs=(), calls="none", source="x",
+            spec = MetricSpec(name="theirs", summary="Theirs.", needs=(), calls="none", source="x",
                                       outputs=(Output(name="theirs"),))
             async def compute(self, case):
                 return [MetricResult(name="theirs", state="ok", value=1.0)]
@@ -150,7 +150,7 @@ def test_an_installed_metric_is_found_by_name(tmp_path) -> None:
     script = """
     from ragtrace.errors import ConfigError
     from ragtrace.metrics.registry import select
-    print(select(["theirs"])[0].declaration.name)
+    print(select(["theirs"])[0].spec.name)
     try:
         select(["broken"])
     except ConfigError as error:
@@ -189,7 +189,7 @@ def test_of_two_metrics_with_one_name_registered_at_once_one_is_refused(monkeypa
 
     def register(name):
         own = Own()
-        own.declaration = declared(name, outputs=("shared",))
+        own.spec = declared(name, outputs=("shared",))
         try:
             registry.metric(own)
         except ConfigError as error:

@@ -15,7 +15,7 @@ from ragtrace.judges.grade_file import GradeFile
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.panel import Panel
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.census import KnownGrades, census_scores, intervals
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
@@ -60,7 +60,7 @@ def record(pool: Sequence[str], used: Sequence[str], **more: Any) -> RagRecord:
 async def run(
     names: list[str], made: RagRecord, judge: Judge | None = None, shadow: Shadow | None = None, **options: Any
 ) -> dict[str, MetricResult]:
-    case = Case(made, judge=judge, shadow=shadow, options=Options(**options))
+    case = EvalContext(made, judge=judge, shadow=shadow, options=Options(**options))
     return {result.key: result for result in await evaluate(select(names), case)}
 
 

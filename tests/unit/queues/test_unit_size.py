@@ -90,7 +90,7 @@ def hostile_record(seed: int):
         run.retrieved(pool, source=long)
         run.reranked(pool)
         run.used(pool)
-        run.conversed([Message(role="user", content=long)] * 99)
+        run.set_history([Message(role="user", content=long)] * 99)
         parts = [{"text": long, "citations": [p["id"] for p in pool[:300]]}] * 40
         run.answered(long, model=long, parts=parts, usage={"input_tokens": 10**5000, "output_tokens": 1})
         run.reference(long)
@@ -138,7 +138,7 @@ def test_a_pool_of_many_long_ids_loses_its_lowest_ranks_and_keeps_what_was_deliv
 def test_the_oldest_turns_of_a_long_conversation_go_first():
     keeper = Keeper()
     with Recorder(keeper).start(query="q") as run:
-        run.conversed([Message(role="user", content=f"{n:02d}" + "x" * 9_998) for n in range(40)])
+        run.set_history([Message(role="user", content=f"{n:02d}" + "x" * 9_998) for n in range(40)])
     record = keeper.runs[0].record
     assert [turn.content[:2] for turn in record.history] == [f"{n:02d}" for n in range(34, 40)]
     assert record.lossy == {"history": 34}

@@ -11,7 +11,7 @@ from ragtrace.errors import JudgeUnavailable
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.case import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import Labels, MetricResult, Passage, Pool, RagRecord
@@ -25,7 +25,7 @@ from ragtrace.scoring.calibrating import (
 )
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class WithLength(Options):
 class Lengthy:
     """A user's metric that says 1 with the paragraph about length and .5 without."""
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="lengthy",
         summary="-",
         needs=("answer",),
@@ -48,7 +48,7 @@ class Lengthy:
         options=("length_debias",),
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         is_on: Any = getattr(case.options, "length_debias", None)
         return [MetricResult(name="lengthy", state="ok", value=1.0 if is_on else 0.5)]
 
@@ -82,12 +82,12 @@ def test_options_without_the_setting_have_no_opposite() -> None:
         k_values: tuple[int, ...] = ()
 
     assert opposite_options(Without()) is None
-    assert debiases_length(Lengthy.declaration)
-    assert not debiases_length(select(["faithfulness"])[0].declaration)
+    assert debiases_length(Lengthy.spec)
+    assert not debiases_length(select(["faithfulness"])[0].spec)
 
 
 def test_metrics_that_ask_for_grades() -> None:
-    asks = {name: grades_passages(select([name])[0].declaration) for name in ("p_at_k", "mrr", "faithfulness")}
+    asks = {name: grades_passages(select([name])[0].spec) for name in ("p_at_k", "mrr", "faithfulness")}
     assert asks == {"p_at_k": True, "mrr": True, "faithfulness": False}
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.case import Options
 from ragtrace.model import MetricResult, RagRecord
 from ragtrace.scoring import Scorer
@@ -19,7 +19,7 @@ from ragtrace.scoring.file import score_stream
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ragtrace.metrics.case import Case
+    from ragtrace.metrics.case import EvalContext
 
 
 @dataclass
@@ -30,13 +30,13 @@ class Gated:
     busy: set[str] = field(default_factory=set)
     most: int = 0
     begun: list[str] = field(default_factory=list)
-    declaration: Declaration = field(
-        default=Declaration(
+    spec: MetricSpec = field(
+        default=MetricSpec(
             name="gated", summary="-", needs=(), outputs=(Output(name="gated"),), calls="none", source="a test"
         )
     )
 
-    async def compute(self, case: Case) -> list[MetricResult]:
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
         name = case.record.query
         self.begun.append(name)
         self.busy.add(name)

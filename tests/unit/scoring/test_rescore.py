@@ -14,7 +14,7 @@ from ragtrace.judges.limited import LimitedChat
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.base import Declaration, Output
+from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.case import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
@@ -129,7 +129,7 @@ async def test_strata_and_weights_are_those_of_the_run(store):
 class Same:
     """A user's metric that says of a record what it is told."""
 
-    declaration = Declaration(
+    spec = MetricSpec(
         name="same", summary="-", needs=(), outputs=(Output(name="same"),), calls="none", source="a test"
     )
 

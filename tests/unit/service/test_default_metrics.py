@@ -23,7 +23,7 @@ MODEL = {"judge": "openai:m", "judge_base_url": "http://127.0.0.1:9/v1"}
 
 def names(given: dict, environ: dict | None = None) -> tuple[list[str], str]:
     scorer = build_scorer(Settings.resolve(given, environ or {}))
-    return [metric.declaration.name for metric in scorer.metrics], left_out_text(scorer)
+    return [metric.spec.name for metric in scorer.metrics], left_out_text(scorer)
 
 
 def test_the_offline_judge_is_spared_what_it_cannot_do() -> None:

@@ -10,7 +10,7 @@ from opentelemetry.trace import NoOpTracer
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.base import Output
-from ragtrace.metrics.case import Case, Options
+from ragtrace.metrics.case import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.queues import Unit
@@ -35,7 +35,7 @@ def strict(grade):
     ("chosen", "passed"), [({}, False), ({"threshold_1to5": 2.0}, True), ({"threshold_1to5": 5.0}, False)]
 )
 async def test_a_person_s_threshold_comes_before_the_judge_s_and_this_before_the_metric_s(chosen, passed):
-    results = await evaluate(select([NAME]), Case(record(), judge=strict(3), options=Options(**chosen)))
+    results = await evaluate(select([NAME]), EvalContext(record(), judge=strict(3), options=Options(**chosen)))
     assert [result.passed for result in results] == [passed, passed]
 
 
@@ -47,7 +47,7 @@ async def test_the_counters_take_the_word_of_the_result(chosen):
         instruments=Instruments([MeterProvider([reader]).get_meter("ragtrace")]),
         evaluation=EvaluationWriter(NoOpTracer(), None),
         held=None,
-        outputs={output.name: output for metric in scorer.metrics for output in metric.declaration.outputs},
+        outputs={output.name: output for metric in scorer.metrics for output in metric.spec.outputs},
     )
     unit = Unit(record=record(trace_id="a" * 32), probability=0.5)
     scores = await scorer.score(unit)
@@ -62,7 +62,7 @@ async def test_a_threshold_of_a_1_to_5_form_may_be_a_share():
     (metric,) = select([NAME])
     judge = LLMJudge(ScriptedChat([graded(2)]))
     judge.thresholds = {NAME: 0.5}
-    (one, _) = await evaluate([metric], Case(record(), judge=judge))
+    (one, _) = await evaluate([metric], EvalContext(record(), judge=judge))
     assert one.passed is False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragtrace.capture import Captured, Recorder
+from ragtrace.capture import FinishedRun, Recorder
 from ragtrace.model import Message, MetricResult, Score, ScoreKey, Usage
 
 T0 = 1_700_000_000_000_000_000
@@ -28,12 +28,12 @@ class Taken:
         self.writer = writer
         self.runs = []
 
-    def started(self, workflow, started_ns):
+    def on_start(self, workflow, started_ns):
         if self.writer is None:
             return _Ref()
         return self.writer.open_root(workflow, started_ns)
 
-    def finished(self, ref, captured):
+    def on_end(self, ref, captured):
         self.runs.append((ref, captured))
 
 
@@ -42,7 +42,7 @@ class _Ref:
     span_id = "0" * 15 + "b"
 
 
-def support_run(writer=None, *, pool=POOL, chosen=CHOSEN, prompt=PROMPT, **facts) -> tuple[object, Captured]:
+def support_run(writer=None, *, pool=POOL, chosen=CHOSEN, prompt=PROMPT, **facts) -> tuple[object, FinishedRun]:
     """A run that retrieves 50 passages, reranks to 8 and answers."""
     taken = Taken(writer)
     run = Recorder(taken).start(
@@ -51,7 +51,7 @@ def support_run(writer=None, *, pool=POOL, chosen=CHOSEN, prompt=PROMPT, **facts
     )  # fmt: skip
     run.retrieved(pool, source="faq", top_k=50, started_ns=T0 + MS, ended_ns=T0 + 11 * MS, key="r")
     run.reranked(chosen, model="cross", top_n=8, started_ns=T0 + 11 * MS, ended_ns=T0 + 21 * MS)
-    run.prompted(prompt)
+    run.add_prompt(prompt)
     run.generated(
         model="gpt-x", provider="openai", response_model="gpt-x-1", response_id="resp-1", first_chunk_s=0.25,
         inputs=[Message(role="user", content=prompt)], outputs=[Message(role="assistant", content="In settings.")],

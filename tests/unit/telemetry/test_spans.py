@@ -280,10 +280,10 @@ def test_k_100_stays_within_30_attributes(spans):
     pool = [{"id": f"d{i}", "text": f"Text {i} " * 40, "score": 1 / i} for i in range(1, 101)]
 
     def report(run):
-        run.about(session="s", user="u", corpus="c", corpus_version="1")
+        run.set_attributes(session="s", user="u", corpus="c", corpus_version="1")
         run.retrieved(pool, source="faq", top_k=100)
         run.reranked(pool[:50], model="m", top_n=50)
-        run.prompted("".join(p["text"] for p in pool[:50]))
+        run.add_prompt("".join(p["text"] for p in pool[:50]))
         run.generated(model="m", inputs=[Message(role="user", content="?")])
         run.failed(ValueError("broken"))
 
@@ -611,7 +611,7 @@ def test_what_capture_cut_is_said(spans):
 def test_selection_known_from_the_prompt(spans):
     def report(run):
         run.retrieved([{"id": "a", "text": "The first text."}, {"id": "b", "text": "The second text."}])
-        run.prompted("Context: The second text.")
+        run.add_prompt("Context: The second text.")
 
     finish(report, spans)
     root = spans.one("invoke_workflow").attributes
@@ -630,7 +630,7 @@ def test_a_root_ends_once(spans, caplog):
 
 
 def test_a_workflow_named_later_renames_the_root(spans):
-    finish(lambda run: run.about(workflow="sales"), spans)
+    finish(lambda run: run.set_attributes(workflow="sales"), spans)
     assert spans.one("invoke_workflow").name == "invoke_workflow sales"
     assert spans.one("invoke_workflow").attributes["gen_ai.workflow.name"] == "sales"
 

@@ -123,7 +123,7 @@ def opened_store(source: str) -> Iterator[SqliteStore]:
 
 def stored_answer(store: SqliteStore, trace_id: str) -> ScoredAnswer:
     """Return a trace of a store with the latest score of each metric, and its texts where they were kept."""
-    from ragtrace.stores.rows import record_from
+    from ragtrace.stores.tables import record_from
 
     rows = sorted(store.rows(trace=trace_id), key=lambda row: row["scored_at"])
     judged = [row for row in rows if row["source"] != "human"]

@@ -8,7 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ragtrace.queues.base import MAX_ATTEMPTS, Job, Part
-from ragtrace.queues.waiting import Waiting
+from ragtrace.queues.delayed import DelayedJobs
 
 if TYPE_CHECKING:
     import sqlite3
@@ -67,7 +67,7 @@ class MemoryQueue:
         self._units: deque[tuple[Unit, int]] = deque()
         self._bytes = 0
         self._is_cleared = False
-        self._later = Waiting()
+        self._later = DelayedJobs()
         self._lock = threading.Lock()
 
     @property

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import QueueError
-from ragtrace.queues.clock import Clock
+from ragtrace.host import Clock
 from ragtrace.sqlite_file import PAD, SharedFile
 
 if TYPE_CHECKING:

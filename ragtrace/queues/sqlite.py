@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
+    from ragtrace.host import Clock
     from ragtrace.queues.base import Ended, Unit
-    from ragtrace.queues.clock import Clock
     from ragtrace.queues.spool import Accounts
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from ragtrace.model import Score, ScoreKey
 from ragtrace.scoring.limits.sparing import spared
 from ragtrace.scoring.retry import PASSING
 from ragtrace.scoring.scorer import MAX_WEIGHT
-from ragtrace.stores.writing import RESCORE
+from ragtrace.stores.upsert import RESCORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

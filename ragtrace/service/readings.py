@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
+from ragtrace.host import file_identity
 from ragtrace.model import SERVED
 from ragtrace.sampling import Load
-from ragtrace.service.spool_identity import spool_identity
 from ragtrace.telemetry.readings import LedgerReading, QueueReading
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Readings:
 
     def _spool(self) -> str | None:
         path = self._settings.spool
-        return None if path is None else spool_identity(Path(path))
+        return None if path is None else file_identity(Path(path))
 
     def closed(self) -> Closed | None:
         """Return why no call of the judge passes, None when one may."""

@@ -406,10 +406,10 @@ def _queue_of(settings: Settings, ledger: Ledger) -> Queue:
         if settings.scorer == "worker":
             raise ConfigError("scorer=worker needs a spool that the worker reads: set spool to a file")
         return MemoryQueue(settings.queue_units, settings.queue_bytes, ended=ledger.end)
-    from ragtrace.queues.handing import HandingQueue  # noqa: PLC0415 - sqlite3 only for those who want it
+    from ragtrace.queues.producer import ProducerQueue  # noqa: PLC0415 - sqlite3 only for those who want it
     from ragtrace.queues.sqlite import SqliteQueue  # noqa: PLC0415
 
-    kind = HandingQueue if settings.scorer == "worker" else SqliteQueue
+    kind = ProducerQueue if settings.scorer == "worker" else SqliteQueue
     try:
         return kind(
             Path(settings.spool),

@@ -77,7 +77,7 @@ class Storing:
         """Delete what is too old, about once a minute, and from the journal too; call it as often as you like."""
         if time.monotonic() - self._aged_at >= _AGE_EVERY_S:
             self._aged_at = time.monotonic()
-            self.store.age()
+            self.store.apply_retention()
         self.store.empty_journal()
 
     def flush(self, timeout_s: float) -> bool:

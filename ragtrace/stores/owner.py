@@ -7,8 +7,9 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ragtrace.host import boot_id
+
 _PROC = Path("/proc")
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _STATE, _STARTED = 0, 19  # fields of /proc/PID/stat behind the command's name
 _ENDED = frozenset("ZXx")  # a zombie runs no more, whoever has yet to wait for it
 
@@ -28,7 +29,7 @@ def this_process() -> str:
     try:
         if str((_PROC / "self").readlink()) != str(pid):  # the ``/proc`` of another namespace
             return ""
-        return f"{_boot()} {_namespace()} {pid} {_started(pid)}"
+        return f"{boot_id()} {_namespace()} {pid} {_started(pid)}"
     except OSError:
         return ""
 
@@ -42,30 +43,13 @@ def is_over(process: str) -> bool | None:
     """
     try:
         boot, namespace, pid, started = process.split()
-        if boot != _boot():
-            return True
+        if boot != boot_id():
+            return True if boot_id() else None
         return None if namespace != _namespace() else started != _started(int(pid))
     except (FileNotFoundError, ProcessLookupError):
-        return True if _BOOT.exists() else None
+        return True if boot_id() else None
     except (OSError, ValueError):
         return None
-
-
-def _boot() -> str:
-    return _BOOT.read_text().strip()
-
-
-def boot_id() -> str:
-    """Return the id of this boot of the host, "" where the system does not tell.
-
-    Example:
-        >>> boot_id() == boot_id()
-        True
-    """
-    try:
-        return _boot()
-    except OSError:
-        return ""
 
 
 def _namespace() -> str:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import record_internal_error
 from ragtrace.errors import StoreError
+from ragtrace.host import SteadyWall, boot_id, uptime_s
 from ragtrace.sqlite_file import SharedFile, will_pass
 from ragtrace.stores import outbox
-from ragtrace.stores.ageing import age
 from ragtrace.stores.base import Erased, OutboxEntry, Pending, Policy
 from ragtrace.stores.baselines import read_baselines, write_baselines
-from ragtrace.stores.erasing import erase
-from ragtrace.stores.keeping import from_payload
-from ragtrace.stores.owner import boot_id
-from ragtrace.stores.rows import record_from, score_from
-from ragtrace.stores.tables import tables
-from ragtrace.stores.writing import JUDGE, write_label, writer
+from ragtrace.stores.erasure import erase
+from ragtrace.stores.payload_policy import from_payload
+from ragtrace.stores.retention import apply_retention
+from ragtrace.stores.tables import record_from, score_from, tables
+from ragtrace.stores.upsert import JUDGE, write_label, writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,28 +35,6 @@ _log = logging.getLogger("ragtrace")
 BUSY_S = 10.0  # how long a transaction waits for another process's
 _PAGE = 1_000  # rows read at once, so that no reader keeps the journal from being taken back
 _DEFAULT = Policy()
-
-
-class SteadyWall:
-    """Unix seconds that a clock set forth or back later does not move: retention must not follow a jump.
-
-    Example:
-        >>> wall = SteadyWall()
-        >>> wall() <= wall()
-        True
-    """
-
-    def __init__(self) -> None:
-        self._began = time.time() - _steady()
-
-    def __call__(self) -> float:
-        """Return now."""
-        return self._began + _steady()
-
-
-def _steady() -> float:
-    boottime = getattr(time, "CLOCK_BOOTTIME", None)  # counts a host's sleep; Linux alone has it
-    return time.monotonic() if boottime is None else time.clock_gettime(boottime)
 
 
 class SqliteStore:
@@ -104,7 +81,7 @@ class SqliteStore:
         self.path = path
         self.policy = policy
         self._wall = wall or SteadyWall()
-        self._uptime = uptime or _steady
+        self._uptime = uptime or uptime_s
         self._file = SharedFile(path, prepare=tables, busy_s=BUSY_S, aside=self._put_aside if is_made else None)
         if not (is_made or path.is_file()):
             raise StoreError(f"there is no store at {path}; check the path")
@@ -175,7 +152,7 @@ class SqliteStore:
                 count += 1
         return count
 
-    def age(self) -> None:
+    def apply_retention(self) -> None:
         """Delete what is too old, in short transactions. Call it about once a minute.
 
         Raises:
@@ -184,7 +161,9 @@ class SqliteStore:
         has_more = True
         while has_more:
             with self._file.transaction() as connection:
-                has_more = age(connection, self.policy, self._wall(), boot=boot_id(), uptime_s=self._uptime())
+                has_more = apply_retention(
+                    connection, self.policy, self._wall(), boot=boot_id(), uptime_s=self._uptime()
+                )
 
     def empty_journal(self) -> None:
         """Empty the file's journal, where erased texts may stand; see `SharedFile.empty_journal`."""

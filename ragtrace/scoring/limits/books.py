@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ragtrace.queues.clock import Clock
+from ragtrace.host import Clock
 from ragtrace.scoring.limits import slices
 from ragtrace.scoring.limits.bucket import MOST_DEBT, Bucket
 from ragtrace.sqlite_file import SharedFile

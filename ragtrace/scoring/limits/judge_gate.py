@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import record_internal_error
-from ragtrace.queues.clock import Clock
+from ragtrace.host import Clock
 from ragtrace.scoring.limits.books import Books, Caps, Left, Refusal
 from ragtrace.scoring.limits.breaker import Breaker, gauge_of
 from ragtrace.scoring.limits.closed import OF_NEED, Closed, error_of

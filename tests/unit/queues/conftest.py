@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.queues.clock import Clock
+from ragtrace.host import Clock
 
 
 class HandClock(Clock):

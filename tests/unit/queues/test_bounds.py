@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from ragtrace.queues import MemoryQueue
-from ragtrace.queues.handing import HandingQueue
+from ragtrace.queues.producer import ProducerQueue
 from ragtrace.queues.sqlite import UNIT_BYTES, SqliteQueue
 from tests.unit.queues.test_queues import unit
 
@@ -42,7 +42,7 @@ def test_a_spool_takes_what_its_bytes_take_and_not_the_buffer_s_units(made, tmp_
     assert waiting == 80
     assert most > 100_000  # 512 MiB of some hundred bytes each
     assert queue.capacity == 50 + most
-    handing = HandingQueue(tmp_path / "spool.sqlite", capacity=50)
+    handing = ProducerQueue(tmp_path / "spool.sqlite", capacity=50)
     handing.tend([])
     assert (handing.lease(9), handing.capacity, handing.fullest) == ([], queue.capacity, queue.fullest)
     assert handing.close()

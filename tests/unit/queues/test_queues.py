@@ -16,8 +16,8 @@ from ragtrace.capture.guard import internal_errors
 from ragtrace.errors import ConfigError, QueueError
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.queues import MemoryQueue, Queue, Unit
-from ragtrace.queues.handing import HandingQueue
 from ragtrace.queues.payload import MOST_BYTES
+from ragtrace.queues.producer import ProducerQueue
 from ragtrace.queues.spool import Spool
 from ragtrace.queues.sqlite import SqliteQueue
 from tests.broken_file import break_file
@@ -277,7 +277,7 @@ def cut(path):
 
 def handing(path):
     """What an application has whose units a worker scores."""
-    return HandingQueue(path)
+    return ProducerQueue(path)
 
 
 @pytest.mark.parametrize("kind", [SqliteQueue, handing])

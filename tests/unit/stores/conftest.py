@@ -28,7 +28,7 @@ def age_until(store, wall, at):
     """Let the time pass, with a look at it twice a day."""
     while wall.at < at:
         wall.at = min(wall.at + 43_200.0, at)
-        store.age()
+        store.apply_retention()
 
 
 class Wall:

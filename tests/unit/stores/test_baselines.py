@@ -71,7 +71,7 @@ def test_it_stands_in_a_spool_s_file_and_outlives_ageing_erasing_and_a_full_file
     Spool(path).put([Entry(key="a", payload=b"{}")])
     store = SqliteStore(path, Policy(scores_s=1.0, file_bytes=1_048_576), wall=lambda: 1e10)
     store.freeze([frozen()])
-    store.age()
+    store.apply_retention()
     store.forget("user", "ada")
     assert store.baselines() == [frozen()]
     store.close()

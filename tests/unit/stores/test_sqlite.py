@@ -343,7 +343,7 @@ def test_a_clock_that_was_ahead_leaves_nothing_for_ever(store, wall):
     r = record()
     store.emit(r, [score(r, passed=False)])
     wall.at = NOW
-    store.age()
+    store.apply_retention()
     assert len(list(store.rows())) == 1
     age_until(store, wall, NOW + 15 * 86400)
     assert list(store.rows()) == []
@@ -356,7 +356,7 @@ def test_a_jump_of_the_wall_s_clock_ages_nothing(tmp_path, monkeypatch):
     import time
 
     monkeypatch.setattr(time, "time", lambda: NOW * 2)
-    store.age()
+    store.apply_retention()
     assert len(list(store.rows())) == 1
 
 
@@ -396,14 +396,14 @@ def test_a_clock_that_is_30_days_ahead_at_start_deletes_nothing(store, wall, aga
     ahead = again(wall)
     r = record(999)
     ahead.emit(r, [score(r, passed=False, at=wall.at)])
-    ahead.age()
+    ahead.apply_retention()
     assert traces_left(store) == 241
     assert len(list(store.records())) == kept + 1
     age_until(ahead, wall, wall.at + 2 * DAY)  # what is due by the days that really passed, and no more
     assert traces_left(store) == 241
     wall.at -= 30 * DAY
     right = again(wall)
-    right.age()
+    right.apply_retention()
     assert traces_left(store) == 241
     age_until(right, wall, wall.at + 4 * DAY)
     assert 190 < traces_left(store) < 194  # two days' worth is older than 14 days
@@ -434,11 +434,11 @@ def test_a_store_that_is_opened_now_and_then_on_a_host_that_runs_ages_in_full(tm
         store = opened()
         r = record(session)
         store.emit(r, [score(r, passed=False, at=wall.at)])
-        store.age()
+        store.apply_retention()
         store.close()
     wall.at += 15 * DAY
     last = opened()
-    last.age()
+    last.apply_retention()
     assert traces_left(last) == 0
     last.close()
 
@@ -453,7 +453,7 @@ def test_a_daily_session_after_a_nightly_restart_ages_in_full(tmp_path, wall, ga
         store = SqliteStore(tmp_path / "daily", FULL, wall=wall, uptime=lambda: 60.0)
         r = record(session)
         store.emit(r, [score(r, passed=False, at=wall.at)])
-        store.age()
+        store.apply_retention()
         left = traces_left(store)
         store.close()
     assert left == 14
@@ -463,7 +463,7 @@ def test_a_night_off_is_no_leap(store, wall, again):
     grown(store, wall, days=1)
     age_until(store, wall, NOW + 14 * DAY - 3_600.0)
     wall.at += 12 * 3_600.0
-    again(wall).age()
+    again(wall).apply_retention()
     assert 8 <= 24 - traces_left(store) <= 12
 
 
@@ -475,7 +475,7 @@ def test_a_file_from_before_the_look_at_leaps_is_not_emptied(store, wall, again)
     wall.at += 30 * DAY
     ahead = again(wall)
     ahead.emit(record(99), [score(record(99), at=wall.at)])
-    ahead.age()
+    ahead.apply_retention()
     assert traces_left(store) == 49
 
 
@@ -798,7 +798,7 @@ def test_a_record_that_was_kept_for_its_time_leaves_no_byte(tmp_path, wall, monk
     store.record(record(1).trace_id)
     store.empty_journal()
     assert b"Lovelace" in path.read_bytes()
-    store.age()
+    store.apply_retention()
     age_until(store, wall, wall.at + FULL.payloads_s + 1)
     store.empty_journal()
     assert b"Lovelace" not in path.read_bytes() + Path(f"{path}-wal").read_bytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ragtrace.queues.clock import Clock
+from ragtrace.host import Clock
 
 NOON = 86_400.0 * 20_000 + 43_200.0
 

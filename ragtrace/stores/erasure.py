@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.stores.ageing import drop_runs
 from ragtrace.stores.base import Erased
-from ragtrace.stores.rows import clean
-from ragtrace.stores.tables import has_tables
-from ragtrace.stores.writing import HUMAN, version_of
+from ragtrace.stores.retention import drop_runs
+from ragtrace.stores.tables import clean, has_tables
+from ragtrace.stores.upsert import HUMAN, version_of
 
 if TYPE_CHECKING:
     import sqlite3

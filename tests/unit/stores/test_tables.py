@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ragtrace.model import MetricResult, Score, ScoreKey
-from ragtrace.stores.rows import score_of
+from ragtrace.stores.tables import score_of
 
 KEY = ScoreKey(trace_id="a" * 32, span_id="b" * 16, metric="mrr", version="v1")
 

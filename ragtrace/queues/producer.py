@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from ragtrace.queues.base import Job
 
 
-class HandingQueue(SqliteQueue):
+class ProducerQueue(SqliteQueue):
     """A `ragtrace.queues.sqlite.SqliteQueue` whose jobs go to ``ragtrace worker``; `tend` looks at its accounts.
 
     Example:
         >>> import pathlib, tempfile
-        >>> HandingQueue(pathlib.Path(tempfile.mkdtemp()) / "spool.sqlite").lease(8)
+        >>> ProducerQueue(pathlib.Path(tempfile.mkdtemp()) / "spool.sqlite").lease(8)
         []
     """
 

@@ -1,4 +1,4 @@
-"""Writes the scores of one trace on any connection, inside whatever transaction is open there."""
+"""Upserts the scores of one trace, inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import record_internal_error
 from ragtrace.stores import outbox
-from ragtrace.stores.ageing import has_room
 from ragtrace.stores.base import Label, OutboxEntry, Policy
-from ragtrace.stores.keeping import kept, to_payload
-from ragtrace.stores.rows import SERIES, clean, run_of, score_of, series_of
-from ragtrace.stores.tables import tables
+from ragtrace.stores.payload_policy import reason_to_keep, to_payload
+from ragtrace.stores.retention import has_room
+from ragtrace.stores.tables import SERIES, clean, run_of, score_of, series_of, tables
 
 if TYPE_CHECKING:
     import sqlite3
@@ -39,14 +38,14 @@ def writer(
     owner: Owner | None = None,
     entry: OutboxEntry | None = None,
 ) -> Callable[[sqlite3.Connection], None]:
-    """Return what writes these scores on a connection that somebody else owns and has a transaction open on.
+    """Return a function that writes these scores inside the caller's transaction.
 
     It makes the tables where they are missing, makes room, and neither begins nor ends a transaction, so that the
     scores stand exactly when what else is in the transaction does: the end of a job in a spool.
 
     Args:
         scores: of one trace; the same key replaces unless its revision is lower than the one that stands there.
-        record: the trace; kept as `ragtrace.stores.keeping.kept` says, with content.
+        record: the trace; kept as `ragtrace.stores.payload_policy.reason_to_keep` says, with content.
         policy: what is kept.
         source: ``judge``, or ``rescore`` for later scores, which are not given out as pending.
         wall: Unix seconds.
@@ -143,7 +142,7 @@ def _write(
         score_of(s, revision=record.revision, at=plausible(s.scored_at, now), has_content=policy.has_content)
         for s in scores
     ]
-    why = kept(record, scores, policy.payload_share) if policy.has_content and source == JUDGE else None
+    why = reason_to_keep(record, scores, policy.payload_share) if policy.has_content and source == JUDGE else None
     payload = to_payload(record) if why is not None else b""
     need = sum(_ROW_BYTES + 4 * len(row["details"] or "") for row in rows)
     if not has_room(connection, need + len(payload), policy.file_bytes):

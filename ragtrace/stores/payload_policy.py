@@ -1,4 +1,4 @@
-"""Which records are kept whole: those a person will want to see, and a share of the others at random."""
+"""The records that are kept whole: failed, low or flagged ones, and a random share of the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Kept:
     probability: float
 
 
-def kept(record: RagRecord, scores: Sequence[Score], share: float) -> Kept | None:
+def reason_to_keep(record: RagRecord, scores: Sequence[Score], share: float) -> Kept | None:
     """Return why a record is kept, None when it is not.
 
     Failed has an error among its scores, or ended in one; low missed a threshold; flagged was taken by a rule, or
@@ -38,7 +38,7 @@ def kept(record: RagRecord, scores: Sequence[Score], share: float) -> Kept | Non
         >>> from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
         >>> key = ScoreKey(trace_id="t", span_id="s", metric="mrr", version="v")
         >>> low = Score(key=key, result=MetricResult(name="mrr", state="ok", value=0.1, passed=False))
-        >>> kept(RagRecord(id="1"), [low], 0.01)
+        >>> reason_to_keep(RagRecord(id="1"), [low], 0.01)
         Kept(reason='low', probability=1.0)
     """
     if record.outcome == "error" or any(score.result.state == "error" for score in scores):

@@ -15,7 +15,7 @@ class _Held(NamedTuple):
     job: Job
 
 
-class Waiting:
+class DelayedJobs:
     """Jobs in two orders. Not thread-safe: its queue holds a lock.
 
     Both are sorted lists and not heaps: a job that leaves by one way leaves no trace in the other, so that nothing
@@ -24,12 +24,12 @@ class Waiting:
     Example:
         >>> from ragtrace.model import RagRecord
         >>> from ragtrace.queues.base import Job, Unit
-        >>> waiting = Waiting()
+        >>> delayed = DelayedJobs()
         >>> for name, offered_at, due_s in (("old", 1.0, 30.0), ("new", 2.0, 20.0)):
-        ...     waiting.add(Job(unit=Unit(record=RagRecord(id=name), offered_at=offered_at)), due_s, size=10)
-        >>> waiting.due(25.0).unit.record.id, waiting.due(25.0), waiting.size_bytes
+        ...     delayed.add(Job(unit=Unit(record=RagRecord(id=name), offered_at=offered_at)), due_s, size=10)
+        >>> delayed.due(25.0).unit.record.id, delayed.due(25.0), delayed.size_bytes
         ('new', None, 10)
-        >>> waiting.oldest().unit.record.id, len(waiting)
+        >>> delayed.oldest().unit.record.id, len(delayed)
         ('old', 0)
     """
 

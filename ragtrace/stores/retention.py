@@ -1,4 +1,4 @@
-"""What goes with time and for want of room: payloads before scores, the oldest first."""
+"""Retention by age and by size: payloads go before scores, the oldest first."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _count(gone: Sequence[int], site: str) -> None:
         record_internal_error(site)
 
 
-def age(
+def apply_retention(
     connection: sqlite3.Connection, policy: Policy, now: float, *, boot: str = "", uptime_s: float = 0.0
 ) -> bool:
     """Delete some of what is too old; return whether there may be more. Runs in a transaction of the caller's.

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragtrace.metrics.set_batch import ABSENT, UNLABELLED, set_scores_batch
-from ragtrace.metrics.set_family import set_scores
+from ragtrace.metrics.selection.set_batch import ABSENT, UNLABELLED, set_scores_batch
+from ragtrace.metrics.selection.set_family import set_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

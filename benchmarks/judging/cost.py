@@ -18,7 +18,7 @@ from benchmarks.judging.sample import REPLIES, Vocabulary, record
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, RagRecord

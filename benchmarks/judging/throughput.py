@@ -20,7 +20,7 @@ from benchmarks.judging.sample import Vocabulary, another, record
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.openai import OpenAIChat
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
-from ragtrace.metrics.case import Options
+from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
 from ragtrace.scoring.file import score_stream

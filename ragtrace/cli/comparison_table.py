@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.runs import LEAST_RUNS
+from ragtrace.metrics.consistency.runs import LEAST_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -139,7 +139,7 @@ def _mib(count: int) -> str:
 
 async def _asked(judge: Judge) -> Finding:
     """Ask for the audit of a sentence that stands word for word in its context."""
-    from ragtrace.metrics.case import EvalContext, Options
+    from ragtrace.metrics.eval_context import EvalContext, Options
     from ragtrace.metrics.evaluate import evaluate
     from ragtrace.metrics.registry import select
     from ragtrace.model import Passage, Pool, RagRecord

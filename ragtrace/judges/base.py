@@ -1,8 +1,9 @@
 """What a judge is: tasks it may be asked, and the verdicts it returns.
 
 A judge answers tasks, not metrics: one audit of an answer feeds faithfulness, citations, no-answer and context
-use at once. Metrics ask through `ragtrace.metrics.case.EvalContext`, which makes each task at most once a record.
-A judge that cannot do a task leaves it out of `Judge.tasks`; the metric is then ``na unsupported_by_judge``.
+use at once. Metrics ask through `ragtrace.metrics.eval_context.EvalContext`, which asks each task at most once
+a record. A judge that cannot do a task leaves it out of `Judge.tasks`; the metric is then
+``na unsupported_by_judge``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.metrics.base import MetricSpec
-    from ragtrace.metrics.case import EvalContext, Options
+    from ragtrace.metrics.eval_context import EvalContext, Options
     from ragtrace.model import State
 
 Outcome = float | str  # a value, or the reason why there is none

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.judges.base import Task
-    from ragtrace.metrics.case import EvalContext
+    from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import RagRecord, State
 
 Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder", "pairs", "runs"]
@@ -37,13 +37,14 @@ class MetricSpec:
         aliases: other names a person may select it by.
         summary: one sentence.
         needs: inputs it reads, in the order in which their absence is reported; ``runs`` are several records of one
-            query, which no single record has (`ragtrace.metrics.runs`).
+            query, which no single record has (`ragtrace.metrics.consistency.runs`).
         gates: the needs whose absence alone makes it ``na``; None means all of `needs`.
         task: the judge task it always asks; None when it asks none or only sometimes.
         abilities: parts of the task that not every judge can do, and without which there is no value.
         offline_version: the version of the offline reading that it uses, whichever judge is configured; "" = none.
         prompts: ids of the prompts of an inquiry of its own, which it always asks.
-        options: the fields of `ragtrace.metrics.case.Options` that change its numbers; they stand in its version.
+        options: the fields of `ragtrace.metrics.eval_context.Options` that change its numbers and
+            its version.
         outputs: every number it exports.
         calls: judge and embedding calls in words, for the table.
         source: paper, system or formula it follows.

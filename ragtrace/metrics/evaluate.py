@@ -12,8 +12,8 @@ from ragtrace.errors import JudgeError, JudgeUnsupported
 from ragtrace.judges.base import JudgePanel, PromptJudge
 from ragtrace.judges.checking import identity
 from ragtrace.metrics.base import answer_lacking
-from ragtrace.metrics.case import EvalContext
-from ragtrace.metrics.consensus import combined
+from ragtrace.metrics.eval_context import EvalContext
+from ragtrace.metrics.panel import combined
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord
 from ragtrace.prompts.loader import plain_forms
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Embedder, Judge, PairScorer, Task
     from ragtrace.metrics.base import Metric, MetricSpec, Need, Output
-    from ragtrace.metrics.case import Options
+    from ragtrace.metrics.eval_context import Options
 
 _log = logging.getLogger("ragtrace")
 _CITING = "citations"  # the metric that reads answer parts
@@ -33,14 +33,14 @@ async def evaluate(metrics: Iterable[Metric], case: EvalContext) -> list[MetricR
     """Run metrics over one case, in the order given, and return every output of each.
 
     Under a panel a metric that asks the judge is run once for each member and repeat, members at once and at most
-    3 repeats of each, and the results are combined (`ragtrace.metrics.consensus`); its cost is the sum of all.
+    3 repeats of each, and the results are combined (`ragtrace.metrics.panel`); its cost is the sum of all.
 
     Never raises: a judge's failure becomes ``error`` with its reason, a missing input ``na``, a defect of a
     metric ``error internal_error`` with a log line.
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.metrics.case import EvalContext
+        >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.metrics.registry import select
         >>> from ragtrace.model import RagRecord
         >>> case = EvalContext(RagRecord(id="1", query="Where?", answer="  "))

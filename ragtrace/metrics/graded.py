@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.judges.base import Grades
-    from ragtrace.metrics.case import EvalContext
+    from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import Labels, LabelStratum, RagRecord
 
 

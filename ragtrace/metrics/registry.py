@@ -7,7 +7,10 @@ name that is not known otherwise, as a scan of all installed packages takes 29 m
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, TypeVar
 
 from ragtrace.capture.forking import ForkSafeLock
@@ -22,59 +25,23 @@ if TYPE_CHECKING:
 
 GROUP = "ragtrace.metrics"
 
-# In the order of the lists that people see; each module holds one METRIC, whose declared name is the key.
-_MODULES = {
-    "faithfulness": "faithfulness",
-    "answer_relevancy": "answer_relevancy",
-    "answer_similarity": "answer_similarity",
-    "faithfulness_1to5": "faithfulness_1to5",
-    "answer_relevancy_1to5": "answer_relevancy_1to5",
-    "answer_coverage_1to5": "answer_coverage_1to5",
-    "no_answer": "no_answer",
-    "citations": "citations",
-    "hallucination": "hallucination",
-    "pair_contradiction": "pair_contradiction",
-    "contradictions": "contradictions",
-    "invented_specifics": "invented_specifics",
-    "nuggets": "nuggets",
-    "context_use": "context_use",
-    "context_precision": "context_precision",
-    "context_precision_graded": "context_precision_graded",
-    "context_recall": "context_recall",
-    "context_entities_recall": "context_entities_recall",
-    "noise_sensitivity": "noise_sensitivity",
-    "factual_correctness": "factual_correctness",
-    "semantic_similarity": "semantic_similarity",
-    "p_at_k": "p_at_k",
-    "ap_at_k_retrieved": "ap_at_k",
-    "mrr": "mrr",
-    "ndcg": "ndcg",
-    "precision4": "precision4",
-    "harm": "harm",
-    "selection_efficiency": "selection_efficiency",
-    "ra_nwg": "ra_nwg",
-    "proc_shadow": "proc_shadow",
-    "rouge_consistency": "rouge_consistency",
-    "bertscore_consistency": "bertscore_consistency",
-    "score_consistency": "score_consistency",
-}
+_ROOMS = ("answer", "context", "reference", "ranking", "selection", "consistency")  # in the order of the lists
 _registered: dict[str, Metric] = {}
 _lock = ForkSafeLock()
 _T = TypeVar("_T")
 
 
 def all_metrics() -> dict[str, Metric]:
-    """Return every metric by name: our own in the order of the docs, then registered ones. Thread-safe.
+    """Return every metric by name: our own room by room, then registered ones. Thread-safe.
 
     Metrics of installed packages appear once they were selected by name.
 
     Example:
-        >>> list(all_metrics())[:3]
-        ['faithfulness', 'answer_relevancy', 'answer_similarity']
+        >>> list(all_metrics())[:2]
+        ['answer_coverage_1to5', 'answer_relevancy']
     """
-    own = {name: _load(module) for name, module in _MODULES.items()}
     with _lock:
-        return {**own, **_registered}
+        return {**_built_in(), **_registered}
 
 
 def select(names: Iterable[str]) -> list[Metric]:
@@ -100,7 +67,7 @@ def select(names: Iterable[str]) -> list[Metric]:
         found = _of_one_record() if name == "all" else [_find(name.partition("@")[0])]
         chosen |= {metric.spec.name: metric for metric in found}
     if not chosen:
-        raise ConfigError(f"no metric is given{nearest('', _MODULES)}")
+        raise ConfigError(f"no metric is given{nearest('', _modules())}")
     return list(chosen.values())
 
 
@@ -181,14 +148,33 @@ def _of_one_record() -> list[Metric]:
     return [item for item in all_metrics().values() if "runs" not in item.spec.needs]
 
 
-def _load(module: str) -> Metric:
-    loaded: Metric = importlib.import_module(f"ragtrace.metrics.{module}").METRIC
-    return loaded
+@cache
+def _modules() -> dict[str, str]:
+    """Return the module path of each file in the rooms by its name; a metric's file is named after it."""
+    here = Path(__file__).parent
+    return {
+        module.name: f"ragtrace.metrics.{room}.{module.name}"
+        for room in _ROOMS
+        for module in iter_modules([str(here / room)])
+    }
+
+
+def _load(name: str) -> Metric | None:
+    """Return the metric in the file of this name; None where there is no such file or it holds no metric."""
+    path = _modules().get(name)
+    return None if path is None else getattr(importlib.import_module(path), "METRIC", None)
+
+
+@cache
+def _built_in() -> dict[str, Metric]:
+    loaded = (_load(name) for name in _modules())
+    return {metric.spec.name: metric for metric in loaded if metric is not None}
 
 
 def _find(name: str) -> Metric:
-    if name in _MODULES:
-        return _load(_MODULES[name])
+    own = _load(name)
+    if own is not None:
+        return own
     known = all_metrics()
     found = known.get(name) or next((item for item in known.values() if name in _names_of(item)), None)
     found = found or _installed(name)
@@ -224,7 +210,7 @@ def _checked(made: object) -> Metric:
     odd = sorted(name for name in _names_of(checked) if not (name.strip() and is_printable(name)))
     if odd:
         raise ConfigError(f"metric {odd[0]!r}: a name needs a letter, and no control characters")
-    others = {key: item for key, item in all_metrics().items() if key != spec.name or key in _MODULES}
+    others = {key: item for key, item in all_metrics().items() if key != spec.name or key in _built_in()}
     taken = _names_of(checked) & _names(others)
     if taken:
         raise ConfigError(f"metric {spec.name!r}: the name {min(taken)!r} is taken")

@@ -11,7 +11,7 @@ from ragtrace.model import MetricResult, Pool
 
 if TYPE_CHECKING:
     from ragtrace.metrics.base import MetricSpec
-    from ragtrace.metrics.case import Options
+    from ragtrace.metrics.eval_context import Options
     from ragtrace.model import Passage, RagRecord
     from ragtrace.scoring.scorer import Scorer
 

@@ -16,7 +16,7 @@ from ragtrace import semconv
 from ragtrace.capture import record_internal_error
 from ragtrace.capture.own import own_work
 from ragtrace.judges.quiet import uninstrumented
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.scoring.canary_pairs import VERSION, canary_pairs

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.rouge_consistency import rouge_consistency
-from ragtrace.metrics.score_consistency import score_consistency
+from ragtrace.metrics.consistency.rouge_consistency import rouge_consistency
+from ragtrace.metrics.consistency.score_consistency import score_consistency
 from ragtrace.scoring.scored_row import Maker, Scored, ScoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ragtrace.metrics.runs import QueryKey
+    from ragtrace.metrics.consistency.runs import QueryKey
     from ragtrace.model import MetricResult
 
 

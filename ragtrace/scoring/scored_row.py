@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from ragtrace.errors import InputError
 from ragtrace.judges.scales import gains, is_whole
-from ragtrace.metrics.runs import answers_of, query_key
+from ragtrace.metrics.consistency.runs import answers_of, query_key
 from ragtrace.model.codec import record_from_json
 from ragtrace.model.score import State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
 
-    from ragtrace.metrics.runs import QueryKey
+    from ragtrace.metrics.consistency.runs import QueryKey
     from ragtrace.model import RagRecord
 
 ANSWERED = "answered"  # a share is made of it

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture.own import own_work
 from ragtrace.judges.quiet import uninstrumented
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, threshold_of
 from ragtrace.model import Score, ScoreKey
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Embedder, Judge, PairScorer
     from ragtrace.metrics.base import Metric, Output
-    from ragtrace.metrics.shadow import Shadow
+    from ragtrace.metrics.deep_retrieval import Shadow
     from ragtrace.model import MetricResult, RagRecord
     from ragtrace.queues import Unit
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture.redact import safe
 from ragtrace.judges.registry import costs, make_embedder, make_grade_cache, make_judges, make_pairs
-from ragtrace.metrics.case import Options
+from ragtrace.metrics.deep_retrieval import Shadow
+from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.evaluate import is_computable
 from ragtrace.metrics.registry import select
-from ragtrace.metrics.shadow import Shadow
 from ragtrace.scoring import Scorer
 
 if TYPE_CHECKING:

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from ragtrace.judges.scales import from_umbrela, to_umbrela
-from ragtrace.metrics import rank
-from ragtrace.metrics.ap_at_k import METRIC as AP_RETRIEVED
-from ragtrace.metrics.case import EvalContext, Options
-from ragtrace.metrics.context_precision import ContextPrecision
+from ragtrace.metrics.context.context_precision import ContextPrecision
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.harm import Harm
-from ragtrace.metrics.mrr import METRIC as MRR
-from ragtrace.metrics.ndcg import METRIC as NDCG
-from ragtrace.metrics.p_at_k import METRIC as P_AT_K
-from ragtrace.metrics.precision4 import Precision4
-from ragtrace.metrics.ra_nwg import RaNwg
+from ragtrace.metrics.ranking import rank
+from ragtrace.metrics.ranking.ap_at_k_retrieved import METRIC as AP_RETRIEVED
+from ragtrace.metrics.ranking.mrr import METRIC as MRR
+from ragtrace.metrics.ranking.ndcg import METRIC as NDCG
+from ragtrace.metrics.ranking.p_at_k import METRIC as P_AT_K
 from ragtrace.metrics.registry import select
-from ragtrace.metrics.set_family import SetParams
+from ragtrace.metrics.selection.harm import Harm
+from ragtrace.metrics.selection.precision4 import Precision4
+from ragtrace.metrics.selection.ra_nwg import RaNwg
+from ragtrace.metrics.selection.set_family import SetParams
 from ragtrace.model import AnswerPart, Labels, Passage, Pool, RagRecord
 from ragtrace.stats.intervals import bootstrap_mean_ci
 from tests.golden import replies

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.rouge import rouge
-from ragtrace.metrics.rouge_consistency import rouge_consistency
-from ragtrace.metrics.score_consistency import score_consistency
+from ragtrace.metrics.consistency.rouge import rouge
+from ragtrace.metrics.consistency.rouge_consistency import rouge_consistency
+from ragtrace.metrics.consistency.score_consistency import score_consistency
 from tests.golden.loading import na_reason
 from tests.golden.running import same
 

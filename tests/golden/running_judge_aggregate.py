@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.panel import Panel
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import EvalContext, Options
-from ragtrace.metrics.faithfulness_1to5 import METRIC
+from ragtrace.metrics.answer.faithfulness_1to5 import METRIC
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.model import RagRecord
 from tests.golden.replies import EXCEPTION, failure
 from tests.golden.running import check, computed, same, used

@@ -8,7 +8,7 @@ from typing import Any
 
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.llm import LLMJudge
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
 from tests.golden import replies

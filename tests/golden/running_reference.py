@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
 from tests.golden import replies

@@ -9,8 +9,8 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.numbering import grading_batches
 from ragtrace.judges.scales import to_umbrela
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import EvalContext, Options
-from ragtrace.metrics.context_precision import ContextPrecision
+from ragtrace.metrics.context.context_precision import ContextPrecision
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import Pool, RagRecord
 from tests.golden import replies, running

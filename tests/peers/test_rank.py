@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.metrics import rank
+from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
     from tests.peers.process import Peers

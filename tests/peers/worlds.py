@@ -15,8 +15,8 @@ import numpy as np
 
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.llm import LLMJudge
-from ragtrace.metrics.case import EvalContext
-from ragtrace.metrics.context_precision import ContextPrecision
+from ragtrace.metrics.context.context_precision import ContextPrecision
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import Passage, Pool, RagRecord
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ragtrace.metrics.case import Options
+    from ragtrace.metrics.eval_context import Options
     from ragtrace.model import MetricResult
 
 QUERY = "Where is the lab?"

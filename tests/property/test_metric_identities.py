@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.noise_sensitivity import incorrect_claims
+from ragtrace.metrics.reference.noise_sensitivity import incorrect_claims
 from ragtrace.metrics.registry import select
 from ragtrace.model import Labels, Passage, Pool, RagRecord
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from ragtrace.judges.base import PairSignals
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.llm import LLMJudge
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.deep_retrieval import Shadow
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, output
-from ragtrace.metrics.shadow import Shadow
 from ragtrace.model import AnswerPart, Labels, MetricResult, Passage, Pool, RagRecord
 from ragtrace.model.score import ERROR_REASONS, NA_REASONS
 from ragtrace.prompts.loader import load

@@ -19,7 +19,7 @@ from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 
 from integrations.langchain.tests.parts import ANSWER, PROMPT, Broken, Faq, chat, ids, kinds, lcel, shown
-from ragtrace.metrics.case import EvalContext
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace_langchain import RagtraceHandler, instrument, mark_selected, uninstrument

@@ -14,8 +14,8 @@ from ragtrace.demo.questions import asked
 from ragtrace.demo.search import TermIndex
 from ragtrace.demo.writers import OfflineWriter, rendered
 from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.metrics.case import EvalContext
-from ragtrace.metrics.faithfulness import METRIC
+from ragtrace.metrics.answer.faithfulness import METRIC
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.stats.drift import Cusum
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ragtrace.judges import asking as asking_module
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.replies import Form
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics
 from ragtrace.model import AnswerPart, Passage, Pool, RagRecord

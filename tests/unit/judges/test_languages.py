@@ -8,7 +8,7 @@ import pytest
 
 from ragtrace.judges.offline.language import is_english
 from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.metrics.case import EvalContext
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, Passage, Pool, RagRecord

@@ -12,7 +12,7 @@ from ragtrace.judges.offline.refusals import is_attempt
 from ragtrace.judges.overlap import THRESHOLD, OverlapJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.words import sentences, stems
-from ragtrace.metrics.case import EvalContext
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import Passage, Pool, RagRecord

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.metrics.case import EvalContext
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model.codec import record_from_json

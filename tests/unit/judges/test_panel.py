@@ -15,7 +15,7 @@ from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.panel import Panel
 from ragtrace.judges.registry import make_judge, make_judges
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import EvalContext
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.scoring.limits import Caps, JudgeGate

@@ -11,7 +11,7 @@ import pytest
 
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.llm import LLMJudge
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from tests.unit.judges.obedient import ORDER

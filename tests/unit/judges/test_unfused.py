@@ -12,7 +12,7 @@ from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
 from ragtrace.judges.chat import ChatReply
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import EvalContext
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from tests.unit.judges.records import parts, record, verdict

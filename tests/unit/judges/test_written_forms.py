@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragtrace.judges.overlap import THRESHOLD, OverlapJudge
-from ragtrace.metrics.case import EvalContext
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, Passage, Pool, RagRecord

@@ -10,8 +10,8 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import EvalContext
 from ragtrace.metrics.cosine import cosines_with_first
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, select
 from ragtrace.model import AnswerPart, Passage, Pool, RagRecord

@@ -18,9 +18,9 @@ from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.panel import Panel
 from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.case import EvalContext, Options
-from ragtrace.metrics.consensus import agreed, combined, mean_abs_diff
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, expected
+from ragtrace.metrics.panel import agreed, combined, mean_abs_diff
 from ragtrace.metrics.registry import all_metrics, select
 from ragtrace.model import Labels, MetricResult, Passage, Pool, RagRecord
 from tests.unit.judges.records import audit, record, verdict

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.metrics.bertscore_consistency import bertscore_consistency
-from ragtrace.metrics.case import EvalContext
+from ragtrace.metrics.consistency.bertscore_consistency import bertscore_consistency
+from ragtrace.metrics.consistency.rouge import rouge, rouge_of_tokens, tokens
+from ragtrace.metrics.consistency.rouge_consistency import rouge_consistency
+from ragtrace.metrics.consistency.runs import answers_of, by_query, query_key
+from ragtrace.metrics.consistency.score_consistency import score_consistency
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
-from ragtrace.metrics.rouge import rouge, rouge_of_tokens, tokens
-from ragtrace.metrics.rouge_consistency import rouge_consistency
-from ragtrace.metrics.runs import answers_of, by_query, query_key
-from ragtrace.metrics.score_consistency import score_consistency
 from ragtrace.model import Message, RagRecord
 
 WORDS = st.lists(st.sampled_from("abcde"), max_size=14)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, output
 from ragtrace.model import AnswerPart, Labels, MetricResult, Passage, Pool, RagRecord

@@ -8,7 +8,7 @@ from ragtrace.errors import ConfigError
 from ragtrace.judges.base import PairSignals
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.pairs import OnnxPairScorer
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.registry import select
 from ragtrace.model import Passage, Pool, RagRecord

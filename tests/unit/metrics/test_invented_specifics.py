@@ -13,7 +13,7 @@ import pytest
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import EvalContext
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, Passage, Pool, RagRecord

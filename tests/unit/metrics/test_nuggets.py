@@ -13,9 +13,9 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.nuggets import AssignedNugget
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.answer.nuggets import nugget_scores
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.nuggets import nugget_scores
 from ragtrace.metrics.registry import select
 from ragtrace.model import Labels, MetricResult, Passage, Pool, RagRecord
 

@@ -11,7 +11,7 @@ from ragtrace.errors import ConfigError, JudgeTimeout
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, Passage, Pool, RagRecord

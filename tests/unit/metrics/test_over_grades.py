@@ -8,12 +8,12 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scales import from_umbrela
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics import rank
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.ra_nwg import RaNwg
+from ragtrace.metrics.ranking import rank
 from ragtrace.metrics.registry import select
-from ragtrace.metrics.set_family import FROZEN, SetParams
+from ragtrace.metrics.selection.ra_nwg import RaNwg
+from ragtrace.metrics.selection.set_family import FROZEN, SetParams
 from ragtrace.model import Labels, Passage, Pool, RagRecord
 
 ALL = (

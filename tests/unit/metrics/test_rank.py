@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragtrace.judges.scales import from_umbrela, to_umbrela
-from ragtrace.metrics import rank
-from ragtrace.metrics.set_family import set_scores
+from ragtrace.metrics.ranking import rank
+from ragtrace.metrics.selection.set_family import set_scores
 
 IDS = [f"d{place}" for place in range(12)]
 GRADES = st.dictionaries(st.sampled_from(IDS), st.integers(1, 5), min_size=1)

@@ -16,10 +16,10 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, expected
-from ragtrace.metrics.factual_correctness import f_beta
-from ragtrace.metrics.noise_sensitivity import incorrect_claims
+from ragtrace.metrics.reference.factual_correctness import f_beta
+from ragtrace.metrics.reference.noise_sensitivity import incorrect_claims
 from ragtrace.metrics.registry import select
 from ragtrace.model import Passage, Pool, RagRecord
 

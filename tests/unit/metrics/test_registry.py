@@ -14,7 +14,7 @@ import pytest
 from ragtrace.errors import ConfigError
 from ragtrace.metrics import registry
 from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.case import EvalContext
+from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.model import ERROR_REASONS, NA_REASONS, MetricResult, RagRecord
 from ragtrace.settings import Settings
@@ -79,7 +79,7 @@ def test_the_metrics_of_the_settings_are_metrics_by_their_own_names() -> None:
 
 
 def test_all_and_aliases_and_outputs() -> None:
-    over_runs = registry.select(["rouge_consistency", "bertscore_consistency", "score_consistency"])
+    over_runs = registry.select(["bertscore_consistency", "rouge_consistency", "score_consistency"])
     assert [*registry.select(["all"]), *over_runs] == list(registry.all_metrics().values())
     chosen = registry.select(["answered", "context_utilization", "citation_f1", "ndcg_at_k@10", "citations"])
     assert [metric.spec.name for metric in chosen] == ["no_answer", "context_precision", "citations", "ndcg"]
@@ -170,7 +170,7 @@ def test_an_installed_metric_is_found_by_name(tmp_path) -> None:
 def test_a_chosen_metric_loads_no_other() -> None:
     script = (
         "import sys\nfrom ragtrace.metrics.registry import select\nselect(['mrr'])\n"
-        "print('ragtrace.metrics.citations' in sys.modules)"
+        "print('ragtrace.metrics.answer.citations' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

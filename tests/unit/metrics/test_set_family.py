@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragtrace.metrics.set_batch import ABSENT, UNLABELLED, set_scores_batch
-from ragtrace.metrics.set_family import (
+from ragtrace.metrics.selection.set_batch import ABSENT, UNLABELLED, set_scores_batch
+from ragtrace.metrics.selection.set_family import (
     QUANTITIES,
     SetParams,
     SetScores,

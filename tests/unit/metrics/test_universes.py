@@ -15,12 +15,12 @@ from ragtrace.judges.grade_file import GradeFile
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.panel import Panel
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import EvalContext, Options
-from ragtrace.metrics.census import KnownGrades, census_scores, intervals
+from ragtrace.metrics.deep_retrieval import MAX_CALLS, Shadow
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
-from ragtrace.metrics.set_family import SetParams, set_scores
-from ragtrace.metrics.shadow import MAX_CALLS, Shadow
+from ragtrace.metrics.selection.census import KnownGrades, census_scores, intervals
+from ragtrace.metrics.selection.set_family import SetParams, set_scores
 from ragtrace.model import Labels, LabelStratum, Passage, Pool, RagRecord
 from ragtrace.queues import Unit
 from ragtrace.scoring import Scorer

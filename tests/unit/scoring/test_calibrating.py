@@ -12,7 +12,7 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.case import Options
+from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import Labels, MetricResult, Passage, Pool, RagRecord
 from ragtrace.scoring import Scorer
@@ -25,7 +25,7 @@ from ragtrace.scoring.calibrating import (
 )
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.case import EvalContext
+    from ragtrace.metrics.eval_context import EvalContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import pytest
 
 from ragtrace.judges.overlap import OverlapJudge
 from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.case import Options
+from ragtrace.metrics.eval_context import Options
 from ragtrace.model import MetricResult, RagRecord
 from ragtrace.scoring import Scorer
 from ragtrace.scoring.file import score_stream
@@ -19,7 +19,7 @@ from ragtrace.scoring.file import score_stream
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ragtrace.metrics.case import EvalContext
+    from ragtrace.metrics.eval_context import EvalContext
 
 
 @dataclass

@@ -15,7 +15,7 @@ from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.case import Options
+from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.scoring import Scorer

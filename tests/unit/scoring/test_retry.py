@@ -7,7 +7,7 @@ import pytest
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.overlap_embedder import OverlapEmbedder
 from ragtrace.judges.scripted import ScriptedChat
-from ragtrace.metrics.case import Options
+from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import JudgeInfo, MetricResult, Score, ScoreKey
 from ragtrace.queues.base import MAX_ATTEMPTS

@@ -10,7 +10,7 @@ from opentelemetry.trace import NoOpTracer
 from ragtrace.judges.llm import LLMJudge
 from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.base import Output
-from ragtrace.metrics.case import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.queues import Unit

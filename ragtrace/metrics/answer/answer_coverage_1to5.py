@@ -1,0 +1,59 @@
+"""Answer coverage in one grade: how many of the key facts the answer brings, from 1 to 5."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.metrics.answer.one_to_five import declared, graded_answer, shown_contexts
+
+if TYPE_CHECKING:
+    from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
+
+NAME = "answer_coverage_1to5"
+
+
+class AnswerCoverage1to5:
+    """A judge's grade of coverage: 5 all key facts stated in the answer, 3 about half, 1 none.
+
+    ``answer_coverage_1to5`` in 1 to 5 and ``answer_coverage_1to5_normalised`` in [0, 1]; higher is better. The
+    facts are those of the reference; without one, those of the contexts that the query asks for; the details tell
+    the two modes apart. This is the "context_recall" of oh-my-knowledge; `context_recall` looks the facts up in
+    the contexts. ``na``: no_answer, partial_run, missing_input:reference (neither reference nor contexts).
+    Coroutine-safe. Source: METRICS.md 1.2.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm import LLMJudge
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import RagRecord
+        >>> chat = ScriptedChat([{"reason": "The year is missing.", "grade": 3}])
+        >>> record = RagRecord(id="1", query="Where?", answer="In Oslo.", reference="In Oslo, since 2010.")
+        >>> [result.value for result in asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))]
+        [3.0, 0.5]
+    """
+
+    spec = declared(
+        NAME,
+        "One grade of how many key facts of the reference, or else of the contexts, the answer states.",
+        needs=("answer", "reference", "contexts", "query", "judge"),
+        gates=("answer", "judge"),
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the grade and its normalised form; raises JudgeError."""
+        record = case.record
+        data: dict[str, Any] = {"query": record.query, "answer": record.answer}
+        has_reference = bool((record.reference or "").strip())
+        details = {"mode": "with_reference" if has_reference else "without_reference"}
+        if has_reference:
+            data["reference"] = record.reference
+        elif case.contexts():
+            data["contexts"] = shown_contexts(case)
+        else:
+            return self.spec.every("na", "missing_input:reference", details)
+        return await graded_answer(case, self.spec, data, details=details)
+
+
+METRIC = AnswerCoverage1to5()

@@ -1,0 +1,84 @@
+"""Answer relevancy: would the answer's own questions be the question that was asked."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.errors import JudgeIncomplete
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.cosine import cosines_with_first
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from ragtrace.judges.base import Question
+    from ragtrace.metrics.eval_context import EvalContext
+
+
+class AnswerRelevancy:
+    """Mean cosine of the question with questions written from the answer, in [0, 1], higher is better.
+
+    The judge writes `Options.n_questions` questions from the answer alone. The value is 0.0 when it calls the
+    answer noncommittal towards all of them, else the mean cosine, cut at 0; ``details.raw`` keeps the mean before
+    both. Blank questions, and those whose embedding is a zero vector, are left out with their flag. Levels depend
+    on the embedder: never compare across embedders. ``na``: missing_input:query, no_answer, unsupported_by_judge;
+    ``error``: judge_incomplete without a question, zero_embedding when the question or all written ones have no
+    direction. Coroutine-safe. Source: ragas answer relevancy, METRICS.md 1.3.
+
+    Example:
+        >>> import asyncio
+        >>> import numpy as np
+        >>> from ragtrace.judges.llm import LLMJudge
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import RagRecord
+        >>> class Letters:
+        ...     name = "letters"
+        ...
+        ...     async def embed(self, texts):
+        ...         return np.array([[text.count("a"), text.count("b")] for text in texts], dtype=float)
+        >>> questions = [{"question": text, "noncommittal": False} for text in ("aa", "b")]
+        >>> judge = LLMJudge(ScriptedChat([{"questions": questions}]))
+        >>> case = EvalContext(RagRecord(id="1", query="a", answer="x"), judge=judge, embedder=Letters())
+        >>> asyncio.run(METRIC.compute(case))[0].value
+        0.5
+    """
+
+    spec = MetricSpec(
+        name="answer_relevancy",
+        summary="Similarity of the question with questions that the answer would answer.",
+        needs=("query", "answer", "judge", "embedder"),
+        outputs=(Output(name="answer_relevancy"),),
+        task="questions",
+        calls="1 judge call, 1 embedding batch of n + 1 texts",
+        source="ragas answer relevancy",
+        options=("n_questions",),
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the value; raises JudgeError when judge or embedder fail."""
+        asked = [item for item in (await case.questions()).questions if item.text.strip()]
+        if not asked:
+            raise JudgeIncomplete("the judge wrote no question")
+        rows = await case.embed([case.record.query, *(item.text for item in asked)])
+        _, cosines = cosines_with_first(rows, len(asked) + 1)
+        details: dict[str, Any] = {
+            "embedder": case.embedder.name if case.embedder else "",
+            "questions": [item.text for item in asked],
+            "noncommittal": [item.noncommittal for item in asked],
+            "cosines": cosines,
+        }
+        return [_scored(asked, cosines, details)]
+
+
+def _scored(asked: list[Question], cosines: list[float | None], details: dict[str, Any]) -> MetricResult:
+    kept = [(item, value) for item, value in zip(asked, cosines, strict=True) if value is not None]
+    if not kept:
+        return MetricResult(name="answer_relevancy", state="error", reason="zero_embedding", details=details)
+    raw = math.fsum(value for _, value in kept) / len(kept)
+    is_evasive = all(item.noncommittal for item, _ in kept)
+    value = 0.0 if is_evasive else min(max(raw, 0.0), 1.0)
+    return MetricResult(name="answer_relevancy", state="ok", value=value, details={**details, "raw": raw})
+
+
+METRIC = AnswerRelevancy()

@@ -1,0 +1,48 @@
+"""Answer relevancy in one grade: how well the answer meets the query, from 1 to 5."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.metrics.answer.one_to_five import declared, graded_answer
+
+if TYPE_CHECKING:
+    from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
+
+NAME = "answer_relevancy_1to5"
+
+
+class AnswerRelevancy1to5:
+    """A judge's grade of relevance: 5 complete and to the point, 3 in part, 1 about something else or declining.
+
+    ``answer_relevancy_1to5`` in 1 to 5 and ``answer_relevancy_1to5_normalised`` in [0, 1]; higher is better.
+    Whether the answer is true plays no part. ``na``: no_answer, partial_run, missing_input:query. Coroutine-safe.
+    Source: METRICS.md 1.2.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm import LLMJudge
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import RagRecord
+        >>> chat = ScriptedChat([{"reason": "All of it is answered.", "grade": 5}])
+        >>> record = RagRecord(id="1", query="Where?", answer="In Oslo.")
+        >>> [result.value for result in asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))]
+        [5.0, 1.0]
+    """
+
+    spec = declared(
+        NAME,
+        "One grade of how well the answer meets the query.",
+        needs=("query", "answer", "judge"),
+        gates=("query", "answer", "judge"),
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the grade and its normalised form; raises JudgeError."""
+        data = {"query": case.record.query, "answer": case.record.answer}
+        return await graded_answer(case, self.spec, data)
+
+
+METRIC = AnswerRelevancy1to5()

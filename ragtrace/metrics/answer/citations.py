@@ -1,0 +1,178 @@
+"""Citations: does what an answer cites support what it says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.errors import JudgeIncomplete, JudgeUnsupported
+from ragtrace.metrics.base import MetricSpec, Output, answer_lacking
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import RagRecord
+
+Pair = tuple[int, str]  # 0-based index of the answer part, cited id
+_POINTS = {"full": 1.0, "partial": 0.5, "none": 0.0}
+_OUTPUTS = ("citation_precision", "citation_recall", "citation_f1", "citation_precision_micro")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitationScores:
+    """What the pairs of an answer come to; None where there is no value.
+
+    Attributes:
+        precision: mean over distinct cited ids of the id's mean support.
+        recall: mean over all parts of the part's mean support; an uncited part has 0.
+        f1: their harmonic mean.
+        precision_micro: mean support over all (part, id) pairs.
+    """
+
+    precision: float | None
+    recall: float
+    f1: float | None
+    precision_micro: float | None
+
+
+def citation_scores(n_parts: int, points: Mapping[Pair, float]) -> CitationScores:
+    """Return the scores of an answer of `n_parts` (at least 1) from the points in [0, 1] of each distinct pair.
+
+    Example:
+        >>> citation_scores(2, {(0, "a"): 1.0, (0, "b"): 0.0})
+        CitationScores(precision=0.5, recall=0.25, f1=0.3333333333333333, precision_micro=0.5)
+    """
+    by_id: dict[str, list[float]] = {}
+    by_part: dict[int, list[float]] = {}
+    for (part, cited), value in points.items():
+        by_id.setdefault(cited, []).append(value)
+        by_part.setdefault(part, []).append(value)
+    recall = math.fsum(map(_mean, by_part.values())) / n_parts
+    if not points:
+        return CitationScores(precision=None, recall=recall, f1=None, precision_micro=None)
+    precision = _mean([_mean(values) for values in by_id.values()])
+    both = precision + recall
+    return CitationScores(
+        precision=precision,
+        recall=recall,
+        f1=2 * precision * recall / both if both else 0.0,
+        precision_micro=_mean(list(points.values())),
+    )
+
+
+class Citations:
+    """Support of the answer's citations by the passages they name; all outputs in [0, 1], higher is better.
+
+    - ``citation_precision``: mean over distinct cited ids of the mean support (full 1, partial .5, none 0);
+    - ``citation_recall``: mean over the answer's parts, an uncited part counting 0;
+    - ``citation_f1``: their harmonic mean, 0.0 when both are 0;
+    - ``citation_precision_micro``: mean over all pairs, the usual reading.
+
+    A citation of a passage that was not delivered (dangling) scores 0 and is never asked about; the same id twice
+    in a part counts once. Parts are read from the answer's markers where the application gave none; an answer
+    without markers is ``na no_citations``. Parts that were given and cite nothing: recall 0.0, the others ``na
+    no_citations``. Neither answer nor parts: ``na no_parts``. When nothing has to be asked no call is made. A judge
+    that cannot read citations gives ``na unsupported_by_judge``. Coroutine-safe.
+    Source: open-rag-eval, METRICS.md 1.5.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import AnswerPart, RagRecord
+        >>> record = RagRecord(id="1", answer="Oslo.", answer_parts=(AnswerPart(text="Oslo.", citations=("9",)),))
+        >>> results = asyncio.run(METRIC.compute(EvalContext(record)))
+        >>> [result.value for result in results], results[0].details["dangling"]
+        ([0.0, 0.0, 0.0, 0.0], 1)
+    """
+
+    spec = MetricSpec(
+        name="citations",
+        summary="Does what the answer cites support what it says.",
+        needs=("answer", "contexts", "judge"),
+        gates=(),
+        task="audit",
+        abilities=("citations",),
+        outputs=tuple(Output(name=name) for name in _OUTPUTS),
+        calls="1 judge call, shared with faithfulness and no_answer",
+        source="open-rag-eval citation metric",
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the four outputs; raises JudgeError when the judge has no usable verdicts."""
+        record = case.record
+        lacking = answer_lacking(record)
+        if lacking is not None and lacking in {"no_answer_expected", "partial_run"}:
+            return _all_na(lacking)
+        if not record.answer_parts:
+            return _all_na(_without_parts(record))
+        pairs = [
+            (index, cited)
+            for index, part in enumerate(record.answer_parts)
+            for cited in dict.fromkeys(part.citations)
+        ]
+        points = await _points(case, pairs)
+        return _results(citation_scores(len(record.answer_parts), points), _facts(record, pairs))
+
+
+async def _points(case: EvalContext, pairs: Sequence[Pair]) -> dict[Pair, float]:
+    """Return the points of each pair; asks only when a cited passage was delivered."""
+    delivered = {passage.id for passage in case.record.contexts}
+    points = {pair: 0.0 for pair in pairs if pair[1] not in delivered}
+    if len(points) == len(pairs):
+        return points
+    if case.judge is None or "citations" not in case.judge.tasks:
+        raise JudgeUnsupported("the judge cannot read citations")
+    verdicts = {(row.part, row.citation): row.support for row in (await case.audit()).citations}
+    for pair in pairs:
+        if pair in points:
+            continue
+        if pair not in verdicts:
+            raise JudgeIncomplete("a citation has no verdict")
+        points[pair] = _POINTS[verdicts[pair]]
+    return {pair: points[pair] for pair in pairs}
+
+
+def _facts(record: RagRecord, pairs: Sequence[Pair]) -> dict[str, Any]:
+    delivered = {passage.id for passage in record.contexts}
+    dangling = [pair for pair in pairs if pair[1] not in delivered]
+    n_parts = len(record.answer_parts)
+    n_cited = len({part for part, _ in pairs})
+    return {
+        "parts": n_parts,
+        "cited_parts": n_cited,
+        "cited_part_rate": n_cited / n_parts,
+        "citations": len(pairs),
+        "dangling": len(dangling),
+        "dangling_rate": len(dangling) / len(pairs) if pairs else 0.0,
+        "dangling_ids": list(dict.fromkeys(cited for _, cited in dangling)),
+    }
+
+
+def _results(scores: CitationScores, facts: dict[str, Any]) -> list[MetricResult]:
+    values = (scores.precision, scores.recall, scores.f1, scores.precision_micro)
+    return [
+        MetricResult(name=name, state="na", reason="no_citations", details=facts)
+        if value is None
+        else MetricResult(name=name, state="ok", value=value, details=facts)
+        for name, value in zip(_OUTPUTS, values, strict=True)
+    ]
+
+
+def _without_parts(record: RagRecord) -> str:
+    if not record.is_answer_given:
+        return "no_parts"
+    return answer_lacking(record) or "no_citations"
+
+
+def _all_na(reason: str) -> list[MetricResult]:
+    return [MetricResult(name=name, state="na", reason=reason) for name in _OUTPUTS]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+METRIC = Citations()

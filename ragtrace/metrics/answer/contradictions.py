@@ -1,0 +1,66 @@
+"""Contradictions: how much of the answer says the opposite of the contexts that were delivered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.errors import JudgeUnsupported
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from ragtrace.metrics.eval_context import EvalContext
+
+NAME = "contradicted_rate"
+
+
+class Contradictions:
+    """Contradicted claims / claims of the answer, in [0, 1], lower is better.
+
+    A claim that the contexts merely do not hold is no contradiction: faithfulness counts it. ``na``: no_answer,
+    partial_run, no_contexts, abstained, no_claims, and unsupported_by_judge under a judge that cannot see a
+    contradiction, as one that compares words. Coroutine-safe. Source: METRICS.md 1.1, 2.6.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm import LLMJudge
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.metrics.evaluate import evaluate
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> rows = [{"id": 1, "verdict": "contradicted", "sources": [1]}, {"id": 2, "verdict": "supported"}]
+        >>> reply = {"attempted": True, "noncommittal": False, "claims": ["a", "b"], "verdicts": rows}
+        >>> pool = Pool(stage="used", passages=(Passage(id="p", text="Oslo.", rank=1),))
+        >>> record = RagRecord(id="1", query="?", answer="a b", outcome="answered", pools=(pool,))
+        >>> case = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
+        >>> asyncio.run(evaluate([METRIC], case))[0].value
+        0.5
+    """
+
+    spec = MetricSpec(
+        name="contradictions",
+        summary="Share of the answer's claims that the contexts contradict.",
+        needs=("answer", "contexts", "query", "judge"),
+        gates=("answer", "contexts", "judge"),
+        outputs=(Output(name=NAME, direction="down", threshold=0.2),),
+        calls="1 judge call, shared with faithfulness",
+        source="ragtrace",
+        task="audit",
+        abilities=("contradictions",),
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return one result; raises JudgeError."""
+        if case.judge is None or "contradictions" not in case.judge.tasks:
+            raise JudgeUnsupported("the judge cannot see contradictions")
+        audit = await case.audit()
+        if not audit.attempted:
+            return [MetricResult(name=NAME, state="na", reason="abstained")]
+        if not audit.claims:
+            return [MetricResult(name=NAME, state="na", reason=audit.unscorable or "no_claims")]
+        found = [claim.text for claim in audit.claims if claim.verdict == "contradicted"]
+        details = {"n_claims": len(audit.claims), "contradicted": found, "truncated": audit.truncated}
+        return [MetricResult(name=NAME, state="ok", value=len(found) / len(audit.claims), details=details)]
+
+
+METRIC = Contradictions()

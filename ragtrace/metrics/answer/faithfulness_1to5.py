@@ -1,0 +1,51 @@
+"""Faithfulness in one grade: how far the answer keeps to its contexts, from 1 to 5."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.judges.grading_1to5 import AttemptGradeReply
+from ragtrace.metrics.answer.one_to_five import declared, graded_answer, shown_contexts
+
+if TYPE_CHECKING:
+    from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
+
+NAME = "faithfulness_1to5"
+
+
+class Faithfulness1to5:
+    """A judge's grade of support: 5 all claims supported, 3 about half, 1 invented or contradicted.
+
+    ``faithfulness_1to5`` in 1 to 5 and ``faithfulness_1to5_normalised`` in [0, 1]; higher is better. Coarser than
+    `faithfulness`, which counts claims. Blank answer: ``na no_answer``; no contexts: ``na no_contexts``; an
+    answer that only declines: ``na abstained``. Coroutine-safe. Source: METRICS.md 1.2.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm import LLMJudge
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> chat = ScriptedChat([{"attempted": True, "reason": "The year is not there.", "grade": 4}])
+        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The lab is in Oslo.", rank=1),))
+        >>> record = RagRecord(id="1", query="Where?", answer="In Oslo, since 2010.", pools=(pool,))
+        >>> [result.value for result in asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))]
+        [4.0, 0.75]
+    """
+
+    spec = declared(
+        NAME,
+        "One grade of how far the contexts support the answer.",
+        needs=("answer", "contexts", "query", "judge"),
+        gates=("answer", "contexts", "judge"),
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the grade and its normalised form; raises JudgeError."""
+        record = case.record
+        data = {"query": record.query, "contexts": shown_contexts(case), "answer": record.answer}
+        return await graded_answer(case, self.spec, data, AttemptGradeReply)
+
+
+METRIC = Faithfulness1to5()

@@ -1,0 +1,86 @@
+"""Hallucination: how consistent each sentence of the answer is with the contexts, under a local pair model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.judges.checking import identity
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from ragtrace.judges.checking import Checked, CheckedSentence
+    from ragtrace.metrics.eval_context import EvalContext
+
+NAMES = ("hallucination", "hallucination_min")  # the mean and the worst sentence
+
+
+class Hallucination:
+    """Consistency of the answer's sentences with the contexts: their mean, and the worst of them.
+
+    In [0, 1], HIGHER IS BETTER: 1 is consistent, below the threshold (0.5) hallucinated. Contexts are joined to
+    premises of the scorer's window, overlapping by one context; a sentence counts with its best premise. Nothing is
+    truncated. ``na``: no_answer, no_contexts, unsupported_by_judge without a pair scorer, no_claims when the answer
+    has no word. ``error judge_error``, ``judge_invalid_output`` or ``judge_truncated`` when the scorer fails. The
+    scorer works in threads; coroutine-safe. Source: METRICS.md 1.6; sentence against document after SummaC (2022).
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.metrics.evaluate import evaluate
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> def copied(pairs):
+        ...     return [float(hypothesis in premise) for premise, hypothesis in pairs]
+        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The lab is in Oslo.", rank=1),))
+        >>> record = RagRecord(id="1", answer="The lab is in Oslo. It is big.", pools=(pool,))
+        >>> context = EvalContext(record, pairs=copied)
+        >>> [(r.name, r.value, r.passed) for r in asyncio.run(evaluate([METRIC], context))]
+        [('hallucination', 0.5, True), ('hallucination_min', 0.0, False)]
+    """
+
+    spec = MetricSpec(
+        name="hallucination",
+        summary="Consistency of the answer's sentences with the contexts under a local pair model, mean and worst; "
+        "1 is consistent.",
+        needs=("answer", "contexts", "pairs"),
+        outputs=tuple(Output(name=name, threshold=0.5) for name in NAMES),
+        calls="none; one pair a sentence and premise for the local model",
+        source="HHEM, NLI",
+        options=("hallucination_threshold",),
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return mean and minimum; raises JudgeError."""
+        checked = await case.checked()
+        details = _details(checked, case)
+        scores = [sentence.consistency for sentence in checked.sentences]
+        if not scores:
+            return [MetricResult(name=name, state="na", reason="no_claims", details=details) for name in NAMES]
+        mean, least = sum(scores) / len(scores), min(scores)
+        worst = {"unsupported": details["unsupported"] and [checked.sentences[scores.index(least)].text]}
+        return [
+            MetricResult(name=NAMES[0], state="ok", value=mean, details=details),
+            MetricResult(name=NAMES[1], state="ok", value=least, details={**worst, "truncated": False}),
+        ]
+
+
+def _details(checked: Checked, case: EvalContext) -> dict[str, Any]:
+    threshold = case.options.hallucination_threshold
+    return {
+        "scorer": identity(case.pairs)[0] if case.pairs is not None else "",
+        "threshold": threshold,
+        "n_sentences": len(checked.sentences),
+        "unsupported": [one.text for one in checked.sentences if one.consistency < threshold],
+        "sentences": [_shown(sentence) for sentence in checked.sentences],
+        "premises": [{"contexts": list(premise.contexts)} for premise in checked.premises],
+        "truncated": False,  # a pair beyond the window is an error of the scorer, never cut
+    }
+
+
+def _shown(sentence: CheckedSentence) -> dict[str, Any]:
+    scores = [signal.consistency for signal in sentence.signals]
+    best = max(scores)
+    return {"text": sentence.text, "score": best, "premise": scores.index(best), "scores": scores}
+
+
+METRIC = Hallucination()

@@ -1,0 +1,63 @@
+"""No-answer: whether the answer tries to answer at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.judges.offline.refusals import WHOLE
+from ragtrace.judges.offline.tables import table
+from ragtrace.metrics.base import MetricSpec, Output, answer_lacking
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from ragtrace.metrics.eval_context import EvalContext
+
+NAME = "answered"
+_EDGES = " .!?\"'\u3002\uff01\u0964"
+
+
+class NoAnswer:
+    """1.0 when the answer attempts an answer, right or wrong; 0.0 when it declines or is blank; higher is better.
+
+    A blank answer and a known phrase, in any of 20 languages, are decided without a call. A run that did not end as
+    ``answered`` is ``na partial_run``, a line of a record file without an answer ``na missing_input:answer``.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.metrics.evaluate import evaluate
+        >>> from ragtrace.model import RagRecord
+        >>> asyncio.run(evaluate([METRIC], EvalContext(RagRecord(id="1", query="Where?", answer=""))))[0].value
+        0.0
+    """
+
+    spec = MetricSpec(
+        name="no_answer",
+        aliases=(NAME,),
+        summary="Whether the answer attempts an answer (exported as answered, 1 = attempted).",
+        needs=("query", "answer"),
+        gates=(),
+        outputs=(Output(name=NAME, threshold=None),),
+        calls="0 for a blank answer or a known phrase, else the shared audit call",
+        source="ragtrace",
+        task="audit",
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return one result; raises JudgeError."""
+        lacking = answer_lacking(case.record)
+        if lacking is not None and lacking != "no_answer":
+            return self.spec.every("na", lacking)
+        bare = case.record.answer.strip().strip(_EDGES).replace("’", "'").lower()
+        if not bare or bare in table("refusals.txt")[WHOLE]:
+            return [_result(attempted=False, short_circuit=True)]
+        audit = await case.audit()
+        return [_result(attempted=audit.attempted, short_circuit=False)]
+
+
+def _result(*, attempted: bool, short_circuit: bool) -> MetricResult:
+    details = {"attempted": attempted, "short_circuit": short_circuit}
+    return MetricResult(name=NAME, state="ok", value=float(attempted), details=details)
+
+
+METRIC = NoAnswer()

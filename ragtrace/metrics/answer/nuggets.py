@@ -1,0 +1,188 @@
+"""Nuggets: how much of what the contexts could tell the answer does tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.judges.nuggets import PROMPTS, nuggets_of
+from ragtrace.judges.scales import are_grades
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.graded import are_of
+from ragtrace.model import JudgeInfo, MetricResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ragtrace.judges.nuggets import AssignedNugget
+    from ragtrace.judges.nuggets import Nuggets as FoundNuggets
+    from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import State
+
+_OKAY_WEIGHT = 0.5
+_SUPPORT = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
+_STRICT = {"support": 1.0, "partial_support": 0.0, "not_support": 0.0}
+_NAMES = ("nuggets_all", "nuggets_vital", "nuggets_weighted")
+_STRICT_NAMES = tuple(f"{name}_strict" for name in _NAMES)
+# UMBRELA's 1, related, and better: 3 on the direct scale, 2 where the strict mapping put it.
+_LOWEST_GRADE = {"direct5": 3, "umbrela_mapped": 3, "umbrela_mapped_strict": 2}
+
+
+def nugget_scores(nuggets: Sequence[AssignedNugget], *, strict: bool = False) -> tuple[float | None, ...]:
+    """Return the share of all nuggets, of the vital ones, and the weighted share that an answer states.
+
+    Each in [0, 1], higher is better; None where there is nothing to average over. Source: AutoNuggetizer (TREC
+    2024); weighted: vital nuggets 1, okay ones 1/2, without a floor under their numbers.
+
+    Args:
+        nuggets: with their support: 1 for support, 1/2 for partial support, 0 else.
+        strict: partial support counts 0.
+
+    Example:
+        >>> from ragtrace.judges.nuggets import AssignedNugget
+        >>> vital = AssignedNugget(text="a", is_vital=True, support="support")
+        >>> okay = AssignedNugget(text="b", is_vital=False, support="partial_support")
+        >>> nugget_scores([vital, okay, okay])
+        (0.6666666666666666, 1.0, 0.75)
+        >>> nugget_scores([okay], strict=True)
+        (0.0, None, 0.0)
+    """
+    worth = _STRICT if strict else _SUPPORT
+    vital = [worth[nugget.support] for nugget in nuggets if nugget.is_vital]
+    okay = [worth[nugget.support] for nugget in nuggets if not nugget.is_vital]
+    return (
+        _share(sum(vital) + sum(okay), len(nuggets)),
+        _share(sum(vital), len(vital)),
+        _share(sum(vital) + _OKAY_WEIGHT * sum(okay), len(vital) + _OKAY_WEIGHT * len(okay)),
+    )
+
+
+class Nuggets:
+    """What of the facts that the contexts hold for the query the answer states, in [0, 1], higher is better.
+
+    A judge makes up to 30 nuggets of the contexts, calls each vital or okay, and looks up the first 20 in the
+    answer: support 1, partial support 1/2.
+
+    - ``nuggets_all``: mean over all; ``nuggets_vital``: over the vital ones;
+    - ``nuggets_weighted``: mean in which an okay nugget counts half;
+    - ``..._strict``: the same with partial support as 0.
+
+    It tells coverage of what was retrieved, not truth: poor contexts give easy nuggets. Contexts graded 3 or better
+    count (related or better on the scale of UMBRELA), by the record's labels or, with ``nuggets_from_graded``, by
+    the judge; where no context has a grade, all do. ``details.grades`` says which. Contexts that say nothing on
+    the query give the one nugget "not enough information", which an abstaining answer states. ``na``:
+    missing_input:query, no_answer, partial_run, no_contexts (also when all grades are lower), unsupported_by_judge,
+    no_claims without nuggets and, for the vital outputs, without vital ones. ``error`` invalid_grade, or the
+    judge's. Coroutine-safe. Source: AutoNuggetizer (TREC 2024), METRICS.md 1.4.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm import LLMJudge
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> chat = ScriptedChat([
+        ...     {"nuggets": ["The lab is in Oslo", "It opened in 2010"]},
+        ...     {"labels": [{"id": 1, "importance": "vital"}, {"id": 2, "importance": "okay"}]},
+        ...     {"assignments": [{"id": 1, "support": "support"}, {"id": 2, "support": "not_support"}]},
+        ... ])
+        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="Oslo, since 2010.", rank=1),))
+        >>> record = RagRecord(id="1", query="Where?", answer="In Oslo.", pools=(pool,))
+        >>> results = asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))
+        >>> {result.name: result.value for result in results[:2]}
+        {'nuggets_all': 0.5, 'nuggets_vital': 1.0}
+    """
+
+    spec = MetricSpec(
+        name="nuggets",
+        summary="Share of the contexts' facts on the query that the answer states: all, vital ones, weighted.",
+        needs=("query", "answer", "contexts", "judge"),
+        outputs=tuple(Output(name=name) for name in (*_NAMES, *_STRICT_NAMES)),
+        calls="3 judge calls for up to 10 nuggets, 5 for 20; 1 or 2 for another answer from the same contexts",
+        source="AutoNuggetizer, TREC 2024",
+        prompts=PROMPTS,
+        options=("max_nuggets", "nuggets_from_graded"),
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the six outputs; raises JudgeError when the judge has no usable verdicts."""
+        chosen = await _chosen(case)
+        if chosen.fault is not None:
+            state: State = "error" if chosen.fault == "invalid_grade" else "na"
+            results = self.spec.every(state, chosen.fault, chosen.details)
+        else:
+            results = _results(await case.inquire(nuggets_of(chosen.places, case.options.max_nuggets)), chosen)
+        return [replace(result, judge=_judge(case, chosen.scale)) for result in results]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """The contexts that count, by their places; `fault` where no number may be computed over them."""
+
+    places: tuple[int, ...] = ()
+    scale: str | None = None
+    fault: str | None = None
+    details: Mapping[str, Any]
+
+
+async def _chosen(case: EvalContext) -> _Chosen:
+    contexts = case.contexts()
+    grades, scale, source = await _grades(case)
+    known = {place: grades[passage.id] for place, passage in contexts if passage.id in grades}
+    details = {"grades": source if known else "none", "contexts": len(contexts)}
+    if not known:
+        return _Chosen(places=tuple(place for place, _ in contexts), details=details)
+    details["ungraded"] = len(contexts) - len(known)
+    if not are_grades(known.values()):
+        return _Chosen(scale=scale, fault="invalid_grade", details=details)
+    places = tuple(place for place, grade in known.items() if grade >= _LOWEST_GRADE.get(scale, 3))
+    details["used"] = [passage.id for place, passage in contexts if place in places]
+    return _Chosen(places=places, scale=scale, fault=None if places else "no_contexts", details=details)
+
+
+async def _grades(case: EvalContext) -> tuple[Mapping[str, int], str, str]:
+    """Return grades by passage id, their scale, and where they are from."""
+    labels = case.record.labels
+    if labels is not None and are_of(case.record, labels):
+        return labels.grades, labels.scale, "labels"
+    if not case.options.nuggets_from_graded:
+        return {}, "direct5", "none"
+    verdict = await case.grades()
+    return verdict.grades, verdict.scale, "judge"
+
+
+def _judge(case: EvalContext, scale: str | None) -> JudgeInfo | None:
+    """Name the judge with the scale of the grades; without grades `ragtrace.metrics.evaluate` names it."""
+    if case.judge is None or scale is None:
+        return None
+    return JudgeInfo(model=case.judge.name, prompt_hash=case.judge.version(PROMPTS[-1]), label_scale=scale)
+
+
+def _results(found: FoundNuggets, chosen: _Chosen) -> list[MetricResult]:
+    nuggets = found.nuggets
+    details = {
+        **chosen.details,
+        "nuggets": len(nuggets),
+        "vital": sum(nugget.is_vital for nugget in nuggets),
+        "made": found.made,
+        "truncated": found.truncated,
+        "cached": found.cached,
+    }
+    values = dict(zip(_NAMES, nugget_scores(nuggets), strict=True))
+    values |= dict(zip(_STRICT_NAMES, nugget_scores(nuggets, strict=True), strict=True))
+    results = [_result(name, value, details) for name, value in values.items()]
+    listed = [{"text": one.text, "vital": one.is_vital, "support": one.support} for one in nuggets]
+    return [replace(results[0], details={**details, "list": listed}), *results[1:]]
+
+
+def _result(name: str, value: float | None, details: Mapping[str, Any]) -> MetricResult:
+    if value is None:
+        return MetricResult(name=name, state="na", reason="no_claims", details=details)
+    return MetricResult(name=name, state="ok", value=value, details=details)
+
+
+def _share(held: float, total: float) -> float | None:
+    return held / total if total else None
+
+
+METRIC = Nuggets()

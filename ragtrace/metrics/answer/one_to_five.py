@@ -1,0 +1,82 @@
+"""What the single-call metrics have in common: a grade from 1 to 5, and the same on [0, 1]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.judges.grading_1to5 import AnswerGradeReply, answer_grade
+from ragtrace.judges.numbering import Numbered
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ragtrace.metrics.base import Need
+    from ragtrace.metrics.eval_context import EvalContext
+
+THRESHOLD = 3.0
+
+
+def normalised(grade: float) -> float:
+    """Return a grade of 1 to 5 on [0, 1]: (grade - 1) / 4 (METRICS.md 1.2).
+
+    Example:
+        >>> normalised(4)
+        0.75
+    """
+    return (grade - 1.0) / 4.0
+
+
+def declared(name: str, summary: str, needs: tuple[Need, ...], gates: tuple[Need, ...]) -> MetricSpec:
+    """Return the spec of a 1-to-5 metric: the grade, and ``NAME_normalised``.
+
+    Example:
+        >>> [output.name for output in declared("tone_1to5", "Tone.", ("answer",), ("answer",)).outputs]
+        ['tone_1to5', 'tone_1to5_normalised']
+    """
+    return MetricSpec(
+        name=name,
+        summary=summary,
+        needs=needs,
+        gates=gates,
+        outputs=(
+            Output(name=name, low=1.0, high=5.0, threshold=THRESHOLD),
+            Output(name=f"{name}_normalised", threshold=normalised(THRESHOLD)),
+        ),
+        calls="1 judge call",
+        source="oh-my-knowledge, single-call judge",
+        prompts=(name,),
+        options=("length_debias",),
+    )
+
+
+async def graded_answer(
+    case: EvalContext,
+    spec: MetricSpec,
+    data: Mapping[str, Any],
+    form: type[AnswerGradeReply] = AnswerGradeReply,
+    details: Mapping[str, Any] | None = None,
+) -> list[MetricResult]:
+    """Ask for the grade and return both outputs; ``na abstained`` where `form` asks and the answer only declines.
+
+    Raises:
+        JudgeError: the judge has no whole number from 1 to 5, also after the repair.
+    """
+    length_debias = case.options.length_debias
+    found = await case.inquire(answer_grade(spec.name, data, form, length_debias=length_debias))
+    facts = {**(details or {}), "reason": found.reason, "length_debias": length_debias}
+    grade, unit = spec.outputs
+    if not found.attempted:
+        facts["grade"] = found.grade
+        return spec.every("na", "abstained", facts)
+    return [
+        MetricResult(name=grade.name, state="ok", value=float(found.grade), details=facts),
+        MetricResult(name=unit.name, state="ok", value=normalised(found.grade), details=facts),
+    ]
+
+
+def shown_contexts(case: EvalContext) -> dict[str, Any]:
+    """Return the delivered contexts that are not blank, numbered from 1."""
+    return Numbered(case.record).shown()

@@ -1,0 +1,83 @@
+"""Pair contradiction: whether the contexts speak against a sentence of the answer, under a local NLI model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from ragtrace.judges.checking import CheckedSentence
+    from ragtrace.metrics.eval_context import EvalContext
+
+NAME = "pair_contradiction"
+
+
+class PairContradiction:
+    """The strongest contradiction between a sentence of the answer and a premise of the contexts.
+
+    In [0, 1], lower is better; passes at .5 or less. It is a signal of its own beside `hallucination`, whose scores
+    it shares: NLI models see contradictions and not unsupported additions, and averaging the two lost on one data
+    set or another (JUDGES.md). `contradictions` asks the judge instead. ``na``: no_answer, no_contexts,
+    unsupported_by_judge when there is no pair scorer or its model has no such label, no_claims when the answer has
+    no word. Errors as in `hallucination`. Coroutine-safe. Source: METRICS.md 1.6, JUDGES.md.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.base import PairSignals
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> class Negation:
+        ...     name, version, window = "negation", "1", 512
+        ...
+        ...     def __call__(self, pairs):
+        ...         return [signal.consistency for signal in self.signals(pairs)]
+        ...
+        ...     def size(self, premise, hypothesis):
+        ...         return len(premise) + len(hypothesis)
+        ...
+        ...     def signals(self, pairs):
+        ...         return [PairSignals(consistency=0.1, contradiction=float(" not " in h)) for _, h in pairs]
+        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="It is red.", rank=1),))
+        >>> record = RagRecord(id="1", answer="It is big. It is not red.", pools=(pool,))
+        >>> asyncio.run(METRIC.compute(EvalContext(record, pairs=Negation())))[0].value
+        1.0
+    """
+
+    spec = MetricSpec(
+        name=NAME,
+        summary="Strongest contradiction of a sentence of the answer by the contexts, under a local NLI model.",
+        needs=("answer", "contexts", "pairs"),
+        outputs=(Output(name=NAME, direction="down", threshold=0.5),),
+        calls="none; shares the pairs of hallucination",
+        source="NLI",
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the maximum over sentences; raises JudgeError."""
+        checked = await case.checked()
+        if not checked.sentences:
+            return [MetricResult(name=NAME, state="na", reason="no_claims")]
+        found = [sentence.contradiction for sentence in checked.sentences]
+        known = [value for value in found if value is not None]
+        if len(known) < len(found):
+            message = {"message": "the pair scorer has no label for contradiction"}
+            return [MetricResult(name=NAME, state="na", reason="unsupported_by_judge", details=message)]
+        details = {
+            "n_sentences": len(known),
+            "sentences": [_shown(sentence) for sentence in checked.sentences],
+            "premises": [{"contexts": list(premise.contexts)} for premise in checked.premises],
+        }
+        return [MetricResult(name=NAME, state="ok", value=max(known), details=details)]
+
+
+def _shown(sentence: CheckedSentence) -> dict[str, Any]:
+    return {
+        "text": sentence.text,
+        "score": sentence.contradiction,
+        "scores": [signal.contradiction for signal in sentence.signals],
+    }
+
+
+METRIC = PairContradiction()

@@ -1,0 +1,1 @@
+"""Metrics over several runs of one query."""

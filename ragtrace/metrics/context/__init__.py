@@ -1,0 +1,1 @@
+"""Metrics of the delivered contexts: precision, recall, use."""

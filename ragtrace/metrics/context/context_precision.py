@@ -1,0 +1,84 @@
+"""Context precision: do the contexts that helped stand before those that did not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.errors import JudgeIncomplete
+from ragtrace.metrics.base import MetricSpec, Output, answer_lacking
+from ragtrace.metrics.ranking import rank
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from ragtrace.metrics.eval_context import EvalContext
+
+
+class ContextPrecision:
+    """Mean precision at each relevant context, in the order delivered, in [0, 1], higher is better.
+
+    A context is relevant when the judge says it helps to reach the reference or, in a record without one, the
+    answer; ``details.mode`` says which, and the two are never to be averaged together. It is average precision over
+    what was retrieved: what was missed does not count. No relevant context gives 0.0. ``na``: missing_input:query,
+    no_answer (without reference), no_contexts. Blank contexts are not judged. Coroutine-safe.
+    Source: ragas context precision, METRICS.md 2.1.
+
+    Args:
+        needs_reference: a record without a reference is ``na missing_input:reference``.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm import LLMJudge
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> reply = {"verdicts": [{"id": 1, "relevant": False}, {"id": 2, "relevant": True}]}
+        >>> pool = Pool(stage="used", passages=tuple(Passage(id=i, text=i, rank=1) for i in "ab"))
+        >>> record = RagRecord(id="1", query="Where?", answer="Oslo.", pools=(pool,))
+        >>> case = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
+        >>> asyncio.run(METRIC.compute(case))[0].value
+        0.5
+    """
+
+    spec = MetricSpec(
+        name="context_precision",
+        aliases=("context_utilization",),
+        summary="Do the contexts that helped stand before those that did not.",
+        needs=("query", "answer", "contexts", "reference", "judge"),
+        gates=(),
+        task="relevance",
+        outputs=(Output(name="context_precision"),),
+        calls="1 judge call",
+        source="ragas context precision, with and without reference",
+    )
+
+    def __init__(self, *, needs_reference: bool = False) -> None:
+        self._needs_reference = needs_reference
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the value; raises JudgeError when the judge has no usable verdicts."""
+        name = self.spec.name
+        has_reference = bool((case.record.reference or "").strip())
+        mode = "with_reference" if has_reference or self._needs_reference else "without_reference"
+        missing = self._missing(case, has_reference=has_reference)
+        if missing is not None:
+            return [MetricResult(name=name, state="na", reason=missing, details={"mode": mode})]
+        relevant = (await case.relevance()).relevant
+        indexes = [index for index, _ in case.contexts()]
+        if set(relevant) != set(indexes):
+            raise JudgeIncomplete("the judge's verdicts are not those of the contexts")
+        found = [relevant[index] for index in indexes]
+        details = {"mode": mode, "relevant": [index for index in indexes if relevant[index]], "contexts": indexes}
+        value = rank.average_precision(found, sum(found))
+        return [MetricResult(name=name, state="ok", value=value, details=details)]
+
+    def _missing(self, case: EvalContext, *, has_reference: bool) -> str | None:
+        record = case.record
+        if not record.query.strip():
+            return "missing_input:query"
+        if self._needs_reference and not has_reference:
+            return "missing_input:reference"
+        lacking = None if has_reference else answer_lacking(record)
+        return lacking or (None if case.contexts() else "no_contexts")
+
+
+METRIC = ContextPrecision()

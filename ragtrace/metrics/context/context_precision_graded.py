@@ -1,0 +1,66 @@
+"""Context precision from grades: how early the contexts graded relevant stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.metrics.at_cutoffs import Outcome, result
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.graded import graded
+from ragtrace.metrics.ranking import rank
+
+if TYPE_CHECKING:
+    from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.metrics.graded import Graded
+    from ragtrace.model import MetricResult
+
+
+class ContextPrecisionGraded:
+    """Mean precision at each relevant delivered context, in [0, 1], higher is better; relevant = grade 4 or 5.
+
+    Apart from `context_precision`: a context can be relevant to the question and yet unused by the answer.
+    No relevant context gives 0.0, no context ``na no_contexts``, one without a grade ``na unlabelled_topk``.
+    Coroutine-safe. Source: METRICS.md 2.1.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
+        >>> pool = Pool(stage="used", passages=tuple(Passage(id=i, text=i, rank=1) for i in "ab"))
+        >>> record = RagRecord(id="1", pools=(pool,), labels=Labels(grades={"a": 2, "b": 5}))
+        >>> asyncio.run(METRIC.compute(EvalContext(record)))[0].value
+        0.5
+    """
+
+    spec = MetricSpec(
+        name="context_precision_graded",
+        summary="How early the contexts graded 4 or 5 stand among those delivered.",
+        needs=("contexts", "labels", "judge"),
+        gates=(),
+        outputs=(Output(name="context_precision_graded"),),
+        calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
+        source="ragas context precision over UMBRELA grades",
+        options=("relevant_grade",),
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the value; raises JudgeError when the judge has no grades."""
+        name = self.spec.name
+        if not case.record.contexts:
+            return [result(name, "no_contexts")]
+        source = await graded(case)
+        outcome = _outcome(source, case.options.relevant_grade)
+        return [result(name, outcome, source=source, details={"grades": source.top(None)})]
+
+
+def _outcome(source: Graded, relevant: int) -> Outcome:
+    if not source.delivered:
+        return "no_contexts"
+    fault = source.fault()
+    if fault is not None:
+        return fault
+    found = rank.hits(source.delivered, source.grades, relevant)
+    return rank.average_precision(found, sum(found))
+
+
+METRIC = ContextPrecisionGraded()

@@ -1,0 +1,67 @@
+"""Context recall: how many facts of the reference the contexts hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from ragtrace.judges.base import Facts
+    from ragtrace.metrics.eval_context import EvalContext
+
+
+class ContextRecall:
+    """Facts of the reference that a delivered context holds, over all its facts, in [0, 1], higher is better.
+
+    Needs a reference: ``na missing_input:reference`` without one, ``na no_claims`` when it holds no fact. No
+    context gives 0.0 without a call: there was something to find and nothing was retrieved. ``details.facts`` names
+    the contexts of each fact by 0-based index. Coroutine-safe. Source: ragas context recall, METRICS.md 2.2.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import RagRecord
+        >>> asyncio.run(METRIC.compute(EvalContext(RagRecord(id="1", reference="Oslo is in Norway."))))[0].value
+        0.0
+    """
+
+    spec = MetricSpec(
+        name="context_recall",
+        summary="Share of the reference's facts that the delivered contexts hold.",
+        needs=("reference", "contexts", "judge"),
+        gates=("reference",),
+        task="facts",
+        outputs=(Output(name="context_recall"),),
+        calls="1 judge call",
+        source="ragas context recall",
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the value; raises JudgeError when the judge has no usable attribution."""
+        if not (case.record.reference or "").strip():
+            return [self._na("missing_input:reference")]
+        if not case.contexts():
+            details = {"facts": [], "contexts": 0}
+            return [MetricResult(name="context_recall", state="ok", value=0.0, details=details)]
+        facts = await case.facts()
+        return [self._over(facts, len(case.contexts()))]
+
+    def _over(self, verdict: Facts, n_contexts: int) -> MetricResult:
+        if not verdict.facts:
+            return self._na("no_claims")
+        attributed = sum(bool(fact.sources) for fact in verdict.facts)
+        details = {
+            "facts": [{"text": fact.text, "sources": list(fact.sources)} for fact in verdict.facts],
+            "contexts": n_contexts,
+        }
+        value = attributed / len(verdict.facts)
+        return MetricResult(name="context_recall", state="ok", value=value, details=details)
+
+    @staticmethod
+    def _na(reason: str) -> MetricResult:
+        return MetricResult(name="context_recall", state="na", reason=reason)
+
+
+METRIC = ContextRecall()

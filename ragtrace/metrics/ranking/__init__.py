@@ -1,0 +1,1 @@
+"""Rank metrics over graded passages: P@K, AP@K, reciprocal rank, nDCG@K."""

@@ -1,0 +1,1 @@
+"""Metrics that compare the answer with a reference answer."""

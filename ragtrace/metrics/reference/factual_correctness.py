@@ -1,0 +1,128 @@
+"""Factual correctness: do answer and reference say the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.judges.correctness import CORRECTNESS
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.judges.correctness import CheckedClaim, Correctness
+    from ragtrace.metrics.eval_context import EvalContext
+
+_F = "factual_correctness"
+_PRECISION = "factual_correctness_precision"
+_RECALL = "factual_correctness_recall"
+
+
+def f_beta(precision: float, recall: float, beta: float = 1.0) -> float:
+    """Return the weighted harmonic mean, in [0, 1]; 0.0 when both are 0.
+
+    Args:
+        precision: in [0, 1].
+        recall: in [0, 1].
+        beta: weight of recall against precision, above 0.
+
+    Example:
+        >>> f_beta(1.0, 0.5)
+        0.6666666666666666
+        >>> f_beta(0.0, 0.0)
+        0.0
+    """
+    weight = beta * beta
+    below = weight * precision + recall
+    return (1.0 + weight) * precision * recall / below if below else 0.0
+
+
+class FactualCorrectness:
+    """Agreement of answer and reference, claim by claim; all outputs in [0, 1], higher is better.
+
+    - ``factual_correctness_precision``: claims of the answer that the reference entails, over its claims;
+    - ``factual_correctness_recall``: claims of the reference that the answer entails, over its claims;
+    - ``factual_correctness``: their F measure, F1 unless `Options.factual_beta` says otherwise.
+
+    A contradicted claim and one that the other text does not hold both count as not entailed; the details count
+    them apart. A text without claims: its side and the F measure are ``na no_claims``. Other ``na``: no_answer,
+    partial_run, missing_input:reference, unsupported_by_judge. Coroutine-safe. Source: METRICS.md 1.8; unlike
+    the metric of this name in ragas, each ratio counts the claims of one text only.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm import LLMJudge
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import RagRecord
+        >>> chat = ScriptedChat([
+        ...     {"answer_claims": ["It is in Oslo."], "reference_claims": ["It is in Oslo.", "It is old."]},
+        ...     {"verdicts": [{"id": n, "verdict": v} for n, v in enumerate(
+        ...         ["supported", "supported", "not_supported"], start=1)]},
+        ... ])
+        >>> record = RagRecord(id="1", answer="In Oslo.", reference="The old lab in Oslo.")
+        >>> results = asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))
+        >>> [result.value for result in results]
+        [1.0, 0.5, 0.6666666666666666]
+    """
+
+    spec = MetricSpec(
+        name=_F,
+        aliases=("factual_correctness_f1",),
+        summary="Share of the answer's claims that the reference entails, of the reference's that the answer does.",
+        needs=("answer", "reference", "query", "judge"),
+        gates=("answer", "reference", "judge"),
+        outputs=(Output(name=_PRECISION), Output(name=_RECALL), Output(name=_F)),
+        calls="2 judge calls, shared with noise_sensitivity",
+        source="claim precision and recall as in open-rag-eval",
+        prompts=CORRECTNESS.prompts,
+        options=("factual_beta",),
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the three outputs; raises JudgeError when the judge has no usable verdicts."""
+        claims = await case.inquire(CORRECTNESS)
+        precision, recall = _entailed(claims.answer), _entailed(claims.reference)
+        beta = case.options.factual_beta
+        both = None if precision is None or recall is None else f_beta(precision, recall, beta)
+        details = _details(claims, beta)
+        return [
+            _result(_PRECISION, precision, details),
+            _result(_RECALL, recall, details),
+            _result(_F, both, details),
+        ]
+
+
+def _entailed(claims: Sequence[CheckedClaim]) -> float | None:
+    if not claims:
+        return None
+    return sum(claim.verdict == "supported" for claim in claims) / len(claims)
+
+
+def _result(name: str, value: float | None, details: dict[str, Any]) -> MetricResult:
+    if value is None:
+        return MetricResult(name=name, state="na", reason="no_claims", details=details)
+    return MetricResult(name=name, state="ok", value=value, details=details)
+
+
+def _details(claims: Correctness, beta: float) -> dict[str, Any]:
+    return {
+        "answer": _side(claims.answer),
+        "reference": _side(claims.reference),
+        "beta": beta,
+        "truncated": claims.truncated,
+    }
+
+
+def _side(claims: Sequence[CheckedClaim]) -> dict[str, Any]:
+    verdicts = [claim.verdict for claim in claims]
+    return {
+        "entailed": verdicts.count("supported"),
+        "contradicted": verdicts.count("contradicted"),
+        "neutral": verdicts.count("not_supported"),
+        "claims": [{"text": claim.text, "verdict": claim.verdict} for claim in claims],
+    }
+
+
+METRIC = FactualCorrectness()

@@ -1,0 +1,147 @@
+"""Noise sensitivity: how much of the answer is wrong, and which contexts it has that from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.judges.claim_sources import PROMPTS, claim_sources
+from ragtrace.judges.correctness import CORRECTNESS
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.model import MetricResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.judges.claim_sources import ClaimSources
+    from ragtrace.judges.correctness import Correctness
+    from ragtrace.metrics.eval_context import EvalContext
+
+_RELEVANT = "noise_sensitivity_relevant"
+_IRRELEVANT = "noise_sensitivity_irrelevant"
+_UNATTRIBUTED = "noise_sensitivity_unattributed"
+_INCORRECT = "incorrect_rate"
+_OUTPUTS = (_RELEVANT, _IRRELEVANT, _UNATTRIBUTED, _INCORRECT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncorrectClaims:
+    """Numbers of incorrect claims by where they come from; every incorrect claim stands in one of them."""
+
+    relevant: int
+    irrelevant: int
+    unattributed: int
+
+    @property
+    def total(self) -> int:
+        """All incorrect claims."""
+        return self.relevant + self.irrelevant + self.unattributed
+
+
+def incorrect_claims(
+    correct: Sequence[bool], sources: Sequence[Sequence[int]], relevant_contexts: frozenset[int]
+) -> IncorrectClaims:
+    """Count the incorrect claims of an answer by their sources.
+
+    Args:
+        correct: for each claim whether the reference entails it.
+        sources: for each claim the contexts that support it.
+        relevant_contexts: contexts that support a fact of the reference.
+
+    Example:
+        >>> incorrect_claims([True, False, False], [[0], [0, 1], []], frozenset({0}))
+        IncorrectClaims(relevant=1, irrelevant=0, unattributed=1)
+    """
+    wrong = [set(behind) for is_right, behind in zip(correct, sources, strict=True) if not is_right]
+    relevant = sum(bool(behind & relevant_contexts) for behind in wrong)
+    unattributed = sum(not behind for behind in wrong)
+    return IncorrectClaims(
+        relevant=relevant, irrelevant=len(wrong) - relevant - unattributed, unattributed=unattributed
+    )
+
+
+class NoiseSensitivity:
+    """Incorrect claims / claims of the answer, by where the error comes from; in [0, 1], lower is better.
+
+    A claim is incorrect when the reference does not entail it. A context is relevant when it supports a fact of
+    the reference.
+
+    - ``noise_sensitivity_relevant``: incorrect and supported by a relevant context;
+    - ``noise_sensitivity_irrelevant``: incorrect, supported by an irrelevant context and by no relevant one;
+    - ``noise_sensitivity_unattributed``: incorrect and supported by no context;
+    - ``incorrect_rate``: incorrect, which is the sum of the three.
+
+    ``na``: no_answer, partial_run, no_contexts, missing_input:reference, unsupported_by_judge, and no_claims when
+    the answer holds none. A reference without facts makes every context irrelevant. The details keep both
+    matrices, as the 0-based indexes of the contexts that support each claim. Coroutine-safe. Source: RAGAS noise
+    sensitivity, after RAGChecker (2024); METRICS.md 2.4.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm import LLMJudge
+        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> chat = ScriptedChat([
+        ...     {"answer_claims": ["It is in Oslo.", "It is new."], "reference_claims": ["It is in Oslo."]},
+        ...     {"verdicts": [{"id": n, "verdict": v} for n, v in enumerate(
+        ...         ["supported", "not_supported", "supported"], start=1)]},
+        ...     {"table": [{"id": n, "sources": [1]} for n in (1, 2, 3)]},
+        ... ])
+        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The new lab is in Oslo.", rank=1),))
+        >>> record = RagRecord(id="1", answer="In Oslo; it is new.", reference="In Oslo.", pools=(pool,))
+        >>> results = asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))
+        >>> [result.value for result in results]
+        [0.5, 0.0, 0.0, 0.5]
+    """
+
+    spec = MetricSpec(
+        name="noise_sensitivity",
+        summary="Share of the answer's claims that are wrong, by the contexts that say so: relevant, other, none.",
+        needs=("answer", "contexts", "reference", "query", "judge"),
+        gates=("answer", "contexts", "reference", "judge"),
+        outputs=tuple(Output(name=name, direction="down", threshold=0.2) for name in _OUTPUTS),
+        calls="3 judge calls, 2 of them shared with factual_correctness",
+        source="ragas noise sensitivity",
+        prompts=(*CORRECTNESS.prompts, *PROMPTS),
+    )
+
+    async def compute(self, case: EvalContext) -> list[MetricResult]:
+        """Return the four outputs; raises JudgeError when the judge has no usable verdicts."""
+        claims = await case.inquire(CORRECTNESS)
+        if not claims.answer:
+            return [MetricResult(name=name, state="na", reason="no_claims") for name in _OUTPUTS]
+        return _scored(claims, await case.inquire(claim_sources(claims)), case)
+
+
+def _scored(claims: Correctness, sources: ClaimSources, case: EvalContext) -> list[MetricResult]:
+    relevant_contexts = frozenset(index for behind in sources.reference for index in behind)
+    correct = [claim.verdict == "supported" for claim in claims.answer]
+    found = incorrect_claims(correct, sources.answer, relevant_contexts)
+    details = _details(claims, sources)
+    details |= {
+        "contexts": [index for index, _ in case.contexts()],
+        "relevant_contexts": sorted(relevant_contexts),
+        "n_claims": len(correct),
+        "n_incorrect": found.total,
+    }
+    counts = (found.relevant, found.irrelevant, found.unattributed, found.total)
+    return [
+        MetricResult(name=name, state="ok", value=count / len(correct), details=details)
+        for name, count in zip(_OUTPUTS, counts, strict=True)
+    ]
+
+
+def _details(claims: Correctness, sources: ClaimSources) -> dict[str, Any]:
+    answer = zip(claims.answer, sources.answer, strict=True)
+    reference = zip(claims.reference, sources.reference, strict=True)
+    return {
+        "claims": [
+            {"text": claim.text, "verdict": claim.verdict, "sources": list(behind)} for claim, behind in answer
+        ],
+        "facts": [{"text": claim.text, "sources": list(behind)} for claim, behind in reference],
+        "truncated": claims.truncated,
+    }
+
+
+METRIC = NoiseSensitivity()

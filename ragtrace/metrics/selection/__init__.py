@@ -1,0 +1,1 @@
+"""Set metrics over graded passages: RA-nWG, PROC, Precision4+, Harm."""

@@ -1,0 +1,131 @@
+"""PROC against a deeper retrieval of the same query, and the bounds of RA-nWG that it gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ragtrace.judges.grade_cache import text_key
+from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, Refusal, outcome_of
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.cutoffs import cutoffs
+from ragtrace.metrics.graded import by_labels, by_verdict
+from ragtrace.metrics.selection.ra_nwg import explained
+from ragtrace.metrics.selection.set_family import SetParams, set_scores
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.metrics.deep_retrieval import ShadowPool
+    from ragtrace.metrics.eval_context import EvalContext, Options
+    from ragtrace.metrics.graded import Graded
+    from ragtrace.model import Passage, RagRecord
+
+_FROZEN = SetParams(is_frozen=True)
+_HINT = "PROC of a shadow pool needs a retriever to call: ragtrace.configure(shadow=function of query and top_k)"
+
+
+class ProcShadow(AtCutoffs):
+    """What a deeper retrieval says of the pool, with frozen weights 1, .5, .1 and universe ``shadow``.
+
+    - ``proc_shadow_at_k``: gain of the best K of the pool over the best K of pool and shadow pool, in [0, 1], up;
+      never below PROC of the whole corpus, and comparable at one depth and judge alone: the depth stands in its
+      details and in its version, so that another depth is another series;
+    - ``ra_nwg_upper_shadow_at_k``: gain of the delivered contexts over the same, in [0, 1], up; never below RA-nWG
+      with frozen weights. The pair with the lower bound stands in the details as ``ra_nwg_bounds``.
+
+    The retriever is called for `Shadow.rate` of the records; the others are ``skipped not_sampled``. Passages that
+    are in the pool, by id or text, or that the judge has graded before are not asked for; and once K fives are
+    known nothing is, as deeper search cannot change the value then. Labels of the universe ``shadow`` in the record
+    are taken instead, their number as the depth.
+    ``na``: no_labels (no retriever), k_not_positive, unlabelled_topk, zero_oracle; ``error``: judge_error where
+    the retriever raised, judge_timeout where it was too slow. Coroutine-safe. Source: METRICS.md 4.3.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
+        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="a", rank=1),))
+        >>> labels = Labels(grades={"a": 4, "b": 5}, universe="shadow")
+        >>> results = asyncio.run(METRIC.compute(EvalContext(RagRecord(id="1", pools=(pool,), labels=labels))))
+        >>> results[0].value, results[0].details["depth"], results[1].details["ra_nwg_bounds"]
+        (0.5, 2, [0.5, 0.5])
+    """
+
+    spec = MetricSpec(
+        name="proc_shadow",
+        summary="The pool's best contexts against a deeper retrieval of the same query; upper bounds.",
+        needs=("contexts", "pool", "labels", "judge"),
+        gates=(),
+        outputs=(
+            Output(name="proc_shadow_at_k", threshold=None),
+            Output(name="ra_nwg_upper_shadow_at_k", threshold=None),
+        ),
+        calls="the retriever once; then 1 judge call per 10 passages of pool and shadow not graded before",
+        source="RA-nWG, arXiv 2511.09545",
+        has_shadow=True,
+    )
+
+    async def read(self, case: EvalContext) -> Graded | Refusal:
+        """Return the grades of pool and shadow pool, or why there are none."""
+        labels = case.record.labels
+        if labels is not None and labels.universe == "shadow":
+            found = by_labels(case.record, labels)
+            return replace(found, facts_of_universe={"depth": len(labels.grades)})
+        if case.shadow is None:
+            return Refusal(reason="no_labels", details={"hint": _HINT})
+        if not case.shadow.is_drawn(case.record):
+            return Refusal(reason="not_sampled")
+        return await _graded(case)
+
+    def at(self, source: Graded, k: int, options: Options) -> Found:  # noqa: ARG002 -- harm has a metric of its own
+        """Return PROC and the upper bound at K."""
+        scores = set_scores(source.grades, source.delivered, source.pool, k, _FROZEN)
+        upper = outcome_of(scores.ra_nwg, scores.why_none("ra_nwg"))
+        details = explained(scores, _FROZEN, k)
+        if isinstance(upper, float):
+            details["ra_nwg_bounds"] = [scores.g_obs / k, upper]
+        return Found(
+            outcomes={
+                "proc_shadow_at_k": outcome_of(scores.proc, scores.why_none("proc")),
+                "ra_nwg_upper_shadow_at_k": upper,
+            },
+            details=details,
+            source=source,
+        )
+
+
+async def _graded(case: EvalContext) -> Graded:
+    verdict = await case.grades()
+    shadow = await case.shadow_pool()
+    fresh = _beyond(case.record, shadow)
+    wanted = max(k for k, _ in cutoffs(case)) - sum(grade == 5 for grade in verdict.grades.values())
+    more = await case.grade(fresh, wanted)
+    facts = {
+        "depth": shadow.depth,
+        "depth_returned": len(shadow.passages),
+        "shadow_new": len(fresh),
+        "shadow_graded": len(more.grades),
+    }
+    grades = {**verdict.grades, **more.grades}
+    found = by_verdict(case, replace(verdict, grades=grades, cached=verdict.cached + more.cached))
+    facts = {**found.facts_of_universe, **facts}
+    return replace(found, universe="shadow", facts_of_universe=facts, series=f"depth {shadow.depth}")
+
+
+def _beyond(record: RagRecord, shadow: ShadowPool) -> Sequence[Passage]:
+    """Return the shadow's passages that the record does not hold, each id and each text once."""
+    held = [passage for pool in record.pools for passage in pool.passages]
+    ids = {passage.id for passage in held}
+    texts = {text_key(passage.text) for passage in held}
+    fresh: list[Passage] = []
+    for passage in shadow.passages:
+        text = text_key(passage.text)
+        if passage.text.strip() and passage.id not in ids and text not in texts:
+            fresh.append(passage)
+            ids.add(passage.id)
+            texts.add(text)
+    return fresh
+
+
+METRIC = ProcShadow()

@@ -1,0 +1,167 @@
+"""RA-nWG, PROC, %PROC and N-Recall against a labelled universe; refused where only the pool is labelled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, Refusal, outcome_of
+from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.graded import by_labels
+from ragtrace.metrics.selection.census import KnownGrades, census_scores, estimated, intervals, unseen_fives_up_to
+from ragtrace.metrics.selection.label_scope import by_cache, refusal
+from ragtrace.metrics.selection.set_family import SetParams, set_bounds, set_scores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ragtrace.metrics.eval_context import EvalContext, Options
+    from ragtrace.metrics.graded import Graded
+    from ragtrace.metrics.selection.set_family import SetScores
+
+_QUANTITIES = {
+    "ra_nwg_at_k": "ra_nwg",
+    "proc_at_k": "proc",
+    "pct_proc_at_k": "pct_proc",
+    "n_recall4_at_k": "n_recall4",
+    "n_recall5_at_k": "n_recall5",
+}
+
+
+class RaNwg(AtCutoffs):
+    """The RA-nWG family over a labelled universe; each output in [0, 1], higher is better.
+
+    - ``ra_nwg_at_k``: rarity-weighted gain of the delivered contexts over the best K of the universe;
+    - ``proc_at_k``: the same for the best K of the pool, the ceiling that retrieval left to selection;
+    - ``pct_proc_at_k``: their quotient, how well selection used the pool;
+    - ``n_recall4_at_k``, ``n_recall5_at_k``: share of the reachable 4s and 5s, and of the 5s.
+
+    The universe is one of:
+
+    - ``gold``: labels of the record, with the published weights;
+    - ``cache``: labels of the record, or without any all that the judge's file of grades holds for the same query
+      (``grade_cache``), known by text; a panel has no such file. Size, version and last growth stand in the
+      details: as it grows, values fall; frozen (``label_freeze``) they are comparable over time;
+    - ``stratified``: strata in the labels; the census is estimated, its 95 % bootstrap interval is in the details.
+
+    Without gold labels the weights are frozen at 1, .5, .1, as the census moves. A judge's grades of the pool, and
+    labels of any other universe, are ``na no_labels`` with a hint: with U = pool PROC is 1 by construction and
+    RA-nWG shows .97 for a retriever that misses half the evidence.
+    Further ``na``: k_not_positive, unlabelled_topk, zero_oracle, zero_pool; ``error``: invalid_grade.
+    Coroutine-safe. Source: arXiv 2511.09545 and its article; METRICS.md 4.
+
+    Args:
+        params: parameters of the family; with ``monotone`` the outputs are ``ra_nwg_monotone_at_k``
+            and so on.
+        has_bounds: adds the lowest and highest value over all grades that unlabelled contexts may have.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.metrics.eval_context import EvalContext
+        >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
+        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="a", rank=1),))
+        >>> gold = Labels(grades={"a": 4, "b": 5})
+        >>> results = asyncio.run(METRIC.compute(EvalContext(RagRecord(id="1", pools=(pool,), labels=gold))))
+        >>> [(result.name, result.value) for result in results[:3]]
+        [('ra_nwg_at_k', 0.5), ('proc_at_k', 0.5), ('pct_proc_at_k', 1.0)]
+    """
+
+    def __init__(self, params: SetParams | None = None, *, has_bounds: bool = False) -> None:
+        self._params = params or SetParams()
+        self._has_bounds = has_bounds
+        infix = "_monotone_at_k" if self._params.monotone else "_at_k"
+        self._quantities = {name.replace("_at_k", infix): key for name, key in _QUANTITIES.items()}
+        self.spec = MetricSpec(
+            name="ra_nwg_monotone" if self._params.monotone else "ra_nwg",
+            summary="Rarity-weighted gain of the contexts against the best of a labelled universe, and its parts.",
+            needs=("contexts", "pool", "labels"),
+            gates=(),
+            outputs=tuple(Output(name=name) for name in self._quantities),
+            calls="none with labels; over a file of grades 1 judge call per 10 passages not graded before",
+            source="RA-nWG, arXiv 2511.09545",
+        )
+
+    async def read(self, case: EvalContext) -> Graded | Refusal:
+        """Return the record's labels, else those of the judge's file; refuse what is no universe."""
+        labels = case.record.labels
+        if labels is None:
+            return await by_cache(case)
+        return refusal(case.record, labels) or by_labels(case.record, labels)
+
+    def at(self, source: Graded, k: int, options: Options) -> Found:  # noqa: ARG002 -- harm has a metric of its own
+        """Return the family at K."""
+        params = replace(self._params, is_frozen=self._params.is_frozen or source.universe != "gold")
+        if source.universe == "stratified":
+            return self._at_stratified(source, k, params)
+        scores = set_scores(source.grades, source.delivered, source.pool, k, params)
+        details = explained(scores, params, k)
+        if self._has_bounds and scores.reason == "unlabelled_topk":
+            bounds = set_bounds(source.grades, source.delivered, source.pool, k, params)
+            details["bounds"] = {name: list(pair) for name, pair in bounds.items()}
+        outcomes = {
+            name: outcome_of(getattr(scores, key), scores.why_none(key)) for name, key in self._quantities.items()
+        }
+        return Found(outcomes=outcomes, details=details, source=source)
+
+    def _at_stratified(self, source: Graded, k: int, params: SetParams) -> Found:
+        """Return the family over the estimated census; what is delivered and pooled is known by its labels."""
+        known = set_scores(source.grades, source.delivered, source.pool, k, params)
+        if known.reason is not None:
+            return Found(outcomes=dict.fromkeys(self._quantities, known.reason), source=source)
+        grades = _known_grades(source, k)
+        census = estimated(source.strata)
+        scores = census_scores(census, grades, k, params)
+        bounds = intervals(source.strata, grades, k, params)
+        why = "zero_pool" if scores.g_oracle else "zero_oracle"
+        details = explained(known, params, k) | {
+            "weights": {str(grade): scores.weights[grade] for grade in (5, 4, 3, 2, 1)},
+            "census": dict(zip("543", map(max, census, grades.known), strict=True)),
+            "g_obs": scores.g_obs,
+            "g_oracle": scores.g_oracle,
+            "g_pool": scores.g_pool,
+            "ci95": {name: list(bounds[key]) for name, key in self._quantities.items() if key in bounds},
+            "unseen_fives_up_to": unseen_fives_up_to(source.strata),
+            "is_oracle_exact": grades.known[0] >= k,
+        }
+        outcomes = {
+            name: outcome_of(getattr(scores, key), why if key == "pct_proc" else "zero_oracle")
+            for name, key in self._quantities.items()
+        }
+        return Found(outcomes=outcomes, details=details, source=source)
+
+
+def _known_grades(source: Graded, k: int) -> KnownGrades:
+    def counted(keys: Iterable[str]) -> tuple[float, float, float]:
+        found = Counter(source.grades.get(key) for key in keys)
+        return found[5], found[4], found[3]
+
+    selected = source.distinct()[:k]
+    return KnownGrades(
+        selected=counted(selected), pooled=counted({*source.pool, *selected}), known=counted(source.grades)
+    )
+
+
+def explained(scores: SetScores, params: SetParams, k: int) -> dict[str, Any]:
+    """Return the facts behind set scores: weights, gains, census and what was left out.
+
+    ``is_oracle_exact``: so many 5s are known that the best K are all 5s; more labels cannot change the oracle.
+    """
+    if scores.reason is not None:
+        return {}
+    n5, n4, n3 = scores.census
+    return {
+        "weights": {str(grade): scores.weights[grade] for grade in (5, 4, 3, 2, 1)},
+        "weighting": "frozen" if params.is_frozen else "published",
+        "census": {"5": n5, "4": n4, "3": n3},
+        "g_obs": scores.g_obs,
+        "g_oracle": scores.g_oracle,
+        "g_pool": scores.g_pool,
+        "returned": scores.returned,
+        "pool_unlabelled": scores.pool_unlabelled,
+        "is_proc_lower_estimate": scores.pool_unlabelled > 0,
+        "is_oracle_exact": n5 >= k,
+    }
+
+
+METRIC = RaNwg()

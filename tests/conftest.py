@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.judges.judge_server import JudgeServer
+from tests.unit.judges.openai.judge_server import JudgeServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

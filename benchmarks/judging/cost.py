@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.judging.sample import REPLIES, Vocabulary, record
-from ragtrace.judges.chat import ChatReply
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.overlap_embedder import OverlapEmbedder
+from ragtrace.judges.llm.chat import ChatReply
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
@@ -73,7 +73,7 @@ BUNDLES = (
 
 @dataclass
 class Counting:
-    """A `ragtrace.judges.chat.ChatModel` that replies by the name of the schema, and counts."""
+    """A `ragtrace.judges.llm.chat.ChatModel` that replies by the name of the schema, and counts."""
 
     vocabulary: Vocabulary
     name: str = "counting"

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.judging.sample import Vocabulary, another, record
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.openai import OpenAIChat
-from ragtrace.judges.overlap_embedder import OverlapEmbedder
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.offline.embedder import OverlapEmbedder
+from ragtrace.judges.openai.client import OpenAIChat
 from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord

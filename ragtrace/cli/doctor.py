@@ -66,8 +66,8 @@ def examined(*, is_judge_asked: bool) -> list[Finding]:
 def _judge_clock(settings: Settings) -> list[tuple[str, float]]:
     """Return how far we are ahead of the judge's server; its root page is asked, without a key."""
     from ragtrace.cli.doctor_endpoints import ahead_of
+    from ragtrace.judges.openai.transport import DEFAULT_BASE_URL
     from ragtrace.judges.registry import kinds
-    from ragtrace.judges.transport import DEFAULT_BASE_URL
 
     if "openai" not in kinds(settings.judge):
         return []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragtrace.judges.asking import Asking
+    from ragtrace.judges.llm.session import Asking
     from ragtrace.model import RagRecord
     from ragtrace.settings import Consensus
 
@@ -180,7 +180,7 @@ class Inquiry(Generic[VerdictT]):
     Attributes:
         name: of the task; the verdict is kept under it, so that metrics which share it ask once a record.
         prompts: ids of every prompt it may use; their hashes stand in the version of each score made of it.
-        ask: the coroutine; raises JudgeError. `ragtrace.judges.asking.Asking.charging` keeps what a failure took.
+        ask: the coroutine; raises JudgeError.
     """
 
     name: str
@@ -325,7 +325,7 @@ class PairScorer(Protocol):
 
 @runtime_checkable
 class PairModel(Protocol):
-    """A pair scorer that knows its window and may tell contradictions apart; `ragtrace.judges.pairs` is one.
+    """A pair scorer that knows its window and may tell contradictions apart; `ragtrace.judges.nli.onnx` is one.
 
     Attributes:
         name: stands on every score.

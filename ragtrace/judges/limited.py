@@ -8,24 +8,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeError, JudgeFiltered, JudgeRateLimited, JudgeUnavailable
-from ragtrace.judges.chat import SeededModel
 from ragtrace.judges.gates import Need, Took, counted, took_of
-from ragtrace.judges.patience import Patience
+from ragtrace.judges.llm.chat import SeededModel
+from ragtrace.judges.openai.patience import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.judges.base import Spent
-    from ragtrace.judges.chat import ChatModel, ChatReply
     from ragtrace.judges.gates import Gate, Tokens
+    from ragtrace.judges.llm.chat import ChatModel, ChatReply
 
 
 class LimitedChat:
-    """A chat model whose every attempt passes a gate; a `ragtrace.judges.chat.ChatModel` itself.
+    """A chat model whose every attempt passes a gate; a `ragtrace.judges.llm.chat.ChatModel` itself.
 
     It repeats what may pass by itself, so the model should make one attempt a call.
-    `ragtrace.judges.openai.OpenAIChat` takes a gate as an argument, which then sees its probes and attempts one by
-    one; wrap other models alone.
+    `ragtrace.judges.openai.client.OpenAIChat` takes a gate as an argument, which then sees its probes and attempts
+    one by one; wrap other models alone.
 
     Args:
         model: who is asked.
@@ -33,7 +33,7 @@ class LimitedChat:
         patience: how often, and how long in between.
 
     Example:
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.scoring.limits import Caps, JudgeGate
         >>> model = LimitedChat(ScriptedChat(always={"a": 1}), JudgeGate(host="here", caps=Caps()))
         >>> ask = model.complete(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ragtrace.errors import ConfigError, JudgeUnsupported
 from ragtrace.judges.base import Reseeded
-from ragtrace.judges.negotiate import SEED
+from ragtrace.judges.openai.negotiate import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,8 +35,8 @@ class Panel:
         ConfigError: no member, a name twice, or a wrong number of repeats or consensus.
 
     Example:
-        >>> from ragtrace.judges.llm import LLMJudge
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> panel = Panel([LLMJudge(ScriptedChat(name=name)) for name in "ab"], repeats=3)
         >>> panel.name, [len(seat) for seat in panel.seats()]
         ('panel:openai:a,openai:b', [3, 3])

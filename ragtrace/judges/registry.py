@@ -6,12 +6,12 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragtrace.errors import ConfigError, MissingExtra, nearest
-from ragtrace.judges.grade_cache import GradeLru
+from ragtrace.judges.cache.grade_cache import GradeLru
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Embedder, Judge, PairModel
+    from ragtrace.judges.cache.grade_cache import GradeCache
     from ragtrace.judges.gates import Gate
-    from ragtrace.judges.grade_cache import GradeCache
     from ragtrace.settings import Consensus, Grading
 
 _NAMES = ("openai", "overlap")
@@ -82,13 +82,13 @@ def make_judge(
     if name == "overlap":
         _refuse_model("judge", name, model)
         _refuse_forms(name, grading, batch_metrics=batch_metrics)
-        from ragtrace.judges.overlap import OverlapJudge  # noqa: PLC0415 -- only the chosen judge is loaded
+        from ragtrace.judges.offline.judge import OverlapJudge  # noqa: PLC0415 -- only the chosen judge is loaded
 
         return OverlapJudge()
     if name == "openai":
         _check_openai("judge", spec, model, base_url, api_key)
-        from ragtrace.judges.llm import LLMJudge  # noqa: PLC0415 -- the same
-        from ragtrace.judges.openai import OpenAIChat  # noqa: PLC0415
+        from ragtrace.judges.llm.judge import LLMJudge  # noqa: PLC0415 -- the same
+        from ragtrace.judges.openai.client import OpenAIChat  # noqa: PLC0415
 
         chat = OpenAIChat(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, gate=gate)
         batch_size = grade_batch if batch_metrics else 1
@@ -119,7 +119,7 @@ def make_grade_cache(
         return GradeLru() if spec == "memory" else "off"
     if not spec.strip():
         raise ConfigError("grade_cache is memory, off, or the path of a file")
-    from ragtrace.judges.grade_file import GradeFile  # noqa: PLC0415 -- only who wants it loads sqlite3
+    from ragtrace.judges.cache.grade_file import GradeFile  # noqa: PLC0415 -- only who wants it loads sqlite3
 
     return GradeFile(spec, max_bytes=max_bytes, frozen=frozen)
 
@@ -183,16 +183,16 @@ def make_embedder(
     name, _, model = spec.strip().partition(":")
     if name == "overlap":
         _refuse_model("embedder", name, model)
-        from ragtrace.judges.overlap_embedder import OverlapEmbedder  # noqa: PLC0415 -- only the chosen one
+        from ragtrace.judges.offline.embedder import OverlapEmbedder  # noqa: PLC0415 -- only the chosen one
 
         return OverlapEmbedder()
     if name == "local":
-        from ragtrace.judges.static_vectors import StaticEmbedder  # noqa: PLC0415 -- the same
+        from ragtrace.judges.offline.static_vectors import StaticEmbedder  # noqa: PLC0415 -- the same
 
         return StaticEmbedder(model or None)
     if name == "openai":
         _check_openai("embedder", spec, model, base_url, api_key)
-        from ragtrace.judges.openai import OpenAIEmbedder  # noqa: PLC0415 -- the same
+        from ragtrace.judges.openai.client import OpenAIEmbedder  # noqa: PLC0415 -- the same
 
         return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, gate=gate)
     raise ConfigError(f"unknown embedder {name!r}{nearest(name, _EMBEDDERS)}")
@@ -216,7 +216,7 @@ def make_pairs(spec: str) -> PairModel:
         raise ConfigError(f"unknown pair scorer {name!r}{nearest(name, ('onnx',))}")
     if not folder:
         raise ConfigError(f"pairs {spec!r} needs a folder: write onnx:FOLDER, for example onnx:models/nli")
-    from ragtrace.judges.pairs import OnnxPairScorer  # noqa: PLC0415 -- only who wants it pays for it
+    from ragtrace.judges.nli.onnx import OnnxPairScorer  # noqa: PLC0415 -- only who wants it pays for it
 
     return OnnxPairScorer(folder)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.capture.citations import with_cited_parts
 from ragtrace.errors import ConfigError, JudgeError, JudgeUnsupported
 from ragtrace.judges.base import Audit, JudgePanel, PromptJudge, Spent
-from ragtrace.judges.checking import check
-from ragtrace.judges.grade_cache import PassageGrader
+from ragtrace.judges.cache.grade_cache import PassageGrader
+from ragtrace.judges.nli.checking import check
 from ragtrace.judges.offline.reading import Specifics, specifics_in
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Task,
         VerdictT,
     )
-    from ragtrace.judges.checking import Checked
+    from ragtrace.judges.nli.checking import Checked
     from ragtrace.metrics.deep_retrieval import Shadow, ShadowPool
     from ragtrace.model import Passage, RagRecord
 

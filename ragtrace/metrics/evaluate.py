@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeError, JudgeUnsupported
 from ragtrace.judges.base import JudgePanel, PromptJudge
-from ragtrace.judges.checking import identity
+from ragtrace.judges.nli.checking import identity
 from ragtrace.metrics.base import answer_lacking
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.panel import combined
@@ -83,7 +83,7 @@ def is_computable(metric: Metric, judge: Judge | None, embedder: Embedder | None
     """Return whether a metric can have a value under these parts, on any record.
 
     Example:
-        >>> from ragtrace.judges.overlap import OverlapJudge
+        >>> from ragtrace.judges.offline.judge import OverlapJudge
         >>> from ragtrace.metrics.registry import select
         >>> [is_computable(metric, OverlapJudge(), None, None) for metric in select(["faithfulness", "citations"])]
         [True, False]

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.judges.grade_cache import normal_form
+from ragtrace.judges.cache.grade_cache import normal_form
 from ragtrace.judges.scales import are_grades, is_whole
 from ragtrace.model import JudgeInfo
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeError
-from ragtrace.judges.grade_cache import PassageGrader
+from ragtrace.judges.cache.grade_cache import PassageGrader
 from ragtrace.model import MetricResult, Pool
 
 if TYPE_CHECKING:

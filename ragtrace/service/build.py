@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ragtrace.capture import Recorder
     from ragtrace.metrics.base import Metric
     from ragtrace.scoring import Scorer
-    from ragtrace.scoring.canaries import Canaries
+    from ragtrace.scoring.canary.canaries import Canaries
     from ragtrace.service.limits import ServiceGate
     from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.service.storing import Storing

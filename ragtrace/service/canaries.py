@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.registry import costs
-from ragtrace.scoring.canaries import METRIC, Canaries
+from ragtrace.scoring.canary.canaries import METRIC, Canaries
 from ragtrace.service.judges import build_scorer
 from ragtrace.service.limits import build_gate
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ragtrace.judges.transport import DEFAULT_BASE_URL
+from ragtrace.judges.openai.transport import DEFAULT_BASE_URL
 from ragtrace.scoring.limits import Caps, JudgeGate, Prices
 from ragtrace.scoring.limits.concurrency import Concurrency
 from ragtrace.scoring.limits.judge_gate import BACKFILL_PATIENCE_S, PATIENCE_S

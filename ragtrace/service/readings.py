@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ragtrace.queues import Queue
     from ragtrace.scoring import Ledger
-    from ragtrace.scoring.canaries import Canaries
+    from ragtrace.scoring.canary.canaries import Canaries
     from ragtrace.scoring.limits import Closed
     from ragtrace.service.limits import ServiceGate
     from ragtrace.settings import Settings

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ragtrace.queues import Queue
     from ragtrace.scoring import Scorer
-    from ragtrace.scoring.canaries import Canaries
+    from ragtrace.scoring.canary.canaries import Canaries
     from ragtrace.service.drift import DriftMonitor
     from ragtrace.service.health import HealthEndpoint
     from ragtrace.service.limits import ServiceGate

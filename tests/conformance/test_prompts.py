@@ -15,9 +15,9 @@ import pytest
 
 import ragtrace.prompts
 from ragtrace.errors import JudgeInvalidOutput
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.replies import Form
-from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.replies import Form
+from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.prompts.loader import PROMPT_IDS, load
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.unit.judges import tiny_models
+from tests.unit.judges.nli import tiny_models
 
 
 def ragtrace(*args):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.cli.main import main
-from tests.unit.judges.judge_server import Answer, JudgeServer, completion
+from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

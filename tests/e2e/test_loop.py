@@ -20,12 +20,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import ragtrace
 import ragtrace_langchain
 from ragtrace.judges import registry
-from ragtrace.judges.chat import ChatReply
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.scoring.canaries import Canaries
+from ragtrace.judges.llm.chat import ChatReply
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.scoring.canary.canaries import Canaries
 from ragtrace.service import current
-from tests.unit.judges.judge_server import Answer, JudgeServer, Request, completion
-from tests.unit.judges.obedient import Reply, parted
+from tests.unit.judges.llm.obedient import Reply, parted
+from tests.unit.judges.openai.judge_server import Answer, JudgeServer, Request, completion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

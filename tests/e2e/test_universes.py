@@ -12,14 +12,14 @@ import pytest
 import ragtrace
 from ragtrace.cli.main import main
 from ragtrace.service.runtime import current
-from tests.unit.judges.judge_server import Answer, JudgeServer, completion
+from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from ragtrace.model import RagRecord, Score
-    from tests.unit.judges.judge_server import Request
+    from tests.unit.judges.openai.judge_server import Request
 
 TEXTS = ["The lab is in Oslo. 5", "The lab is large. 2"]
 

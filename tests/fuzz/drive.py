@@ -22,8 +22,8 @@ import ragtrace
 from ragtrace.capture import internal_errors
 from ragtrace.errors import JudgeError
 from ragtrace.judges.gates import ALLOWANCE_TOKENS
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.openai import OpenAIChat, OpenAIEmbedder
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
 from ragtrace.scoring.limits import Caps, JudgeGate, Prices
 from ragtrace.scoring.limits.need import taken
 from ragtrace.service import current

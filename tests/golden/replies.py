@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeTimeout, JudgeUnavailable
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.numbering import grading_batches
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.numbering import grading_batches
+from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.scales import from_umbrela
-from ragtrace.judges.scripted import ScriptedChat
 from tests.golden.loading import na_reason
 
 if TYPE_CHECKING:

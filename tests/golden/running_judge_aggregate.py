@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.judges.llm import LLMJudge
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.panel import Panel
-from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.answer.faithfulness_1to5 import METRIC
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.model import RagRecord

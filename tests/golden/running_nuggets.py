@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-from ragtrace.judges.chat import ChatReply
-from ragtrace.judges.llm import LLMJudge
+from ragtrace.judges.llm.chat import ChatReply
+from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.judges.auditing import MAX_CLAIMS
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.numbering import grading_batches
+from ragtrace.judges.llm.audit import MAX_CLAIMS
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.numbering import grading_batches
+from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.scales import to_umbrela
-from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.context.context_precision import ContextPrecision
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.registry import select
@@ -17,7 +17,7 @@ from tests.golden import replies, running
 from tests.golden.running import check, computed, passages, used
 
 if TYPE_CHECKING:
-    from ragtrace.judges.chat import ChatModel
+    from ragtrace.judges.llm.chat import ChatModel
 
 
 async def faithfulness(record: dict[str, Any]) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragtrace.judges.chat import ChatReply
-from ragtrace.judges.llm import LLMJudge
+from ragtrace.judges.llm.chat import ChatReply
+from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.metrics.context.context_precision import ContextPrecision
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate

@@ -9,7 +9,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
-from tests.unit.judges.judge_server import JudgeServer
+from tests.unit.judges.openai.judge_server import JudgeServer
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from tests.process.parent_app import CHILDREN
 from tests.process.test_limits_wired import GOOD
 from tests.process.test_worker_command import QUIET, ROOT, accounts
-from tests.unit.judges.judge_server import Answer, completion
+from tests.unit.judges.openai.judge_server import Answer, completion
 
 
 @pytest.mark.parametrize("how", ["plain", "again", "threadless"])

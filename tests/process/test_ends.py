@@ -24,7 +24,7 @@ from tests.process.observing import until
 from tests.process.test_app_servers import free_port, get, is_up
 from tests.process.test_limits_wired import GOOD
 from tests.process.test_worker_command import ROOT, accounts
-from tests.unit.judges.judge_server import Answer, JudgeServer, completion
+from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
 
 PLACES = ("memory", "spool", "spool and store")
 LOST = ("units lost, scores lost", "units kept, scores lost", "units kept, scores in the store")

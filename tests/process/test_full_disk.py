@@ -14,7 +14,7 @@ from tests.process.full_disk import small_disk
 from tests.process.observing import until
 from tests.process.test_health_wired import asked
 from tests.process.test_limits_wired import GOOD, ask
-from tests.unit.judges.judge_server import Answer, completion
+from tests.unit.judges.openai.judge_server import Answer, completion
 
 UNITS, FULL_AFTER = 300, 60
 

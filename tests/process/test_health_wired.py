@@ -12,12 +12,12 @@ import pytest
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
 
 import ragtrace
-from ragtrace.scoring import canaries
+from ragtrace.scoring.canary import canaries
 from ragtrace.scoring.limits import breaker
 from ragtrace.service import current, health
 from tests.process.observing import points, until
 from tests.process.test_limits_wired import GOOD, ask
-from tests.unit.judges.judge_server import Answer, completion, refusal
+from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
 
 def asked(path):

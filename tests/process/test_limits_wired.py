@@ -10,7 +10,7 @@ import ragtrace
 from ragtrace.service import current
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
 from tests.process.observing import points, until
-from tests.unit.judges.judge_server import Answer, completion, refusal
+from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
 GOOD = {
     "attempted": True,

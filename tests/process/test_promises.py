@@ -25,7 +25,7 @@ from ragtrace.capture import internal_errors
 from ragtrace.service import current
 from ragtrace_langchain import RagtraceHandler
 from tests.process.observing import until
-from tests.unit.judges.judge_server import Answer
+from tests.unit.judges.openai.judge_server import Answer
 
 
 @pytest.fixture

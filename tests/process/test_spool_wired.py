@@ -19,7 +19,7 @@ import ragtrace
 from ragtrace import semconv
 from ragtrace.service import current
 from tests.process.observing import points, until
-from tests.unit.judges.judge_server import JudgeServer
+from tests.unit.judges.openai.judge_server import JudgeServer
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from tests.process.test_worker_command import QUIET, ROOT, accounts, start
-from tests.unit.judges.judge_server import Answer, refusal
+from tests.unit.judges.openai.judge_server import Answer, refusal
 
 OTLP = dict.fromkeys(QUIET, "otlp")
 DEADLINE_S = 1

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragtrace.judges.base import PairSignals
-from ragtrace.judges.chat import ChatReply
-from ragtrace.judges.llm import LLMJudge
+from ragtrace.judges.llm.chat import ChatReply
+from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.metrics.deep_retrieval import Shadow
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
@@ -24,7 +24,7 @@ from ragtrace.model import AnswerPart, Labels, MetricResult, Passage, Pool, RagR
 from ragtrace.model.score import ERROR_REASONS, NA_REASONS
 from ragtrace.prompts.loader import load
 from tests.property.replies_at_random import anything, sound
-from tests.unit.judges.obedient import parted
+from tests.unit.judges.llm.obedient import parted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -11,8 +11,8 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select

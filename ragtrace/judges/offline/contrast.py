@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.specifics import specifics_of
-from ragtrace.judges.words import stems
+from ragtrace.judges.offline.words import stems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -12,7 +12,7 @@ from ragtrace.judges.offline.markup import claim_in, plain, spelled_tables
 from ragtrace.judges.offline.notation import normalise
 from ragtrace.judges.offline.refusals import is_attempt, pattern
 from ragtrace.judges.offline.specifics import invented_in, known_in
-from ragtrace.judges.words import sentences
+from ragtrace.judges.offline.words import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from functools import cache
 
 from ragtrace.judges.offline.markup import claim_in
 from ragtrace.judges.offline.tables import table
-from ragtrace.judges.words import sentences, stems
+from ragtrace.judges.offline.words import sentences, stems
 
 WHOLE = "whole answers"  # the heading of those that need no expression
 

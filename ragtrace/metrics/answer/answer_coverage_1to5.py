@@ -24,8 +24,8 @@ class AnswerCoverage1to5:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.judges.llm import LLMJudge
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.model import RagRecord
         >>> chat = ScriptedChat([{"reason": "The year is missing.", "grade": 3}])

@@ -28,8 +28,8 @@ class AnswerRelevancy:
     Example:
         >>> import asyncio
         >>> import numpy as np
-        >>> from ragtrace.judges.llm import LLMJudge
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.model import RagRecord
         >>> class Letters:

@@ -22,8 +22,8 @@ class AnswerRelevancy1to5:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.judges.llm import LLMJudge
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.model import RagRecord
         >>> chat = ScriptedChat([{"reason": "All of it is answered.", "grade": 5}])

@@ -23,8 +23,8 @@ class Contradictions:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.judges.llm import LLMJudge
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.metrics.evaluate import evaluate
         >>> from ragtrace.model import Passage, Pool, RagRecord

@@ -23,7 +23,7 @@ class Faithfulness:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.judges.overlap import OverlapJudge
+        >>> from ragtrace.judges.offline.judge import OverlapJudge
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.metrics.evaluate import evaluate
         >>> from ragtrace.model import Passage, Pool, RagRecord

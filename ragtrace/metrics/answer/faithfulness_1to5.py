@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.grading_1to5 import AttemptGradeReply
+from ragtrace.judges.llm.grading_1to5 import AttemptGradeReply
 from ragtrace.metrics.answer.one_to_five import declared, graded_answer, shown_contexts
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ class Faithfulness1to5:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.judges.llm import LLMJudge
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> chat = ScriptedChat([{"attempted": True, "reason": "The year is not there.", "grade": 4}])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.judges.checking import identity
+from ragtrace.judges.nli.checking import identity
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
-    from ragtrace.judges.checking import Checked, CheckedSentence
+    from ragtrace.judges.nli.checking import Checked, CheckedSentence
     from ragtrace.metrics.eval_context import EvalContext
 
 NAMES = ("hallucination", "hallucination_min")  # the mean and the worst sentence

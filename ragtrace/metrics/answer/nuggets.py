@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.judges.nuggets import PROMPTS, nuggets_of
+from ragtrace.judges.llm.nuggets import PROMPTS, nuggets_of
 from ragtrace.judges.scales import are_grades
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.graded import are_of
@@ -14,8 +14,8 @@ from ragtrace.model import JudgeInfo, MetricResult
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragtrace.judges.nuggets import AssignedNugget
-    from ragtrace.judges.nuggets import Nuggets as FoundNuggets
+    from ragtrace.judges.llm.nuggets import AssignedNugget
+    from ragtrace.judges.llm.nuggets import Nuggets as FoundNuggets
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import State
 
@@ -39,7 +39,7 @@ def nugget_scores(nuggets: Sequence[AssignedNugget], *, strict: bool = False) ->
         strict: partial support counts 0.
 
     Example:
-        >>> from ragtrace.judges.nuggets import AssignedNugget
+        >>> from ragtrace.judges.llm.nuggets import AssignedNugget
         >>> vital = AssignedNugget(text="a", is_vital=True, support="support")
         >>> okay = AssignedNugget(text="b", is_vital=False, support="partial_support")
         >>> nugget_scores([vital, okay, okay])
@@ -77,8 +77,8 @@ class Nuggets:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.judges.llm import LLMJudge
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> chat = ScriptedChat([

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.grading_1to5 import AnswerGradeReply, answer_grade
-from ragtrace.judges.numbering import Numbered
+from ragtrace.judges.llm.grading_1to5 import AnswerGradeReply, answer_grade
+from ragtrace.judges.llm.numbering import Numbered
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 

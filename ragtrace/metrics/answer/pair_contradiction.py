@@ -8,7 +8,7 @@ from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
-    from ragtrace.judges.checking import CheckedSentence
+    from ragtrace.judges.nli.checking import CheckedSentence
     from ragtrace.metrics.eval_context import EvalContext
 
 NAME = "pair_contradiction"

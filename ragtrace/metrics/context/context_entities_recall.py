@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.entities import OF_BOTH, OF_REFERENCE
+from ragtrace.judges.llm.entities import OF_BOTH, OF_REFERENCE
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.context.entity_names import folded, names_in, normalised
 from ragtrace.model import MetricResult
@@ -29,8 +29,8 @@ class ContextEntitiesRecall:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.judges.llm import LLMJudge
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> reply = {"reference_entities": ["Oslo", "2010"], "context_entities": ["OSLO"]}

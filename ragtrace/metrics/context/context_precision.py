@@ -27,8 +27,8 @@ class ContextPrecision:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.judges.llm import LLMJudge
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> reply = {"verdicts": [{"id": 1, "relevant": False}, {"id": 2, "relevant": True}]}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.judges.correctness import CORRECTNESS
+from ragtrace.judges.llm.correctness import CORRECTNESS
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.judges.correctness import CheckedClaim, Correctness
+    from ragtrace.judges.llm.correctness import CheckedClaim, Correctness
     from ragtrace.metrics.eval_context import EvalContext
 
 _F = "factual_correctness"
@@ -52,8 +52,8 @@ class FactualCorrectness:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.judges.llm import LLMJudge
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.model import RagRecord
         >>> chat = ScriptedChat([

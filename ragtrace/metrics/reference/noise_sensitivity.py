@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.judges.claim_sources import PROMPTS, claim_sources
-from ragtrace.judges.correctness import CORRECTNESS
+from ragtrace.judges.llm.claim_sources import PROMPTS, claim_sources
+from ragtrace.judges.llm.correctness import CORRECTNESS
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.judges.claim_sources import ClaimSources
-    from ragtrace.judges.correctness import Correctness
+    from ragtrace.judges.llm.claim_sources import ClaimSources
+    from ragtrace.judges.llm.correctness import Correctness
     from ragtrace.metrics.eval_context import EvalContext
 
 _RELEVANT = "noise_sensitivity_relevant"
@@ -78,8 +78,8 @@ class NoiseSensitivity:
 
     Example:
         >>> import asyncio
-        >>> from ragtrace.judges.llm import LLMJudge
-        >>> from ragtrace.judges.scripted import ScriptedChat
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.model import Passage, Pool, RagRecord
         >>> chat = ScriptedChat([

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeError
-from ragtrace.judges.grade_cache import LabelKeeper, text_key
+from ragtrace.judges.cache.grade_cache import LabelKeeper, text_key
 from ragtrace.metrics.at_cutoffs import Refusal
 from ragtrace.metrics.graded import OTHER_QUERY, are_of, by_verdict
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Grades
-    from ragtrace.judges.grade_cache import LabelSet
+    from ragtrace.judges.cache.grade_cache import LabelSet
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.metrics.graded import Graded
     from ragtrace.model import Labels, RagRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.grade_cache import text_key
+from ragtrace.judges.cache.grade_cache import text_key
 from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, Refusal, outcome_of
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.cutoffs import cutoffs

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 
 from ragtrace.errors import ConfigError
-from ragtrace.judges.transport import DEFAULT_BASE_URL
+from ragtrace.judges.openai.transport import DEFAULT_BASE_URL
 
 _log = logging.getLogger("ragtrace")
 _unknown: set[tuple[str, str]] = set()  # (model, address): said, and not looked up again

@@ -29,9 +29,9 @@ done.set()
 print(os.waitstatus_to_exitcode(status))
 """
 MADE = (
-    "from ragtrace.judges.grade_cache import GradeLru; lock = (kept := GradeLru())._lock",
-    "from ragtrace.judges.nugget_cache import NuggetLru; lock = (kept := NuggetLru())._lock",
-    "from ragtrace.judges.negotiate import ladder_for; lock = ladder_for('http://localhost/v1', 'm')._lock",
+    "from ragtrace.judges.cache.grade_cache import GradeLru; lock = (kept := GradeLru())._lock",
+    "from ragtrace.judges.cache.nugget_cache import NuggetLru; lock = (kept := NuggetLru())._lock",
+    "from ragtrace.judges.openai.negotiate import ladder_for; lock = ladder_for('http://localhost/v1', 'm')._lock",
     "from ragtrace.metrics.registry import _lock as lock",
     "from ragtrace.telemetry.series import Names; lock = (kept := Names(1))._lock",
 )

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from ragtrace.capture import Recorder
 from ragtrace.capture.prompt import PassageFinder, found_in
-from ragtrace.judges.overlap import OverlapJudge
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.model import Passage
 from tests.unit.capture.test_recorder import Keeper
 

@@ -16,7 +16,7 @@ import pytest
 
 from ragtrace.cli.doctor_packages import own_floors
 from ragtrace.cli.main import main
-from tests.unit.judges.judge_server import Answer, completion
+from tests.unit.judges.openai.judge_server import Answer, completion
 
 SIGNALS = ("TRACES", "METRICS", "LOGS")
 AUDIT = {

@@ -13,7 +13,7 @@ from ragtrace.demo.options import DemoOptions
 from ragtrace.demo.questions import asked
 from ragtrace.demo.search import TermIndex
 from ragtrace.demo.writers import OfflineWriter, rendered
-from ragtrace.judges.overlap import OverlapJudge
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.answer.faithfulness import METRIC
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.model import Passage, Pool, RagRecord

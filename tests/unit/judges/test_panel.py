@@ -9,21 +9,21 @@ import pytest
 from ragtrace.errors import ConfigError
 from ragtrace.judges.base import JudgePanel, Reseeded
 from ragtrace.judges.limited import LimitedChat
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.openai import OpenAIChat
-from ragtrace.judges.overlap import OverlapJudge
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.judge import OverlapJudge
+from ragtrace.judges.openai.client import OpenAIChat
 from ragtrace.judges.panel import Panel
 from ragtrace.judges.registry import make_judge, make_judges
-from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.scoring.limits import Caps, JudgeGate
-from tests.unit.judges.judge_server import Answer, completion, refusal
+from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 from tests.unit.judges.records import record
 
 if TYPE_CHECKING:
-    from tests.unit.judges.judge_server import JudgeServer, Request
+    from tests.unit.judges.openai.judge_server import JudgeServer, Request
 
 
 def graded(request: Request) -> Answer:

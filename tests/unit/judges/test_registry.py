@@ -9,9 +9,9 @@ import pytest
 
 from ragtrace.errors import ConfigError
 from ragtrace.judges import registry
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.openai import OpenAIEmbedder
-from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.openai.client import OpenAIEmbedder
 
 
 def factory(model: str | None, **settings: Any) -> LLMJudge:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ragtrace.errors import JudgeUnavailable
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.judges.overlap_embedder import OverlapEmbedder
-from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.embedder import OverlapEmbedder
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.cosine import cosines_with_first
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate

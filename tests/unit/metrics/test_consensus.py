@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragtrace.errors import JudgeError, JudgeTimeout, JudgeUnavailable
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.overlap import THRESHOLD, OverlapJudge
-from ragtrace.judges.overlap_embedder import OverlapEmbedder
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.embedder import OverlapEmbedder
+from ragtrace.judges.offline.judge import THRESHOLD, OverlapJudge
 from ragtrace.judges.panel import Panel
-from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, expected

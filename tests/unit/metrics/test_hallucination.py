@@ -6,15 +6,15 @@ import pytest
 
 from ragtrace.errors import ConfigError
 from ragtrace.judges.base import PairSignals
-from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.judges.pairs import OnnxPairScorer
+from ragtrace.judges.nli.onnx import OnnxPairScorer
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.registry import select
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.service.judges import build_scorer
 from ragtrace.settings import Settings
-from tests.unit.judges import tiny_models
+from tests.unit.judges.nli import tiny_models
 
 BOTH = select(["hallucination", "pair_contradiction"])
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select

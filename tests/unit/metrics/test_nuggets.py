@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragtrace.errors import ConfigError
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.nuggets import AssignedNugget
-from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.nuggets import AssignedNugget
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.answer.nuggets import nugget_scores
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate

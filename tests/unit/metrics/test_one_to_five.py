@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ragtrace.errors import ConfigError, JudgeTimeout
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.registry import select

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.overlap import OverlapJudge
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.judges.scales import from_umbrela
-from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.ranking import rank

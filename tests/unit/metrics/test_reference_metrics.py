@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragtrace.errors import ConfigError
-from ragtrace.judges.correctness import MAX_CLAIMS
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.judges.overlap_embedder import OverlapEmbedder
-from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.judges.llm.correctness import MAX_CLAIMS
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.embedder import OverlapEmbedder
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.reference.factual_correctness import f_beta

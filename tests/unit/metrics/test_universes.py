@@ -10,11 +10,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from ragtrace.judges.cache.grade_file import GradeFile
 
-from ragtrace.judges.grade_file import GradeFile
-from ragtrace.judges.llm import LLMJudge
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.panel import Panel
-from ragtrace.judges.scripted import ScriptedChat
 from ragtrace.metrics.deep_retrieval import MAX_CALLS, Shadow
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ragtrace.judges.base import Judge
-    from ragtrace.judges.chat import ChatReply
+    from ragtrace.judges.llm.chat import ChatReply
     from ragtrace.model import MetricResult
 
 FROZEN = SetParams(is_frozen=True)

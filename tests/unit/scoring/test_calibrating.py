@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.errors import JudgeUnavailable
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.overlap import OverlapJudge
-from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.judges.overlap import OverlapJudge
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.eval_context import Options
 from ragtrace.model import MetricResult, RagRecord

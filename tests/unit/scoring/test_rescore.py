@@ -11,9 +11,9 @@ import pytest
 
 from ragtrace.errors import JudgeUnavailable
 from ragtrace.judges.limited import LimitedChat
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.overlap_embedder import OverlapEmbedder
-from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select

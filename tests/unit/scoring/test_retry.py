@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.judges.llm import LLMJudge
-from ragtrace.judges.overlap_embedder import OverlapEmbedder
-from ragtrace.judges.scripted import ScriptedChat
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import JudgeInfo, MetricResult, Score, ScoreKey

@@ -6,7 +6,7 @@ import pytest
 
 from ragtrace.service.canaries import build_canaries, canary_period_s
 from ragtrace.settings import Settings
-from tests.unit.judges.judge_server import Answer, completion
+from tests.unit.judges.openai.judge_server import Answer, completion
 
 AUDIT = {
     "attempted": True,

@@ -1,0 +1,1 @@
+"""Caches of grades and nuggets, in memory or in a file."""

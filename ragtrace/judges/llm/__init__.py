@@ -1,0 +1,1 @@
+"""A judge that asks a language model: prompts, replies and their checks."""

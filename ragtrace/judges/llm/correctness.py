@@ -1,0 +1,132 @@
+"""Claims of answer and reference, and the verdict of each text on the claims of the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ragtrace.judges.base import Inquiry, Spent, Verdict
+from ragtrace.judges.llm.replies import Form, Listed, Row
+from ragtrace.judges.llm.rows import asked_rows
+
+if TYPE_CHECKING:
+    from ragtrace.judges.base import PromptJudge
+    from ragtrace.judges.llm.session import Asking
+    from ragtrace.model import RagRecord
+
+MAX_CLAIMS = 40  # of each text; the prompt allows one more, so that a longer text is seen to be cut
+
+
+class ClaimsReply(Form):
+    """Reply to the claims prompt."""
+
+    answer_claims: Listed[str]
+    reference_claims: Listed[str]
+
+
+class ClaimVerdictRow(Row):
+    """The verdict of the other text on one claim."""
+
+    verdict: Verdict
+
+
+class ClaimVerdictsReply(Form):
+    """Reply to the claim_verdicts prompt, and to its repair."""
+
+    verdicts: Listed[ClaimVerdictRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedClaim:
+    """One claim of a text with the verdict of the other text; only ``supported`` counts as entailed."""
+
+    text: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correctness:
+    """What answer and reference say of each other.
+
+    Attributes:
+        answer: claims of the answer, checked against the reference.
+        reference: claims of the reference, checked against the answer.
+        truncated: True when only the first `MAX_CLAIMS` of a text were checked.
+        has_repaired: whether the one repair of the evaluation is used up.
+    """
+
+    answer: tuple[CheckedClaim, ...]
+    reference: tuple[CheckedClaim, ...]
+    truncated: bool = False
+    has_repaired: bool = False
+    spent: Spent = field(default_factory=Spent)
+
+
+async def checked(judge: PromptJudge, record: RagRecord) -> Correctness:
+    """Take the claims of both texts in one call, and check them all in a second.
+
+    Without any claim there is no second call. Coroutine-safe.
+
+    Raises:
+        JudgeError: no usable reply; JudgeIncomplete when a verdict stays missing after the repair.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
+        >>> from ragtrace.model import RagRecord
+        >>> chat = ScriptedChat([
+        ...     {"answer_claims": ["It is in Oslo."], "reference_claims": []},
+        ...     {"verdicts": [{"id": 1, "verdict": "supported"}]},
+        ... ])
+        >>> record = RagRecord(id="1", answer="It is in Oslo, I think.", reference="Oslo.")
+        >>> asyncio.run(checked(LLMJudge(chat), record)).answer
+        (CheckedClaim(text='It is in Oslo.', verdict='supported'),)
+    """
+    asking = judge.asking("claims")
+    data = {"query": record.query, "answer": record.answer, "reference": record.reference or ""}
+    with asking.charging():
+        reply = await asking.ask(data, ClaimsReply)
+        answer, reference = _kept(reply.answer_claims), _kept(reply.reference_claims)
+        verdicts = await _verdicts(asking.over("claim_verdicts"), data, answer, reference)
+    return Correctness(
+        answer=_checked(answer, verdicts[: len(answer)]),
+        reference=_checked(reference, verdicts[len(answer) :]),
+        truncated=max(len(reply.answer_claims), len(reply.reference_claims)) > MAX_CLAIMS,
+        has_repaired=asking.has_repaired,
+        spent=asking.spent,
+    )
+
+
+CORRECTNESS = Inquiry(name="correctness", prompts=("claims", "claim_verdicts"), ask=checked)
+
+
+def numbered_from(first: int, texts: list[str]) -> dict[str, str]:
+    """Return texts by their number as a judge sees it.
+
+    Example:
+        >>> numbered_from(3, ["a", "b"])
+        {'3': 'a', '4': 'b'}
+    """
+    return {str(number): text for number, text in enumerate(texts, start=first)}
+
+
+async def _verdicts(asking: Asking, data: dict[str, str], answer: list[str], reference: list[str]) -> list[Verdict]:
+    if not answer and not reference:
+        return []
+    claims = {
+        "answer_claims": numbered_from(1, answer),
+        "reference_claims": numbered_from(1 + len(answer), reference),
+    }
+    rows = await asked_rows(
+        asking, {**data, **claims}, tuple(claims), ClaimVerdictsReply, lambda reply: reply.verdicts
+    )
+    return [row.verdict for _, row in sorted(rows.items())]
+
+
+def _kept(texts: list[str]) -> list[str]:
+    return [text.strip() for text in texts[:MAX_CLAIMS] if text.strip()]
+
+
+def _checked(texts: list[str], verdicts: list[Verdict]) -> tuple[CheckedClaim, ...]:
+    return tuple(CheckedClaim(text=text, verdict=verdict) for text, verdict in zip(texts, verdicts, strict=True))

@@ -1,0 +1,86 @@
+"""One grade from 1 to 5 for a whole answer, in a single call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from ragtrace.judges.base import Inquiry, Spent
+from ragtrace.judges.llm.replies import Form
+from ragtrace.prompts.loader import plain_forms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ragtrace.judges.base import PromptJudge
+    from ragtrace.model import RagRecord
+
+
+class AnswerGradeReply(Form):
+    """Reply to a 1-to-5 prompt; anything but a whole number from 1 to 5 is no grade."""
+
+    grade: int = Field(ge=1, le=5)
+    reason: str = ""
+
+
+class AttemptGradeReply(AnswerGradeReply):
+    """The same of a prompt that also asks whether the answer is an attempt."""
+
+    attempted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerGrade:
+    """The grade of one answer.
+
+    Attributes:
+        grade: 1 (worst) to 5.
+        reason: what the judge says of it.
+        attempted: False for an answer that only declines; True where the prompt does not ask.
+    """
+
+    grade: int
+    reason: str
+    attempted: bool = True
+    spent: Spent = field(default_factory=Spent)
+
+
+def answer_grade(
+    prompt_id: str,
+    data: Mapping[str, Any],
+    form: type[AnswerGradeReply] = AnswerGradeReply,
+    *,
+    length_debias: bool = True,
+) -> Inquiry[AnswerGrade]:
+    """Return the inquiry after a grade, in one call (two with a repair).
+
+    Args:
+        prompt_id: a 1-to-5 prompt.
+        data: what goes inside the fence.
+        form: of the reply.
+        length_debias: False asks the prompt without its paragraph on length.
+
+    Its coroutine raises JudgeError; JudgeInvalidOutput when the repair brings no whole number from 1 to 5 either.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
+        >>> from ragtrace.model import RagRecord
+        >>> judge = LLMJudge(ScriptedChat([{"reason": "It drifts.", "grade": 0}, {"reason": "", "grade": 3}]))
+        >>> inquiry = answer_grade("answer_relevancy_1to5", {"query": "Where?", "answer": "In Oslo."})
+        >>> asyncio.run(inquiry.ask(judge, RagRecord(id="1"))).grade
+        3
+    """
+    prompts = (prompt_id,) if length_debias else plain_forms((prompt_id,))
+
+    async def ask(judge: PromptJudge, _: RagRecord) -> AnswerGrade:
+        asking = judge.asking(prompts[0])
+        with asking.charging():
+            reply = await asking.ask(data, form)
+        attempted = reply.attempted if isinstance(reply, AttemptGradeReply) else True
+        return AnswerGrade(grade=reply.grade, reason=reply.reason, attempted=attempted, spent=asking.spent)
+
+    return Inquiry(name=prompts[0], prompts=prompts, ask=ask)

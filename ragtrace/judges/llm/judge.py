@@ -1,0 +1,330 @@
+"""A judge that asks a language model, over any `ChatModel`."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from typing import TYPE_CHECKING, Literal
+
+from ragtrace.errors import JudgeIncomplete
+from ragtrace.judges.base import Fact, Facts, Grades, Question, Questions, Relevance
+from ragtrace.judges.cache.grade_cache import GradeLru
+from ragtrace.judges.cache.grade_memory import GradeMemory
+from ragtrace.judges.cache.nugget_cache import NuggetCache, NuggetLru
+from ragtrace.judges.llm.audit import MAX_CLAIMS, audited
+from ragtrace.judges.llm.audit_steps import STEPS, audited_in_steps
+from ragtrace.judges.llm.chat import ChatModel, ChatReply, SeededModel
+from ragtrace.judges.llm.numbering import Numbered, grading_batches
+from ragtrace.judges.llm.replies import (
+    FactsRepair,
+    FactsReply,
+    QuestionsReply,
+    RelevanceReply,
+    SourcedRow,
+    aligned,
+    completed,
+    listed,
+)
+from ragtrace.judges.llm.rows import asked_rows
+from ragtrace.judges.llm.rubrics import RUBRICS
+from ragtrace.judges.llm.session import Asking
+from ragtrace.prompts.loader import PROMPT_IDS, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from ragtrace.judges.base import Audit, Task
+    from ragtrace.judges.cache.grade_cache import GradeCache, LabelSet
+    from ragtrace.model import Passage, RagRecord
+    from ragtrace.settings import Grading
+
+__all__ = ["MAX_CLAIMS", "ChatModel", "ChatReply", "LLMJudge"]
+
+
+# Parts of the audit that not every judge can do.
+_OF_THE_AUDIT = ("citations", "contradictions")
+
+
+class LLMJudge:
+    """Judges by asking a language model, with every verdict checked and every number computed by code.
+
+    Records are data: they stand inside a fence (`ragtrace.prompts.fence`), contexts are numbered by us, and the
+    numbers of a reply are checked to exist. A reply of another form, or with missing, doubled or unknown ids, is
+    repaired by one more call an evaluation; after that the task fails with a `ragtrace.errors.JudgeError` that
+    carries ``spent``. Coroutine-safe; not thread-safe, as little as its model.
+
+    Args:
+        model: who replies.
+        name: stands on every score; ``openai:MODEL`` when left out.
+        batch_size: passages graded in one call, 1 to 10.
+        max_output_tokens: limit of one reply; generous, as reasoning models count their thoughts in it.
+        scale: of the grades: ``direct5`` asks for 1 to 5; ``umbrela`` for UMBRELA's 0 to 3, which become 1, 3, 4
+            and 5, or 1, 2, 4 and 5 with ``umbrela_strict``.
+        fused: False asks for the audit in steps (claims, verdicts, citations) and for the relevance of each context
+            in a call of its own, as others do; dearer, for a comparison. `batch_size` 1 is the like for grades.
+        claim_batch: claims checked in one call of the audit in steps, at least 1.
+        nugget_cache: nuggets made before; the last 1,000 sets in memory when left out.
+        grade_cache: grades given before: a passage seen for the same query is not asked for again. The last 10,000
+            in memory when left out; several judges may share one; "off" asks for every passage.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> pool = Pool(stage="retrieved", passages=(Passage(id="a", text="Oslo is in Norway.", rank=1),))
+        >>> judge = LLMJudge(ScriptedChat([{"grades": [{"id": 1, "grade": 4}]}]))
+        >>> asyncio.run(judge.grades(RagRecord(id="1", query="Where is Oslo?", pools=(pool,)))).grades
+        {'a': 4}
+    """
+
+    tasks: frozenset[Task] = frozenset({*_OF_THE_AUDIT, *PROMPT_IDS})
+
+    def __init__(
+        self,
+        model: ChatModel,
+        name: str | None = None,
+        *,
+        batch_size: int = 10,
+        max_output_tokens: int = 4096,
+        scale: Grading = "direct5",
+        fused: bool = True,
+        claim_batch: int = 20,
+        nugget_cache: NuggetCache | None = None,
+        grade_cache: GradeCache | Literal["off"] | None = None,
+    ) -> None:
+        if not 1 <= batch_size <= 10:
+            raise ValueError(f"batch_size is 1 to 10, got {batch_size}")
+        if scale not in RUBRICS:
+            raise ValueError(f"scale is {', '.join(RUBRICS)}, got {scale!r}")
+        if claim_batch < 1:
+            raise ValueError(f"claim_batch is at least 1, got {claim_batch}")
+        self.name = name or f"openai:{model.name}"
+        self.thresholds: Mapping[str, float] = {}
+        self.nugget_cache = NuggetLru() if nugget_cache is None else nugget_cache
+        self._model = model
+        self._batch_size = batch_size
+        self._rubric = RUBRICS[scale]
+        self._scale = scale
+        self._is_fused = fused
+        self._claim_batch = claim_batch
+        self._max_output_tokens = max_output_tokens
+        self._memory = GradeMemory(
+            GradeLru() if grade_cache is None else None if grade_cache == "off" else grade_cache,
+            rubric=f"{load(self._rubric.prompt).hash} {scale}{' single' if batch_size == 1 else ''}",
+            judge=model.fingerprint(),
+        )
+
+    def version(self, task: Task) -> str:
+        """Return 8 hex digits over prompt, schema, model and parameters of a task."""
+        prompts, form = self._asked(task)
+        hashes = ",".join(load(prompt).hash for prompt in prompts)
+        parts = (hashes, self._model.fingerprint(), form, MAX_CLAIMS)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
+
+    def _asked(self, task: Task) -> tuple[tuple[str, ...], object]:
+        """Return the prompts of a task, and what else of the settings decides how it is asked."""
+        if task == "grades":
+            return (self._rubric.prompt,), (self._scale, self._batch_size)
+        if task == "audit" or task in _OF_THE_AUDIT:
+            return (("audit",), 0) if self._is_fused else (STEPS, self._claim_batch)
+        return (task,), int(task == "relevance" and not self._is_fused)
+
+    async def audit(self, record: RagRecord) -> Audit:
+        """Read the answer against the delivered contexts, in one call (two with a repair) unless in steps.
+
+        Returns:
+            Claims with verdicts (``support`` 1.0 or 0.0), and one citation verdict for each distinct pair whose
+            passage was delivered; a citation of a passage without text is ``none`` without being asked.
+
+        Raises:
+            JudgeError: no usable reply; JudgeIncomplete when verdicts stay missing after the repair.
+        """
+        asking = self.asking("audit" if self._is_fused else STEPS[0])
+        with asking.charging():
+            if self._is_fused:
+                return await audited(record, asking)
+            return await audited_in_steps(record, asking, self._claim_batch)
+
+    async def grades(self, record: RagRecord) -> Grades:
+        """Grade the passages of the candidate pool (the first pool) against the query, 1 to 5.
+
+        Passages that the cache knows are not asked for. The others take one call for each of
+        `ragtrace.judges.llm.numbering.grading_batches`, one after the other; passages are numbered from 1 within a
+        batch. Blank passages get no grade; an empty pool costs no call.
+
+        Raises:
+            JudgeError: no usable reply; JudgeIncomplete when a grade stays missing after the repair. What was
+                graded before it is kept.
+        """
+        return await self.grade_passages(record, record.pools[0].passages if record.pools else ())
+
+    async def grade_passages(
+        self,
+        record: RagRecord,
+        passages: Sequence[Passage],
+        *,
+        enough_fives: int | None = None,
+        may_repair: bool = True,
+    ) -> Grades:
+        """Grade any passages against the record's query, in the way of `grades`.
+
+        Args:
+            record: whose query counts.
+            passages: what to grade.
+            enough_fives: stop once so many have a 5; passages are then asked for in the order given.
+            may_repair: False where the evaluation that this goes on with has had its one repair.
+        """
+        asking = self.asking(self._rubric.prompt)
+        if not may_repair:
+            asking.without_repair()
+        known = await self._memory.recall(record, passages)
+        unseen = [passage for passage in passages if passage.id not in known.grades]
+        grades = dict(known.grades)
+        with asking.charging():
+            for batch in self._batches(record, unseen, in_order=enough_fives is not None):
+                if enough_fives is not None and sum(grade == 5 for grade in grades.values()) >= enough_fives:
+                    break
+                shown = {str(n): passage.text for n, passage in enumerate(batch, start=1)}
+                data = {"query": record.query, "passages": shown}
+                found = await self._rubric.graded(asking, data)
+                given = {passage.id: found[n] for n, passage in enumerate(batch, start=1)}
+                await self._memory.keep(record, [(passage, given[passage.id]) for passage in batch])
+                grades |= given
+        return Grades(
+            grades=grades,
+            scale=self._rubric.label_scale,
+            spent=asking.spent,
+            cached=len(known.grades),
+            has_repaired=asking.has_repaired,
+            cache_fault=known.fault,
+        )
+
+    def _batches(
+        self, record: RagRecord, passages: Sequence[Passage], *, in_order: bool
+    ) -> Iterator[Sequence[Passage]]:
+        """Yield batches; with `in_order` early passages stand in early ones, and only a batch is shuffled."""
+        step = self._batch_size if in_order else max(len(passages), 1)
+        for first in range(0, len(passages), step):
+            yield from grading_batches(record, self._batch_size, passages[first : first + step])
+
+    @property
+    def keeps_labels(self) -> bool:
+        """Whether labels gather in a file, by query."""
+        return self._memory.keeps_labels
+
+    async def labelled(self, record: RagRecord) -> LabelSet | None:
+        """Return all that was ever graded for the query in the record's corpus; None where no file keeps it.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        return await self._memory.labelled(record)
+
+    def without_grade_cache(self) -> LLMJudge:
+        """Return the same judge asking for every passage."""
+        other = copy.copy(self)
+        other._memory = self._memory.over(None)  # noqa: SLF001 -- our own
+        return other
+
+    async def questions(self, record: RagRecord, n: int) -> Questions:
+        """Write `n` (1 to 10) questions that the answer would answer; the query is not shown.
+
+        Blank questions are dropped with their flag, so that fewer than `n` may be returned.
+
+        Raises:
+            JudgeError: no usable reply; JudgeIncomplete when all are blank after the repair.
+        """
+        n = min(max(n, 1), 10)
+        asking = self.asking("questions")
+        data, want = {"answer": record.answer}, f"Write {n}."
+        with asking.charging():
+            kept = _written(await asking.ask(data, QuestionsReply, want))
+            if not kept:
+                kept = _written(await asking.mend(data, QuestionsReply, want))
+            if not kept:
+                raise JudgeIncomplete("the judge wrote no question")
+        return Questions(questions=tuple(kept[:n]), spent=asking.spent)
+
+    async def facts(self, record: RagRecord) -> Facts:
+        """Attribute the facts of the reference to contexts.
+
+        Raises:
+            JudgeError: no usable reply; JudgeIncomplete when attributions stay missing after the repair.
+        """
+        asking = self.asking("facts")
+        contexts = Numbered(record)
+        data = {"query": record.query, "contexts": contexts.shown(), "reference": record.reference or ""}
+        with asking.charging():
+            reply = await asking.ask(data, FactsReply)
+            found = await _attributed(asking, data, reply, len(contexts))
+        facts = tuple(
+            Fact(text=reply.facts[n - 1].strip(), sources=contexts.indexes(row.sources))
+            for n, row in sorted(found.items())
+        )
+        return Facts(facts=facts, spent=asking.spent)
+
+    async def relevance(self, record: RagRecord, *, with_reference: bool) -> Relevance:
+        """Decide for each context that is not blank whether it helps to reach the answer, or the reference.
+
+        No context costs no call.
+
+        Raises:
+            JudgeError: no usable reply; JudgeIncomplete when a verdict stays missing after the repair.
+        """
+        asking = self.asking("relevance")
+        contexts = Numbered(record)
+        if not contexts.kept:
+            return Relevance(relevant={})
+        target = (record.reference or "") if with_reference else record.answer
+        size = len(contexts) if self._is_fused else 1
+        relevant: dict[int, bool] = {}
+        with asking.charging():
+            for first in range(0, len(contexts), size):
+                batch = contexts.kept[first : first + size]
+                shown = {str(n): passage.text for n, (_, passage) in enumerate(batch, start=1)}
+                data = {"query": record.query, "contexts": shown, "answer": target}
+                rows = await asked_rows(asking, data, ("contexts",), RelevanceReply, lambda reply: reply.verdicts)
+                relevant |= {batch[n - 1][0]: row.relevant for n, row in sorted(rows.items())}
+        return Relevance(relevant=relevant, spent=asking.spent)
+
+    async def aclose(self) -> None:
+        """Release the model's connections, and the cache's file."""
+        await self._memory.aclose()
+        await self._model.aclose()
+
+    def with_seed(self, seed: int) -> LLMJudge:
+        """Return the same judge sending another seed, where its model has one; no nugget or grade is shared."""
+        other = copy.copy(self)
+        if isinstance(self._model, SeededModel):
+            vars(other).update(_model=self._model.with_seed(seed))
+        other.nugget_cache = NuggetLru()
+        other._memory = self._memory.reseeded(seed)  # noqa: SLF001 -- our own
+        return other
+
+    def asking(self, prompt_id: str) -> Asking:
+        """Return a new evaluation that begins with this prompt; see `ragtrace.judges.base.Inquiry`."""
+        return Asking(self._model, load(prompt_id), max_output_tokens=self._max_output_tokens)
+
+
+async def _attributed(
+    asking: Asking, data: dict[str, Any], reply: FactsReply, n_contexts: int
+) -> dict[int, SourcedRow]:
+    """Return one sound attribution for each fact that is not blank."""
+    wanted = [n for n, text in enumerate(reply.facts, start=1) if text.strip()]
+    found, doubtful = aligned(reply.attributions, len(reply.facts), n_contexts)
+    owed = [n for n in doubtful if n in wanted]
+    if owed:
+        again = data | {"facts": {str(n): reply.facts[n - 1] for n in owed}}
+        want = f'Leave facts empty; give attributions only for the ids {listed(owed)} of "facts".'
+        more = await asking.mend(again, FactsRepair, want)
+        found |= completed(aligned(more.attributions, len(reply.facts), n_contexts)[0], owed)
+    return {n: found[n] for n in wanted}
+
+
+def _written(reply: QuestionsReply) -> list[Question]:
+    return [
+        Question(text=row.question.strip(), noncommittal=row.noncommittal)
+        for row in reply.questions
+        if row.question.strip()
+    ]

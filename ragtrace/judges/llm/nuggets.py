@@ -1,0 +1,213 @@
+"""Nuggets: the facts that an answer to a query should hold, made from passages and looked up in the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from ragtrace.judges.base import Inquiry, Spent
+from ragtrace.judges.cache.nugget_cache import Nugget, NuggetSet, RemembersNuggets, nugget_key
+from ragtrace.judges.llm.replies import Form, FormT, Listed, Row, RowT
+from ragtrace.judges.llm.rows import asked_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from ragtrace.judges.base import PromptJudge
+    from ragtrace.judges.llm.session import Asking
+    from ragtrace.model import RagRecord
+
+CREATE, LABEL, ASSIGN = PROMPTS = ("nuggets_create", "nuggets_label", "nuggets_assign")
+MAX_NUGGETS = 30  # made of one record; as many as AutoNuggetizer makes
+BATCH = 10  # nuggets labelled or looked up in one call
+WINDOW = 10  # passages read in one call
+NOTHING_KNOWN = "not enough information"
+# What the answer is asked for in its place: a sentence that an abstaining answer states.
+_ABSTENTION = "There is not enough information to answer the query"
+
+NuggetSupport = Literal["support", "partial_support", "not_support"]
+
+
+class NuggetsReply(Form):
+    """Reply to the nuggets_create prompt."""
+
+    nuggets: Listed[str]
+
+
+class LabelRow(Row):
+    """The importance of one nugget; ``na`` from a judge that finds it neither, which drops the nugget."""
+
+    importance: Literal["vital", "okay", "na"]
+
+
+class LabelsReply(Form):
+    """Reply to the nuggets_label prompt, and to its repair."""
+
+    labels: Listed[LabelRow]
+
+
+class AssignmentRow(Row):
+    """How far the answer states one nugget."""
+
+    support: NuggetSupport
+
+
+class AssignmentsReply(Form):
+    """Reply to the nuggets_assign prompt, and to its repair."""
+
+    assignments: Listed[AssignmentRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignedNugget:
+    """A nugget and how far the answer states it."""
+
+    text: str
+    is_vital: bool
+    support: NuggetSupport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nuggets:
+    """The nuggets of a record, vital ones first.
+
+    Attributes:
+        nuggets: those that were looked up in the answer; empty when the passages gave none.
+        made: how many there are, with those beyond the number that is looked up.
+        truncated: True when the judge made more than `MAX_NUGGETS`, of which the first count.
+        cached: True when they were made before, for another answer.
+    """
+
+    nuggets: tuple[AssignedNugget, ...]
+    made: int
+    truncated: bool = False
+    cached: bool = False
+    spent: Spent = field(default_factory=Spent)
+
+
+def nuggets_of(places: Collection[int], max_scored: int = 20) -> Inquiry[Nuggets]:
+    """Return the inquiry after the nuggets of some contexts and what the answer states of them.
+
+    One call a window of 10 contexts makes them, one for each 10 of them labels, and one for each 10 looks them up:
+    3 calls for up to 10 nuggets, 5 for up to 20. A judge with a cache (`RemembersNuggets`) is asked for the look-up
+    only where it saw query and passages before. Its coroutine raises JudgeError, JudgeIncomplete when a row stays
+    missing after the one repair.
+
+    Args:
+        places: 0-based indexes into the record's contexts.
+        max_scored: nuggets looked up, the first in the order vital, okay.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The lab is in Oslo.", rank=1),))
+        >>> record = RagRecord(id="1", query="Where?", answer="In Norway.", pools=(pool,))
+        >>> judge = LLMJudge(ScriptedChat([
+        ...     {"nuggets": ["The lab is in Oslo"]},
+        ...     {"labels": [{"id": 1, "importance": "vital"}]},
+        ...     {"assignments": [{"id": 1, "support": "partial_support"}]},
+        ... ]))
+        >>> asyncio.run(nuggets_of([0]).ask(judge, record)).nuggets
+        (AssignedNugget(text='The lab is in Oslo', is_vital=True, support='partial_support'),)
+    """
+
+    async def ask(judge: PromptJudge, record: RagRecord) -> Nuggets:
+        contexts = record.contexts
+        return await _assigned(judge, record, [contexts[place].text for place in places], max_scored)
+
+    return Inquiry(name="nuggets", prompts=PROMPTS, ask=ask)
+
+
+async def _assigned(judge: PromptJudge, record: RagRecord, texts: Sequence[str], max_scored: int) -> Nuggets:
+    asking = judge.asking(CREATE)
+    with asking.charging():
+        known, is_cached = await _known(judge, asking, record.query, texts)
+        scored = known.nuggets[:max_scored]
+        shown = [_ABSTENTION if _is_nothing_known(nugget.text) else nugget.text for nugget in scored]
+        data = {"query": record.query, "answer": record.answer}
+        rows = await _in_batches(
+            asking.over(ASSIGN), data, shown, AssignmentsReply, lambda reply: reply.assignments
+        )
+    found = (
+        AssignedNugget(text=nugget.text, is_vital=nugget.is_vital, support=row.support)
+        for nugget, row in zip(scored, rows, strict=True)
+    )
+    return Nuggets(
+        nuggets=tuple(found),
+        made=len(known.nuggets),
+        truncated=known.truncated,
+        cached=is_cached,
+        spent=asking.spent,
+    )
+
+
+async def _known(judge: PromptJudge, asking: Asking, query: str, texts: Sequence[str]) -> tuple[NuggetSet, bool]:
+    """Return the nuggets of a query and passages, and whether they were made before."""
+    asked: object = judge
+    if not isinstance(asked, RemembersNuggets):
+        return await _made(asking, query, texts), False
+    key = nugget_key(query, texts, "\0".join([asked.name, asked.version(CREATE), asked.version(LABEL)]))
+    kept = asked.nugget_cache.get(key)
+    if kept is not None:
+        return kept, True
+    made = await _made(asking, query, texts)
+    asked.nugget_cache.put(key, made)
+    return made, False
+
+
+async def _made(asking: Asking, query: str, texts: Sequence[str]) -> NuggetSet:
+    found: list[str] = []
+    truncated = False
+    for first in range(0, len(texts), WINDOW):
+        data: dict[str, Any] = {"query": query, "contexts": _numbered(texts[first : first + WINDOW])}
+        if found:
+            data["nuggets"] = found
+        listed = _distinct((await asking.ask(data, NuggetsReply)).nuggets)
+        found, truncated = listed[:MAX_NUGGETS], len(listed) > MAX_NUGGETS
+    if [text for text in found if _is_nothing_known(text)] == found:
+        # Nothing to weigh: whoever says so answers as well as can be.
+        return NuggetSet(nuggets=tuple(Nugget(text=NOTHING_KNOWN, is_vital=True) for _ in found[:1]))
+    kept = [text for text in found if not _is_nothing_known(text)]
+    rows = await _in_batches(asking.over(LABEL), {"query": query}, kept, LabelsReply, lambda reply: reply.labels)
+    labelled = [
+        Nugget(text=text, is_vital=row.importance == "vital")
+        for text, row in zip(kept, rows, strict=True)
+        if row.importance != "na"
+    ]
+    return NuggetSet(nuggets=tuple(sorted(labelled, key=lambda one: not one.is_vital)), truncated=truncated)
+
+
+async def _in_batches(
+    asking: Asking,
+    data: Mapping[str, Any],
+    texts: Sequence[str],
+    form: type[FormT],
+    rows_of: Callable[[FormT], list[RowT]],
+) -> list[RowT]:
+    """Return one sound row for each nugget, in their order."""
+    rows: list[RowT] = []
+    for first in range(0, len(texts), BATCH):
+        shown = {**data, "nuggets": _numbered(texts[first : first + BATCH])}
+        found = await asked_rows(asking, shown, ("nuggets",), form, rows_of)
+        rows += [row for _, row in sorted(found.items())]
+    return rows
+
+
+def _numbered(texts: Sequence[str]) -> dict[str, str]:
+    return {str(number): text for number, text in enumerate(texts, start=1)}
+
+
+def _distinct(texts: Sequence[str]) -> list[str]:
+    """Return the texts that are not blank, spaced evenly, each once whatever its case."""
+    distinct: dict[str, str] = {}
+    for text in texts:
+        spaced = " ".join(text.split())
+        if spaced:
+            distinct.setdefault(spaced.casefold(), spaced)
+    return list(distinct.values())
+
+
+def _is_nothing_known(text: str) -> bool:
+    return text.strip(" .!\"'").casefold() == NOTHING_KNOWN

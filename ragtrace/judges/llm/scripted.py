@@ -1,0 +1,105 @@
+"""A chat model whose replies are written beforehand: for tests of judges, metrics and applications."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.errors import JudgeUnavailable
+from ragtrace.judges.llm.chat import ChatReply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedCall:
+    """One prompt that a `ScriptedChat` was given."""
+
+    system: str
+    user: str
+    schema_name: str
+    temperature: float
+
+
+class ScriptedChat:
+    """Gives prepared replies in order, and keeps the prompts it was given.
+
+    A text is returned as it is, a mapping or list as JSON, an exception is raised. When they are used up the
+    server counts as gone: JudgeUnavailable.
+
+    Args:
+        replies: what to give, in order.
+        always: what to give when `replies` are used up.
+        name: the model's name.
+        prompt_tokens: tokens that each reply reports.
+        completion_tokens: the same for the output.
+
+    Attributes:
+        prompts: the calls so far.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.model import RagRecord
+        >>> chat = ScriptedChat([{"questions": [{"question": "Where?", "noncommittal": False}]}])
+        >>> judge = LLMJudge(chat)
+        >>> asyncio.run(judge.questions(RagRecord(id="1", answer="In Oslo."), 1)).questions[0].text
+        'Where?'
+        >>> chat.calls
+        1
+    """
+
+    def __init__(
+        self,
+        replies: Iterable[Any] = (),
+        *,
+        always: Any = None,
+        name: str = "scripted",
+        prompt_tokens: int = 100,
+        completion_tokens: int = 10,
+    ) -> None:
+        self.name = name
+        self.prompts: list[ScriptedCall] = []
+        self._replies = list(replies)
+        self._always = always
+        self._prompt_tokens = prompt_tokens
+        self._completion_tokens = completion_tokens
+
+    @property
+    def calls(self) -> int:
+        """Number of calls so far."""
+        return len(self.prompts)
+
+    async def complete(
+        self,
+        *,
+        system: str,
+        user: str,
+        schema_name: str,
+        schema: Mapping[str, Any],  # noqa: ARG002 -- the replies are written already
+        max_output_tokens: int,  # noqa: ARG002 -- the same
+        temperature: float,
+    ) -> ChatReply:
+        """Return or raise the next reply."""
+        self.prompts.append(
+            ScriptedCall(system=system, user=user, schema_name=schema_name, temperature=temperature)
+        )
+        reply = self._replies.pop(0) if self._replies else self._always
+        if reply is None:
+            raise JudgeUnavailable(f"the script has no reply for call {self.calls}")
+        if isinstance(reply, BaseException):
+            raise reply
+        return ChatReply(
+            text=reply if isinstance(reply, str) else json.dumps(reply),
+            prompt_tokens=self._prompt_tokens,
+            completion_tokens=self._completion_tokens,
+        )
+
+    def fingerprint(self) -> str:
+        """Return the model's name."""
+        return self.name
+
+    async def aclose(self) -> None:
+        """Do nothing: there is no connection."""

@@ -1,0 +1,138 @@
+"""One evaluation by a language model: its calls, what they took, and the one repair it is allowed."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.errors import JudgeError, JudgeIncomplete, JudgeInvalidOutput
+from ragtrace.judges.base import Spent
+from ragtrace.judges.llm.replies import FormT, read
+from ragtrace.prompts.fence import fenced
+from ragtrace.prompts.loader import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ragtrace.judges.llm.chat import ChatModel
+    from ragtrace.prompts.loader import Prompt
+
+
+@dataclass(slots=True)
+class _Tally:
+    spent: Spent = field(default_factory=Spent)
+    has_repaired: bool = False
+
+
+class Asking:
+    """Asks prompts of one model, and keeps count. One object an evaluation; not shared between coroutines.
+
+    An evaluation of several prompts goes from one to the next by `over`: count and repair are those of the whole.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm.replies import QuestionsReply
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
+        >>> from ragtrace.prompts.loader import load
+        >>> chat = ScriptedChat(always={"questions": [{"question": "Where?", "noncommittal": False}]})
+        >>> asking = Asking(chat, load("questions"), max_output_tokens=500)
+        >>> asyncio.run(asking.ask({"answer": "In Oslo."}, QuestionsReply)).questions[0].question
+        'Where?'
+        >>> asking.over("audit").spent.llm_calls
+        1
+    """
+
+    def __init__(self, model: ChatModel, prompt: Prompt, *, max_output_tokens: int) -> None:
+        self._model = model
+        self._prompt = prompt
+        self._max_output_tokens = max_output_tokens
+        self._tally = _Tally()
+
+    @property
+    def spent(self) -> Spent:
+        """What the evaluation took so far."""
+        return self._tally.spent
+
+    @property
+    def has_repaired(self) -> bool:
+        """Whether the one repair is used up."""
+        return self._tally.has_repaired
+
+    def without_repair(self) -> Asking:
+        """Use up the repair: for an evaluation that goes on from a verdict whose own asking had one."""
+        self._tally.has_repaired = True
+        return self
+
+    def over(self, prompt_id: str) -> Asking:
+        """Return the same evaluation with another prompt."""
+        other = Asking(self._model, load(prompt_id), max_output_tokens=self._max_output_tokens)
+        other._tally = self._tally
+        return other
+
+    @contextmanager
+    def charging(self) -> Iterator[None]:
+        """Write what was spent so far onto a judge error that leaves the block, as its attribute ``spent``."""
+        try:
+            yield
+        except JudgeError as error:
+            error.spent = self.spent
+            raise
+
+    async def ask(self, data: Mapping[str, Any], form: type[FormT], extra: str = "") -> FormT:
+        """Return the reply to the prompt over some data; a reply of another form is repaired once.
+
+        Args:
+            data: what goes inside the fence.
+            form: the form of the reply.
+            extra: one sentence of ours after the reminder; never holds data.
+
+        Raises:
+            JudgeError: of the call, or JudgeInvalidOutput when the repair was of another form too.
+        """
+        try:
+            return read(form, await self._call(data, extra))
+        except JudgeInvalidOutput as error:
+            if self._tally.has_repaired:
+                raise
+            fault = str(error)
+        self._tally.has_repaired = True
+        return read(form, await self._call(data, f"{extra} {self._correction(fault)}".strip()))
+
+    async def mend(self, data: Mapping[str, Any], form: type[FormT], want: str) -> FormT:
+        """Return the reply to the one repair, which asks only for what `want` names.
+
+        Raises:
+            JudgeIncomplete: the repair was used up, so that verdicts stay missing.
+        """
+        if self._tally.has_repaired:
+            raise JudgeIncomplete(f"after the repair the judge still owes: {want}")
+        self._tally.has_repaired = True
+        return read(form, await self._call(data, f"An earlier reply was incomplete. {want}"))
+
+    def _correction(self, fault: str) -> str:
+        schema = json.dumps(self._prompt.schema, separators=(",", ":"))
+        return f"An earlier reply was not of the asked form ({fault}). Follow this JSON schema: {schema}"
+
+    async def _call(self, data: Mapping[str, Any], extra: str) -> str:
+        prompt = self._prompt
+        tail = f"{prompt.reminder} {extra}".strip()
+        try:
+            reply = await self._model.complete(
+                system=prompt.system,
+                user=f"{prompt.task}\n{fenced(data)}\n{tail}",
+                schema_name=prompt.id,
+                schema=prompt.schema,
+                max_output_tokens=self._max_output_tokens,
+                temperature=prompt.temperature,
+            )
+        except JudgeError as error:
+            self._tally.spent += error.spent or Spent(llm_calls=1)
+            raise
+        except Exception as error:
+            self._tally.spent += Spent(llm_calls=1)
+            raise JudgeError(f"the chat model failed with {type(error).__name__}") from error
+        tokens = Spent(llm_calls=1, prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens)
+        self._tally.spent += tokens
+        return reply.text

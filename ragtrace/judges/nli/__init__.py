@@ -1,0 +1,1 @@
+"""Pair scorers: an entailment model reads each sentence against each premise."""

@@ -1,0 +1,1 @@
+"""Chat and embeddings over an OpenAI-compatible server."""

@@ -1,0 +1,265 @@
+"""Chat and embeddings over any OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragtrace.errors import (
+    JudgeError,
+    JudgeFiltered,
+    JudgeInvalidOutput,
+    JudgeRefused,
+    JudgeTruncated,
+    JudgeUnavailable,
+)
+from ragtrace.judges.llm.chat import ChatReply
+from ragtrace.judges.openai.negotiate import SEED, json_text, ladder_for
+from ragtrace.judges.openai.transport import Answer, Fault, Transport, spent_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from ragtrace.judges.gates import Gate
+
+# A judge's reply has some 20 kB; the longest vectors, of 8,192 numbers, have some 180 kB. The bounds keep memory
+# low: parsed JSON takes up to 13 times its size.
+_MAX_CHAT_BYTES = 1_000_000
+_EMBED_BATCH = 32
+_MAX_EMBEDDING_BYTES = _EMBED_BATCH * 196_608
+_MOST = 1e18  # of a vector's number; the squares of 8,192 such numbers have a sum, and NaN is none of them
+_PROBES = 10  # four rungs, three parameters, one renamed limit, and two to spare
+
+
+class OpenAIChat:
+    """A model behind ``/chat/completions``; a `ragtrace.judges.llm.chat.ChatModel`.
+
+    The server's dialect (reply format, parameters) is found out at the first call and remembered for the process.
+    The package openai is loaded at the first call. Coroutine-safe; a client belongs to one event loop, and
+    another loop gets another client.
+
+    Args:
+        model: the model's name at the server.
+        base_url: for example ``http://localhost:11434/v1``; OpenAI's when None.
+        api_key: never logged and never part of an error; None for servers without keys.
+        timeout_s: limit of one attempt, in seconds.
+        attempts: tries of one request; see `ragtrace.judges.openai.transport.Transport`.
+        backoff_s: the wait before the second try is uniform in [0, backoff_s].
+        retry_after_max_s: the longest ``Retry-After`` that is waited for.
+        gate: what every attempt passes, probes too; None lets all pass.
+
+    Raises:
+        ragtrace.errors.MissingExtra: the package openai is not installed.
+
+    Example:
+        >>> OpenAIChat("llama3.1", base_url="http://localhost:11434/v1").fingerprint()
+        'openai:llama3.1 top_p=1 seed=42'
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 45.0,
+        *,
+        attempts: int = 3,
+        backoff_s: float = 1.0,
+        retry_after_max_s: float = 60.0,
+        gate: Gate | None = None,
+    ) -> None:
+        self.name = model
+        self._seed = SEED
+        self._transport = Transport(
+            base_url=base_url,
+            api_key=api_key,
+            timeout_s=timeout_s,
+            max_bytes=_MAX_CHAT_BYTES,
+            attempts=attempts,
+            backoff_s=backoff_s,
+            retry_after_max_s=retry_after_max_s,
+            gate=gate,
+        )
+        self._ladder = ladder_for(self._transport.base_url, model)
+
+    @property
+    def requests_sent(self) -> int:
+        """HTTP requests so far, tries and probes included."""
+        return self._transport.requests_sent
+
+    async def complete(
+        self,
+        *,
+        system: str,
+        user: str,
+        schema_name: str,
+        schema: Mapping[str, Any],
+        max_output_tokens: int,
+        temperature: float,
+    ) -> ChatReply:
+        """Return the model's reply to one prompt, cut down to its JSON object.
+
+        Raises:
+            ragtrace.errors.JudgeError: refused, filtered, truncated, timed out, rate limited or unavailable.
+        """
+        error: JudgeError = JudgeUnavailable(f"{self._transport.where} refuses every form of request")
+        for _ in range(_PROBES):
+            dialect = self._ladder.current
+            body = dialect.body(
+                system=system,
+                user=user,
+                schema_name=schema_name,
+                schema=schema,
+                max_output_tokens=max_output_tokens,
+                temperature=temperature,
+                seed=self._seed,
+            )
+            answer = await self._transport.post("chat", {"model": self.name, **body})
+            if not isinstance(answer, Fault):
+                self._ladder.settle(dialect)
+                return _reply(answer)
+            error = answer.error
+            is_refusal = answer.status in {400, 422} and not isinstance(error, JudgeFiltered)
+            if not is_refusal or not self._ladder.adapt(dialect, answer.complaint, answer.param):
+                break
+        self._ladder.reset()
+        raise error
+
+    def with_seed(self, seed: int) -> OpenAIChat:
+        """Return the same model over the same connections, sending another seed.
+
+        A server that refuses a seed gets none, as ever. Closing either closes both.
+        """
+        other = copy.copy(self)
+        vars(other).update(_seed=seed)
+        return other
+
+    def fingerprint(self) -> str:
+        """Return model and parameters; the address is left out, so that a proxy starts no new series.
+
+        The seed of a repeat is left out too: repeats are one judge.
+        """
+        return f"openai:{self.name} top_p=1 seed={SEED}"
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
+
+
+def _reply(answer: Answer) -> ChatReply:
+    """Read a chat completion; raises JudgeError with ``spent``."""
+    choice = answer.body["choices"][0]
+    message, spent = choice["message"], spent_of(answer.tokens)
+    error = _stopped(choice.get("finish_reason"), message)
+    if error is not None:
+        error.spent = spent
+        raise error
+    return ChatReply(
+        text=json_text(_text(message.get("content"))),
+        prompt_tokens=spent.prompt_tokens,
+        completion_tokens=spent.completion_tokens,
+    )
+
+
+def _stopped(finish_reason: object, message: Mapping[str, Any]) -> JudgeError | None:
+    if finish_reason == "length":
+        return JudgeTruncated("the reply hit the output limit")
+    if finish_reason == "content_filter":
+        return JudgeFiltered("a content filter stopped the reply")
+    if message.get("refusal"):
+        return JudgeRefused("the model refused to judge")
+    return None
+
+
+def _text(content: object) -> str:
+    """Return a message's text; some servers send it as a list of parts."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+class OpenAIEmbedder:
+    """A model behind ``/embeddings``; a `ragtrace.judges.base.Embedder`.
+
+    Arguments are those of `OpenAIChat`.
+
+    Example:
+        >>> OpenAIEmbedder("nomic-embed-text", base_url="http://localhost:11434/v1").name
+        'openai:nomic-embed-text'
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 45.0,
+        *,
+        attempts: int = 3,
+        backoff_s: float = 1.0,
+        retry_after_max_s: float = 60.0,
+        gate: Gate | None = None,
+    ) -> None:
+        self.name = f"openai:{model}"
+        self._model = model
+        self._transport = Transport(
+            base_url=base_url,
+            api_key=api_key,
+            timeout_s=timeout_s,
+            max_bytes=_MAX_EMBEDDING_BYTES,
+            attempts=attempts,
+            backoff_s=backoff_s,
+            retry_after_max_s=retry_after_max_s,
+            gate=gate,
+        )
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return an array of shape (len(texts), d); a blank text is not sent and gives a zero row.
+
+        Raises:
+            ragtrace.errors.JudgeError: no usable vectors.
+        """
+        asked = [i for i, text in enumerate(texts) if text.strip()]
+        vectors: list[list[float]] = []
+        for start in range(0, len(asked), _EMBED_BATCH):
+            vectors += await self._batch([texts[i] for i in asked[start : start + _EMBED_BATCH]])
+        widths = {len(vector) for vector in vectors}
+        if len(widths) > 1:
+            raise JudgeInvalidOutput("the embedding server sent vectors of different lengths")
+        rows = np.zeros((len(texts), widths.pop() if widths else 1))
+        if asked:
+            rows[asked] = vectors
+        return rows
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
+
+    async def _batch(self, texts: list[str]) -> list[list[float]]:
+        body = {"model": self._model, "input": texts, "encoding_format": "float"}
+        answer = await self._transport.post("embeddings", body)
+        if isinstance(answer, Fault):
+            raise answer.error
+        rows = answer.body.get("data")
+        by_index = {
+            row.get("index"): row.get("embedding")
+            for row in (rows if isinstance(rows, list) else [])
+            if isinstance(row, dict) and type(row.get("index")) is int
+        }
+        vectors = [by_index.get(i) for i in range(len(texts))]
+        if len(by_index) != len(texts) or not all(_is_vector(vector) for vector in vectors):
+            raise JudgeInvalidOutput("the embedding server sent other than one vector a text")
+        return [vector for vector in vectors if vector is not None]
+
+
+def _is_vector(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(type(number) in {int, float} and -_MOST <= number <= _MOST for number in value)
+    )

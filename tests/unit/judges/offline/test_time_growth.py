@@ -1,0 +1,51 @@
+"""The offline judge's time grows with the size of a text, not with its square."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from ragtrace.judges.offline.judge import OverlapJudge
+from ragtrace.model import Passage, Pool, RagRecord
+
+FACT = "The lab costs 12 euros in Oslo since March 2024."
+FORMS = {
+    "blanks": " ",
+    "open brackets": "[",
+    "image links": "![a](",
+    "unclosed markers": "[1, ",
+    "full stops": ".",
+    "slashes": "/",
+    "numbers with commas": "1,",
+    "numbers with blanks": "1 ",
+    "negative numbers": "-1 ",
+    "dates without line ends": "2024-03-05 ",
+    "backticks": "` ",
+    "emoji": "\U0001f600",
+    "names": "Oslo ",
+}
+
+
+def seconds(answer: str, context: str) -> float:
+    """Return the CPU time of one audit, the shortest of two."""
+    pool = Pool(stage="used", passages=(Passage(id="a", text=context, rank=1),))
+    record = RagRecord(id="1", query="Where?", answer=answer, pools=(pool,))
+    times = []
+    for _ in range(2):
+        start = time.process_time()
+        asyncio.run(OverlapJudge().audit(record))
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_text_of_four_times_the_size_takes_far_less_than_its_square(form: str) -> None:
+    def both(n: int) -> float:
+        text = FORMS[form] * (n // len(FORMS[form]))
+        return seconds(f"{text} Oslo.", FACT) + seconds(FACT, f"{text} {FACT}")
+
+    both(100)  # compiles the patterns
+    small, large = both(6_000), both(24_000)
+    assert large < 9 * max(small, 0.002)

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from ragtrace.errors import ConfigError, nearest
 
 ContentMode = Literal["none", "full"]
-AttachMode = Literal["child", "link", "hold"]
+AttachMode = Literal["child", "link"]
 Dialect = Literal["genai", "openinference", "both"]
 PromptContent = Literal["full", "reference"]
 Grading = Literal["direct5", "umbrela", "umbrela_strict"]
@@ -175,9 +175,8 @@ class Settings:
         one_of=get_args(PromptContent),
     )
     attach: AttachMode = _setting(
-        "child", "Where scores go: child span, linked trace, or held root.", one_of=get_args(AttachMode)
+        "child", "Where scores go: child span or linked trace.", one_of=get_args(AttachMode)
     )
-    hold_ms: int = _setting(5_000, "attach=hold: how long a root waits for its scores.", above=0)
     dialect: Dialect = _setting("both", "Attribute dialect on spans.", one_of=get_args(Dialect))
     span_metadata: tuple[str, ...] = _setting(
         (), "Names of request metadata to put on the root span, for example tenant,plan; default none.", kind=str

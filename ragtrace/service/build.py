@@ -15,7 +15,6 @@ from ragtrace.service.publish import Publisher, unpriced
 from ragtrace.service.service import Service
 from ragtrace.telemetry.evaluation import EvaluationWriter
 from ragtrace.telemetry.exporters import scrape_address, wants_scrape
-from ragtrace.telemetry.hold import Hold
 from ragtrace.telemetry.instruments import Instruments
 from ragtrace.telemetry.provider import Providers, has_own_meters, providers
 from ragtrace.telemetry.spans import SpanWriter
@@ -115,7 +114,7 @@ def _assembled(
         prompt_content=settings.prompt_content,
         max_span_bytes=settings.max_span_bytes,
     )
-    publisher = _publisher(settings, scorer, given, writer, gate, captures=captures)
+    publisher = _publisher(settings, scorer, given, gate, captures=captures)
     service = Service(
         settings,
         providers=given,
@@ -140,7 +139,6 @@ def _publisher(
     settings: Settings,
     scorer: Scorer,
     given: Providers,
-    writer: SpanWriter,
     gate: ServiceGate | None,
     *,
     captures: bool,
@@ -151,10 +149,9 @@ def _publisher(
             given.tracer(),
             given.logger(),
             content=settings.content,
-            attach="link" if settings.attach == "link" else "child",
+            attach=settings.attach,
             max_span_bytes=settings.max_span_bytes,
         ),
-        held=Hold(writer, limit_ms=settings.hold_ms) if settings.attach == "hold" else None,
         outputs={output.name: output for metric in scorer.metrics for output in metric.spec.outputs},
         price_of=gate.price_of if gate is not None else unpriced,
     )

@@ -27,7 +27,7 @@ class Intake:
 
     Args:
         writer: writes a run's spans.
-        publisher: holds roots that wait for their scores, and counts runs.
+        publisher: counts runs.
         sampler: draws.
         metrics: names of the metrics that are drawn for.
         ledger: takes every run into account.
@@ -100,9 +100,7 @@ class Intake:
                 probability=draw.probability if draw else 0.0,
             )
         finally:
-            is_taken = draw is not None and draw.decision in _TAKEN
-            if not (is_taken and self._publisher.hold(root, captured.ended_ns)):
-                self._writer.end_root(root, captured.ended_ns)
+            self._writer.end_root(root, captured.ended_ns)
 
     @guarded
     def _measure(self, captured: FinishedRun, draw: Draw | None) -> None:

@@ -1,4 +1,4 @@
-"""Sends scores out as telemetry: the evaluation span or the held root, events and metrics."""
+"""Sends scores out as telemetry: the evaluation span, events and metrics."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from ragtrace.sampling import Draw
     from ragtrace.stores.base import OutboxEntry
     from ragtrace.telemetry.evaluation import EvaluationWriter
-    from ragtrace.telemetry.hold import Hold
     from ragtrace.telemetry.instruments import Instruments
-    from ragtrace.telemetry.root import Root
+
 _UNKNOWN = Scale()  # of a score that no chosen metric gives: one that a killed scorer had written
 
 
@@ -37,7 +36,6 @@ class Publisher:
     Args:
         instruments: the metrics.
         evaluation: writes evaluation spans and events.
-        held: holds roots back in ``attach = hold``; None otherwise.
         outputs: every output of the chosen metrics by name.
         price_of: dollars of (model, prompt tokens, completion tokens); None where the price is unknown.
     """
@@ -47,13 +45,11 @@ class Publisher:
         *,
         instruments: Instruments,
         evaluation: EvaluationWriter,
-        held: Hold | None,
         outputs: Mapping[str, Output],
         price_of: Callable[[str, int, int], float | None] = unpriced,
     ) -> None:
         self.instruments = instruments
         self._evaluation = evaluation
-        self._held = held
         self.outputs = outputs
         self._price_of = price_of
 
@@ -63,34 +59,13 @@ class Publisher:
         if output is not None:
             self.instruments.expect(result, output)
 
-    def hold(self, root: Root, ended_ns: int) -> bool:
-        """Keep a root open for its scores; False when it has to end now."""
-        return self._held is not None and root.is_recording and self._held.keep(root, ended_ns)
-
-    def release_held(self) -> None:
-        """End every held root without scores."""
-        if self._held is not None:
-            self._held.release_all()
-
-    def close_held(self) -> None:
-        """End every held root, and hold none any more."""
-        if self._held is not None:
-            self._held.close()
-
     def close(self) -> None:
         """Show nothing any more in the gauges."""
         self.instruments.close()
 
     def reset_after_fork(self) -> None:
-        """Leave held roots and windows to the parent, in a forked child."""
+        """Leave the windows to the parent, in a forked child."""
         self.instruments.reset_after_fork()
-        if self._held is not None:
-            self._held.forget()
-
-    def sweep(self) -> None:
-        """End held roots whose time is over."""
-        if self._held is not None:
-            self._held.sweep()
 
     def captured(self, captured: FinishedRun, draw: Draw | None) -> None:
         """Count a finished run, and pre-create the label sets of its scores."""
@@ -125,8 +100,7 @@ class Publisher:
             is_left = False
         sent = [score for score in scores if entry is None or entry.is_owed(score, EVENT)]
         if sent:
-            is_on_root = self._to_root(unit, sent)
-            self._to_span(unit, sent, started_ns, ended_ns, entry, is_on_root=bool(is_on_root))
+            self._to_span(unit, sent, started_ns, ended_ns, entry)
         counted = [score for score in scores if entry is None or entry.is_owed(score, COUNT)]
         for score in counted:
             self._to_metrics(unit, score)
@@ -140,10 +114,6 @@ class Publisher:
         self._evaluation.resend(unit.record, sent, ended_ns=_scored_ns(sent, time.time_ns()), marks=entry.marks)
 
     @guarded
-    def _to_root(self, unit: Unit, scores: Sequence[Score]) -> bool:
-        return self._held is not None and self._held.finish(unit.root, scores)
-
-    @guarded
     def _to_span(
         self,
         unit: Unit,
@@ -151,14 +121,11 @@ class Publisher:
         started_ns: int,
         ended_ns: int,
         entry: OutboxEntry | None,
-        *,
-        is_on_root: bool,
     ) -> None:
         self._evaluation.write(
             unit.record,
             scores,
             is_root_sampled=unit.is_recorded,
-            is_on_root=is_on_root,
             decision=unit.decision,
             reason=unit.reason,
             probability=unit.probability,

@@ -74,7 +74,7 @@ def configure(
         sample_rate: share of traces to score, 0 to 1; default .05.
         content: ``none`` (default) keeps texts off spans, ``full`` writes them.
         redact: applied to every text before it is kept; if it raises, the text is dropped and counted.
-        attach: ``child`` (default), ``link`` or ``hold``: where the scores of a trace go.
+        attach: ``child`` (default) or ``link``: where the scores of a trace go.
         dialect: ``genai``, ``openinference`` or ``both`` (default).
         tracer_provider: default the global one if the application set one, else our own from ``OTEL_*``.
         meter_provider: likewise.

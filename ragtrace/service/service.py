@@ -173,7 +173,6 @@ class Service:
         deadline = time.monotonic() + timeout_s
         is_scored = self.wait_scored(timeout_s)
         is_scored = self._are_leftovers_published(deadline) and is_scored
-        self.publisher.release_held()
         left_s = max(deadline - time.monotonic(), 0.0)
         calls = [lambda: self._providers.flush(left_s), *self._sink_calls("flush", left_s)]
         if (storing := self.storing) is not None:
@@ -212,7 +211,6 @@ class Service:
         is_scored = self.queue.close(timeout_s * 0.2) and is_scored
         for _ in self.queue.clear():
             self.ledger.end("dropped", "shutdown")
-        self.publisher.close_held()
         for part in (self.endpoint, self.health):
             if part is not None:
                 part.close()
@@ -342,7 +340,6 @@ class Service:
         if self.storing is not None:
             self.storing.sweep()
         self.refresh_baselines()
-        self.publisher.sweep()
 
     @guarded
     def _share_series(self) -> None:

@@ -1,4 +1,4 @@
-"""Scores on the wire: the evaluation span, the result events, and scores on a held root."""
+"""Scores on the wire: the evaluation span and the result events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opentelemetry.trace import Link, SpanKind
 
 from ragtrace import semconv
 from ragtrace._version import __version__
-from ragtrace.telemetry.budget import most_bytes, within
+from ragtrace.telemetry.budget import within
 from ragtrace.telemetry.details import MOST_EXPLANATION_BYTES, details_json, explanation
 from ragtrace.telemetry.receipts import ScoreEvent
 from ragtrace.telemetry.root import remote_context, span_context
@@ -46,8 +46,7 @@ class EvaluationWriter:
         tracer: of scope ``ragtrace``.
         logger: takes one log event per score; None writes none.
         content: ``full`` writes claims and explanations, ``none`` numbers alone.
-        attach: ``child`` puts the span under the evaluated root, ``link`` in a trace of its own. In mode
-            ``hold`` use ``child``: it is the fallback for a root that could not wait.
+        attach: ``child`` puts the span under the evaluated root, ``link`` in a trace of its own.
         evaluator: who scored.
         evaluator_version: its version.
         max_span_bytes: budget of the evaluation span.
@@ -78,7 +77,6 @@ class EvaluationWriter:
         scores: Sequence[Score],
         *,
         is_root_sampled: bool,
-        is_on_root: bool = False,
         decision: str,
         probability: float,
         started_ns: int,
@@ -90,14 +88,12 @@ class EvaluationWriter:
     ) -> None:
         """Write the scores of one record.
 
-        A root that was not sampled gets no evaluation span, and one that carries its scores needs none; log
-        events are written for both.
+        A root that was not sampled gets no evaluation span; log events are written for it too.
 
         Args:
             record: what was evaluated; a record that never was a trace gives events without a context.
             scores: its scores, in order; those beyond `MAX_SCORE_ATTRIBUTES` are in the details alone.
             is_root_sampled: whether the evaluated root was sampled for export.
-            is_on_root: whether the root carries the scores already (``hold``).
             decision: ``random`` or ``forced``.
             probability: inclusion probability of the draw.
             started_ns: Unix ns at which scoring began.
@@ -107,7 +103,7 @@ class EvaluationWriter:
             cost_usd: what judging cost, where the price is known.
             marks: by which a listener of `ragtrace.telemetry.receipts` knows the log events.
         """
-        if is_root_sampled and not is_on_root:
+        if is_root_sampled:
             sampling = {
                 semconv.SAMPLING_DECISION: decision,
                 semconv.SAMPLING_REASON: reason,
@@ -247,16 +243,6 @@ def score_attributes(scores: Iterable[Score]) -> dict[str, Any]:
             attributes[name + semconv.SCORE_STATE_SUFFIX] = result.state
             attributes[name + semconv.SCORE_REASON_SUFFIX] = result.reason
     return attributes
-
-
-def scores_on_root(
-    root: Root, scores: Sequence[Score], *, has_content: bool = False, details_bytes: int = 65_536
-) -> None:
-    """Write scores and their details on a root that is still open (``hold``)."""
-    attributes = score_attributes(scores)
-    room = max(min(details_bytes, root.left_bytes - most_bytes(clean_attributes(attributes))), 0)
-    attributes[semconv.EVALUATION_DETAILS] = details_json(scores, room, has_content=has_content)
-    root.span.set_attributes(clean_attributes(attributes))
 
 
 def input_digest(record: RagRecord) -> str:

@@ -36,11 +36,10 @@ class Root:
         data_source: name of the first data source that was searched.
         response_id: the id of the last model response.
         ended_ns: Unix ns at which the run ended; None before.
-        left_bytes: of the span's byte budget.
     """
 
     __slots__ = (
-        "_is_ended", "_lock", "context", "data_source", "ended_ns", "is_recording", "left_bytes", "linked",
+        "_is_ended", "_lock", "context", "data_source", "ended_ns", "is_recording", "linked",
         "response_id", "span", "span_id", "trace_id", "workflow",
     )  # fmt: skip
 
@@ -55,7 +54,6 @@ class Root:
         self.data_source: str | None = None
         self.response_id: str | None = None
         self.ended_ns: int | None = None
-        self.left_bytes = 0
         self._lock = threading.Lock()
         self._is_ended = False
 

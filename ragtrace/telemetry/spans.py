@@ -10,7 +10,7 @@ from opentelemetry.trace import Status, StatusCode
 
 from ragtrace import semconv
 from ragtrace.capture import Generation, Rerank, Retrieval
-from ragtrace.telemetry.budget import most_bytes, within
+from ragtrace.telemetry.budget import within
 from ragtrace.telemetry.documents import Room
 from ragtrace.telemetry.flattened import DEFAULT_ATTRIBUTES, MAX_ATTRIBUTES
 from ragtrace.telemetry.messages import PassageMarks
@@ -106,9 +106,7 @@ class SpanWriter:
             self._fail(root.span, captured.failure)
         if record.workflow != root.workflow:
             root.span.update_name(f"{semconv.SPAN_WORKFLOW} {clean_value(record.workflow)}")
-        written = within(clean_attributes(attributes), self.max_span_bytes - OPENING_BYTES)
-        root.span.set_attributes(written)
-        root.left_bytes = self.max_span_bytes - OPENING_BYTES - most_bytes(written)
+        root.span.set_attributes(within(clean_attributes(attributes), self.max_span_bytes - OPENING_BYTES))
 
     def end_root(self, root: Root, ended_ns: int) -> None:
         """End the root at a Unix time in ns; a second call does nothing."""

@@ -262,21 +262,6 @@ def test_attach_link_is_a_trace_of_its_own(chain: Any, service: Any) -> None:
     assert hexed(root.context) in {hexed(link.context) for link in evaluation.links}
 
 
-def test_attach_hold_sends_the_root_once_with_its_scores(chain: Any, service: Any) -> None:
-    memory = Memory()
-    service.configure(sample_rate=1.0, attach="hold", **memory.given())
-    ask(chain)
-    assert service.flush(30)
-    names = [span.name for span in memory.spans.get_finished_spans()]
-    assert names.count(SUPPORT) == 1
-    assert "evaluation support" not in names
-    root = memory.named()[SUPPORT]
-    assert root.attributes["ragtrace.score.faithfulness"] == 1.0
-    children_end = max(s.end_time for s in memory.spans.get_finished_spans() if s.name != SUPPORT)
-    assert root.end_time >= children_end
-    assert root.end_time - root.start_time < 5_000_000_000
-
-
 def test_not_drawn_is_traced_but_not_scored(chain: Any, service: Any) -> None:
     memory = Memory()
     service.configure(sample_rate=0.0, **memory.given())

@@ -46,7 +46,6 @@ async def test_the_counters_take_the_word_of_the_result(chosen):
     publisher = Publisher(
         instruments=Instruments([MeterProvider([reader]).get_meter("ragtrace")]),
         evaluation=EvaluationWriter(NoOpTracer(), None),
-        held=None,
         outputs={output.name: output for metric in scorer.metrics for output in metric.spec.outputs},
     )
     unit = Unit(record=record(trace_id="a" * 32), probability=0.5)

@@ -1,22 +1,18 @@
-"""The evaluation span, its events, details; held roots."""
+"""The evaluation span, its events, details."""
 
 from __future__ import annotations
 
 import json
 import math
-import threading
-import time
 
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.trace import SpanKind
 
-from ragtrace import semconv
 from ragtrace._version import __version__
 from ragtrace.model import JudgeInfo, RagRecord, ScoreKey
 from ragtrace.telemetry.evaluation import EvaluationWriter, event_key, input_digest
-from ragtrace.telemetry.hold import Hold
 from ragtrace.telemetry.spans import SpanWriter
 from tests.unit.telemetry.runs import MS, T0, score, support_run
 
@@ -61,14 +57,13 @@ def three_scores(root):
     ]
 
 
-def evaluate(spans, logs, *, content="none", attach="child", is_root_sampled=True, is_on_root=False, scores=None):
+def evaluate(spans, logs, *, content="none", attach="child", is_root_sampled=True, scores=None):
     writer, root, captured = finished_run(spans)
     writer.end_root(root, captured.ended_ns)
     EvaluationWriter(spans.tracer, logs.logger, content=content, attach=attach).write(
         captured.record,
         three_scores(root) if scores is None else scores,
         is_root_sampled=is_root_sampled,
-        is_on_root=is_on_root,
         decision="random",
         probability=0.05,
         started_ns=T0 + 1_000 * MS,
@@ -200,9 +195,8 @@ def test_link_is_a_trace_of_its_own(spans, logs):
     assert len(span.links) == 3
 
 
-@pytest.mark.parametrize("facts", [{"is_root_sampled": False}, {"is_on_root": True}])
-def test_no_span_but_events_for_an_unsampled_root_and_for_one_that_carries_its_scores(spans, logs, facts):
-    evaluate(spans, logs, **facts)
+def test_no_span_but_events_for_an_unsampled_root(spans, logs):
+    evaluate(spans, logs, is_root_sampled=False)
     assert not spans.named("evaluation")
     assert len(logs.records) == 3
 
@@ -249,96 +243,6 @@ def test_a_record_that_never_was_a_trace(spans, logs):
 def test_the_digest_tells_inputs_apart():
     one = RagRecord(id="1", query="ab", answer="c")
     assert input_digest(one) != input_digest(RagRecord(id="1", query="a", answer="bc"))
-
-
-# -- hold --
-
-
-def test_a_held_root_goes_once_with_its_scores(spans):
-    writer, root, captured = finished_run(spans)
-    hold = Hold(writer)
-    assert hold.keep(root, captured.ended_ns)
-    assert not spans.named("invoke_workflow")
-    assert hold.finish(root, three_scores(root))
-    assert not hold.finish(root, three_scores(root))
-    span = spans.one("invoke_workflow")
-    assert span.end_time == captured.ended_ns
-    assert span.attributes["ragtrace.score.faithfulness"] == 0.75
-    assert span.attributes["ragtrace.score.citations.state"] == "error"
-    assert json.loads(span.attributes["ragtrace.pool.ids"])[0] == "d1"
-    assert "It rains." not in span.attributes["ragtrace.evaluation.details"]
-    assert hold.size == 0
-
-
-def test_time_out_sends_the_root_without_scores(spans):
-    writer, root, captured = finished_run(spans)
-    hold = Hold(writer, limit_ms=20)
-    hold.keep(root, captured.ended_ns)
-    deadline = time.monotonic() + 5
-    while not spans.named("invoke_workflow") and time.monotonic() < deadline:
-        threading.Event().wait(0.005)
-    assert spans.one("invoke_workflow").end_time == captured.ended_ns
-    assert not hold.finish(root, three_scores(root))
-    assert semconv.score_attribute("faithfulness") not in spans.one("invoke_workflow").attributes
-
-
-def test_time_out_by_a_given_clock(spans):
-    now = [100.0]
-    writer, root, captured = finished_run(spans)
-    hold = Hold(writer, limit_ms=5_000, clock=lambda: now[0])
-    hold.keep(root, captured.ended_ns)
-    now[0] += 4.9
-    hold.sweep()
-    assert hold.size == 1
-    now[0] += 0.2
-    hold.sweep()
-    assert hold.size == 0
-    assert len(spans.named("invoke_workflow")) == 1
-
-
-def test_overflow_is_told_and_release_all_ends_the_rest(spans):
-    writer, first, captured = finished_run(spans)
-    _, second, _ = finished_run(spans)
-    hold = Hold(writer, capacity=1)
-    assert hold.keep(first, captured.ended_ns)
-    assert not hold.keep(second, captured.ended_ns)
-    hold.release_all()
-    hold.release_all()
-    assert [format(s.context.span_id, "016x") for s in spans.named("invoke_workflow")] == [first.span_id]
-
-
-def test_forget_leaves_roots_to_the_parent_process(spans):
-    writer, root, captured = finished_run(spans)
-    hold = Hold(writer)
-    hold.keep(root, captured.ended_ns)
-    hold.forget()
-    hold.release_all()
-    assert not spans.named("invoke_workflow")
-    assert hold.keep(root, captured.ended_ns)
-
-
-def test_racing_scores_and_releases_end_each_root_once(spans):
-    writer = SpanWriter(spans.tracer)
-    roots = [writer.open_root("w", T0) for _ in range(200)]
-    hold = Hold(writer, limit_ms=1, capacity=1_000)
-    for root in roots:
-        hold.keep(root, T0 + 1)
-    on_root = []
-
-    def finish(part):
-        on_root.extend(root.span_id for root in part if hold.finish(root, []))
-
-    threads = [threading.Thread(target=finish, args=(roots[i::4],)) for i in range(4)]
-    threads.append(threading.Thread(target=hold.release_all))
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    deadline = time.monotonic() + 5
-    while len(spans.finished) < 200 and time.monotonic() < deadline:
-        threading.Event().wait(0.005)
-    assert sorted(format(s.context.span_id, "016x") for s in spans.finished) == sorted(r.span_id for r in roots)
-    assert len(set(on_root)) == len(on_root)
 
 
 def test_the_key_of_an_event_is_bounded_and_tells_long_names_apart():

@@ -9,10 +9,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from ragtrace import semconv
 from ragtrace.telemetry.board import Fan
 from ragtrace.telemetry.delivery import Delivery
-from ragtrace.telemetry.hold import Hold
 from ragtrace.telemetry.provider import Providers
 from ragtrace.telemetry.series import Names
-from ragtrace.telemetry.spans import SpanWriter
 
 
 class AddedMeanwhile(set):
@@ -63,16 +61,3 @@ def test_what_comes_while_it_is_flushed_is_not_missing_and_is_asked_for_later():
     assert flushed.flush(30)
     given.force_flush = lambda timeout_millis: True  # type: ignore[method-assign]
     assert not flushed.flush(30), "a span that was never sent"
-
-
-def test_a_closed_hold_keeps_no_root_and_no_thread(spans):
-    hold = Hold(SpanWriter(spans.tracer))
-    early, late = (hold._writer.open_root("rag", 1) for _ in range(2))
-    assert hold.keep(early, 2)
-    thread = hold._thread
-    hold.close()
-    assert early.is_ended
-    assert not hold.keep(late, 2), "the provider may be shut down before its time is over"
-    assert thread is not None
-    thread.join(10)
-    assert not thread.is_alive()

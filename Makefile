@@ -22,6 +22,7 @@ INTEGRATION_TESTS := integrations tests/regressions tests/e2e/test_chain.py $(wi
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
 STACK := docker compose -f dashboards/stack/compose.yaml
+PACKAGES := ragtrace integrations/langchain/ragtrace_langchain integrations/llamaindex/ragtrace_llamaindex dashboards/ragtrace_dashboards
 # More for the pytest of `make test`.
 ARGS ?=
 # Of `make soak`; CI takes five.
@@ -39,7 +40,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: demo dashboards screenshots stack stack-traffic stack-down test test-lowest test-newest test-phoenix test-peers test-beside check format wheel bench bench-cost bench-overhead soak docs lock clean help
+.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-peers test-beside check format wheel bench bench-cost bench-overhead soak docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -76,9 +77,15 @@ $(LOWEST_READY): requirements/lowest.lock pyproject.toml | $(READY)
 demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-way
 	$(BIN)/ragtrace demo
 
-test: $(READY) ## all tests and every executed docstring
-	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
-	$(BIN)/python -m pytest --doctest-modules --no-header -q -p no:cacheprovider ragtrace integrations/langchain/ragtrace_langchain integrations/llamaindex/ragtrace_llamaindex dashboards/ragtrace_dashboards
+test: $(READY) ## the tests of every day and every executed docstring (4 min)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest --doctest-modules --no-header -q -p no:cacheprovider $(PACKAGES)
+
+test-slow: $(READY) ## the slow tests: kills, forks, servers, simulated months, real Prometheus
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS)
+
+coverage: $(READY) ## branch coverage of `make test`; fails under 90 %
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html $(ARGS)
 
 test-phoenix: $(READY) $(PHOENIX_READY) ## what a real Phoenix shows of our spans and scores; offline
 	PHOENIX_PYTHON=$(CURDIR)/$(PHOENIX)/bin/python $(BIN)/python -m pytest tests/phoenix -p no:xdist
@@ -99,11 +106,20 @@ test-newest: $(READY) ## the integrations on the newest versions that resolve to
 	$(NEWEST)/bin/python -m ragtrace.testing.versions
 	$(NEWEST)/bin/python -m pytest -n $(WORKERS) $(INTEGRATION_TESTS)
 
-check: $(READY) ## format, lint, types, layers
+check: $(READY) ## format, lint, types, layers, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
+	$(BIN)/codespell -D- -D docs/words-to-avoid.txt
+
+api: $(READY) ## public names and signatures that changed since a release: make api SINCE=v0.1.0
+	@test -n "$(SINCE)" || { echo "api: give the release to compare with, for example SINCE=v0.1.0" >&2; exit 2; }
+	$(BIN)/griffe check ragtrace --against $(SINCE)
+
+changelog: $(READY) ## show what changes/ would add to CHANGELOG.md
+	$(BIN)/towncrier build --draft --version next
 
 format: $(READY) ## format and mend what the linter can
 	$(BIN)/ruff format .
@@ -164,4 +180,4 @@ lock: $(READY) ## resolve requirements/*.in anew
 	rm -rf build/lock
 
 clean: ## remove everything that the other targets made
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from ragtrace.capture import CapturedSink
+    from ragtrace.capture import RunProcessor
 
 WAIT_S = 30.0
 
@@ -20,7 +20,7 @@ WAIT_S = 30.0
 class HeldSweep:
     """A sweep that stops at the first text of what it ends, until it is let go."""
 
-    def __init__(self, sink: CapturedSink) -> None:
+    def __init__(self, sink: RunProcessor) -> None:
         self._stands, self._go_on = threading.Event(), threading.Event()
         self.recorder = Recorder(sink, redact=self._redact)
         self._thread = threading.Thread(target=self.recorder.end_all, name="sweep")
@@ -54,7 +54,7 @@ class HeldSweep:
 class SweepBesideTheEnd:
     """A sweep that comes when a run has told its model call and is about to tell `answer`."""
 
-    def __init__(self, sink: CapturedSink, answer: str) -> None:
+    def __init__(self, sink: RunProcessor, answer: str) -> None:
         self._answer = answer
         self._ending, self._swept = threading.Event(), threading.Event()
         self.recorder = Recorder(sink, redact=self._redact)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.cache.grade_cache import LabelSet
-
 from ragtrace.errors import ConfigError
+from ragtrace.judges.cache.grade_cache import LabelSet
 from ragtrace.sqlite_file import SharedFile, used_bytes
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ragtrace.judges.cache.grade_cache import joint_key, normal_form, text_key
-
 from ragtrace.capture.forking import ForkSafeLock
+from ragtrace.judges.cache.grade_cache import joint_key, normal_form, text_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection

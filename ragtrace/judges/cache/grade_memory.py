@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.judges.cache.grade_cache import GradeCache, LabelSet
-
     from ragtrace.model import Passage, RagRecord
 
 _log = logging.getLogger("ragtrace")

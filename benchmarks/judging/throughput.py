@@ -23,9 +23,9 @@ from ragtrace.judges.openai.client import OpenAIChat
 from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
-from ragtrace.scoring.file import score_stream
 from ragtrace.scoring.limits import Caps, JudgeGate
 from ragtrace.scoring.limits.concurrency import Concurrency
+from ragtrace.scoring.offline.file import score_stream
 from ragtrace.scoring.scorer import Scorer
 
 LATENCY_S, IN_FLIGHT, SAMPLES, ROUNDS = 0.05, 64, 256, 9

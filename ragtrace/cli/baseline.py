@@ -11,10 +11,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.arguments import positive
-from ragtrace.cli.lines import JSON_ESCAPES
-from ragtrace.cli.say import say
-from ragtrace.cli.stored import MOMENT, add_store, failures, moment, open_store, store_path
+from ragtrace.cli.io.arguments import positive
+from ragtrace.cli.io.jsonl_reader import JSON_ESCAPES
+from ragtrace.cli.io.say import say
+from ragtrace.cli.io.stored import MOMENT, add_store, failures, moment, open_store, store_path
 from ragtrace.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _show(store: SqliteStore, *, is_json: bool) -> int:
 def _table(baselines: list[FrozenBaseline]) -> None:
     from rich.table import Table
 
-    from ragtrace.cli.console import Shown
+    from ragtrace.cli.io.console import Shown
 
     table = Table(box=None, pad_edge=False)
     about = [name for name in ("label_scale", "universe") if any(getattr(it, name) for it in baselines)]

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ragtrace.cli.say import say
+from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError
 
 _UID = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragtrace.cli.arguments import pace, port, positive
-from ragtrace.cli.say import say
+from ragtrace.cli.io.arguments import pace, port, positive
+from ragtrace.cli.io.say import say
 from ragtrace.demo.options import DEFAULT_OUT, DEFAULT_PORT, STACK_QUESTIONS, STACK_RATE, DemoOptions
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.lines import one_line
-from ragtrace.cli.say import say
-from ragtrace.cli.stored import MOMENT, failures, moment, open_store, store_path
+from ragtrace.cli.io.jsonl_reader import one_line
+from ragtrace.cli.io.say import say
+from ragtrace.cli.io.stored import MOMENT, failures, moment, open_store, store_path
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the rows, page by page."""
-    from ragtrace.cli.rows import writer_of
+    from ragtrace.cli.io.row_writers import writer_of
 
     path = store_path(args)
     if args.format == "parquet" and args.out == "-":

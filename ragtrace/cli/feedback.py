@@ -6,9 +6,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.lines import BrokenLines, open_lines, parsed, read_each
-from ragtrace.cli.say import say
-from ragtrace.cli.stored import add_store, failures, open_store, store_path
+from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
+from ragtrace.cli.io.say import say
+from ragtrace.cli.io.stored import add_store, failures, open_store, store_path
 from ragtrace.errors import InputError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.say import say
-from ragtrace.cli.stored import add_store, failures, open_store, store_path
+from ragtrace.cli.io.say import say
+from ragtrace.cli.io.stored import add_store, failures, open_store, store_path
 from ragtrace.errors import ConfigError
 from ragtrace.model import as_trace_id
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragtrace._version import __version__
-from ragtrace.cli.parser import Parser
-from ragtrace.cli.say import escape_log, say
+from ragtrace.cli.io.parser import Parser
+from ragtrace.cli.io.say import escape_log, say
 from ragtrace.errors import ConfigError, InputError, MissingExtra, nearest
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ COMMANDS: dict[str, str] = {
     "score": "ragtrace.cli.score",
     "worst": "ragtrace.cli.worst",
     "show": "ragtrace.cli.show",
-    "compare": "ragtrace.cli.compare",
-    "calibrate": "ragtrace.cli.calibrate",
+    "compare": "ragtrace.cli.compare.command",
+    "calibrate": "ragtrace.cli.calibrate.command",
     "demo": "ragtrace.cli.demo",
     "worker": "ragtrace.cli.worker",
-    "doctor": "ragtrace.cli.doctor",
+    "doctor": "ragtrace.cli.doctor.command",
     "export": "ragtrace.cli.export",
     "feedback": "ragtrace.cli.feedback",
     "rescore": "ragtrace.cli.rescore",
@@ -94,7 +94,7 @@ def _open_missing_streams() -> None:
 
 def _leave_stdout() -> None:
     """Write what standard output still holds; where that cannot be done, the interpreter need not try again."""
-    from ragtrace.cli.outfile import abandon_stdout
+    from ragtrace.cli.io.jsonl_writer import abandon_stdout
 
     try:
         sys.stdout.flush()

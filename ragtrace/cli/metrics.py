@@ -6,7 +6,7 @@ import argparse
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.say import say
+from ragtrace.cli.io.say import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Print one row an output."""
     from rich.table import Table
 
-    from ragtrace.cli.console import Shown
+    from ragtrace.cli.io.console import Shown
 
     specs = _specs()
     rows = [row for metric in specs for row in _rows(metric)]

@@ -9,9 +9,9 @@ import time
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.arguments import positive
-from ragtrace.cli.say import say
-from ragtrace.cli.stored import MOMENT, add_store, failures, moment, open_store, store_path
+from ragtrace.cli.io.arguments import positive
+from ragtrace.cli.io.say import say
+from ragtrace.cli.io.stored import MOMENT, add_store, failures, moment, open_store, store_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ragtrace.model import RagRecord
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.limits import JudgeGate
-    from ragtrace.scoring.rescore import Rescored, Rescoring
+    from ragtrace.scoring.offline.rescore import Rescored, Rescoring
     from ragtrace.settings import Settings
 
 EPILOG = f"""\
@@ -57,7 +57,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score what is not yet; see `EPILOG` for the exit status."""
-    from ragtrace.scoring.rescore import Rescoring
+    from ragtrace.scoring.offline.rescore import Rescoring
     from ragtrace.service.judges import build_scorer
 
     path = store_path(args)
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _work(rescoring: Rescoring, scorer: Scorer, records: Iterable[tuple[RagRecord, float]]) -> None:
-    from ragtrace.cli.progress import progress
+    from ragtrace.cli.io.progress import progress
 
     try:
         with progress("-", done_before=0) as step:

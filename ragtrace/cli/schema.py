@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from ragtrace.cli.say import say
+from ragtrace.cli.io.say import say
 
 
 def add_parser(commands: Any) -> None:

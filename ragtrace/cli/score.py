@@ -9,11 +9,11 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ragtrace.cli.arguments import cutoffs, positive
-from ragtrace.cli.lines import BrokenLines, Line, open_lines, read_lines
-from ragtrace.cli.outfile import ScoredLines, done_before
-from ragtrace.cli.say import say
-from ragtrace.cli.summary import Summary, limits_from, maker_text
+from ragtrace.cli.io.arguments import cutoffs, positive
+from ragtrace.cli.io.jsonl_reader import BrokenLines, Line, open_lines, read_lines
+from ragtrace.cli.io.jsonl_writer import ScoredLines, done_before
+from ragtrace.cli.io.say import say
+from ragtrace.cli.io.summary import Summary, limits_from, maker_text
 from ragtrace.cli.worst import WorstAnswers
 from ragtrace.errors import ConfigError, InputError
 
@@ -144,9 +144,9 @@ async def _score(
     worst: WorstAnswers,
     done: Counter[str] | None,
 ) -> None:
-    from ragtrace.cli.progress import progress
+    from ragtrace.cli.io.progress import progress
     from ragtrace.model.codec import score_to_json
-    from ragtrace.scoring.file import score_stream
+    from ragtrace.scoring.offline.file import score_stream
 
     broken = BrokenLines(args.file)
     lines = _wanted(read_lines(stream, args.file, broken), done, args.limit)
@@ -199,7 +199,7 @@ def _report(
     *,
     is_interrupted: bool,
 ) -> None:
-    from ragtrace.cli.console import Shown
+    from ragtrace.cli.io.console import Shown
 
     to_file = args.out not in {None, "-"}
     console = Shown(stderr=not to_file)

@@ -22,7 +22,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a table, or blocks where it is narrow; a key is shown as set or not, an address without its login."""
-    from ragtrace.cli.console import Shown
+    from ragtrace.cli.io.console import Shown
     from ragtrace.settings import Settings, shown, variables
 
     del args

@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.answers import ScoredAnswer, find_line, find_stored, is_store, opened_store, source_of
+from ragtrace.cli.io.answers import ScoredAnswer, find_line, find_stored, is_store, opened_store, source_of
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer."""
-    from ragtrace.cli.console import Shown
+    from ragtrace.cli.io.console import Shown
 
     given, which = _chosen(args.where, args.id)
     source = source_of(given)

@@ -7,8 +7,8 @@ import platform
 from typing import Any
 
 from ragtrace._version import __version__
-from ragtrace.cli.doctor_packages import SHOWN, installed
-from ragtrace.cli.say import say
+from ragtrace.cli.doctor.packages import SHOWN, installed
+from ragtrace.cli.io.say import say
 
 
 def add_parser(commands: Any) -> None:

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.arguments import port, seconds
-from ragtrace.cli.say import say
+from ragtrace.cli.io.arguments import port, seconds
+from ragtrace.cli.io.say import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

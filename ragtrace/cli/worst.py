@@ -7,7 +7,7 @@ import heapq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.answers import (
+from ragtrace.cli.io.answers import (
     SOURCE_HELP,
     ScoredAnswer,
     file_answers,
@@ -16,7 +16,7 @@ from ragtrace.cli.answers import (
     source_of,
     stored_answer,
 )
-from ragtrace.cli.arguments import positive
+from ragtrace.cli.io.arguments import positive
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list."""
-    from ragtrace.cli.console import Shown
+    from ragtrace.cli.io.console import Shown
 
     source = source_of(args.source)
     console = Shown()

@@ -15,7 +15,7 @@ from ragtrace.stats.intervals import bootstrap_mean_ci, wilson
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragtrace.scoring.calibration import Calibration
+    from ragtrace.scoring.offline.calibration import Calibration
 
 FORMATS = (".png", ".svg")
 HIGH, LOW, INK, PALE = "#1f6f8b", "#d1672b", "#333333", "#bbbbbb"  # told apart by the colour-blind too

@@ -10,12 +10,12 @@ import numpy as np
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.registry import output
 from ragtrace.report.saving import LOOKS, save
-from ragtrace.scoring.scored_row import ANSWERED
+from ragtrace.scoring.offline.scored_row import ANSWERED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragtrace.scoring.comparison import Compared, Comparison
+    from ragtrace.scoring.offline.comparison import Compared, Comparison
 
 # Told apart by the colour-blind too, and by their letters.
 COLOURS = ("#1f6f8b", "#d1672b", "#5b8c3a", "#8a4f9e", "#b08a00", "#6b6b6b")

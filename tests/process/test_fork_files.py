@@ -11,9 +11,9 @@ import threading
 import time
 
 import pytest
+
 from ragtrace.judges.cache.grade_cache import CachedGrade, grade_key, text_key, universe_key
 from ragtrace.judges.cache.grade_file import GradeFile
-
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.queues.spool import Entry, Spool
 from ragtrace.scoring.limits.books import Books, Caps

@@ -13,9 +13,9 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from ragtrace.judges.cache.grade_file import GradeFile
 
 from ragtrace.capture import internal_errors
+from ragtrace.judges.cache.grade_file import GradeFile
 from ragtrace.queues.spool import Spool
 from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring.limits.books import Books, Caps

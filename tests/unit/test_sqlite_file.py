@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from ragtrace.judges.cache.grade_file import GradeFile
 
 from ragtrace.errors import QueueError, StoreError
+from ragtrace.judges.cache.grade_file import GradeFile
 from ragtrace.queues.spool import Entry, Spool
 from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring.limits.books import Books, Caps

@@ -13,10 +13,10 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from ragtrace.cli.console import Shown
-from ragtrace.cli.lines import one_line
+from ragtrace.cli.io.console import Shown
+from ragtrace.cli.io.jsonl_reader import one_line
+from ragtrace.cli.io.row_writers import cell, writer_of
 from ragtrace.cli.main import main
-from ragtrace.cli.rows import cell, writer_of
 from ragtrace.demo.console import PlainConsole
 from ragtrace.errors import ConfigError
 from ragtrace.metrics import registry

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from ragtrace.cli.doctor_packages import own_floors
+from ragtrace.cli.doctor.packages import own_floors
 from ragtrace.cli.main import main
 from tests.unit.judges.openai.judge_server import Answer, completion
 
@@ -219,7 +219,7 @@ def test_a_login_in_the_address_is_sent_and_not_shown(doctor, monkeypatch, colle
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 @pytest.mark.parametrize("login", ["ada:s3/cret", "ada:s3?cret", "ada:s3#cret", "ada:s3@cret", "ada:7/s3cret"])
 def test_a_password_is_not_shown_however_it_is_written(monkeypatch, capsys, login, protocol):
-    monkeypatch.setattr("ragtrace.cli.doctor_endpoints.LIMIT_S", 0.3)
+    monkeypatch.setattr("ragtrace.cli.doctor.endpoints.LIMIT_S", 0.3)
     send_to(monkeypatch, f"http://{login}@127.0.0.1:{closed_port()}", "TRACES")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
     assert main(["doctor"]) == 1
@@ -247,7 +247,7 @@ def test_nobody_there(doctor, monkeypatch):
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_nobody_at_the_default_that_nobody_configured_is_a_warning(monkeypatch, protocol):
-    from ragtrace.cli import doctor_endpoints
+    from ragtrace.cli.doctor import endpoints as doctor_endpoints
 
     here = dict.fromkeys(("http/protobuf", "grpc"), f"http://127.0.0.1:{closed_port()}")
     monkeypatch.setattr(doctor_endpoints, "_DEFAULTS", here)
@@ -293,7 +293,7 @@ def test_no_address(doctor, monkeypatch, address):
 
 
 def test_a_server_that_is_silent_costs_a_short_time(monkeypatch):
-    from ragtrace.cli.doctor_endpoints import check_otlp
+    from ragtrace.cli.doctor.endpoints import check_otlp
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         send_to(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}", "TRACES")
@@ -328,7 +328,7 @@ def test_a_grpc_endpoint(doctor, monkeypatch):
 
 
 def test_no_grpc_there(monkeypatch):
-    from ragtrace.cli.doctor_endpoints import check_otlp
+    from ragtrace.cli.doctor.endpoints import check_otlp
 
     send_to(monkeypatch, f"http://127.0.0.1:{closed_port()}", "TRACES")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
@@ -385,7 +385,7 @@ def test_a_judge_that_does_not_judge(doctor, judge_server, answer, level, words)
 def test_a_judge_that_is_silent(doctor, judge_server, monkeypatch):
     held = threading.Event()
     judge_server.always = lambda _: Answer(200, completion(AUDIT), hold=held)
-    monkeypatch.setattr("ragtrace.cli.doctor_setup.JUDGE_LIMIT_S", 0.3)
+    monkeypatch.setattr("ragtrace.cli.doctor.setup.JUDGE_LIMIT_S", 0.3)
     try:
         _, checks = doctor()
     finally:

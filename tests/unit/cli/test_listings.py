@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from ragtrace.cli import console
+from ragtrace.cli.io import console
+from ragtrace.cli.io.progress import total
 from ragtrace.cli.main import main
-from ragtrace.cli.progress import total
 from ragtrace.metrics.registry import all_metrics
 from ragtrace.settings import variables
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ragtrace.cli.summary import Limit, Summary, limits_from
+from ragtrace.cli.io.summary import Limit, Summary, limits_from
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.base import Output
 

@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ragtrace.judges.cache.grade_file import GradeFile
 
+from ragtrace.judges.cache.grade_file import GradeFile
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.panel import Panel

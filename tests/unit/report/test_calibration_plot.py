@@ -11,8 +11,8 @@ import pytest
 from ragtrace.errors import ConfigError, MissingExtra
 from ragtrace.metrics.base import Output
 from ragtrace.report.calibration_plot import check_plot, draw
-from ragtrace.scoring.calibration import Calibration, Rated, calibrate
-from ragtrace.scoring.human_labels import FORM_OF, Form
+from ragtrace.scoring.offline.calibration import Calibration, Rated, calibrate
+from ragtrace.scoring.offline.human_labels import FORM_OF, Form
 
 pytest.importorskip("matplotlib")
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ragtrace.report.comparison_plot import draw
-from ragtrace.scoring.comparison import Arm, compare
-from ragtrace.scoring.scored_row import scored_row
+from ragtrace.scoring.offline.comparison import Arm, compare
+from ragtrace.scoring.offline.scored_row import scored_row
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
-from ragtrace.judges.cache.grade_cache import CachedGrade, GradeLru, grade_key, text_key, universe_key
-from ragtrace.judges.cache.grade_file import GradeFile
 
 from ragtrace.errors import ConfigError, JudgeIncomplete
+from ragtrace.judges.cache.grade_cache import CachedGrade, GradeLru, grade_key, text_key, universe_key
+from ragtrace.judges.cache.grade_file import GradeFile
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.registry import make_grade_cache

@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ragtrace.judges.cache.nugget_cache import Nugget, NuggetLru, NuggetSet, nugget_key
 
 from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
+from ragtrace.judges.cache.nugget_cache import Nugget, NuggetLru, NuggetSet, nugget_key
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.nuggets import NOTHING_KNOWN, Nuggets, nuggets_of
 from ragtrace.judges.llm.scripted import ScriptedChat

@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.arguments import count, cutoffs, positive
-from ragtrace.cli.labelled import Labelled, good_lines, read_labelled
-from ragtrace.cli.outfile import ScoredLines, done_before
-from ragtrace.cli.report_file import written
-from ragtrace.cli.say import say
+from ragtrace.cli.calibrate.label_reader import Labelled, good_lines, read_labelled
+from ragtrace.cli.io.arguments import count, cutoffs, positive
+from ragtrace.cli.io.jsonl_writer import ScoredLines, done_before
+from ragtrace.cli.io.report_file import written
+from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ragtrace.cli.lines import Line
+    from ragtrace.cli.io.jsonl_reader import Line
     from ragtrace.metrics.base import Output
     from ragtrace.scoring import Scorer
-    from ragtrace.scoring.calibrating import CalibrationScorer
-    from ragtrace.scoring.calibration import Calibration, Rated
+    from ragtrace.scoring.offline.calibrating import CalibrationScorer
+    from ragtrace.scoring.offline.calibration import Calibration, Rated
     from ragtrace.settings import Settings
 
 _COMPARED = "compared"  # of what is kept of a line: the score beside the label
@@ -174,7 +174,7 @@ class _Scores:
 
     def _kept(self, scores: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the report reads; the details of every claim would fill the memory."""
-        from ragtrace.scoring.calibrating import GATE, OPPOSITE
+        from ragtrace.scoring.offline.calibrating import GATE, OPPOSITE
 
         kept: dict[str, Any] = {}
         opposite = f"{self.number.output.name}@{OPPOSITE}"
@@ -228,7 +228,7 @@ def _scorer(asked: str, settings: Settings) -> tuple[Scorer, _Number]:
 
 
 def _grades_with_judge(scorer: Scorer) -> bool:
-    from ragtrace.scoring.calibrating import grades_passages
+    from ragtrace.scoring.offline.calibrating import grades_passages
 
     asks = grades_passages(scorer.metrics[0].spec)
     return asks and scorer.judge is not None and "grades" in scorer.judge.tasks
@@ -237,7 +237,7 @@ def _grades_with_judge(scorer: Scorer) -> bool:
 def _asking(
     args: argparse.Namespace, scorer: Scorer, labelled: Labelled, *, has_batches: bool
 ) -> CalibrationScorer:
-    from ragtrace.scoring.calibrating import CalibrationScorer, debiases_length
+    from ragtrace.scoring.offline.calibrating import CalibrationScorer, debiases_length
 
     has_twice = debiases_length(scorer.metrics[0].spec) and not args.no_length_check
     return CalibrationScorer(
@@ -250,9 +250,9 @@ def _asking(
 async def _score(
     args: argparse.Namespace, scorer: CalibrationScorer, scores: _Scores, out: ScoredLines | None
 ) -> None:
-    from ragtrace.cli.progress import progress
+    from ragtrace.cli.io.progress import progress
     from ragtrace.model.codec import score_to_json
-    from ragtrace.scoring.file import score_stream
+    from ragtrace.scoring.offline.file import score_stream
 
     def owed() -> Iterator[Line]:
         for line in good_lines(args.file, args.limit):
@@ -274,9 +274,9 @@ async def _score(
 def _calibration(
     labelled: Labelled, scores: _Scores, scorer: Scorer, number: _Number, *, has_batches: bool
 ) -> Calibration:
-    from ragtrace.scoring.calibrating import GATE
-    from ragtrace.scoring.calibration import calibrate
-    from ragtrace.scoring.gate import gate
+    from ragtrace.scoring.offline.calibrating import GATE
+    from ragtrace.scoring.offline.calibration import calibrate
+    from ragtrace.scoring.offline.gate import gate
 
     rows = [_rated(labelled, line, found) for line, found in sorted(scores.by_line.items())]
     gates = [found[GATE] for found in scores.by_line.values() if GATE in found]
@@ -293,8 +293,8 @@ def _calibration(
 
 
 def _rated(labelled: Labelled, line: int, scores: Mapping[str, Any]) -> Rated:
-    from ragtrace.scoring.calibrating import OPPOSITE
-    from ragtrace.scoring.calibration import Rated
+    from ragtrace.scoring.offline.calibrating import OPPOSITE
+    from ragtrace.scoring.offline.calibration import Rated
 
     score = scores[_COMPARED]
     return Rated(
@@ -327,8 +327,8 @@ def _check_reports(args: argparse.Namespace) -> None:
 
 
 def _report(args: argparse.Namespace, report: Calibration) -> None:
-    from ragtrace.cli.calibration_table import show
-    from ragtrace.cli.console import Shown
+    from ragtrace.cli.calibrate.table import show
+    from ragtrace.cli.io.console import Shown
 
     show(report, Shown(), label=", ".join(args.label))
     if args.json is not None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ragtrace.scoring.comparison import Compared, Comparison, Contrast, Side
+    from ragtrace.scoring.offline.comparison import Compared, Comparison, Contrast, Side
     from ragtrace.stats.differences import Difference
 
 _FEW = 30  # units, pairs above all: false verdicts are .10 at 10, .09 at 20, .07 at 30, .05 at 100

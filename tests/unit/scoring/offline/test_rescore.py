@@ -20,7 +20,7 @@ from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.scoring import Scorer
 from ragtrace.scoring.limits import Caps, JudgeGate
-from ragtrace.scoring.rescore import Rescoring
+from ragtrace.scoring.offline.rescore import Rescoring
 from ragtrace.stores import Policy
 from ragtrace.stores.sqlite import SqliteStore
 from tests.unit.scoring.limits.clocks import NOON, HandClock

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from ragtrace.cli.calibration_table import findings
+from ragtrace.cli.calibrate.table import findings
 from ragtrace.errors import InputError
 from ragtrace.metrics.base import Output
-from ragtrace.scoring.calibration import Calibration, Rated, _Study, calibrate
-from ragtrace.scoring.gate import gate
-from ragtrace.scoring.human_labels import FORM_OF, form_of, ratings_in
+from ragtrace.scoring.offline.calibration import Calibration, Rated, _Study, calibrate
+from ragtrace.scoring.offline.gate import gate
+from ragtrace.scoring.offline.human_labels import FORM_OF, form_of, ratings_in
 
 BINARY, GRADES = FORM_OF["0/1"], FORM_OF["1-5"]
 ONE_TO_FIVE = Output(name="faithfulness_1to5", threshold=0.5)

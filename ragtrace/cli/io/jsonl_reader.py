@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from ragtrace.cli.say import say
+from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.codec import ALIASES, read_aliases, record_from_json
 from ragtrace.model.schema import SCHEMA

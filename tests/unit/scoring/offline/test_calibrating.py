@@ -16,7 +16,7 @@ from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import Labels, MetricResult, Passage, Pool, RagRecord
 from ragtrace.scoring import Scorer
-from ragtrace.scoring.calibrating import (
+from ragtrace.scoring.offline.calibrating import (
     CalibrationScorer,
     debiases_length,
     gradable,

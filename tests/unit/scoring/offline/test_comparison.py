@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ragtrace.errors import ConfigError, InputError
-from ragtrace.scoring.comparison import Arm, compare
-from ragtrace.scoring.scored_row import scored_row
+from ragtrace.scoring.offline.comparison import Arm, compare
+from ragtrace.scoring.offline.scored_row import scored_row
 from ragtrace.stats.differences import clustered_mean_ci, paired_difference, unpaired_difference
 from ragtrace.stats.intervals import bootstrap_mean_ci
 

@@ -8,15 +8,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.lines import open_lines, read_lines
+from ragtrace.cli.io.jsonl_reader import open_lines, read_lines
 from ragtrace.errors import ConfigError, InputError, nearest
-from ragtrace.scoring.calibrating import gradable
-from ragtrace.scoring.human_labels import LabelForm, Ratings, form_of, ratings_in
+from ragtrace.scoring.offline.calibrating import gradable
+from ragtrace.scoring.offline.human_labels import LabelForm, Ratings, form_of, ratings_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ragtrace.cli.lines import Line
+    from ragtrace.cli.io.jsonl_reader import Line
 
 _ABSENT = object()
 

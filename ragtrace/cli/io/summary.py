@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.model.score import ERROR_REASONS
-from ragtrace.scoring.scored_row import Maker, home, label_of, maker_of
+from ragtrace.scoring.offline.scored_row import Maker, home, label_of, maker_of
 from ragtrace.stats.intervals import bootstrap_mean_ci, bootstrap_ratio_ci
 
 if TYPE_CHECKING:

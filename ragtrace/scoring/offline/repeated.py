@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.metrics.consistency.rouge_consistency import rouge_consistency
 from ragtrace.metrics.consistency.score_consistency import score_consistency
-from ragtrace.scoring.scored_row import Maker, Scored, ScoredRow
+from ragtrace.scoring.offline.scored_row import Maker, Scored, ScoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ def over_runs(rows: Iterable[ScoredRow]) -> list[ScoredRow]:
     judge, version, K and labels: ``na insufficient_runs``.
 
     Example:
-        >>> from ragtrace.scoring.scored_row import scored_row
+        >>> from ragtrace.scoring.offline.scored_row import scored_row
         >>> score = {"faithfulness": {"state": "ok", "value": 1.0}}
         >>> rows = [scored_row({"query": "Where?", "answer": "Oslo.", "scores": score}, n) for n in (1, 2, 3)]
         >>> found = over_runs(rows)[0].scores

@@ -7,13 +7,13 @@ import io
 import json
 from typing import IO, TYPE_CHECKING, Any
 
-from ragtrace.cli.rows import cell
+from ragtrace.cli.io.row_writers import cell
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from ragtrace.scoring.comparison import Arm
-    from ragtrace.scoring.scored_row import ScoredRow
+    from ragtrace.scoring.offline.comparison import Arm
+    from ragtrace.scoring.offline.scored_row import ScoredRow
 
 COLUMNS = (
     "retrieval_score_umbrela_scores",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.lines import BrokenLines, open_lines, parsed, read_each
+from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.claims import bad_claims
 from ragtrace.model.codec import record_from_json
@@ -52,7 +52,7 @@ class ScoredAnswer:
 
 def is_store(source: str) -> bool:
     """Return whether a source is a SQLite file; a file that is not there counts as lines."""
-    from ragtrace.cli.stored import is_sqlite
+    from ragtrace.cli.io.stored import is_sqlite
 
     path = Path(source)
     return source != "-" and path.is_file() and path.stat().st_size > 0 and is_sqlite(path)
@@ -110,7 +110,7 @@ def _of_line(raw: bytes, number: int, shown: str, needs_scores: bool) -> ScoredA
 @contextmanager
 def opened_store(source: str) -> Iterator[SqliteStore]:
     """Open a store for reading; its errors become one line."""
-    from ragtrace.cli.stored import failures, open_store
+    from ragtrace.cli.io.stored import failures, open_store
 
     path = Path(source)
     store = open_store(path)

@@ -7,7 +7,7 @@ import re
 import sys
 from typing import Any, NoReturn
 
-from ragtrace.cli.say import say
+from ragtrace.cli.io.say import say
 from ragtrace.errors import nearest
 
 

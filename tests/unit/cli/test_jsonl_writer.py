@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragtrace.cli.outfile import ScoredLines, done_before
+from ragtrace.cli.io.jsonl_writer import ScoredLines, done_before
 from ragtrace.errors import ConfigError
 
 

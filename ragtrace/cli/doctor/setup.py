@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragtrace.cli.finding import Finding
+from ragtrace.cli.doctor.check_result import Finding
 from ragtrace.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _file(one: _File) -> Finding:
 
 
 def _seen(one: _File) -> Finding:
-    from ragtrace.cli.stored import is_sqlite
+    from ragtrace.cli.io.stored import is_sqlite
     from ragtrace.service.disk import unwritable
 
     reason = unwritable(one.path)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragtrace.cli.lines import GZIP
+from ragtrace.cli.io.jsonl_reader import GZIP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.registry import output, select
-from ragtrace.scoring.repeated import over_runs, repeated_queries
-from ragtrace.scoring.scored_row import ANSWERED, Maker, home, label_of, shown
+from ragtrace.scoring.offline.repeated import over_runs, repeated_queries
+from ragtrace.scoring.offline.scored_row import ANSWERED, Maker, home, label_of, shown
 from ragtrace.stats.differences import Difference, clustered_mean_ci, paired_difference, unpaired_difference
 from ragtrace.stats.intervals import Interval, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-    from ragtrace.scoring.scored_row import ScoredRow
+    from ragtrace.scoring.offline.scored_row import ScoredRow
 
     RowKey = tuple[str, int]
 
@@ -174,7 +174,7 @@ def compare(arms: Sequence[Arm], *, metrics: Sequence[str] = (), seed: int = 0) 
         ConfigError: no file has any of the metrics.
 
     Example:
-        >>> from ragtrace.scoring.scored_row import scored_row
+        >>> from ragtrace.scoring.offline.scored_row import scored_row
         >>> def arm(name, values):
         ...     scores = [{"mrr": {"state": "ok", "value": value, "version": "a"}} for value in values]
         ...     return Arm(name, [scored_row({"scores": score}, n) for n, score in enumerate(scores, 1)])

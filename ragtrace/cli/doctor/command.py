@@ -6,10 +6,10 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.say import say
+from ragtrace.cli.io.say import say
 
 if TYPE_CHECKING:
-    from ragtrace.cli.finding import Finding
+    from ragtrace.cli.doctor.check_result import Finding
     from ragtrace.settings import Settings
 
 EPILOG = """\
@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one line a check; 1 when one failed."""
-    from ragtrace.cli.finding import worst
+    from ragtrace.cli.doctor.check_result import worst
 
     findings = examined(is_judge_asked=not args.no_judge)
     level = worst(findings)
@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
 
 def examined(*, is_judge_asked: bool) -> list[Finding]:
     """Return what every check found, in order; takes at most about half a minute."""
-    from ragtrace.cli.doctor_endpoints import check_clock, check_otlp
-    from ragtrace.cli.doctor_packages import check_packages
-    from ragtrace.cli.doctor_setup import check_disk, check_judge, check_settings
+    from ragtrace.cli.doctor.endpoints import check_clock, check_otlp
+    from ragtrace.cli.doctor.packages import check_packages
+    from ragtrace.cli.doctor.setup import check_disk, check_judge, check_settings
 
     findings, settings = check_settings()
     reached = check_otlp()
@@ -65,7 +65,7 @@ def examined(*, is_judge_asked: bool) -> list[Finding]:
 
 def _judge_clock(settings: Settings) -> list[tuple[str, float]]:
     """Return how far we are ahead of the judge's server; its root page is asked, without a key."""
-    from ragtrace.cli.doctor_endpoints import ahead_of
+    from ragtrace.cli.doctor.endpoints import ahead_of
     from ragtrace.judges.openai.transport import DEFAULT_BASE_URL
     from ragtrace.judges.registry import kinds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.scoring.calibration import strength_of_alpha
+from ragtrace.scoring.offline.calibration import strength_of_alpha
 from ragtrace.stats.figure import Figure
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ragtrace.scoring.calibration import Calibration
+    from ragtrace.scoring.offline.calibration import Calibration
 
     Row = tuple[str, Figure, str]
 

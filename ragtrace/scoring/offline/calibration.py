@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, median_low
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.scoring.human_labels import Ratings, consensus
+from ragtrace.scoring.offline.human_labels import Ratings, consensus
 from ragtrace.stats.agreement import GRADES, krippendorff_alpha, pearson, quadratic_kappa, spearman
 from ragtrace.stats.figure import Figure
 from ragtrace.stats.intervals import bootstrap_mean_ci
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ragtrace.metrics.base import Output
-    from ragtrace.scoring.gate import Gate
-    from ragtrace.scoring.human_labels import LabelForm
+    from ragtrace.scoring.offline.gate import Gate
+    from ragtrace.scoring.offline.human_labels import LabelForm
 
 LEAST_PAIRS = 10  # labelled records with a score, for any figure
 LEAST_CLASS = 5  # of each class, for AUROC and balanced accuracy
@@ -171,7 +171,7 @@ def calibrate(
 
     Example:
         >>> from ragtrace.metrics.base import Output
-        >>> from ragtrace.scoring.human_labels import FORM_OF
+        >>> from ragtrace.scoring.offline.human_labels import FORM_OF
         >>> rows = [Rated(ratings=(float(i % 2),), value=0.4 + 0.3 * (i % 2) + i / 200) for i in range(40)]
         >>> report = calibrate(rows, output=Output(name="faithfulness"), form=FORM_OF["0/1"], threshold=0.8)
         >>> report.figures["auroc"].value, round(report.suggested, 2), report.figures["alpha_raters"].reason

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from ragtrace.cli.finding import Finding, Level
+from ragtrace.cli.doctor.check_result import Finding, Level
 from ragtrace.errors import ConfigError
 from ragtrace.settings import shown_address
 

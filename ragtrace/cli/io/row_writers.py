@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 from unicodedata import category, normalize
 
-from ragtrace.cli.lines import one_line
+from ragtrace.cli.io.jsonl_reader import one_line
 from ragtrace.errors import MissingExtra
 from ragtrace.model.printable import printable
 

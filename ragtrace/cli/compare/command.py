@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.report_file import written
+from ragtrace.cli.io.report_file import written
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ragtrace.scoring.comparison import Arm, Comparison
+    from ragtrace.scoring.offline.comparison import Arm, Comparison
 
 EPILOG = """\
 Input: files as `ragtrace score --out` writes them, plain or gzip. Every other file is
@@ -52,8 +52,8 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, compare and report; see `EPILOG` for the exit status."""
-    from ragtrace.cli.scored import read_arms
-    from ragtrace.scoring.comparison import compare
+    from ragtrace.cli.compare.scored_files import read_arms
+    from ragtrace.scoring.offline.comparison import compare
     from ragtrace.settings import names
 
     _check(args)
@@ -87,15 +87,15 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _report(args: argparse.Namespace, arms: list[Arm], found: Comparison) -> None:
-    from ragtrace.cli.comparison_table import show
-    from ragtrace.cli.console import Shown
+    from ragtrace.cli.compare.table import show
+    from ragtrace.cli.io.console import Shown
 
     show(found, Shown())
     if args.json is not None:
         with written("--json", args.json):
             args.json.write_text(f"{json.dumps(found.to_json(), indent=2)}\n", encoding="utf-8")
     if args.csv is not None:
-        from ragtrace.cli.open_rag_eval import write_queries
+        from ragtrace.cli.compare.open_rag_eval import write_queries
 
         with written("--csv", args.csv), args.csv.open("wb") as stream:
             write_queries(arms, stream)

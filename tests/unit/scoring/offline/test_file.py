@@ -14,7 +14,7 @@ from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.eval_context import Options
 from ragtrace.model import MetricResult, RagRecord
 from ragtrace.scoring import Scorer
-from ragtrace.scoring.file import score_stream
+from ragtrace.scoring.offline.file import score_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

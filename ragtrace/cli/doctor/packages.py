@@ -6,7 +6,7 @@ import re
 from importlib import metadata
 from typing import NamedTuple
 
-from ragtrace.cli.finding import Finding
+from ragtrace.cli.doctor.check_result import Finding
 
 OURS = "ragtrace-otel"
 _INSTALL = "pip install . in a clone"  # until the first release

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragtrace.cli.lines import MOST_SHOWN, open_lines, parsed, read_each
-from ragtrace.cli.say import say
+from ragtrace.cli.io.jsonl_reader import MOST_SHOWN, open_lines, parsed, read_each
+from ragtrace.cli.io.say import say
 from ragtrace.errors import InputError
-from ragtrace.scoring.comparison import Arm
-from ragtrace.scoring.scored_row import ScoredRow, scored_row
+from ragtrace.scoring.offline.comparison import Arm
+from ragtrace.scoring.offline.scored_row import ScoredRow, scored_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

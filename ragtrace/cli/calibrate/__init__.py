@@ -1,0 +1,1 @@
+"""``ragtrace calibrate``: a judge compared with people."""

@@ -1,0 +1,1 @@
+"""``ragtrace doctor``: settings, endpoints, judge, disk and packages."""

@@ -8,8 +8,8 @@ import contextlib
 import pytest
 
 from ragtrace.testing.plan import Gate, PlannedFailure, plan_of
-from ragtrace_langchain import RagtraceHandler, runs
-from ragtrace_langchain.runs import runs_of
+from ragtrace_langchain import RagtraceHandler, run_state
+from ragtrace_langchain.run_state import runs_of
 from tests.conformance.langchain import LcelApplication
 from tests.memory.retained import FEWER_RUNS, SOME_RUNS, growth, recorder
 
@@ -92,7 +92,7 @@ class Runs:
 
 @pytest.fixture(autouse=True)
 def _bounds_are_reached_early(monkeypatch):
-    monkeypatch.setattr(runs, "MAX_BURIED", 32)
+    monkeypatch.setattr(run_state, "MAX_BURIED", 32)
 
 
 def test_a_thousand_runs_retain_nothing():
@@ -131,6 +131,6 @@ def test_a_planted_leak_is_seen(leak, count):
 
 
 def test_events_that_stay_on_the_map_are_seen(monkeypatch):
-    monkeypatch.setattr(runs.RunMap, "take_opened", runs.RunMap.opened)
+    monkeypatch.setattr(run_state.RunMap, "pop_open", run_state.RunMap.opened)
     with pytest.raises(AssertionError):
         growth(Runs(), FEWER_RUNS).check()

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from ragtrace.capture import guarded
-from ragtrace_langchain.runs import ambient_run_id, open_events
-from ragtrace_langchain.selection import take_compressed
+from ragtrace_langchain.run_state import current_run_id, open_events
+from ragtrace_langchain.selection import record_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_core.callbacks import Callbacks
 
-    from ragtrace_langchain.tree import Node
+    from ragtrace_langchain.run_state import OpenSpan
 
 _MODEL_FIELDS = ("model", "model_name", "model_id")
 
@@ -47,46 +47,46 @@ class TracedCompressor(BaseDocumentCompressor):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
         """Return what `base` returns."""
-        started_ns, nodes = time.time_ns(), _enclosing(callbacks)
+        started_ns, spans = time.time_ns(), _enclosing(callbacks)
         try:
             chosen = self.base.compress_documents(documents, query, callbacks)
         except BaseException as error:
-            _failed(nodes, self.base, error, started_ns)
+            _failed(spans, self.base, error, started_ns)
             raise
-        _took(nodes, self.base, documents, chosen, started_ns)
+        _took(spans, self.base, documents, chosen, started_ns)
         return chosen
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
         """Return what `base` returns."""
-        started_ns, nodes = time.time_ns(), _enclosing(callbacks)
+        started_ns, spans = time.time_ns(), _enclosing(callbacks)
         try:
             chosen = await self.base.acompress_documents(documents, query, callbacks)
         except BaseException as error:
-            _failed(nodes, self.base, error, started_ns)
+            _failed(spans, self.base, error, started_ns)
             raise
-        _took(nodes, self.base, documents, chosen, started_ns)
+        _took(spans, self.base, documents, chosen, started_ns)
         return chosen
 
 
 @guarded
-def _enclosing(callbacks: Any) -> list[Node]:
+def _enclosing(callbacks: Any) -> list[OpenSpan]:
     """Return the event it is called in: the retriever that passes its callbacks on, else the running chain."""
-    for run_id in (getattr(callbacks, "parent_run_id", None), ambient_run_id()):
-        nodes = open_events(run_id) if run_id is not None else []
-        if nodes:
-            return nodes
+    for run_id in (getattr(callbacks, "parent_run_id", None), current_run_id()):
+        spans = open_events(run_id) if run_id is not None else []
+        if spans:
+            return spans
     return []
 
 
 @guarded
 def _took(
-    nodes: list[Node] | None, base: Any, given: Sequence[Any], chosen: Sequence[Any], started_ns: int
+    spans: list[OpenSpan] | None, base: Any, given: Sequence[Any], chosen: Sequence[Any], started_ns: int
 ) -> None:
-    for node in nodes or ():
-        take_compressed(
-            node,
+    for span in spans or ():
+        record_compressed(
+            span,
             given,
             chosen,
             model=_name(base),
@@ -97,14 +97,14 @@ def _took(
 
 
 @guarded
-def _failed(nodes: list[Node] | None, base: Any, error: BaseException, started_ns: int) -> None:
-    for node in nodes or ():
-        node.tree.run.reranked(
+def _failed(spans: list[OpenSpan] | None, base: Any, error: BaseException, started_ns: int) -> None:
+    for span in spans or ():
+        span.state.run.reranked(
             (),
             model=_name(base),
             top_n=_top_n(base),
             started_ns=started_ns,
-            parent_key=node.key or node.within_key,
+            parent_key=span.key or span.within_key,
             error=error,
         )
 

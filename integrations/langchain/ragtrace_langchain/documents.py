@@ -21,8 +21,8 @@ from ragtrace.capture import (
     score_in,
     shown,
 )
-from ragtrace_langchain.control import is_command
-from ragtrace_langchain.mappings import SearchResult, results_in
+from ragtrace_langchain.langgraph import is_command
+from ragtrace_langchain.search_results import SearchResult, results_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

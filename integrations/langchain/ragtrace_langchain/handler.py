@@ -10,22 +10,40 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
 from ragtrace.capture import Defaults, current_run, guarded, guarded_constructor, is_collecting, outcome_of
-from ragtrace_langchain.beginnings import ask, take_call, take_inputs, take_query, take_streamed
-from ragtrace_langchain.calls import report_call, report_tool, take_asked
-from ragtrace_langchain.control import is_control_flow, is_interrupt
-from ragtrace_langchain.endings import (
+from ragtrace_langchain.langgraph import is_control_flow, is_interrupt
+from ragtrace_langchain.messages import piece_text
+from ragtrace_langchain.on_end import (
+    answer_of,
     break_off,
     conclude,
-    report_failed_retrieval,
-    take_chain_end,
-    take_interrupt,
+    record_chain_answer,
+    record_failed_retrieval,
+    record_interrupt,
+    record_model_call,
+    record_tool_call,
 )
-from ragtrace_langchain.extract import piece_text
-from ragtrace_langchain.questions import answer_of
-from ragtrace_langchain.request import describe_configured, describe_joined, describe_request, workflow_of
-from ragtrace_langchain.runs import ambient_run_id, ambient_settings, runs_of
-from ragtrace_langchain.selection import take_chain, take_failed, take_retrieved
-from ragtrace_langchain.tree import ModelCall, Node, ToolCall, Tree
+from ragtrace_langchain.on_start import (
+    describe_configured,
+    describe_joined,
+    describe_request,
+    record_arguments,
+    record_inputs,
+    record_prompt,
+    record_query,
+    record_question,
+    record_streamed_inputs,
+    workflow_of,
+)
+from ragtrace_langchain.run_state import (
+    ModelCall,
+    OpenSpan,
+    RunState,
+    ToolCall,
+    current_configurable,
+    current_run_id,
+    runs_of,
+)
+from ragtrace_langchain.selection import record_chain_output, record_retrieved, withdraw_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,11 +54,10 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Recorder
     from ragtrace.model import Outcome
-    from ragtrace_langchain.runs import RunMap
-    from ragtrace_langchain.tree import Kind
+    from ragtrace_langchain.run_state import Kind, RunMap
 
 
-_NO_QUESTION = frozenset({"prompt", "parser"})  # run types that ask and answer nothing by themselves
+_NO_QUESTION = frozenset({"prompt", "parser"})  # run types that record_question and answer nothing by themselves
 
 
 class RagtraceHandler(BaseCallbackHandler):
@@ -122,27 +139,27 @@ class RagtraceHandler(BaseCallbackHandler):
         if parent_run_id is None and kwargs.get("run_type") in _NO_QUESTION and self._is_alone():
             return
         name = _name(serialized, kwargs)
-        node = self._begin("chain", name, run_id, parent_run_id, tags, metadata)
-        if node is not None:
-            take_inputs(node, inputs)
+        span = self._begin("chain", name, run_id, parent_run_id, tags, metadata)
+        if span is not None:
+            record_inputs(span, inputs)
 
     @guarded
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Take documents that a chain or a tool handed on; end the run with its root."""
-        node = self._runs.pop(run_id)
-        if node is not None:
-            if isinstance(node, ToolCall):
-                report_tool(node, outputs, None)
-            self._chain_ended(node, outputs, kwargs, run_id)
+        span = self._runs.pop(run_id)
+        if span is not None:
+            if isinstance(span, ToolCall):
+                record_tool_call(span, outputs, None)
+            self._chain_ended(span, outputs, kwargs, run_id)
 
     @guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """End the run with its root; a chain or a tool inside may fail and be caught."""
-        node = self._runs.pop(run_id)
-        if node is not None:
-            if isinstance(node, ToolCall):
-                report_tool(node, None, error)
-            self._failed(node, error, kwargs, run_id)
+        span = self._runs.pop(run_id)
+        if span is not None:
+            if isinstance(span, ToolCall):
+                record_tool_call(span, None, error)
+            self._failed(span, error, kwargs, run_id)
 
     @guarded
     def on_tool_start(
@@ -158,11 +175,11 @@ class RagtraceHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Note a tool call: a retriever inside it belongs to the run."""
-        node = self._begin("tool", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
-        if isinstance(node, ToolCall):
+        span = self._begin("tool", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
+        if isinstance(span, ToolCall):
             given = inputs if inputs is not None else input_str
-            take_inputs(node, given)
-            take_call(node, str(run_id), given, serialized, kwargs.get("tool_call_id"))
+            record_inputs(span, given)
+            record_arguments(span, str(run_id), given, serialized, kwargs.get("tool_call_id"))
 
     on_tool_end = on_chain_end  # type: ignore[assignment]  # its output has another name, and comes by place
     on_tool_error = on_chain_error
@@ -180,28 +197,28 @@ class RagtraceHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Note a retriever call, or open a run for a top-level one."""
-        node = self._begin("retriever", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
-        if node is not None:
-            take_query(node, query, str(run_id), metadata or {})
+        span = self._begin("retriever", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
+        if span is not None:
+            record_query(span, query, str(run_id), metadata or {})
             self._runs.enter_retriever(run_id)
 
     @guarded
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **_kwargs: Any) -> None:
         """Take what a retriever returned."""
-        node = self._runs.pop(run_id)
-        if node is None:
+        span = self._runs.pop(run_id)
+        if span is None:
             return
-        take_retrieved(node, documents, time.time_ns())
-        if node.parent is None:
-            self._finish(node, run_id, "")
+        record_retrieved(span, documents, time.time_ns())
+        if span.parent is None:
+            self._finish(span, run_id, "")
 
     @guarded
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Report a retriever that failed."""
-        node = self._runs.pop(run_id)
-        if node is not None:
-            report_failed_retrieval(node, error)
-            self._failed(node, error, kwargs, run_id)
+        span = self._runs.pop(run_id)
+        if span is not None:
+            record_failed_retrieval(span, error)
+            self._failed(span, error, kwargs, run_id)
 
     @guarded
     def on_chat_model_start(
@@ -216,9 +233,9 @@ class RagtraceHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Take the rendered prompt of a chat model call."""
-        node = self._begin("model", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
-        if isinstance(node, ModelCall):
-            take_asked(node, messages[0] if messages else (), serialized, metadata, kwargs)
+        span = self._begin("model", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
+        if isinstance(span, ModelCall):
+            record_prompt(span, messages[0] if messages else (), serialized, metadata, kwargs)
 
     @guarded
     def on_llm_start(
@@ -233,43 +250,43 @@ class RagtraceHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Take the rendered prompt of a text model call."""
-        node = self._begin("model", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
-        if isinstance(node, ModelCall):
-            node.operation = "text_completion"
-            take_asked(node, [("user", str(prompt)) for prompt in prompts[:1]], serialized, metadata, kwargs)
+        span = self._begin("model", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
+        if isinstance(span, ModelCall):
+            span.operation = "text_completion"
+            record_prompt(span, [("user", str(prompt)) for prompt in prompts[:1]], serialized, metadata, kwargs)
 
     @guarded
     def on_llm_new_token(self, token: Any, *, run_id: UUID, **_kwargs: Any) -> None:
         """Note a streamed chunk: the first one's time, and its text for a stream that breaks off."""
-        node = self._runs.get(run_id)
-        if isinstance(node, ModelCall):
-            now_ns = node.first_chunk_ns or time.time_ns()  # the first chunk's time is kept, and no other
-            node.streams(token if type(token) is str else piece_text(token), now_ns)
-            node.tree.run.touched = time.monotonic()  # a stream that flows is not idle
+        span = self._runs.get(run_id)
+        if isinstance(span, ModelCall):
+            now_ns = span.first_chunk_ns or time.time_ns()  # the first chunk's time is kept, and no other
+            span.streams(token if type(token) is str else piece_text(token), now_ns)
+            span.state.run.touched = time.monotonic()  # a stream that flows is not idle
 
     @guarded
     def on_stream_event(self, event: Any, *, run_id: UUID, **_kwargs: Any) -> None:  # noqa: ARG002 - called by keyword
         """Note an event of the newer streaming protocol, for the first one's time."""
-        node = self._runs.get(run_id)
-        if isinstance(node, ModelCall):
-            node.streams("", time.time_ns())
+        span = self._runs.get(run_id)
+        if isinstance(span, ModelCall):
+            span.streams("", time.time_ns())
 
     @guarded
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_kwargs: Any) -> None:
         """Report a model call, and end the run when it was its root."""
-        node = self._runs.pop(run_id)
-        if not isinstance(node, ModelCall):
+        span = self._runs.pop(run_id)
+        if not isinstance(span, ModelCall):
             return
-        report_call(node, response, None)
-        self._ended(node, run_id, node.tree.last_text, None)
+        record_model_call(span, response, None)
+        self._ended(span, run_id, span.state.last_text, None)
 
     @guarded
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Report a model call that failed, with what it had said by then."""
-        node = self._runs.pop(run_id)
-        if isinstance(node, ModelCall):
-            report_call(node, kwargs.get("response"), error)
-            self._failed(node, error, kwargs, run_id)
+        span = self._runs.pop(run_id)
+        if isinstance(span, ModelCall):
+            record_model_call(span, kwargs.get("response"), error)
+            self._failed(span, error, kwargs, run_id)
 
     @guarded
     def on_interrupt(self, event: Any) -> None:
@@ -287,126 +304,126 @@ class RagtraceHandler(BaseCallbackHandler):
         parent_run_id: UUID | None,
         tags: list[str] | None,
         metadata: dict[str, Any] | None,
-    ) -> Node | None:
+    ) -> OpenSpan | None:
         """Put an event on the map; None for one that is there already or belongs to a run that has ended."""
         runs = self._runs
         if runs.get(run_id) is not None:
             return None
-        above = parent_run_id if parent_run_id is not None else ambient_run_id()
+        above = parent_run_id if parent_run_id is not None else current_run_id()
         parent = runs.get(above) if above is not None else None
         retriever = runs.entered_retriever()
         if retriever is not None:
             parent = _around(retriever, parent)
         now_ns = time.time_ns()
         if parent is not None:
-            if parent.tree.run.is_finished:
-                if not parent.tree.is_concluded:  # else another thread does that, and need not be waited for
-                    _conclude(runs, parent.tree, None, "partial", None)
+            if parent.state.run.is_finished:
+                if not parent.state.is_concluded:  # else another thread does that, and need not be waited for
+                    _conclude(runs, parent.state, None, "partial", None)
                 runs.bury(run_id)
                 return None
-            node = _node(parent.tree, parent, kind, name, now_ns)
-            if not parent.tree.is_described and above is not None:
-                settings = ambient_settings(above)  # None for a step of a batch, and not in what it calls
-                parent.tree.is_described = settings is not None
+            span = _new_span(parent.state, parent, kind, name, now_ns)
+            if not parent.state.is_described and above is not None:
+                settings = current_configurable(above)  # None for a step of a batch, and not in what it calls
+                parent.state.is_described = settings is not None
                 if settings:
-                    describe_configured(parent.tree.run, settings)
-            parent.tree.run.touched = time.monotonic()
+                    describe_configured(parent.state.run, settings)
+            parent.state.run.touched = time.monotonic()
         elif parent_run_id is not None and runs.is_buried(parent_run_id):
             runs.bury(run_id)
             return None
         else:
             for left in runs.left():
                 _conclude(runs, left, None, "partial", None)
-            tree = self._joined(tags, metadata or {}) or self._open(name, tags, metadata or {}, now_ns)
-            node = _node(tree, tree.root, kind, name, now_ns)
-        runs.add(run_id, node)
-        return node
+            state = self._joined(tags, metadata or {}) or self._open(name, tags, metadata or {}, now_ns)
+            span = _new_span(state, state.root, kind, name, now_ns)
+        runs.add(run_id, span)
+        return span
 
-    def _open(self, name: str, tags: list[str] | None, metadata: Mapping[str, Any], now_ns: int) -> Tree:
+    def _open(self, name: str, tags: list[str] | None, metadata: Mapping[str, Any], now_ns: int) -> RunState:
         defaults = self._defaults
         recorder = defaults.recorder or ragtrace.recorder()
         run = recorder.start(workflow=workflow_of(defaults, metadata, name), started_ns=now_ns)
         describe_request(run, defaults, metadata, tags)
-        tree = Tree(run)
-        run.before_finish(partial(_conclude, self._runs, tree, None, "partial", None), "langchain")
-        return tree
+        state = RunState(run)
+        run.before_finish(partial(_conclude, self._runs, state, None, "partial", None), "langchain")
+        return state
 
-    def _joined(self, tags: list[str] | None, metadata: Mapping[str, Any]) -> Tree | None:
+    def _joined(self, tags: list[str] | None, metadata: Mapping[str, Any]) -> RunState | None:
         """Return the tree of the run that the application opened around this call, None where it opened none."""
         run = current_run()
         if run is None or not run.is_of(self._defaults.recorder or ragtrace.recorder()):
             return None
-        tree = self._runs.join(run)
-        if tree is None:
-            tree = Tree(run, is_joined=True)
-            tree.has_query = "query" in run.facts
-            tree.root = Node(tree, None, "chain", "block", run.started_ns)
-            tree.root.inputs = run.facts.get("query")
-            tree = self._runs.joined(tree)
-            run.before_finish(partial(_conclude, self._runs, tree, None, None, None), "langchain")
+        state = self._runs.join(run)
+        if state is None:
+            state = RunState(run, is_joined=True)
+            state.has_query = "query" in run.facts
+            state.root = OpenSpan(state, None, "chain", "block", run.started_ns)
+            state.root.inputs = run.facts.get("query")
+            state = self._runs.joined(state)
+            run.before_finish(partial(_conclude, self._runs, state, None, None, None), "langchain")
         describe_joined(run, self._defaults, metadata, tags)
-        return tree
+        return state
 
     def _is_alone(self) -> bool:
         """Tell whether the code that is executing belongs to no run."""
-        above = ambient_run_id()
+        above = current_run_id()
         is_inside = above is not None and self._runs.get(above) is not None
         return not is_inside and current_run() is None and self._runs.entered_retriever() is None
 
-    def _chain_ended(self, node: Node, outputs: Any, kwargs: dict[str, Any], run_id: UUID) -> None:
-        inputs = kwargs.get("inputs", node.inputs)
+    def _chain_ended(self, span: OpenSpan, outputs: Any, kwargs: dict[str, Any], run_id: UUID) -> None:
+        inputs = kwargs.get("inputs", span.inputs)
         is_streamed = "inputs" in kwargs
         if is_streamed:
-            take_streamed(node, inputs)
+            record_streamed_inputs(span, inputs)
         if outputs is not None:
-            take_chain(node, inputs, outputs, time.time_ns())
-        tree = node.tree
-        if node.parent is not None and not (tree.is_joined and tree.is_block(node.parent)):
+            record_chain_output(span, inputs, outputs, time.time_ns())
+        state = span.state
+        if span.parent is not None and not (state.is_joined and state.is_block(span.parent)):
             return
-        if is_streamed and not tree.is_joined:
-            ask(tree, inputs)
-        answer = answer_of(node, outputs, is_streamed=is_streamed)
-        if tree.is_interrupted:
-            self._ended(node, run_id, answer, "interrupted")
-        elif is_streamed and self._is_broken_off(node):
-            self._ended(node, run_id, answer, "partial")
+        if is_streamed and not state.is_joined:
+            record_question(state, inputs)
+        answer = answer_of(span, outputs, is_streamed=is_streamed)
+        if state.is_interrupted:
+            self._ended(span, run_id, answer, "interrupted")
+        elif is_streamed and self._is_broken_off(span):
+            self._ended(span, run_id, answer, "partial")
         else:
-            self._ended(node, run_id, answer, None)
+            self._ended(span, run_id, answer, None)
 
-    def _is_broken_off(self, root: Node) -> bool:
+    def _is_broken_off(self, root: OpenSpan) -> bool:
         """Tell whether a stream was abandoned: LangChain then ends its root like one that was read to the end.
 
         Steps inside are still open then, unless the garbage collector ended them first.
         """
-        return is_collecting() or any(node.is_in(root) for node in self._runs.opened(root.tree))
+        return is_collecting() or any(span.is_in(root) for span in self._runs.opened(root.state))
 
-    def _ended(self, node: Node, run_id: UUID, answer: str | None, outcome: Outcome | None) -> None:
+    def _ended(self, span: OpenSpan, run_id: UUID, answer: str | None, outcome: Outcome | None) -> None:
         """End the run with its root; the application ends a run that it opened itself."""
-        if node.parent is None:
-            self._finish(node, run_id, answer, outcome)
-        elif node.tree.is_block(node.parent):
-            take_chain_end(node, answer, outcome)
+        if span.parent is None:
+            self._finish(span, run_id, answer, outcome)
+        elif span.state.is_block(span.parent):
+            record_chain_answer(span, answer, outcome)
 
-    def _failed(self, node: Node, error: BaseException, kwargs: dict[str, Any], run_id: UUID) -> None:
+    def _failed(self, span: OpenSpan, error: BaseException, kwargs: dict[str, Any], run_id: UUID) -> None:
         if is_interrupt(error):
-            take_interrupt(node.tree, error)
-        take_failed(node, error)
-        if node.parent is not None:
-            if node.tree.is_block(node.parent):
-                take_chain_end(node, "", "interrupted" if is_interrupt(error) else None)
+            record_interrupt(span.state, error)
+        withdraw_failed(span, error)
+        if span.parent is not None:
+            if span.state.is_block(span.parent):
+                record_chain_answer(span, "", "interrupted" if is_interrupt(error) else None)
             return
         if "inputs" in kwargs:
-            ask(node.tree, kwargs["inputs"])
+            record_question(span.state, kwargs["inputs"])
         if is_interrupt(error):
-            self._finish(node, run_id, None, "interrupted")
+            self._finish(span, run_id, None, "interrupted")
         elif is_control_flow(error):
-            self._finish(node, run_id, None)
+            self._finish(span, run_id, None)
         else:
-            self._finish(node, run_id, None, outcome_of(error), error)
+            self._finish(span, run_id, None, outcome_of(error), error)
 
     def _finish(
         self,
-        root: Node,
+        root: OpenSpan,
         run_id: UUID,
         answer: str | None,
         outcome: Outcome | None = None,
@@ -415,34 +432,34 @@ class RagtraceHandler(BaseCallbackHandler):
         """End the run whatever becomes of its last facts, and forget the tree."""
         self._runs.bury(run_id)
         try:
-            _conclude(self._runs, root.tree, answer, outcome, error)
+            _conclude(self._runs, root.state, answer, outcome, error)
         finally:
-            root.tree.run.finish(outcome)
+            root.state.run.finish(outcome)
 
 
 def _conclude(
-    runs: RunMap, tree: Tree, answer: str | None, outcome: Outcome | None, error: BaseException | None
+    runs: RunMap, state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None
 ) -> None:
     """Report what is open where a run ends, write its last facts and forget its tree.
 
     Whoever comes first does that: the root's end, or what ends the run for it, as the recorder's sweep ends a
     leaked stream. Another thread that ends it as well waits until it is done.
     """
-    with tree.lock:
-        if tree.is_concluded:
+    with state.lock:
+        if state.is_concluded:
             return
-        tree.is_concluded = True
-        root = tree.root
+        state.is_concluded = True
+        root = state.root
         try:
-            for node in runs.take_opened(tree):
-                break_off(node, error)
+            for span in runs.pop_open(state):
+                break_off(span, error)
             if root is not None:
                 conclude(root, answer, outcome, error)
         finally:
-            runs.drop(tree)
+            runs.drop(state)
 
 
-def _around(retriever: Node, named: Node | None) -> Node | None:
+def _around(retriever: OpenSpan, named: OpenSpan | None) -> OpenSpan | None:
     """Return the node that an event stands in: the retriever that runs it, where the named parent is around that.
 
     A retriever that calls another without ``run_manager.get_child()`` leaves the other with its own parent, or
@@ -453,12 +470,12 @@ def _around(retriever: Node, named: Node | None) -> Node | None:
     return retriever
 
 
-def _node(tree: Tree, parent: Node | None, kind: Kind, name: str, now_ns: int) -> Node:
+def _new_span(state: RunState, parent: OpenSpan | None, kind: Kind, name: str, now_ns: int) -> OpenSpan:
     if kind == "model":
-        return ModelCall(tree, parent, name, now_ns)
+        return ModelCall(state, parent, name, now_ns)
     if kind == "tool":
-        return ToolCall(tree, parent, name, now_ns)
-    return Node(tree, parent, kind, name, now_ns)
+        return ToolCall(state, parent, name, now_ns)
+    return OpenSpan(state, parent, kind, name, now_ns)
 
 
 def _name(serialized: Mapping[str, Any] | None, kwargs: Mapping[str, Any]) -> str:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragtrace.capture import RERANK_SCORE_KEYS, current_run, guarded, ranked, reranked_passage, score_in
 from ragtrace_langchain.documents import KnownDocuments, as_documents, read_documents
-from ragtrace_langchain.runs import ambient_run_id, open_events
-from ragtrace_langchain.selection import take_marked, take_retrieved
-from ragtrace_langchain.tree import Node
+from ragtrace_langchain.run_state import OpenSpan, current_run_id, open_events
+from ragtrace_langchain.selection import record_marked, record_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,10 +61,10 @@ def mark_selected(documents: Documents) -> Documents:
 @guarded
 def _mark_retrieved(documents: Iterable[Any], source: str | None) -> None:
     found = as_documents(documents)
-    nodes = _open_nodes()
-    for node in nodes:
-        _take_found(node, found, source)
-    run = None if nodes else current_run()
+    spans = _open_spans()
+    for span in spans:
+        _record_found(span, found, source)
+    run = None if spans else current_run()
     if run is not None:
         known = {(passage.id, passage.text) for passage in run.candidates()}
         read = _read_for(run, found, source).passages
@@ -77,10 +76,10 @@ def _mark_retrieved(documents: Iterable[Any], source: str | None) -> None:
 @guarded
 def _mark_selected(documents: Iterable[Any]) -> None:
     chosen = as_documents(documents)
-    nodes = _open_nodes()
-    for node in nodes:
-        take_marked(node, chosen)
-    run = None if nodes else current_run()
+    spans = _open_spans()
+    for span in spans:
+        record_marked(span, chosen)
+    run = None if spans else current_run()
     if run is not None:
         hits = _read_for(run, chosen, None)
         scores = [score_in(facts, RERANK_SCORE_KEYS) for facts in hits.facts]
@@ -88,24 +87,24 @@ def _mark_selected(documents: Iterable[Any]) -> None:
         run.add_selected(ranked([reranked_passage(passage, rank, score) for rank, (passage, score) in places]))
 
 
-def _open_nodes() -> list[Node]:
-    run_id = ambient_run_id()
+def _open_spans() -> list[OpenSpan]:
+    run_id = current_run_id()
     return open_events(run_id) if run_id is not None else []
 
 
 @guarded
-def _take_found(node: Node, documents: list[Any], source: str | None) -> None:
-    tree = node.tree
-    with tree.lock:
-        keys = tree.known.keys(documents)
-        new = [document for key, document in zip(keys, documents, strict=True) if key not in tree.pool]
+def _record_found(span: OpenSpan, documents: list[Any], source: str | None) -> None:
+    state = span.state
+    with state.lock:
+        keys = state.known.keys(documents)
+        new = [document for key, document in zip(keys, documents, strict=True) if key not in state.pool]
         if documents and not new:
             return
         now_ns = time.time_ns()
-        search = Node(tree, node, "retriever", source or node.name, now_ns)
-        tree.has_retriever = True
-        search.query = tree.run.facts.get("query", "")
-        take_retrieved(search, new, now_ns)
+        search = OpenSpan(state, span, "retriever", source or span.name, now_ns)
+        state.has_retriever = True
+        search.query = state.run.facts.get("query", "")
+        record_retrieved(search, new, now_ns)
 
 
 def _read_for(run: Run, documents: list[Any], source: str | None) -> Hits:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 
 from ragtrace.capture import ReadPassages, are_joined, guarded, is_equal, ranked, reranked_passage
-from ragtrace_langchain.control import is_control_flow
 from ragtrace_langchain.documents import (
     documents_in,
     fields_of,
@@ -25,16 +24,17 @@ from ragtrace_langchain.documents import (
     read_documents,
     rerank_score_of,
 )
-from ragtrace_langchain.extract import answer_in, question_in
-from ragtrace_langchain.mappings import results_met
-from ragtrace_langchain.tool_output import is_said_by_model, take_contexts, take_tool, take_tool_messages
-from ragtrace_langchain.tree import Choice, Delivery, Node
+from ragtrace_langchain.langgraph import is_control_flow
+from ragtrace_langchain.messages import answer_in, question_in
+from ragtrace_langchain.run_state import Choice, Delivery, OpenSpan
+from ragtrace_langchain.search_results import SearchResult, results_met
+from ragtrace_langchain.tools import record_contexts, tool_documents, tools_in_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ragtrace_langchain.documents import Hit
-    from ragtrace_langchain.tree import Tree
+    from ragtrace_langchain.run_state import RunState
 
 
 WIDENED = 2  # times as long as the passage that stands in it: neighbours were added, and no header
@@ -42,139 +42,139 @@ SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many a
 
 
 @guarded
-def take_retrieved(node: Node, documents: Iterable[Any], ended_ns: int) -> None:
+def record_retrieved(span: OpenSpan, documents: Iterable[Any], ended_ns: int) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
-    tree = node.tree
-    with tree.lock:
-        _take_waiting(tree)
-        documents = tree.run.reader.first(documents)
-        if tree.seen and not node.sources:
-            tree.known.part(documents, tree.seen)
-        passages, out = _met(tree, documents, node.source)
-        if node.sources:
-            _take_composite(node, passages, out, ended_ns)
+    state = span.state
+    with state.lock:
+        _record_waiting(state)
+        documents = state.run.reader.first(documents)
+        if state.seen and not span.sources:
+            state.known.part(documents, state.seen)
+        passages, out = _met(state, documents, span.source)
+        if span.sources:
+            _record_composite(span, passages, out, ended_ns)
         else:
-            _report_retrieval(node, passages, ended_ns)
-            _add_to_pool(tree, out)
-        _deliver(node, out, ended_ns)
+            _report_retrieval(span, passages, ended_ns)
+            _add_to_pool(state, out)
+        _deliver(span, out, ended_ns)
 
 
 @guarded
-def take_chain(node: Node, inputs: Any, outputs: Any, ended_ns: int) -> None:
+def record_chain_output(span: OpenSpan, inputs: Any, outputs: Any, ended_ns: int) -> None:
     """Take what a chain or tool gave out, where that is a list of documents."""
-    tree = node.tree
-    chosen = _given_out(node, inputs, outputs)
-    if node.given:
-        _follow_order(node)
-    if chosen is None or is_said_by_model(node, chosen):
+    state = span.state
+    chosen = _given_out(span, inputs, outputs)
+    if span.given:
+        _follow_order(span)
+    if chosen is None or _is_said_by_model(span, chosen):
         return
-    is_beside = node.has_model and not is_documents_only(outputs)
-    if is_beside and _is_answered(tree, outputs):
+    is_beside = span.has_model and not is_documents_only(outputs)
+    if is_beside and _is_answered(state, outputs):
         return  # documents beside an answer are what was cited, not what went into the prompt
-    given = node.given or documents_in(inputs) or results_met(inputs, tree.seen)
-    with tree.lock:
-        base = _seen(tree, given) if given else {}
-        passages, out = _met(tree, chosen, None if base or node.found else node.source)
-        is_added = _is_added_to(base, out, tree.pool) or _is_found_anew(node, outputs, base, out)
-        if is_added and not node.found:
+    given = span.given or documents_in(inputs) or results_met(inputs, state.seen)
+    with state.lock:
+        base = _seen(state, given) if given else {}
+        passages, out = _met(state, chosen, None if base or span.found else span.source)
+        is_added = _is_added_to(base, out, state.pool) or _is_found_anew(span, outputs, base, out)
+        if is_added and not span.found:
             rest = {key: hit for key, hit in out.items() if key not in base}
-            _take_found(node, inputs, _passages(rest), rest, out, ended_ns)
-        elif base or node.found:
-            choice = Choice(node, out, _candidates(node, out, base), ended_ns)
-            is_last = node.parent is None and is_documents_only(outputs)
-            is_after = is_beside or _is_answered(tree, inputs)
+            _record_found(span, inputs, _passages(rest), rest, out, ended_ns)
+        elif base or span.found:
+            choice = Choice(span, out, _candidates(span, out, base), ended_ns)
+            is_last = span.parent is None and is_documents_only(outputs)
+            is_after = is_beside or _is_answered(state, inputs)
             if not is_after and _is_fused(choice, inputs):
                 _fuse(choice)
             else:
-                _take_choice(choice, is_sure=is_last or not (is_after or _is_shown_before(choice)))
-        elif all(key in tree.pool for key in out):
-            if not _is_joined(out, tree) and not _is_given_one(inputs):
-                choice = Choice(node, out, _delivered_with(tree, out), ended_ns)
-                _take_reordered(choice)
+                _record_choice(choice, is_sure=is_last or not (is_after or _is_shown_before(choice)))
+        elif all(key in state.pool for key in out):
+            if not _is_joined(out, state) and not _is_given_one(inputs):
+                choice = Choice(span, out, _delivered_with(state, out), ended_ns)
+                _record_reordered(choice)
         else:
-            _take_found(node, inputs, passages, out, out, ended_ns)
+            _record_found(span, inputs, passages, out, out, ended_ns)
 
 
-def _take_reordered(choice: Choice) -> None:
+def _record_reordered(choice: Choice) -> None:
     """Take documents of the pool where the input does not show what they were chosen or fused from."""
-    tree = choice.node.tree
-    if not tree.run.prompts and _is_whole(choice) and not _is_one_result(choice):
+    state = choice.span.state
+    if not state.run.prompts and _is_whole(choice) and not _is_one_result(choice):
         _fuse(choice)
     else:
-        _take_choice(choice, is_sure=not tree.run.prompts)
+        _record_choice(choice, is_sure=not state.run.prompts)
 
 
-def _given_out(node: Node, inputs: Any, outputs: Any) -> list[Any] | None:
+def _given_out(span: OpenSpan, inputs: Any, outputs: Any) -> list[Any] | None:
     """Return the documents that a step gave out; note its texts that stand in place of documents."""
-    chosen = new_documents(outputs, inputs, node.name)
-    if node.kind == "tool":
-        return take_tool(node, outputs, chosen)
+    chosen = new_documents(outputs, inputs, span.name)
+    if span.kind == "tool":
+        return tool_documents(span, outputs, chosen)
     if chosen is None and isinstance(outputs, list):
-        chosen = results_met(outputs, node.tree.seen)
-    if chosen is None and not node.tree.pool:
-        take_contexts(node, inputs, outputs)
+        chosen = results_met(outputs, span.state.seen)
+    if chosen is None and not span.state.pool:
+        record_contexts(span, inputs, outputs)
     return chosen
 
 
-def _take_found(
-    node: Node, inputs: Any, passages: ReadPassages, found: dict[str, Hit], out: dict[str, Hit], ended_ns: int
+def _record_found(
+    span: OpenSpan, inputs: Any, passages: ReadPassages, found: dict[str, Hit], out: dict[str, Hit], ended_ns: int
 ) -> None:
     """Take what a function found that searches without a retriever: the documents come from nowhere else."""
-    _take_waiting(node.tree)
-    node.query = node.query or question_in(inputs)
-    _report_retrieval(node, passages, ended_ns)
-    _add_to_pool(node.tree, found)
-    _deliver(node, out, ended_ns)
+    _record_waiting(span.state)
+    span.query = span.query or question_in(inputs)
+    _report_retrieval(span, passages, ended_ns)
+    _add_to_pool(span.state, found)
+    _deliver(span, out, ended_ns)
 
 
 @guarded
-def take_prompt(tree: Tree) -> None:
+def record_waiting_choice(state: RunState) -> None:
     """Take the choice that waits for a prompt to follow it, as one does now."""
-    if tree.waiting is not None:
-        with tree.lock:
-            _take_waiting(tree)
+    if state.waiting is not None:
+        with state.lock:
+            _record_waiting(state)
 
 
 @guarded
-def take_shown_tools(node: Node, prompt: Sequence[Any]) -> None:
+def record_tool_messages(span: OpenSpan, prompt: Sequence[Any]) -> None:
     """Take what the tool messages of a prompt hold, where no event told of their tools."""
     last = prompt[-1] if prompt else None
     if getattr(last, "type", None) == "human" and type(getattr(last, "content", None)) is str:
         return  # a question in plain text: no tool message follows it, and it holds no document
-    for tool, documents in take_tool_messages(node, prompt):
-        take_chain(tool, None, documents, tool.started_ns)
+    for tool, documents in tools_in_prompt(span, prompt):
+        record_chain_output(tool, None, documents, tool.started_ns)
 
 
 @guarded
-def take_failed(node: Node, error: BaseException) -> None:
+def withdraw_failed(span: OpenSpan, error: BaseException) -> None:
     """Take back what a chain delivered before it failed: another attempt stands for it, if the root lives."""
     if is_control_flow(error) or not isinstance(error, Exception):
         return
-    tree = node.tree
-    with tree.lock:
-        if node.parent is None:
-            node.found = node.found or tree.taken_back
-        elif node.found and node.kind != "retriever":
-            for above in node.enclosing():
-                above.found = {key: hit for key, hit in above.found.items() if hit is not node.found.get(key)}
-                above.chosen = None if above.chosen is node.chosen else above.chosen
-            tree.taken_back.update(node.found)
+    state = span.state
+    with state.lock:
+        if span.parent is None:
+            span.found = span.found or state.taken_back
+        elif span.found and span.kind != "retriever":
+            for above in span.enclosing():
+                above.found = {key: hit for key, hit in above.found.items() if hit is not span.found.get(key)}
+                above.chosen = None if above.chosen is span.chosen else above.chosen
+            state.taken_back.update(span.found)
 
 
 @guarded
-def take_marked(node: Node, documents: Iterable[Any]) -> None:
+def record_marked(span: OpenSpan, documents: Iterable[Any]) -> None:
     """Take documents that the application itself says it chose; what is inferred later leaves them."""
-    tree = node.tree
-    with tree.lock:
-        _, out = _met(tree, documents, None)
+    state = span.state
+    with state.lock:
+        _, out = _met(state, documents, None)
         for rank, (key, hit) in enumerate(out.items(), start=1):
-            out[key] = (reranked_passage(hit[0], rank, _rescored(tree, key, hit)), hit[1])
-        tree.run.add_selected(_passages(out))
+            out[key] = (reranked_passage(hit[0], rank, _rescored(state, key, hit)), hit[1])
+        state.run.add_selected(_passages(out))
 
 
 @guarded
-def take_compressed(
-    node: Node,
+def record_compressed(
+    span: OpenSpan,
     given: Sequence[Any],
     documents: Iterable[Any],
     *,
@@ -184,88 +184,88 @@ def take_compressed(
     ended_ns: int,
 ) -> None:
     """Take what a wrapped compressor made of the documents that it was given."""
-    tree = node.tree
-    with tree.lock:
-        _take_waiting(tree)
-        base = _seen(tree, given)
-        _, out = _met(tree, documents, None)
+    state = span.state
+    with state.lock:
+        _record_waiting(state)
+        base = _seen(state, given)
+        _, out = _met(state, documents, None)
         if all(key in base for key in out):
             _report_choice(
-                node, out, base, started_ns, ended_ns, "explicit", node.key or node.within_key, model, top_n
+                span, out, base, started_ns, ended_ns, "explicit", span.key or span.within_key, model, top_n
             )
         else:
-            _note_choice(tree, out, "explicit")  # merged or rewritten passages have no rank in the pool
-            tree.run.selected(_passages(out), selection_source="explicit")
-        _deliver_choice(node, out, base, ended_ns)
+            _note_choice(state, out, "explicit")  # merged or rewritten passages have no rank in the pool
+            state.run.selected(_passages(out), selection_source="explicit")
+        _deliver_choice(span, out, base, ended_ns)
 
 
 @guarded
-def settle(root: Node) -> None:
+def settle(root: OpenSpan) -> None:
     """Set the run's selection to all that was delivered, when its last reranker saw only a part of that.
 
     An agent that searches twice, or an ensemble over compressors, delivers the results of several choices.
     """
-    tree = root.tree
-    if not tree.pool and tree.given:
-        _restore(tree, tree.given)
-    if tree.is_narrowed and root.kind != "retriever" and list(root.found) != tree.last_chosen:
-        found = root.found or (tree.pool if tree.last_chosen else {})  # none: what was chosen was taken back
-        tree.run.selected(_passages(_kept(tree, found)), selection_source=tree.selection_source)
-    if tree.is_pool_ordered:
-        tree.run.set_candidates(_passages(tree.pool))
-    if tree.known.renamed:
-        _rename(tree)
+    state = root.state
+    if not state.pool and state.given:
+        _restore(state, state.given)
+    if state.is_narrowed and root.kind != "retriever" and list(root.found) != state.last_chosen:
+        found = root.found or (state.pool if state.last_chosen else {})  # none: what was chosen was taken back
+        state.run.selected(_passages(_kept(state, found)), selection_source=state.selection_source)
+    if state.is_pool_ordered:
+        state.run.set_candidates(_passages(state.pool))
+    if state.known.renamed:
+        _rename(state)
 
 
-def _rename(tree: Tree) -> None:
+def _rename(state: RunState) -> None:
     """Give the documents that were met without an id of their own the one that came later."""
-    named = {key: own for key, own in tree.known.renamed.items() if key in tree.seen}
+    named = {key: own for key, own in state.known.renamed.items() if key in state.seen}
     if named:
-        firsts = {key: tree.seen[key][0] for key in named}
-        tree.run.rename({(first.id, first.text): named[key] for key, first in firsts.items()})
+        firsts = {key: state.seen[key][0] for key in named}
+        state.run.rename({(first.id, first.text): named[key] for key, first in firsts.items()})
 
 
-def _restore(tree: Tree, given: Sequence[Any]) -> None:
+def _restore(state: RunState, given: Sequence[Any]) -> None:
     """Take documents that a chain was given for the pool, unless the run made no use of them.
 
     A conversation's state still holds the documents of the last turn when this one needs none.
     """
-    with tree.lock:
-        passages = _passages(_seen(tree, given))
-    if tree.is_narrowed or tree.run.prompt_contains(passages):
-        tree.run.set_candidates(passages)
+    with state.lock:
+        passages = _passages(_seen(state, given))
+    if state.is_narrowed or state.run.prompt_contains(passages):
+        state.run.set_candidates(passages)
 
 
-def _kept(tree: Tree, found: dict[str, Hit]) -> dict[str, Hit]:
+def _kept(state: RunState, found: dict[str, Hit]) -> dict[str, Hit]:
     """Return what was delivered less what was then discarded, as an attempt that a loop replaced by another.
 
     A delivery was discarded when no later prompt shows a passage of it, while one shows those of another.
     """
-    last = {key: place for place, delivery in enumerate(tree.delivered) for key in delivery.hits}
+    last = {key: place for place, delivery in enumerate(state.delivered) for key in delivery.hits}
     parts: dict[int, dict[str, Hit]] = {}
     for key, hit in found.items():
         parts.setdefault(last[key], {})[key] = hit
     shown = {
         place
         for place, part in parts.items()
-        if tree.run.prompt_contains(_passages(part), since=tree.delivered[place].prompts)
+        if state.run.prompt_contains(_passages(part), since=state.delivered[place].prompts)
     }
     return {key: hit for key, hit in found.items() if last[key] in shown} or found
 
 
-def _met(tree: Tree, documents: Iterable[Any], source: str | None) -> tuple[ReadPassages, dict[str, Hit]]:
+def _met(state: RunState, documents: Iterable[Any], source: str | None) -> tuple[ReadPassages, dict[str, Hit]]:
     """Return documents as passages, and by key as they are now; each is remembered as it was first."""
-    documents = tree.run.reader.first(documents)
-    again = _met_again(tree, documents) if tree.seen else None
+    documents = state.run.reader.first(documents)
+    again = _met_again(state, documents) if state.seen else None
     if again is not None:
         return again
-    hits = read_documents(documents, tree.known, tree.run.reader, source)
+    hits = read_documents(documents, state.known, state.run.reader, source)
     out = hits.by_key()
-    tree.seen = {**out, **tree.seen} if tree.seen else out.copy()
+    state.seen = {**out, **state.seen} if state.seen else out.copy()
     return hits.passages, out
 
 
-def _met_again(tree: Tree, documents: Sequence[Any]) -> tuple[ReadPassages, dict[str, Hit]] | None:
+def _met_again(state: RunState, documents: Sequence[Any]) -> tuple[ReadPassages, dict[str, Hit]] | None:
     """Return documents that were all met before as they are now, as most rerankers hand them on; else None.
 
     Their passages are known: 8 of them in 8 us, 23 us when they are read.
@@ -273,7 +273,7 @@ def _met_again(tree: Tree, documents: Sequence[Any]) -> tuple[ReadPassages, dict
     ids = own_ids(documents)
     if ids is None or len(set(ids)) != len(ids):
         return None
-    found = tree.seen
+    found = state.seen
     if not found.keys() >= set(ids):
         return None
     out: dict[str, Hit] = {}
@@ -285,55 +285,55 @@ def _met_again(tree: Tree, documents: Sequence[Any]) -> tuple[ReadPassages, dict
     return ranked([passage for passage, _ in out.values()]), out
 
 
-def _seen(tree: Tree, documents: Sequence[Any]) -> dict[str, Hit]:
+def _seen(state: RunState, documents: Sequence[Any]) -> dict[str, Hit]:
     """Return documents as they were when first met in this run."""
-    documents = tree.run.reader.first(documents)
-    keys = tree.known.keys(documents)
-    if not tree.seen.keys() >= set(keys):
-        _met(tree, documents, None)
-    return {key: tree.seen[key] for key in keys}
+    documents = state.run.reader.first(documents)
+    keys = state.known.keys(documents)
+    if not state.seen.keys() >= set(keys):
+        _met(state, documents, None)
+    return {key: state.seen[key] for key in keys}
 
 
 def _passages(hits: dict[str, Hit]) -> ReadPassages:
     return ranked([passage for passage, _ in hits.values()])
 
 
-def _report_retrieval(node: Node, passages: ReadPassages, ended_ns: int, *, is_fused: bool = False) -> None:
-    node.tree.run.retrieved(
+def _report_retrieval(span: OpenSpan, passages: ReadPassages, ended_ns: int, *, is_fused: bool = False) -> None:
+    span.state.run.retrieved(
         passages,
-        source=node.source,
-        query=node.query or None,
-        top_k=node.top_k,
-        started_ns=node.started_ns,
+        source=span.source,
+        query=span.query or None,
+        top_k=span.top_k,
+        started_ns=span.started_ns,
         ended_ns=ended_ns,
-        key=node.key or None,
-        parent_key=node.within_key,
+        key=span.key or None,
+        parent_key=span.within_key,
         is_fused=is_fused,
     )
 
 
-def _add_to_pool(tree: Tree, out: dict[str, Hit]) -> None:
+def _add_to_pool(state: RunState, out: dict[str, Hit]) -> None:
     """Add what a search found to the pool; a passage that another search found before stays as it was there."""
-    tree.pool.update({key: hit for key, hit in out.items() if key not in tree.pool} if tree.pool else out)
+    state.pool.update({key: hit for key, hit in out.items() if key not in state.pool} if state.pool else out)
 
 
-def _order_pool(tree: Tree, base: Iterable[str], out: dict[str, Hit]) -> None:
+def _order_pool(state: RunState, base: Iterable[str], out: dict[str, Hit]) -> None:
     """Put what was fused out of `base` into its new order, behind the rest of the pool."""
     fused = {*base, *out}
-    tree.pool = {**{key: hit for key, hit in tree.pool.items() if key not in fused}, **out}
+    state.pool = {**{key: hit for key, hit in state.pool.items() if key not in fused}, **out}
 
 
-def _take_composite(node: Node, passages: ReadPassages, out: dict[str, Hit], ended_ns: int) -> None:
-    inner = node.found
+def _record_composite(span: OpenSpan, passages: ReadPassages, out: dict[str, Hit], ended_ns: int) -> None:
+    inner = span.found
     is_same = list(inner) == list(out)
-    if is_same or (node.sources > 1 and _covers(out, inner)):
-        _report_retrieval(node, passages, ended_ns, is_fused=not node.is_narrowed)
-        if not is_same and not node.is_narrowed:
-            _order_pool(node.tree, inner, out)
+    if is_same or (span.sources > 1 and _covers(out, inner)):
+        _report_retrieval(span, passages, ended_ns, is_fused=not span.is_narrowed)
+        if not is_same and not span.is_narrowed:
+            _order_pool(span.state, inner, out)
         out.update((key, inner[key]) for key in out if key in inner)  # with the scores of the last stage inside
         return
-    _report_choice(node, out, inner, node.found_ns or node.started_ns, ended_ns, "retriever", node.key)
-    _report_retrieval(node, ranked([node.tree.seen[key][0] for key in out]), ended_ns)
+    _report_choice(span, out, inner, span.found_ns or span.started_ns, ended_ns, "retriever", span.key)
+    _report_retrieval(span, ranked([span.state.seen[key][0] for key in out]), ended_ns)
 
 
 def _covers(out: dict[str, Hit], inner: dict[str, Hit]) -> bool:
@@ -349,86 +349,86 @@ def _is_fused(choice: Choice, inputs: Any) -> bool:
 
     A step that writes a reranker's score is a reranker.
     """
-    node = choice.node
-    if (len(node.tree.delivered) < 2 and not is_nested(inputs)) or not _is_whole(choice):
+    span = choice.span
+    if (len(span.state.delivered) < 2 and not is_nested(inputs)) or not _is_whole(choice):
         return False
-    if choice.base is node.found:
-        return node.sources > 1 and not _is_one_result(choice)
-    return is_nested(inputs) or _results_in(node.tree, inputs) > 1
+    if choice.base is span.found:
+        return span.sources > 1 and not _is_one_result(choice)
+    return is_nested(inputs) or _results_in(span.state, inputs) > 1
 
 
 def _is_whole(choice: Choice) -> bool:
     """Tell whether a step gave out all documents that it had, which no step had chosen before, and rated none."""
-    node, out, base, _ = choice
-    tree = node.tree
+    span, out, base, _ = choice
+    state = span.state
     if len(out) > len(base) or not all(key in base for key in out) or not _covers(out, base):
         return False
-    if any(delivery.is_choice and delivery.hits.keys() & base.keys() for delivery in tree.delivered):
+    if any(delivery.is_choice and delivery.hits.keys() & base.keys() for delivery in state.delivered):
         return False
-    return not any(is_reranked(hit[1], tree.seen[key][1]) for key, hit in out.items() if key in tree.seen)
+    return not any(is_reranked(hit[1], state.seen[key][1]) for key, hit in out.items() if key in state.seen)
 
 
 def _is_one_result(choice: Choice) -> bool:
     """Tell whether one result holds all that a step gave out: several searches found the same, or one was made."""
-    return any(delivery.hits.keys() >= choice.out.keys() for delivery in choice.node.tree.delivered)
+    return any(delivery.hits.keys() >= choice.out.keys() for delivery in choice.span.state.delivered)
 
 
-def _results_in(tree: Tree, inputs: Any) -> int:
+def _results_in(state: RunState, inputs: Any) -> int:
     """Return how many different results of searches a chain was given, each in a list of its own."""
-    results = {tuple(delivery.hits) for delivery in tree.delivered if not delivery.is_choice}
-    return len({keys for part in lists_in(inputs) if (keys := tuple(tree.known.keys(part))) in results})
+    results = {tuple(delivery.hits) for delivery in state.delivered if not delivery.is_choice}
+    return len({keys for part in lists_in(inputs) if (keys := tuple(state.known.keys(part))) in results})
 
 
 def _fuse(choice: Choice) -> None:
     """Put the pool into the order in which a step fused it."""
-    node, out, base, ended_ns = choice
-    tree = node.tree
+    span, out, base, ended_ns = choice
+    state = span.state
     for rank, (key, (passage, facts)) in enumerate(out.items(), start=1):
-        first = tree.seen[key][0]
+        first = state.seen[key][0]
         score = first.score if passage.score is None else passage.score
-        tree.seen[key] = out[key] = (reranked_passage(first, rank, score), facts)
-    _order_pool(tree, base, out)
-    tree.is_pool_ordered = True
-    tree.delivered.append(Delivery(out, len(tree.run.prompts), is_choice=False))
-    for above in (node, *node.enclosing()):
+        state.seen[key] = out[key] = (reranked_passage(first, rank, score), facts)
+    _order_pool(state, base, out)
+    state.is_pool_ordered = True
+    state.delivered.append(Delivery(out, len(state.run.prompts), is_choice=False))
+    for above in (span, *span.enclosing()):
         above.found = {**{key: hit for key, hit in above.found.items() if key not in base}, **out}
         above.found_ns = ended_ns
 
 
-def _follow_order(node: Node) -> None:
+def _follow_order(span: OpenSpan) -> None:
     """Put the pool into the order in which a step is given it: parallel searches end in any order."""
-    tree = node.tree
-    if len(tree.delivered) < 2 or tree.is_narrowed or tree.is_pool_ordered:
+    state = span.state
+    if len(state.delivered) < 2 or state.is_narrowed or state.is_pool_ordered:
         return
-    with tree.lock:
-        keys = dict.fromkeys(tree.known.keys(node.given or ()))
-        if keys.keys() == tree.pool.keys() and list(keys) != list(tree.pool) and _is_joined(keys, tree):
-            tree.pool = {key: tree.pool[key] for key in keys}
-            tree.is_pool_ordered = True
+    with state.lock:
+        keys = dict.fromkeys(state.known.keys(span.given or ()))
+        if keys.keys() == state.pool.keys() and list(keys) != list(state.pool) and _is_joined(keys, state):
+            state.pool = {key: state.pool[key] for key in keys}
+            state.is_pool_ordered = True
 
 
-def _candidates(node: Node, out: dict[str, Hit], given: dict[str, Hit]) -> dict[str, Hit]:
+def _candidates(span: OpenSpan, out: dict[str, Hit], given: dict[str, Hit]) -> dict[str, Hit]:
     """Return what the chain chose from: the choice made inside it, what was found inside, or its input."""
-    for base in (node.chosen, node.found, given):
+    for base in (span.chosen, span.found, given):
         if base and all(key in base for key in out):
             return base
-    return {**given, **node.found}
+    return {**given, **span.found}
 
 
-def _delivered_with(tree: Tree, out: dict[str, Hit]) -> dict[str, Hit]:
+def _delivered_with(state: RunState, out: dict[str, Hit]) -> dict[str, Hit]:
     """Return what documents of the pool were chosen from, where the chain's input does not show it."""
-    for delivery in reversed(tree.delivered):
+    for delivery in reversed(state.delivered):
         if delivery.hits.keys() >= out.keys():
             return delivery.hits
-    parts = [delivery.hits for delivery in tree.delivered if delivery.hits.keys() & out.keys()]
+    parts = [delivery.hits for delivery in state.delivered if delivery.hits.keys() & out.keys()]
     return {key: hit for part in parts for key, hit in part.items()}
 
 
-def _is_answered(tree: Tree, state: Any) -> bool:
+def _is_answered(state: RunState, value: Any) -> bool:
     """Tell whether what a chain was given or gave out holds what the model said last, or a part of it."""
-    if not tree.last_text:
+    if not state.last_text:
         return False
-    said, answer = tree.last_text.strip(), (answer_in(fields_of(state)) or "").strip()
+    said, answer = state.last_text.strip(), (answer_in(fields_of(value)) or "").strip()
     is_part = min(len(said), len(answer)) >= SHORTEST_PART_CHARS and (answer in said or said in answer)
     return said == answer or is_part
 
@@ -441,12 +441,12 @@ def _is_added_to(base: dict[str, Hit], out: dict[str, Hit], pool: dict[str, Hit]
     return base.keys() <= pool.keys() and not any(key in pool for key in out if key not in base)
 
 
-def _is_found_anew(node: Node, outputs: Any, base: dict[str, Hit], out: dict[str, Hit]) -> bool:
+def _is_found_anew(span: OpenSpan, outputs: Any, base: dict[str, Hit], out: dict[str, Hit]) -> bool:
     """Tell whether a graph's step searched though its state has documents, as for the web after a poor retrieval.
 
     Its documents have nothing of the given ones, and no model wrote them.
     """
-    if not base or not out or node.has_model or fields_of(outputs) is None or not base.keys().isdisjoint(out):
+    if not base or not out or span.has_model or fields_of(outputs) is None or not base.keys().isdisjoint(out):
         return False
     given = base.values()
     return not any(_is_made_of(hit, other) for hit in out.values() for other in given)
@@ -461,11 +461,11 @@ def _is_made_of(hit: Hit, other: Hit) -> bool:
 
 def _is_shown_before(choice: Choice) -> bool:
     """Tell whether a prompt has shown what a choice drops: it may pick out what an answer cites."""
-    tree, base = choice.node.tree, choice.base
-    since = next((one.prompts for one in reversed(tree.delivered) if one.hits.keys() & base.keys()), 0)
-    if since == len(tree.run.prompts):
+    state, base = choice.span.state, choice.base
+    since = next((one.prompts for one in reversed(state.delivered) if one.hits.keys() & base.keys()), 0)
+    if since == len(state.run.prompts):
         return False
-    return tree.run.prompt_contains((hit[0] for key, hit in base.items() if key not in choice.out), since=since)
+    return state.run.prompt_contains((hit[0] for key, hit in base.items() if key not in choice.out), since=since)
 
 
 def _is_given_one(inputs: Any) -> bool:
@@ -474,20 +474,20 @@ def _is_given_one(inputs: Any) -> bool:
     return any(isinstance(part, Document) for part in parts)
 
 
-def _is_joined(out: Iterable[str], tree: Tree) -> bool:
+def _is_joined(out: Iterable[str], state: RunState) -> bool:
     """Tell whether documents are those of some deliveries, one behind the other."""
-    return are_joined(out, [list(delivery.hits) for delivery in tree.delivered])
+    return are_joined(out, [list(delivery.hits) for delivery in state.delivered])
 
 
-def _take_waiting(tree: Tree) -> None:
-    choice, tree.waiting = tree.waiting, None
+def _record_waiting(state: RunState) -> None:
+    choice, state.waiting = state.waiting, None
     if choice is not None:
-        _take_choice(choice)
+        _record_choice(choice)
 
 
-def _take_choice(choice: Choice, *, is_sure: bool = True) -> None:
+def _record_choice(choice: Choice, *, is_sure: bool = True) -> None:
     """Report a choice; one that may be a citation waits, and counts if a prompt or another step follows."""
-    tree, waiting = choice.node.tree, choice.node.tree.waiting
+    state, waiting = choice.span.state, choice.span.state.waiting
     if _is_handed_on(choice):
         return
     if _is_joined_inside(choice):
@@ -495,36 +495,36 @@ def _take_choice(choice: Choice, *, is_sure: bool = True) -> None:
         return
     is_again = waiting is not None and list(waiting.out) == list(choice.out)
     if waiting is not None and not is_again and choice.base.keys() <= waiting.out.keys():
-        _take_waiting(tree)  # what it kept was chosen from
+        _record_waiting(state)  # what it kept was chosen from
     if not is_sure:
-        tree.waiting = waiting if is_again else choice
+        state.waiting = waiting if is_again else choice
         return
-    _take_waiting(tree)
+    _record_waiting(state)
     if not is_again:
         _make_choice(choice)
 
 
 def _make_choice(choice: Choice) -> None:
-    node, out, base, ended_ns = choice
-    tree = node.tree
-    started_ns = max(node.started_ns, node.found_ns)
-    is_only_rewritten = list(base) == list(out) and not _is_scored_anew(tree, out, base)
+    span, out, base, ended_ns = choice
+    state = span.state
+    started_ns = max(span.started_ns, span.found_ns)
+    is_only_rewritten = list(base) == list(out) and not _is_scored_anew(state, out, base)
     if all(key in base for key in out) and not is_only_rewritten:
-        _report_choice(node, out, base, started_ns, ended_ns, "chain", node.within_key)
+        _report_choice(span, out, base, started_ns, ended_ns, "chain", span.within_key)
     else:
-        _note_choice(tree, out, "chain")  # merged, expanded or rewritten passages: a selection without ranks
-        tree.run.selected(_passages(out), selection_source="chain")
-    _deliver_choice(node, out, base, ended_ns)
+        _note_choice(state, out, "chain")  # merged, expanded or rewritten passages: a selection without ranks
+        state.run.selected(_passages(out), selection_source="chain")
+    _deliver_choice(span, out, base, ended_ns)
 
 
 def _is_handed_on(choice: Choice) -> bool:
     """Tell whether a step left documents as they came: it looked at them, or copied their list."""
-    node, out, base, _ = choice
-    tree = node.tree
+    span, out, base, _ = choice
+    state = span.state
     if list(base) == list(out):
-        return (base is node.chosen or not _is_scored_anew(tree, out, base)) and not _is_rewritten(out, base)
-    last = tree.delivered[-1] if tree.delivered else None
-    if last is None or not last.is_choice or not out or node.found or list(last.hits) != list(out):
+        return (base is span.chosen or not _is_scored_anew(state, out, base)) and not _is_rewritten(out, base)
+    last = state.delivered[-1] if state.delivered else None
+    if last is None or not last.is_choice or not out or span.found or list(last.hits) != list(out):
         return False
     return all(is_equal(facts, last.hits[key][1]) for key, (_, facts) in out.items())
 
@@ -540,24 +540,24 @@ def _is_rewritten(out: dict[str, Hit], base: dict[str, Hit]) -> bool:
 
 def _is_joined_inside(choice: Choice) -> bool:
     """Tell whether a step gave out all that was found inside it, one result behind the other."""
-    node, out, base, _ = choice
-    is_all = base is node.found and node.sources > 1 and base.keys() == out.keys()
-    return is_all and _is_joined(out, node.tree) and not _is_scored_anew(node.tree, out, base)
+    span, out, base, _ = choice
+    is_all = base is span.found and span.sources > 1 and base.keys() == out.keys()
+    return is_all and _is_joined(out, span.state) and not _is_scored_anew(span.state, out, base)
 
 
 def _keep_order(choice: Choice) -> None:
     """Leave what parallel steps chose in the order in which their lists were joined: they end in any order."""
-    node, out, base, ended_ns = choice
-    if node.is_narrowed:
-        _deliver_choice(node, {key: base[key] for key in out}, base, ended_ns)
+    span, out, base, ended_ns = choice
+    if span.is_narrowed:
+        _deliver_choice(span, {key: base[key] for key in out}, base, ended_ns)
     else:
         _fuse(choice)
 
 
-def _deliver_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
+def _deliver_choice(span: OpenSpan, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
     """Let the nodes above know what of their documents was left by a choice, up to the composite it stands in."""
-    node.tree.delivered.append(Delivery(out, len(node.tree.run.prompts), is_choice=True))
-    for above in (node,) if node.kind == "retriever" else (node, *node.enclosing()):
+    span.state.delivered.append(Delivery(out, len(span.state.run.prompts), is_choice=True))
+    for above in (span,) if span.kind == "retriever" else (span, *span.enclosing()):
         above.is_narrowed = True
         above.chosen = out
         is_all = above.found.keys() <= base.keys()  # mostly, and seen in a quarter of the time
@@ -567,7 +567,7 @@ def _deliver_choice(node: Node, out: dict[str, Hit], base: dict[str, Hit], ended
 
 
 def _report_choice(
-    node: Node,
+    span: OpenSpan,
     out: dict[str, Hit],
     base: dict[str, Hit],
     started_ns: int,
@@ -577,33 +577,33 @@ def _report_choice(
     model: str | None = None,
     top_n: int | None = None,
 ) -> None:
-    tree = node.tree
+    state = span.state
     for rank, (key, hit) in enumerate(out.items(), start=1):
-        out[key] = (reranked_passage(hit[0], rank, _rescored(tree, key, hit, base)), hit[1])
-    is_whole_pool = list(base) == list(tree.pool) and not tree.is_pool_ordered and not tree.known.renamed
-    tree.run.reranked(
+        out[key] = (reranked_passage(hit[0], rank, _rescored(state, key, hit, base)), hit[1])
+    is_whole_pool = list(base) == list(state.pool) and not state.is_pool_ordered and not state.known.renamed
+    state.run.reranked(
         _passages(out),
         candidates=None if is_whole_pool else _passages(base),
-        model=model or node.name,
+        model=model or span.name,
         top_n=top_n,
         started_ns=started_ns,
         ended_ns=ended_ns,
         parent_key=parent_key or None,
         selection_source=source,
     )
-    node.is_narrowed = True
-    _note_choice(tree, out, source)
+    span.is_narrowed = True
+    _note_choice(state, out, source)
 
 
-def _note_choice(tree: Tree, out: dict[str, Hit], source: str) -> None:
-    tree.is_narrowed = True
-    tree.selection_source = source
-    tree.last_chosen = list(out)
-    tree.told.update(out)
+def _note_choice(state: RunState, out: dict[str, Hit], source: str) -> None:
+    state.is_narrowed = True
+    state.selection_source = source
+    state.last_chosen = list(out)
+    state.told.update(out)
 
 
-def _rescored(tree: Tree, key: str, hit: Hit, base: dict[str, Hit] | None = None) -> float | None:
-    seen = tree.seen.get(key)
+def _rescored(state: RunState, key: str, hit: Hit, base: dict[str, Hit] | None = None) -> float | None:
+    seen = state.seen.get(key)
     if seen is not None and seen is not hit:
         return rerank_score_of(hit[1], seen[1])
     if base and any(is_equal(hit[1], facts) for _, facts in base.values()):
@@ -611,17 +611,24 @@ def _rescored(tree: Tree, key: str, hit: Hit, base: dict[str, Hit] | None = None
     return rerank_score_of(hit[1], None)
 
 
-def _is_scored_anew(tree: Tree, out: dict[str, Hit], base: dict[str, Hit]) -> bool:
+def _is_scored_anew(state: RunState, out: dict[str, Hit], base: dict[str, Hit]) -> bool:
     """Tell whether documents have a score that they had not when they were told of last."""
-    return any(rerank_score_of(hit[1], tree.told.get(key, base[key])[1]) is not None for key, hit in out.items())
+    return any(rerank_score_of(hit[1], state.told.get(key, base[key])[1]) is not None for key, hit in out.items())
 
 
-def _deliver(node: Node, out: dict[str, Hit], ended_ns: int) -> None:
+def _deliver(span: OpenSpan, out: dict[str, Hit], ended_ns: int) -> None:
     """Let the nodes above know what a retriever delivered, up to the composite it stands in."""
-    node.tree.delivered.append(Delivery(out, len(node.tree.run.prompts), node.is_narrowed))
-    for above in node.enclosing():
+    span.state.delivered.append(Delivery(out, len(span.state.run.prompts), span.is_narrowed))
+    for above in span.enclosing():
         above.found.update(out)
         above.sources += 1
         above.found_ns = ended_ns
-        above.is_narrowed = above.is_narrowed or node.is_narrowed
+        above.is_narrowed = above.is_narrowed or span.is_narrowed
         above.chosen = None
+
+
+def _is_said_by_model(span: OpenSpan, documents: Sequence[Any]) -> bool:
+    """Tell whether a list of results holds what the model said last: replies are no passages."""
+    said = span.state.last_text.strip()
+    results = (document for document in documents if isinstance(document, SearchResult))
+    return span.has_model and bool(said) and any(document.page_content.strip() in said for document in results)

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, shown, step
 from ragtrace.capture import Generation
-from ragtrace_langchain.extract import answer_in, structured_text
+from ragtrace_langchain.messages import answer_in, structured_text
 
 PROMPT_OF_A_QUESTION = RunnableLambda(lambda said: PROMPT.invoke({"context": "c", "question": said.content}))
 ASKED = {"context": "c", "question": "Where?"}

@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableLambda
 from integrations.langchain.tests.parts import ANSWER, Faq, chat, ids, step
 from ragtrace.capture import Generation
 from ragtrace.model import content_id
-from ragtrace_langchain.extract import answer_in, content_text, question_in
+from ragtrace_langchain.messages import answer_in, content_text, question_in
 
 TEXT = 'The "lab" is in Oslo,\nat Karl Johans gate 22, på tredje etasje.'
 ENCODED = base64.b64encode(TEXT.encode()).decode()

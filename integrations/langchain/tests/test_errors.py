@@ -96,7 +96,7 @@ def test_a_failure_that_the_application_catches_is_none_of_the_run(keeper, confi
     assert ids(keeper.only, "used") == ["d0"]
 
 
-@pytest.mark.parametrize("site", ["take_chain", "take_retrieved", "settle"])
+@pytest.mark.parametrize("site", ["record_chain_output", "record_retrieved", "settle"])
 @pytest.mark.usefixtures("loses")
 def test_our_own_failure_is_counted_and_harmless(keeper, recorder, config, monkeypatch, site):
     def broken(*_, **__):

@@ -19,8 +19,15 @@ from ragtrace_langchain.documents import (
     rerank_score_of,
     score_of,
 )
-from ragtrace_langchain.extract import answer_in, content_text, history_in, question_in, turn_of
-from ragtrace_langchain.models import model_facts, reply_of
+from ragtrace_langchain.messages import (
+    answer_in,
+    content_text,
+    history_in,
+    model_facts,
+    question_in,
+    reply_of,
+    turn_of,
+)
 
 
 @pytest.mark.parametrize(

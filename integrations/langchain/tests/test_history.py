@@ -11,7 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from integrations.langchain.tests.parts import ANSWER, Faq, chat, shown
-from ragtrace_langchain.extract import recalled_in
+from ragtrace_langchain.messages import recalled_in
 
 warnings.filterwarnings("ignore", message=".*(InMemoryChatMessageHistory|RunnableWithMessageHistory)")
 history = pytest.importorskip("langchain_core.runnables.history")

@@ -10,7 +10,7 @@ import pytest
 from integrations.langchain.tests.parts import Broken, lcel
 from ragtrace.capture import Recorder
 from ragtrace_langchain import RagtraceHandler
-from ragtrace_langchain.runs import MAX_BURIED, RunMap
+from ragtrace_langchain.run_state import MAX_BURIED, RunMap
 
 
 class Forgetful:

@@ -17,8 +17,8 @@ import ragtrace
 from integrations.langchain.tests.parts import ANSWER, Faq, ids, kinds, lcel
 from ragtrace.capture import Recorder
 from ragtrace.model import Usage
-from ragtrace_langchain import RagtraceHandler, calls, instrument, uninstrument
-from ragtrace_langchain.install import _installed
+from ragtrace_langchain import RagtraceHandler, instrument, on_end, uninstrument
+from ragtrace_langchain.instrumentation import _installed
 from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheEnd, add_slowly
 
 
@@ -56,7 +56,7 @@ def test_an_abandoned_stream_that_is_collected_while_its_run_takes_documents(kee
 
 
 def test_tokens_of_parallel_calls_add_up(keeper, config, monkeypatch):
-    add_slowly(calls, monkeypatch)
+    add_slowly(on_end, monkeypatch)
     usage = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
     models = {
         name: GenericFakeChatModel(messages=iter([AIMessage(ANSWER, usage_metadata=usage)])) for name in "abcd"
@@ -127,7 +127,7 @@ def test_a_new_run_does_not_wait_for_a_sweep_that_ends_another(keeper, held):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_child_that_is_forked_while_a_sweep_ends_a_run_asks_on(held):
     _, handler = held
-    (tree,) = handler._runs._trees.values()
+    (tree,) = handler._runs._states.values()
     child = os.fork()
     if not child:
         signal.alarm(20)

@@ -1,4 +1,4 @@
-"""LangGraph's control flow: commands, and what travels as exceptions and is no error."""
+"""LangGraph's commands, interrupts and other exceptions that steer a graph."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The global install: every top-level call of the process is captured, with no handler given to any.
+"""Global instrumentation: capture every top-level LangChain call without passing a handler.
 
-There is no block form: LangChain hands a config to each call. ``callbacks=[RagtraceHandler(...)]`` captures that
-call alone, and ``metadata={"ragtrace.session": ...}`` with ``tags`` describe its request.
+LangChain hands a config to each call, so a block form does not exist. ``callbacks=[RagtraceHandler(...)]`` captures
+one call. ``metadata={"ragtrace.session": ...}`` and ``tags`` describe a request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Content blocks of messages: text, and the documents that providers take and give as blocks of their own."""
+"""Content blocks of messages: texts, and documents in the forms of several providers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import shown
-from ragtrace_langchain.mappings import SearchResult
+from ragtrace_langchain.search_results import SearchResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 _TEXTS = frozenset(("text", "input_text", "output_text"))
 # A model's reasoning is no part of its answer, and tool calls stand in the message's own field.

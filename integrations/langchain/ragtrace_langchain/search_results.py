@@ -1,4 +1,4 @@
-"""Search results that are no documents: mappings, objects with fields, and texts, as lists in a state."""
+"""Search results that are not LangChain documents: mappings, objects with fields, texts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ragtrace.capture import ID_KEYS, RERANK_SCORE_KEYS, read_mapping, text_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
 
 _LONGEST_READ_CHARS = 1_000_000  # of a tool's text, to find documents in it
 # Names of a state's field, or of a function, whose list holds passages.

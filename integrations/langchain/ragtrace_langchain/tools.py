@@ -1,4 +1,4 @@
-"""Tools that hand the model a text in place of documents."""
+"""Tools that return a text in place of documents."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
 
-from ragtrace_langchain.blocks import documents_in_blocks
-from ragtrace_langchain.control import is_command
+from ragtrace_langchain.content_blocks import documents_in_blocks
 from ragtrace_langchain.documents import documents_in, fields_of
-from ragtrace_langchain.extract import content_text
-from ragtrace_langchain.mappings import SearchResult, contexts_in, document_of, value_of_text
-from ragtrace_langchain.tree import Node
+from ragtrace_langchain.langgraph import is_command
+from ragtrace_langchain.messages import content_text
+from ragtrace_langchain.run_state import OpenSpan
+from ragtrace_langchain.search_results import contexts_in, document_of, value_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-def take_tool(node: Node, outputs: Any, documents: list[Any] | None) -> list[Any] | None:
+def tool_documents(span: OpenSpan, outputs: Any, documents: list[Any] | None) -> list[Any] | None:
     """Return the documents that a tool gave; note its text where it gave none."""
     messages = list(_messages_in(outputs))
-    node.tree.tool_calls.update(message.tool_call_id for message in messages)
-    if documents is not None or node.sources or node.found:
+    span.state.tool_calls.update(message.tool_call_id for message in messages)
+    if documents is not None or span.sources or span.found:
         return documents
     if not messages:
-        return None if is_command(outputs) else _take_value(node, outputs)
-    return next((found for message in messages if (found := _take_value(node, _content_of(message)))), None)
+        return None if is_command(outputs) else _value_documents(span, outputs)
+    return next((found for message in messages if (found := _value_documents(span, _content_of(message)))), None)
 
 
-def take_tool_messages(node: Node, prompt: Sequence[Any]) -> Iterator[tuple[Node, list[Any]]]:
+def tools_in_prompt(span: OpenSpan, prompt: Sequence[Any]) -> Iterator[tuple[OpenSpan, list[Any]]]:
     """Note the tool messages of this question in a prompt whose tools fired no event; yield the documents in them.
 
     Those before the last human message are of earlier questions.
     """
     turn = list(takewhile(_is_no_question, reversed(prompt)))
-    if node.tree.given is None and len(turn) < len(prompt):
-        node.tree.given = documents_in_blocks(getattr(prompt[-1 - len(turn)], "content", None)) or None
+    if span.state.given is None and len(turn) < len(prompt):
+        span.state.given = documents_in_blocks(getattr(prompt[-1 - len(turn)], "content", None)) or None
     for message in reversed(turn):
-        if getattr(message, "type", None) != "tool" or message.tool_call_id in node.tree.tool_calls:
+        if getattr(message, "type", None) != "tool" or message.tool_call_id in span.state.tool_calls:
             continue
-        node.tree.tool_calls.add(message.tool_call_id)
-        tool = Node(node.tree, node.parent, "tool", message.name or "tool", time.time_ns())
-        documents = documents_in(message.artifact, tool.name) or _take_value(tool, _content_of(message))
+        span.state.tool_calls.add(message.tool_call_id)
+        tool = OpenSpan(span.state, span.parent, "tool", message.name or "tool", time.time_ns())
+        documents = documents_in(message.artifact, tool.name) or _value_documents(tool, _content_of(message))
         if documents:
             yield tool, documents
 
@@ -71,19 +71,19 @@ def _messages_in(outputs: Any) -> Iterator[ToolMessage]:
         yield from (part for part in outputs if isinstance(part, ToolMessage))
 
 
-def _take_value(node: Node, value: Any) -> list[Any] | None:
+def _value_documents(span: OpenSpan, value: Any) -> list[Any] | None:
     """Return the documents that a tool's value writes out; note its texts where it has none."""
     blocks = documents_in_blocks(value)
     if blocks:
         return blocks
     texts = _texts_of(value)
-    written = [_written_in(text, node.name) for text in texts]
+    written = [_written_in(text, span.name) for text in texts]
     if written and all(written):
         return [document for documents in written for document in documents]
-    said = node.tree.last_text if node.has_model else ""
+    said = span.state.last_text if span.has_model else ""
     for text in texts:
         if not (said and text.strip() in said):  # an agent inside the tool said that, of what it found itself
-            node.tree.run.add_text(text, source=node.name)
+            span.state.run.add_text(text, source=span.name)
     return None
 
 
@@ -104,22 +104,15 @@ def _texts_of(value: Any) -> list[str]:
     return [] if value is None else [str(value)]
 
 
-def take_contexts(node: Node, given: Any, outputs: Any) -> None:
+def record_contexts(span: OpenSpan, given: Any, outputs: Any) -> None:
     """Note contexts that a step gave out as one text, while nothing was found as passages."""
-    tree = node.tree
-    if tree.pool or node.kind != "chain" or node.has_model or node.within is not None:
+    state = span.state
+    if state.pool or span.kind != "chain" or span.has_model or span.within is not None:
         return
-    note_contexts(node, given, outputs)
+    record_context_texts(span, given, outputs)
 
 
-def note_contexts(node: Node, given: Any, outputs: Any) -> None:
+def record_context_texts(span: OpenSpan, given: Any, outputs: Any) -> None:
     """Note the texts of a value that stand in place of documents."""
-    for name, text in contexts_in(outputs, node.name, given):
-        node.tree.run.add_text(text, source=name, kind="context_text")
-
-
-def is_said_by_model(node: Node, documents: Sequence[Any]) -> bool:
-    """Tell whether a list of results holds what the model said last: replies are no passages."""
-    said = node.tree.last_text.strip()
-    results = (document for document in documents if isinstance(document, SearchResult))
-    return node.has_model and bool(said) and any(document.page_content.strip() in said for document in results)
+    for name, text in contexts_in(outputs, span.name, given):
+        span.state.run.add_text(text, source=name, kind="context_text")

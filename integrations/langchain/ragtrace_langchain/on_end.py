@@ -1,0 +1,354 @@
+"""Facts recorded where an event ends: model and tool calls, the answer, the outcome."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import ToolMessage
+
+from ragtrace.capture import guarded
+from ragtrace.model import added_usage
+from ragtrace_langchain.documents import documents_in, fields_of, is_documents_only, new_documents, text_of
+from ragtrace_langchain.langgraph import is_control_flow, payload_of
+from ragtrace_langchain.messages import (
+    QUESTION_KEYS,
+    answer_in,
+    called_in,
+    content_text,
+    question_in,
+    reply_of,
+    structured_text,
+    turns_in,
+)
+from ragtrace_langchain.run_state import ModelCall
+from ragtrace_langchain.selection import settle
+
+if TYPE_CHECKING:
+    from langchain_core.outputs import LLMResult
+
+    from ragtrace.model import Outcome
+    from ragtrace_langchain.messages import Reply
+    from ragtrace_langchain.run_state import OpenSpan, RunState, ToolCall
+
+
+@guarded
+def record_model_call(span: ModelCall, response: LLMResult | None, error: BaseException | None) -> None:
+    """Report a model call that has ended, with what it said by then."""
+    reply = reply_of(response)
+    text = reply.text or "".join(span.streamed)
+    state = span.state
+    if span.within is None:
+        with state.lock:  # calls in parallel add up
+            state.spoken_ns = time.time_ns()
+            state.last_text = text or state.last_text
+            state.last_called = reply.called
+            state.last_model = span.facts.model if span.facts else span.name
+            state.usage = added_usage(state.usage, reply.usage)
+    _generated(span, reply, text, None if error is None or is_control_flow(error) else error)
+
+
+@guarded
+def record_tool_call(span: ToolCall, output: Any, error: BaseException | None) -> None:
+    """Report a tool call that has ended; one that found documents is a search."""
+    if new_documents(output, span.inputs):
+        span.state.has_retriever = True
+        span.state.searched_ns = span.started_ns
+    span.state.run.tool_called(
+        span.name,
+        arguments=_arguments(span.arguments),
+        result=_result(output),
+        call_id=span.call_id or getattr(output, "tool_call_id", None),
+        description=span.description,
+        started_ns=span.started_ns,
+        key=span.call_key,
+        parent_key=span.parent.within_key if span.parent is not None else None,
+        error=None if error is None or is_control_flow(error) else error,
+    )
+
+
+def _arguments(given: Any) -> Any:
+    return json.dumps(given, default=str, ensure_ascii=False) if isinstance(given, dict) else given
+
+
+def _result(output: Any) -> Any:
+    if isinstance(output, ToolMessage):
+        return content_text(output.content, is_prompt=True)
+    documents = documents_in(output)
+    return output if documents is None else "\n\n".join(map(text_of, documents))
+
+
+def _generated(span: ModelCall, reply: Reply, text: str, error: BaseException | None) -> None:
+    facts = span.facts
+    outputs = reply.outputs or (turns_in([("assistant", text)]) if text else ())
+    span.state.run.generated(
+        operation=span.operation,
+        model=facts.model if facts else span.name,
+        provider=facts.provider if facts else None,
+        response_model=reply.response_model,
+        response_id=reply.response_id,
+        inputs=span.messages,
+        outputs=outputs,
+        usage=reply.usage,
+        finish_reasons=reply.finish_reasons,
+        first_chunk_s=span.first_chunk_s,
+        is_in_process=facts.is_in_process if facts else False,
+        started_ns=span.started_ns,
+        key=span.key or None,
+        parent_key=span.within_key,
+        error=error,
+    )
+
+
+@guarded
+def record_interrupt(state: RunState, error: BaseException) -> None:
+    """Note that the run waits for a person, and what it asks."""
+    state.is_interrupted = True
+    asked = payload_of(error)
+    if asked and asked not in state.interrupts:  # it passes through the node and each graph around it
+        state.interrupts.append(asked)
+
+
+@guarded
+def record_failed_retrieval(span: OpenSpan, error: BaseException) -> None:
+    """Report a retriever that failed."""
+    span.state.run.retrieved(
+        (),
+        source=span.source,
+        query=span.query or None,
+        top_k=span.top_k,
+        started_ns=span.started_ns,
+        key=span.key or None,
+        parent_key=span.within_key,
+        error=None if is_control_flow(error) else error,
+    )
+
+
+@guarded
+def break_off(span: OpenSpan, error: BaseException | None) -> None:
+    """Report a step that was still open when its root ended: what it had done by then, and why it stopped."""
+    if isinstance(span, ModelCall):
+        if error is not None or span.first_chunk_ns:
+            record_model_call(span, None, error)
+    elif span.kind == "retriever" and error is not None:
+        record_failed_retrieval(span, error)
+
+
+@guarded
+def conclude(root: OpenSpan, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> None:
+    """Write the facts that are known at a run's end: its selection, its answer, its failure."""
+    state = root.state
+    settle(root)
+    if state.interrupts:
+        state.run.interrupted("\n".join(state.interrupts))
+    if state.is_joined:
+        _conclude_block(state)
+        return
+    text = _text_of(state, answer, outcome)
+    if not is_question(root, text, outcome):
+        state.run.discard()
+        return
+    if text and (outcome != "error" or answer is not None):
+        state.run.answered(text, model=state.last_model, usage=state.usage)
+    elif outcome is None and (state.is_retrieval_only or not state.has_model):
+        state.run.expects_no_answer()
+    if error is not None and outcome in {"error", None}:
+        state.run.failed(error)
+
+
+def _text_of(state: RunState, answer: str | None, outcome: Outcome | None) -> str:
+    spoken = state.last_text if state.spoken_ns > state.searched_ns else ""
+    text = answer if answer is not None else spoken
+    # LangChain hands an abandoned root all pieces but the last one that was read.
+    return spoken if outcome == "partial" and spoken.startswith(text) else text
+
+
+@guarded
+def record_chain_answer(span: OpenSpan, answer: str | None, outcome: Outcome | None) -> None:
+    """Take the end of a chain in the block of an application's own run: an answer, unless a later chain has one.
+
+    A grader behind the chain that answered leaves the answer as it is.
+    """
+    state = span.state
+    text = _text_of(state, answer, outcome)
+    state.run.ends_as(outcome)
+    state.is_retrieval_only = state.is_interrupted = False
+    if outcome != "interrupted":
+        state.interrupts.clear()
+    if text and not (state.chain_answer and is_verdict(text)):
+        state.chain_answer = text
+
+
+def _conclude_block(state: RunState) -> None:
+    """Fill in the answer of an application's own run where the application has given none."""
+    run = state.run
+    if "answer" in run.facts:
+        return
+    text = state.chain_answer if state.chain_answer is not None else _text_of(state, None, None)
+    if text:
+        run.answered(text, model=state.last_model, usage=state.usage)
+    elif state.has_retriever and not run.has_generations():
+        run.expects_no_answer()
+
+
+# The reply of a grader or a router, compared in lower case without punctuation at its edges.
+_VERDICTS = frozenset(
+    {
+        "yes", "no", "true", "false", "relevant", "irrelevant", "not relevant", "supported", "unsupported",
+        "not supported", "grounded", "not grounded", "useful", "not useful", "correct", "incorrect", "vectorstore",
+        "web_search", "websearch", "generate", "rewrite",
+    }
+)  # fmt: skip
+_NUMBER = re.compile(r"\d+(?:[./]\d+)?%?")
+# Fields of structured output that say what to do next, or why, and are no answer.
+_STEERING = re.compile(
+    "score|grade|verdict|decision|rout|source|destination|intent|label|categor|relevan|ground|support|quer|search"
+    "|keyword|question|reason|explanation|rationale|justif|thought|feedback|critique",
+    re.IGNORECASE,
+)
+_ASKED_KEYS = ("question", "query", "user_query", "user_input", "messages")
+_SPOKEN_KEYS = ("answer", "final_answer", "generation", "response")
+_GRADED_KEYS = (*_SPOKEN_KEYS, "prediction", "student_answer")
+
+
+def is_verdict(text: str) -> bool:
+    """Tell whether a text is a grade, a route or another step of the program, and no answer for a reader.
+
+    Example:
+        >>> is_verdict("Yes."), is_verdict('{"binary_score": "no"}')
+        (True, True)
+        >>> is_verdict("In Oslo."), is_verdict('{"city": "Oslo"}')
+        (False, False)
+    """
+    bare = text.strip().strip(".!\"'*").lower()
+    return not bare or bare in _VERDICTS or bool(_NUMBER.fullmatch(bare)) or _is_steering(bare)
+
+
+def _is_steering(text: str) -> bool:
+    if not text.startswith("{"):
+        return False
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        return False
+    return all(
+        _STEERING.search(name) or not isinstance(value, str) or is_verdict(value) for name, value in fields.items()
+    )
+
+
+def is_question(root: OpenSpan, answer: str, outcome: Outcome | None) -> bool:
+    """Tell whether a root that ended was a question, so that its run is kept.
+
+    A run is kept where a model answered or a retriever was called. A grader, a router and a model that only calls
+    a tool are no questions when they stand alone. A run that failed or was stopped before either is kept where
+    a chain was asked something.
+    """
+    state = root.state
+    if state.has_retriever or state.run.selection_source == "explicit":
+        return True
+    pool = state.run.candidates()
+    if outcome not in {None, "partial"}:
+        return state.has_model or (root.kind == "chain" and state.has_query)
+    if not state.has_model:
+        is_searched = bool(pool) and bool(_plain_question(root))
+        return outcome is None and (is_searched or (bool(answer) and not state.is_retrieval_only))
+    if state.is_retrieval_only:
+        return bool(pool) and state.spoken_ns < _searched_ns(state)
+    is_blank = not answer and state.last_called is None
+    is_told = not is_verdict(answer) or (len(pool) > 1 and not _is_grader(root, answer))
+    return outcome == "partial" or is_blank or is_told
+
+
+def _is_grader(root: OpenSpan, verdict: str) -> bool:
+    """Tell whether a verdict over several passages grades them or an answer, and is not the answer itself."""
+    given = fields_of(root.inputs) or {}
+    is_answer_given = any(isinstance(given.get(key), str) and given[key] for key in _GRADED_KEYS)
+    return is_answer_given or _is_steering(verdict.strip())
+
+
+def answer_of(span: OpenSpan, outputs: Any, *, is_streamed: bool) -> str | None:
+    """Return the answer in a root's output: None for the last model's text, "" where there is none.
+
+    A stream whose pieces cannot be added up leaves the root with the last piece alone; the model has the whole.
+    """
+    state = span.state
+    answer = answer_in(outputs)
+    if _is_retrieval_only(span, outputs, answer):
+        state.is_retrieval_only = True
+        return ""
+    if answer is None:
+        is_wordless = state.last_model is not None and not state.last_text  # it called a tool with its answer
+        return (structured_text(outputs) or called_in(outputs, state.last_called)) if is_wordless else None
+    whole = state.last_text
+    is_last_piece = is_streamed and len(answer) < len(whole) and whole.endswith(answer)
+    return whole if is_last_piece else answer
+
+
+def _is_retrieval_only(span: OpenSpan, outputs: Any, answer: str | None) -> bool:
+    """Tell whether a root gave out what was retrieved, and no answer.
+
+    A model that wrote the query spoke before the retrieval began, one that graded the documents behind it.
+    """
+    state = span.state
+    if is_documents_only(outputs) and (outputs or state.has_retriever):
+        return True
+    if answer is None and _is_documents_state(span, outputs):
+        return True
+    if state.spoken_ns > _searched_ns(state):
+        return False
+    if answer is None or answer == structured_text(outputs):
+        return True
+    if not state.has_retriever and not _is_stated(span, outputs):
+        return True
+    return state.run.is_mostly_passages(answer)
+
+
+def _searched_ns(state: RunState) -> int:
+    return max((state.searched_ns, *(step.started_ns for step in state.run.retrievals())))
+
+
+def _is_documents_state(span: OpenSpan, outputs: Any) -> bool:
+    """Tell whether a state holds documents, and beside them no text that is new and longer than a grade."""
+    fields = fields_of(outputs)
+    if not fields or documents_in(outputs) is None:
+        return False
+    given = fields_of(span.inputs) or {}
+    others = (value for key, value in fields.items() if key not in QUESTION_KEYS and value != given.get(key))
+    return all(_is_silent(value) for value in others)
+
+
+def _is_silent(value: Any) -> bool:
+    if isinstance(value, str):
+        return is_verdict(value)
+    return (
+        value is None
+        or isinstance(value, bool | int | float)
+        or documents_in(value) is not None
+        or value in ([], {})
+    )
+
+
+def _is_stated(span: OpenSpan, outputs: Any) -> bool:
+    """Tell whether a function answered: a question and a new answer stand under names that say so.
+
+    A text is an answer where the question came with documents.
+    """
+    if not _plain_question(span):
+        return False
+    given, fields = fields_of(span.inputs) or {}, fields_of(outputs)
+    if fields is None:
+        return isinstance(outputs, str) and bool(span.state.run.candidates() or span.state.given)
+    is_under_key = any(isinstance(said := fields.get(key), str) and said != given.get(key) for key in _SPOKEN_KEYS)
+    return is_under_key or _is_replied(fields.get("messages"), given.get("messages"))
+
+
+def _plain_question(span: OpenSpan) -> str:
+    given = fields_of(span.inputs) or {}
+    return question_in({key: given[key] for key in _ASKED_KEYS if key in given})
+
+
+def _is_replied(messages: Any, given: Any) -> bool:
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    return getattr(last, "type", None) == "ai" and last not in (given or ())

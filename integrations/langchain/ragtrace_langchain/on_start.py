@@ -1,0 +1,193 @@
+"""Facts recorded where an event starts: request data, the question, the history, the prompt, a tool's arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture import Defaults, describe, guarded, prompt_text, shown, tags_of
+from ragtrace_langchain.documents import as_given, documents_in
+from ragtrace_langchain.messages import history_in, model_facts, question_in, recalled_in, turns_in
+from ragtrace_langchain.selection import record_tool_messages, record_waiting_choice
+from ragtrace_langchain.tools import record_context_texts, record_contexts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ragtrace.capture import Run
+    from ragtrace_langchain.run_state import ModelCall, OpenSpan, RunState, ToolCall
+
+
+@guarded
+def record_inputs(span: OpenSpan, inputs: Any) -> None:
+    """Take the input of a chain or a tool: the documents in it, and the question of the run."""
+    span.inputs, span.given = as_given(inputs)
+    if span.given and span.state.given is None and not span.state.pool:
+        span.state.given = span.given
+    if span.parent is None and isinstance(inputs, dict):
+        record_contexts(span, None, inputs)
+    if span.within is None and not span.state.has_query:
+        record_question(span.state, inputs)
+    elif span.within is None and span.parent is not None:
+        _record_memory(span)
+
+
+@guarded
+def record_streamed_inputs(span: OpenSpan, inputs: Any) -> None:
+    """Take the input of a streamed chain, which comes with its end: documents or a text in their place."""
+    state = span.state
+    if span.parent is None:
+        span.inputs = inputs
+    if state.given is None and not state.pool:
+        state.given = documents_in(inputs)
+        if span.parent is None and isinstance(inputs, dict) and not state.given:
+            record_context_texts(span, None, inputs)
+
+
+@guarded
+def record_question(state: RunState, inputs: Any) -> None:
+    """Take a run's question and the turns before it, where a root's input has them."""
+    question = question_in(inputs)
+    if question:
+        state.has_query = True
+        state.run.set_query(question)
+        history = history_in(inputs)
+        if history:
+            state.run.set_history(history)
+
+
+def _record_memory(span: OpenSpan) -> None:
+    """Take the turns that a memory keeps, where the root's input has none; after the answer it holds that too."""
+    state = span.state
+    root = state.root
+    if root is None or root.has_model or "history" in state.run.facts:
+        return
+    turns = recalled_in(span.inputs, root.inputs)
+    if turns:
+        state.run.set_history(turns)
+
+
+@guarded
+def record_query(span: OpenSpan, query: Any, key: str, metadata: Mapping[str, Any]) -> None:
+    """Take what a retriever is asked, and what its metadata say of it."""
+    span.key = key
+    span.query = query if isinstance(query, str) else str(query)
+    span.source = str(metadata.get(f"{PREFIX}source") or span.name)
+    top_k = metadata.get(f"{PREFIX}top_k")
+    span.top_k = top_k if isinstance(top_k, int) else None
+    state = span.state
+    state.has_retriever = True
+    if span.within is None:
+        state.searched_ns = span.started_ns
+    if not state.has_query:
+        state.run.set_query(span.query)  # a stream's question comes with its end; until then this one stands
+        state.has_query = span.parent is None or state.is_block(span.parent)
+
+
+@guarded
+def record_arguments(
+    span: ToolCall, key: str, inputs: Any, serialized: Mapping[str, Any] | None, call_id: Any
+) -> None:
+    """Take the arguments of a tool call, and the description of the tool."""
+    span.call_key = key
+    span.arguments = inputs
+    span.call_id = call_id if isinstance(call_id, str) else None
+    span.description = (serialized or {}).get("description") or None
+
+
+PREFIX = "ragtrace."
+_OWN = {name: PREFIX + name for name in ("session", "user", "corpus", "corpus_version", "k", "reference", "labels")}
+# Names that applications and LangGraph use already, for what is not given under our own.
+_COMMON = {
+    "session": ("session_id", "conversation_id", "thread_id"),
+    "user": ("user_id",),
+}
+_DESCRIBED = ("session", "user", "corpus", "corpus_version", "k")
+# Tags that LangChain and LangGraph set on their own steps.
+_INNER_TAGS = ("seq:step:", "map:key:", "graph:step:", "langsmith:")
+_NOTHING = Defaults()
+_OWN_NAMES = frozenset({"LangGraph", "unnamed"})
+
+
+def workflow_of(defaults: Defaults, metadata: Mapping[str, Any], name: str) -> str | None:
+    """Return a run's workflow: ``ragtrace.workflow``, then the handler's argument, then the name given to the root.
+
+    None where there is none of these: LangChain's own names are not given. The recorder's setting then holds.
+
+    Example:
+        >>> workflow_of(Defaults(workflow="support"), {}, "RunnableSequence")
+        'support'
+        >>> workflow_of(Defaults(), {}, "LangGraph") is None
+        True
+    """
+    given = None if name in _OWN_NAMES or name.startswith("Runnable") else name
+    return shown(metadata.get(f"{PREFIX}workflow")) or defaults.workflow or given
+
+
+def said_in(defaults: Defaults, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request's metadata say: under our own keys, and under common ones what is else unknown.
+
+    Example:
+        >>> said_in(Defaults(user="u1"), {"thread_id": 7, "user_id": 8, "ragtrace.k": 4})
+        {'k': 4, 'session': 7}
+    """
+    said = {name: metadata[key] for name, key in _OWN.items() if key in metadata}
+    for name, keys in _COMMON.items():
+        if not shown(said.get(name)) and not getattr(defaults, name):
+            said.update((name, metadata[key]) for key in reversed(keys) if shown(metadata.get(key)))
+    return said
+
+
+@guarded
+def describe_configured(run: Run, configurable: Mapping[str, Any]) -> None:
+    """Write what a call is configured with onto a run that nothing else says it of.
+
+    LangGraph copies a thread's id into the metadata; what looks up a conversation's memory does not.
+    """
+    for name, keys in _COMMON.items():
+        if name not in run.facts:
+            run.set_attributes(
+                **{name: next((shown(configurable[key]) for key in keys if shown(configurable.get(key))), None)}
+            )
+
+
+@guarded
+def describe_request(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: Iterable[str] | None) -> None:
+    """Write the per-request data onto a run."""
+    own = [tag for tag in tags_of(tags) if not tag.startswith(_INNER_TAGS)]
+    if metadata or own or defaults != _NOTHING:
+        describe(run, defaults, {**said_in(defaults, metadata), "tags": own, "metadata": metadata})
+
+
+@guarded
+def describe_joined(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: Iterable[str] | None) -> None:
+    """Write the per-request data of a chain onto the application's own run, where that says nothing of it."""
+    own = [tag for tag in tags_of(tags) if not tag.startswith(_INNER_TAGS)]
+    if metadata or own or defaults != _NOTHING:
+        said = {**{name: getattr(defaults, name) for name in _DESCRIBED}, **said_in(defaults, metadata)}
+        missing = {name: value for name, value in said.items() if name not in run.facts}
+        describe(run, Defaults(tags=defaults.tags), {**missing, "tags": own, "metadata": metadata})
+
+
+@guarded
+def record_prompt(
+    span: ModelCall,
+    prompt: Sequence[Any],
+    serialized: Mapping[str, Any] | None,
+    metadata: Mapping[str, Any] | None,
+    kwargs: Mapping[str, Any],
+) -> None:
+    """Take the rendered prompt of a model call."""
+    span.facts = model_facts(serialized, metadata, kwargs.get("invocation_params"), span.name)
+    span.messages = turns_in(prompt, is_prompt=True)
+    for above in span.enclosing():
+        above.has_model = True
+    state = span.state
+    if not state.has_query and (span.parent is None or state.is_block(span.parent)):
+        record_question(state, prompt)
+    if span.within is None:  # a prompt inside a retriever asks for other queries, not for the answer
+        state.has_model = True
+        state.spoken_ns = span.started_ns
+        record_tool_messages(span, prompt)
+        if state.waiting is not None:
+            record_waiting_choice(state)
+        state.run.add_prompt(prompt_text(span.messages))

@@ -1,0 +1,471 @@
+"""State of the LangChain runs that are open: a `RunState` for each root, an `OpenSpan` for each open event."""
+
+from __future__ import annotations
+
+import threading
+from contextvars import ContextVar
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from weakref import WeakKeyDictionary
+
+from langchain_core.runnables.config import var_child_runnable_config
+
+from ragtrace.capture import Buried
+from ragtrace.capture.forking import in_children
+from ragtrace_langchain.documents import KnownDocuments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from uuid import UUID
+
+    from ragtrace.capture import Recorder, Run
+    from ragtrace.capture.steps import Operation
+    from ragtrace.model import Message, Usage
+    from ragtrace_langchain.documents import Hit
+    from ragtrace_langchain.messages import ModelFacts
+
+
+Kind = Literal["chain", "tool", "retriever", "model"]
+
+MAX_STREAMED_CHARS = 65_536
+
+
+class Delivery(NamedTuple):
+    """Documents that a retriever or a choice handed on, and how many prompts had been rendered by then."""
+
+    hits: dict[str, Hit]
+    prompts: int
+    is_choice: bool
+
+
+class Choice(NamedTuple):
+    """What a chain gave out, and what it chose that from."""
+
+    span: OpenSpan
+    out: dict[str, Hit]
+    base: dict[str, Hit]
+    ended_ns: int
+
+
+class RunState:
+    """One root run: the `Run` it writes to and what its steps have shown so far.
+
+    Attributes:
+        run: the open run.
+        open: run ids begun and not yet ended, the root's among them.
+        seen: every document met, as it was when first met; a reranker may write its scores into the same object.
+        known: the names of the documents met.
+        pool: the candidates, by key.
+        told: what choices made of documents, as each was reported last.
+        is_narrowed: some step chose among the documents.
+        is_pool_ordered: a step joined or fused several results, and `pool` stands in its order.
+        last_chosen: keys of the selection reported last.
+        delivered: what retrievers and choices handed on, in turn.
+        taken_back: what chains delivered that then failed.
+        waiting: a choice that counts once a prompt follows it, and may else be what an answer cited.
+        last_text: text of the last model call outside retrievers, `last_model` its model, and `last_called`
+            what it called a tool with.
+        given: the first documents that a chain was given while none had been retrieved.
+        tool_calls: ids of the tool calls whose output was taken.
+        interrupts: what the run's interrupts record_question.
+        is_described: what the call was configured with has been looked at.
+        is_joined: the application opened the run itself, and ends it; `root` then stands for its block.
+        has_retriever: a retriever was called, or the application marked documents.
+        has_model: a model was called outside retrievers.
+        searched_ns: when the last retriever outside other retrievers began.
+        spoken_ns: when the last model call outside retrievers ended, or began where it is open.
+        is_retrieval_only: what the run gave out is no answer, and no model wrote one.
+        chain_answer: the answer of the last chain in a joined run.
+        root: the root's event, until the tree is dropped.
+    """
+
+    __slots__ = (
+        "chain_answer",
+        "delivered",
+        "given",
+        "has_model",
+        "has_query",
+        "has_retriever",
+        "interrupts",
+        "is_concluded",
+        "is_described",
+        "is_interrupted",
+        "is_joined",
+        "is_narrowed",
+        "is_pool_ordered",
+        "is_retrieval_only",
+        "known",
+        "last_called",
+        "last_chosen",
+        "last_model",
+        "last_text",
+        "lock",
+        "open",
+        "pool",
+        "root",
+        "run",
+        "searched_ns",
+        "seen",
+        "selection_source",
+        "spoken_ns",
+        "taken_back",
+        "told",
+        "tool_calls",
+        "usage",
+        "waiting",
+    )
+
+    def __init__(self, run: Run, *, is_joined: bool = False) -> None:
+        self.run = run
+        self.is_joined = is_joined
+        self.has_retriever = False
+        self.has_model = False
+        self.searched_ns = 0
+        self.spoken_ns = 0
+        self.is_retrieval_only = False
+        self.chain_answer: str | None = None
+        self.lock = threading.RLock()  # an abandoned stream's finaliser may run anywhere, also inside
+        self.open: set[object] = set()
+        self.seen: dict[str, Hit] = {}
+        self.pool: dict[str, Hit] = {}
+        self.told: dict[str, Hit] = {}
+        self.known = KnownDocuments()
+        self.is_narrowed = False
+        self.is_pool_ordered = False
+        self.is_interrupted = False
+        self.is_concluded = False
+        self.is_described = False
+        self.given: list[Any] | None = None
+        self.interrupts: list[str] = []
+        self.tool_calls: set[str | None] = set()
+        self.root: OpenSpan | None = None
+        self.has_query = False
+        self.selection_source = "chain"
+        self.last_chosen: list[str] = []
+        self.delivered: list[Delivery] = []
+        self.taken_back: dict[str, Hit] = {}
+        self.waiting: Choice | None = None
+        self.last_text = ""
+        self.last_called: Mapping[str, Any] | None = None
+        self.last_model: str | None = None
+        self.usage: Usage | None = None
+
+    def is_block(self, span: OpenSpan | None) -> bool:
+        """Tell whether a node stands for the block of a run that the application opened itself."""
+        return self.is_joined and span is self.root
+
+
+class OpenSpan:
+    """One open LangChain event and the documents found inside it so far.
+
+    Nodes refer to their parents and never to their children, so that nothing is kept once an event ends.
+
+    Attributes:
+        within: the nearest retriever above it.
+        found: documents that retrievers inside it delivered, less what rerankers inside it dropped.
+        sources: number of retriever results behind `found`.
+        chosen: what the last reranker inside it kept.
+        has_model: a model was called inside it.
+        inputs: what a chain was given.
+        given: the documents in `inputs`, in the order in which they came.
+    """
+
+    __slots__ = (
+        "chosen",
+        "found",
+        "found_ns",
+        "given",
+        "has_model",
+        "inputs",
+        "is_narrowed",
+        "key",
+        "kind",
+        "name",
+        "parent",
+        "query",
+        "source",
+        "sources",
+        "started_ns",
+        "state",
+        "top_k",
+        "within",
+    )
+
+    def __init__(self, state: RunState, parent: OpenSpan | None, kind: Kind, name: str, started_ns: int) -> None:
+        self.state = state
+        self.parent = parent
+        self.kind = kind
+        self.name = name
+        self.started_ns = started_ns
+        self.within: OpenSpan | None = None
+        if parent is not None:
+            self.within = parent if parent.kind == "retriever" else parent.within
+        self.key = ""
+        self.query = ""
+        self.source = name
+        self.top_k: int | None = None
+        self.inputs: Any = None
+        self.given: list[Any] | None = None
+        self.found: dict[str, Hit] = {}
+        self.found_ns = 0
+        self.sources = 0
+        self.chosen: dict[str, Hit] | None = None
+        self.is_narrowed = False
+        self.has_model = False
+
+    @property
+    def within_key(self) -> str | None:
+        """Key of the nearest retriever above, else of the nearest tool, None outside both."""
+        if self.within is not None:
+            return self.within.key
+        span: OpenSpan | None = self
+        while span is not None:
+            if isinstance(span, ToolCall):
+                return span.call_key
+            span = span.parent
+        return None
+
+    def is_in(self, above: OpenSpan) -> bool:
+        """Tell whether a node stands above this one, or is this one."""
+        span: OpenSpan | None = self
+        while span is not None and span is not above:
+            span = span.parent
+        return span is above
+
+    def enclosing(self) -> Iterator[OpenSpan]:
+        """Yield the nodes above, up to and with the nearest retriever, else up to the root."""
+        span = self.parent
+        while span is not None:
+            yield span
+            if span.kind == "retriever":
+                return
+            span = span.parent
+
+
+class ToolCall(OpenSpan):
+    """An open tool call: the arguments, and the description of the tool."""
+
+    __slots__ = ("arguments", "call_id", "call_key", "description")
+
+    def __init__(self, state: RunState, parent: OpenSpan | None, name: str, started_ns: int) -> None:
+        super().__init__(state, parent, "tool", name, started_ns)
+        self.arguments: object = None
+        self.call_id: str | None = None
+        self.call_key: str | None = None
+        self.description: str | None = None
+
+
+class ModelCall(OpenSpan):
+    """An open model call: what went in, and what streamed out of it so far."""
+
+    __slots__ = ("facts", "first_chunk_ns", "messages", "operation", "streamed", "streamed_chars")
+
+    def __init__(self, state: RunState, parent: OpenSpan | None, name: str, started_ns: int) -> None:
+        super().__init__(state, parent, "model", name, started_ns)
+        self.facts: ModelFacts | None = None
+        self.operation: Operation = "chat"
+        self.messages: tuple[Message, ...] = ()
+        self.first_chunk_ns = 0
+        self.streamed: list[str] = []
+        self.streamed_chars = 0
+
+    def streams(self, token: str, now_ns: int) -> None:
+        """Note a streamed piece; what lies beyond 65,536 characters is not kept."""
+        if not self.first_chunk_ns:
+            self.first_chunk_ns = now_ns
+        if token and self.streamed_chars < MAX_STREAMED_CHARS:
+            self.streamed.append(token)
+            self.streamed_chars += len(token)
+
+    @property
+    def first_chunk_s(self) -> float | None:
+        """Seconds to the first streamed chunk, None when nothing streamed."""
+        return (self.first_chunk_ns - self.started_ns) / 1e9 if self.first_chunk_ns else None
+
+
+MAX_BURIED = 2_048  # ids kept of what was still open when its root ended
+MAX_NESTED = 8  # retrievers noted as open in one context
+
+# Ids of the retrievers that the current code runs inside, innermost first, each behind the map it is open in.
+_retrievers: ContextVar[tuple[tuple[RunMap, int], ...]] = ContextVar("ragtrace_langchain_retrievers", default=())
+
+
+class RunMap:
+    """Open events by run id.
+
+    There is no lock: every change is one dict or set operation. Whoever takes an event off the map reports its end,
+    and nobody else. Two handlers of one recorder share a map, so that an event reported by both counts once.
+    """
+
+    def __init__(self) -> None:
+        self._spans: dict[object, OpenSpan] = {}
+        self._states: dict[int, RunState] = {}
+        self._joined: dict[int, RunState] = {}
+        self._buried = Buried(MAX_BURIED)
+        in_children(self.reset_after_fork)
+
+    def reset_after_fork(self) -> None:
+        """Free the locks of the trees, in a forked child: a thread of the parent's may have held one."""
+        for state in self._states.values():
+            state.lock = RLock()
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def get(self, run_id: object) -> OpenSpan | None:
+        """Return the open event of this id."""
+        return self._spans.get(getattr(run_id, "int", run_id))
+
+    def add(self, run_id: object, span: OpenSpan) -> None:
+        """Take an event that began."""
+        if span.parent is None:
+            span.state.root = span
+            self._states[id(span.state)] = span.state
+        # By its number: a UUID's own hash is a call of Python's, 0.35 us each of some hundred a run.
+        key = getattr(run_id, "int", run_id)
+        span.state.open.add(key)
+        self._spans[key] = span
+        if span.state.is_concluded:  # in this moment, by another thread: it may have looked at what is open before
+            self.pop(run_id)
+            self.bury(run_id)
+
+    def pop(self, run_id: object) -> OpenSpan | None:
+        """Take an event off the map, when it ends."""
+        key = getattr(run_id, "int", run_id)
+        span = self._spans.pop(key, None)
+        if span is not None:
+            span.state.open.discard(key)
+        return span
+
+    def opened(self, state: RunState) -> Iterator[OpenSpan]:
+        """Yield the events of a tree that are still open."""
+        for run_id in list(state.open):
+            span = self._spans.get(run_id)
+            if span is not None:
+                yield span
+
+    def pop_open(self, state: RunState) -> Iterator[OpenSpan]:
+        """Take all events of a tree off the map; what later comes from inside them is ignored, see `is_buried`."""
+        for run_id in list(state.open):
+            self.bury(run_id)
+            span = self.pop(run_id)
+            if span is not None:
+                yield span
+
+    def drop(self, state: RunState) -> None:
+        """Forget a whole tree."""
+        for _ in self.pop_open(state):
+            pass
+        self._states.pop(id(state), None)
+        if state.is_joined:
+            self._joined.pop(id(state.run), None)
+        state.root = state.given = state.waiting = None
+        state.seen = {}
+        state.pool = {}
+        state.told = {}
+        state.taken_back = {}
+        state.delivered = []
+        state.known = KnownDocuments()
+
+    def join(self, run: Run) -> RunState | None:
+        """Return the tree of a run that the application opened itself, once `joined` has put it here."""
+        state = self._joined.get(id(run))
+        return state if state is not None and state.run is run else None
+
+    def joined(self, state: RunState) -> RunState:
+        """Put the tree of an application's own run here; of two threads that do so, both get the same one."""
+        kept = self._joined.setdefault(id(state.run), state)
+        self._states[id(kept)] = kept
+        return kept
+
+    def enter_retriever(self, run_id: object) -> None:
+        """Note that the code of this context runs inside a retriever, until that is no longer open."""
+        outer = tuple((runs, number) for runs, number in _retrievers.get() if runs.get(number) is not None)
+        _retrievers.set(((self, getattr(run_id, "int", 0)), *outer[: MAX_NESTED - 1]))
+
+    def entered_retriever(self) -> OpenSpan | None:
+        """Return the innermost open retriever that the current code runs inside."""
+        for runs, number in _retrievers.get():
+            if runs is self and (span := self._spans.get(number)) is not None:
+                return span
+        return None
+
+    def bury(self, run_id: object) -> None:
+        """Remember an id whose children are not to open a run of their own."""
+        self._buried.add(getattr(run_id, "int", run_id))
+
+    def is_buried(self, run_id: object) -> bool:
+        """Tell whether an id belonged to a root that has ended."""
+        return getattr(run_id, "int", run_id) in self._buried
+
+    def left(self) -> Iterator[RunState]:
+        """Look at the two oldest trees and yield those whose run has ended, as a failure of ours leaves them.
+
+        Not those that another thread concludes now: nobody waits for that. Two looks for each new root see every
+        tree in time, at a constant price.
+        """
+        for _ in range(2):
+            try:
+                name, state = next(iter(self._states.items()))
+            except (StopIteration, RuntimeError):  # none, or another thread was faster
+                return
+            self._states.pop(name, None)
+            if state.run.is_finished:
+                if not state.is_concluded:
+                    yield state
+            else:
+                self._states[name] = state
+
+
+def current_run_id() -> UUID | None:
+    """Return the id of the LangChain run whose code is executing, for an event that names no parent.
+
+    ``with_fallbacks`` gives its alternatives the caller's callbacks instead of its own (langchain-core 1.7.2), as
+    does a chain that calls another with a handler of its own: both belong to the run they are called in.
+
+    Example:
+        >>> current_run_id() is None
+        True
+    """
+    config = var_child_runnable_config.get()
+    return getattr(config.get("callbacks"), "parent_run_id", None) if config else None
+
+
+def current_configurable(run_id: UUID) -> Mapping[str, Any] | None:
+    """Return the ``configurable`` of a LangChain run, None where the code that is executing is not that run's.
+
+    Example:
+        >>> from uuid import uuid4
+        >>> current_configurable(uuid4()) is None
+        True
+    """
+    config = var_child_runnable_config.get()
+    if not config or getattr(config.get("callbacks"), "parent_run_id", None) != run_id:
+        return None
+    return config.get("configurable") or {}
+
+
+_of_facade = RunMap()
+_by_recorder: WeakKeyDictionary[Recorder, RunMap] = WeakKeyDictionary()
+
+
+def open_events(run_id: object) -> list[OpenSpan]:
+    """Return the open events of this id: one for each recorder whose handler the run has."""
+    found = [_of_facade.get(run_id)]
+    for reference in _by_recorder.keyrefs():  # a list: another thread may add a recorder meanwhile
+        recorder = reference()
+        runs = _by_recorder.get(recorder) if recorder is not None else None
+        found.append(runs.get(run_id) if runs is not None else None)
+    return [span for span in found if span is not None]
+
+
+def runs_of(recorder: Recorder | None) -> RunMap:
+    """Return the map of a recorder; None stands for the one of ``ragtrace.configure``.
+
+    Example:
+        >>> runs_of(None) is runs_of(None)
+        True
+    """
+    if recorder is None:
+        return _of_facade
+    return _by_recorder.setdefault(recorder, RunMap())

@@ -2,7 +2,7 @@
 
 Names, labels and boundaries are those of `ragtrace.semconv.METRICS`. Two workflows share one scorer. In the last 40
 hours the search of the workflow "docs" finds less: recall falls, faithfulness follows, runs without any passage
-appear, the CUSUM warns after four hours and the e-detector alarms after twelve. Samples come every hour, in the
+appear, the e-detector warns after four hours and alarms after twelve. Samples come every hour, in the
 last eight days every ten minutes.
 """
 
@@ -180,23 +180,14 @@ def _workflow(name: str) -> Labels:
     return _label(semconv.GEN_AI_WORKFLOW_NAME, name)
 
 
-def _detectors(
-    calm: Reading, faithfulness: Reading, only: tuple[str, ...] = ("e_detector", "cusum")
-) -> list[tuple[Labels, Reading]]:
-    """One reading for each watched metric of "docs" and detector; of the metrics faithfulness alone changes."""
+def _detectors(calm: Reading, faithfulness: Reading) -> list[tuple[Labels, Reading]]:
+    """One reading for each watched metric of "docs"; of the metrics faithfulness alone changes."""
     return [
-        (_whose(metric, "docs") | _label(semconv.DETECTOR, detector), reading)
+        (_whose(metric, "docs") | _label(semconv.DETECTOR, "e_detector"), reading)
         for metric, reading in (
             ("faithfulness", faithfulness), ("answer_relevancy", calm), ("context_precision", calm),
         )
-        for detector in only
     ]  # fmt: skip
-
-
-def _each_detector(
-    e_detector: tuple[Reading, Reading], cusum: tuple[Reading, Reading]
-) -> list[tuple[Labels, Reading]]:
-    return _detectors(*e_detector, ("e_detector",)) + _detectors(*cusum, ("cusum",))
 
 
 def _results() -> Iterator[tuple[Labels, Reading]]:
@@ -242,22 +233,16 @@ def _since_begin(at: int) -> float:
 
 _DOCS_EMPTY = 2.5  # runs an hour that find nothing after the change
 _READINGS: dict[str, list[tuple[Labels, Reading]]] = {
-    semconv.DRIFT_STATISTIC: _each_detector(
-        (lambda at: 0.3 * wave(at, 0, 1), lambda at: 0.3 * wave(at, 0, 1) + max(0.0, (at - CHANGE) / 3_600) * 0.9),
-        (
-            lambda at: 1.5 + 1.5 * wave(at, 0, 1),
-            lambda at: 2 * wave(at, 0, 1) + max(0.0, (at - CHANGE) / 3_600) * 3.9,
-        ),
+    semconv.DRIFT_STATISTIC: _detectors(
+        lambda at: 0.3 * wave(at, 0, 1), lambda at: 0.3 * wave(at, 0, 1) + max(0.0, (at - CHANGE) / 3_600) * 0.9
     ),
-    semconv.DRIFT_THRESHOLD: _each_detector((lambda _: 11.2, lambda _: 11.2), (lambda _: 30.0, lambda _: 30.0)),
-    semconv.DRIFT_STATE: _each_detector(
-        (lambda _: 1.0, lambda at: 3.0 if at > CHANGE + 12 * 3_600 else 1.0),
-        (lambda _: 1.0, lambda at: 2.0 if at > CHANGE + 4 * 3_600 else 1.0),
+    semconv.DRIFT_THRESHOLD: _detectors(lambda _: 11.2, lambda _: 11.2),
+    semconv.DRIFT_STATE: _detectors(
+        lambda _: 1.0, lambda at: 1.0 + (at > CHANGE + 4 * 3_600) + (at > CHANGE + 12 * 3_600)
     ),
     semconv.DRIFT_CHANGE_TIME: _detectors(lambda at: float(at - 7_200), lambda at: float(min(at - 7_200, CHANGE))),
-    semconv.DRIFT_ALARMS: _each_detector(
-        (lambda _: 0.0, lambda at: 6.0 if 0 < at - CHANGE - 12 * 3_600 <= FINE_S else 0.0),
-        (lambda _: 0.0, lambda at: 6.0 if 0 < at - CHANGE - 4 * 3_600 <= FINE_S else 0.0),
+    semconv.DRIFT_ALARMS: _detectors(
+        lambda _: 0.0, lambda at: 6.0 if 0 < at - CHANGE - 12 * 3_600 <= FINE_S else 0.0
     ),
     semconv.BASELINE_MEAN: _detectors(lambda _: 0.897, lambda _: 0.883),
     semconv.BASELINE_SD: _detectors(lambda _: 0.197, lambda _: 0.188),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import ragtrace
 from ragtrace.demo.closing import close
-from ragtrace.demo.detector import read_detector
+from ragtrace.demo.detector import TOLERANCE, quicken_detector, read_detector
 from ragtrace.demo.display import LiveDisplay, PlainDisplay
 from ragtrace.demo.handbook import NAME
 from ragtrace.demo.invention import Incident
@@ -185,11 +185,13 @@ class _Session:
             # One at a time offline: scores then come in the order of the questions, and a seed repeats the run.
             concurrency=1 if is_offline else 8,
             drift_baseline=options.baseline,
+            drift_tolerance=TOLERANCE,
             metrics_port=port,
             service_name="ragtrace-demo",
             tracer_provider=tracer_provider,
             sinks=(self._file, self._tally),
         )
+        quicken_detector()
 
     def _display(self) -> Display:
         kind = LiveDisplay if self._console.is_terminal else PlainDisplay

@@ -68,4 +68,4 @@ def when(alarm: Alarm) -> str:
 
 def why(alarm: Alarm) -> str:
     """Return the evidence."""
-    return f"evidence of a drop: CUSUM {alarm.statistic:.1f} crossed its threshold {alarm.threshold:.1f}"
+    return f"evidence of a drop: e-detector {alarm.statistic:.1f} crossed its threshold {alarm.threshold:.1f}"

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.service.drift import turned, watched
-from ragtrace.stats.baseline import Series
-from ragtrace.stats.drift import Cusum
+from ragtrace.stats.baseline import Learner, Series
 from ragtrace.stores.baselines import FrozenBaseline
 from ragtrace.telemetry.series import bounded_text
 
@@ -76,10 +75,10 @@ def frozen_baseline(series: Series, scores: Sequence[Weighed], *, at: float, not
         (0.95, 2, 1.6)
     """
     output = watched_outputs()[series.metric]
-    cusum = Cusum(learn=len(scores))
+    learner, baseline = Learner(len(scores)), None
     for _, value, weight in scores:
-        cusum.add(turned(output, value), weight)
-    if cusum.baseline is None:
+        baseline = learner.add(turned(output, value), weight)
+    if baseline is None:
         raise ValueError("a baseline needs a score")
-    baseline = replace(cusum.baseline, mean=turned(output, cusum.baseline.mean))
+    baseline = replace(baseline, mean=turned(output, baseline.mean))
     return FrozenBaseline(**series._asdict(), baseline=baseline, frozen_at=at, note=note)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragtrace import semconv
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.evaluate import expected
-from ragtrace.service.drift import DriftMonitor
+from ragtrace.service.drift import GAUGES, DriftMonitor
 from ragtrace.service.judges import build_scorer, is_limited, left_out_text
 from ragtrace.service.publish import Publisher, unpriced
 from ragtrace.service.service import Service
@@ -167,8 +168,7 @@ def _drift(settings: Settings, publisher: Publisher, storing: Storing | None) ->
         publisher.outputs,
         baseline=settings.drift_baseline,
         tolerance=settings.drift_tolerance,
-        begun=publisher.instruments.drift_begun,
-        alarmed=publisher.instruments.drift_alarm,
+        count_alarms=publisher.instruments.count_drift_alarms,
         frozen=store.baselines if store is not None else None,
     )
 
@@ -240,7 +240,8 @@ def _observe(instruments: Instruments, service: Service) -> None:
     readings = service.readings
     instruments.observe_queue(readings.queue)
     instruments.observe_ledger(readings.ledger, has_coverage=service.settings.scorer == "thread")
-    instruments.observe_drift(service.drift.readings)
+    for name, field in GAUGES.items():
+        instruments.observe(name, partial(service.drift.points, field))
     instruments.observe(semconv.BUDGET_REMAINING, readings.budget_left)
     instruments.observe(semconv.BREAKER_STATE, readings.breaker_state)
     instruments.observe(semconv.CANARY_GAP, readings.canary_gap)

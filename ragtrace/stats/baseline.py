@@ -52,7 +52,6 @@ class Baseline:
         sd: their standard deviation, weighted, not floored.
         n: number of scores.
         mean_weight: of one score; later weights are measured against it.
-        exponent: see `ragtrace.stats.drift.tail_exponent`; None stands for normal scores.
         n_eff: how many equally weighted scores they are worth; None = as many as there are.
         max_weight: the largest; None = the mean one.
 
@@ -65,7 +64,6 @@ class Baseline:
     sd: float
     n: int
     mean_weight: float = 1.0
-    exponent: float | None = None
     n_eff: float | None = None
     max_weight: float | None = None
 

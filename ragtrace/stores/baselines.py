@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 TABLE = "baselines"
 _SERIES = Series._fields
-_FIGURES = ("mean", "sd", "n", "mean_weight", "exponent", "n_eff", "max_weight")
+_FIGURES = ("mean", "sd", "n", "mean_weight", "n_eff", "max_weight")
 _COLUMNS = (*_SERIES, *_FIGURES, "frozen_at", "note")
 _NO_K = 0  # a primary key with NULL in it holds the same series twice
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS {TABLE} (
   metric TEXT NOT NULL, workflow TEXT NOT NULL, version TEXT NOT NULL, k INTEGER NOT NULL, mean REAL NOT NULL,
-  sd REAL NOT NULL, n INTEGER NOT NULL, mean_weight REAL NOT NULL, exponent REAL, n_eff REAL, max_weight REAL,
+  sd REAL NOT NULL, n INTEGER NOT NULL, mean_weight REAL NOT NULL, n_eff REAL, max_weight REAL,
   frozen_at REAL NOT NULL, note TEXT NOT NULL, label_scale TEXT NOT NULL, universe TEXT NOT NULL,
   PRIMARY KEY (metric, workflow, version, k, label_scale, universe)
 ) WITHOUT ROWID
@@ -38,7 +38,7 @@ class FrozenBaseline:
         k: the cut-off of an @K metric.
         label_scale: the scale of the labels behind it, None = no labels.
         universe: which passages were labelled, None = no labels.
-        baseline: mean in score units, also where lower is better; the exponent is of the turned scores then.
+        baseline: mean in score units, also where lower is better.
         frozen_at: Unix seconds.
         note: what a person wrote: a release, a reason.
     """

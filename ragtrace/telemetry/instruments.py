@@ -13,7 +13,7 @@ from ragtrace import semconv
 from ragtrace.capture import Retrieval, internal_errors, record_internal_error
 from ragtrace.telemetry.board import Fan
 from ragtrace.telemetry.client_metrics import record_operations
-from ragtrace.telemetry.readings import DRIFT_GAUGES, QUEUE_GAUGES, coverage, ledger_points
+from ragtrace.telemetry.readings import QUEUE_GAUGES, coverage, ledger_points
 from ragtrace.telemetry.root import remote_context
 from ragtrace.telemetry.series import OTHER, Measure, Names, bounded_text
 from ragtrace.telemetry.window import Window
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import FinishedRun
     from ragtrace.model import MetricResult, RagRecord, Scale, Score
-    from ragtrace.telemetry.readings import DriftReading, LedgerReading, Observed, QueueReading
+    from ragtrace.telemetry.readings import LedgerReading, Observed, QueueReading
     from ragtrace.telemetry.window import WindowMean
 
     Reader = Callable[[], Iterable[tuple[float, Mapping[str, Any]]]]
@@ -216,13 +216,9 @@ class Instruments:
         """Count one score whose weight hit the cap."""
         self._fan.add(semconv.WEIGHT_CAPPED, 1, {semconv.GEN_AI_WORKFLOW_NAME: self.workflow(record)})
 
-    def drift_begun(self, reading: DriftReading) -> None:
-        """Let a detector's alarms exist at 0, so that the first one is an increase."""
-        self._fan.add(semconv.DRIFT_ALARMS, 0, reading.attributes)
-
-    def drift_alarm(self, reading: DriftReading) -> None:
-        """Count one alarm of a drift detector."""
-        self._fan.add(semconv.DRIFT_ALARMS, 1, reading.attributes)
+    def count_drift_alarms(self, attributes: Mapping[str, Any], count: int) -> None:
+        """Count alarms of a drift detector; 0 lets the series exist, so that the first alarm is an increase."""
+        self._fan.add(semconv.DRIFT_ALARMS, count, attributes)
 
     # -- gauges: read when metrics are collected --
 
@@ -250,11 +246,6 @@ class Instruments:
 
         self.observe(semconv.LEDGER, lambda: ledger_points(read()))
         self.observe(semconv.COVERAGE_RATIO, covered)
-
-    def observe_drift(self, read: Callable[[], Iterable[DriftReading]]) -> None:
-        """Let `read` tell the state of every drift detector."""
-        for name in DRIFT_GAUGES:
-            self.observe(name, _drift_reader(name, read))
 
     def own(self) -> None:
         """Take the gauges over from whoever has them."""
@@ -413,12 +404,5 @@ def _losses() -> list[Observed]:
 def _queue_reader(name: str, read: Callable[[], Iterable[QueueReading]]) -> Reader:
     def observe() -> list[Observed]:
         return [(reading.value(name), reading.attributes) for reading in read()]
-
-    return observe
-
-
-def _drift_reader(name: str, read: Callable[[], Iterable[DriftReading]]) -> Reader:
-    def observe() -> list[Observed]:
-        return [(value, reading.attributes) for reading in read() if (value := reading.value(name)) is not None]
 
     return observe

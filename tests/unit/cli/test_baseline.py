@@ -250,16 +250,16 @@ def test_a_running_scorer_drops_its_alarm_when_the_new_normal_is_accepted(path, 
         current().begin()
         assert run(path, "accept", "--since", "1d", "--metric", "faithfulness") == 0
         end = time.monotonic() + 20.0
-        while state(monitor).state == 3 and time.monotonic() < end:
+        while state(monitor).state == "alarm" and time.monotonic() < end:
             time.sleep(0.02)
-        assert (state(monitor).state, state(monitor).baseline_mean) == (1, pytest.approx(0.6))
+        assert (state(monitor).state, state(monitor).baseline_mean) == ("ok", pytest.approx(0.6))
         assert not alarmed(monitor), "scores as they are now are normal"
     finally:
         ragtrace.shutdown(5.0)
 
 
 def state(monitor):
-    [found] = [it for it in monitor.readings() if it.detector == "e_detector"]
+    [found] = monitor.states()
     return found
 
 
@@ -268,7 +268,7 @@ def alarmed(monitor):
     for i in range(200):
         result = MetricResult(name="faithfulness", state="ok", value=0.7 if i % 2 else 0.5, version="v")
         monitor.observe([Score(key=key, result=result, weight=20.0, scored_at=i * 600.0)], "support")
-    return state(monitor).state == 3
+    return state(monitor).state == "alarm"
 
 
 def test_a_frozen_metric_of_which_less_is_better_is_not_an_alarm_at_its_own_mean(path):
@@ -287,5 +287,5 @@ def test_a_frozen_metric_of_which_less_is_better_is_not_an_alarm_at_its_own_mean
             monitor.observe([Score(key=key, result=result, weight=20.0, scored_at=i * 600.0)], "support")
         return state(monitor)
 
-    assert (fed([0.1, 0.3] * 200).state, state(monitor).baseline_mean) == (1, pytest.approx(0.2))
-    assert fed([0.5, 0.7] * 50).state == 3
+    assert (fed([0.1, 0.3] * 200).state, state(monitor).baseline_mean) == ("ok", pytest.approx(0.2))
+    assert fed([0.5, 0.7] * 50).state == "alarm"

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from ragtrace.demo.chain import rerank
+from ragtrace.demo.detector import SPAN_S, TARGET_ARL, TOLERANCE
 from ragtrace.demo.handbook import handbook
 from ragtrace.demo.invention import Incident
 from ragtrace.demo.options import DemoOptions
@@ -17,7 +18,7 @@ from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.answer.faithfulness import METRIC
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.model import Passage, Pool, RagRecord
-from ragtrace.stats.drift import Cusum
+from ragtrace.stats.e_detector import EDetector
 
 INDEX = TermIndex(handbook())
 JUDGE = OverlapJudge()
@@ -36,7 +37,7 @@ def contexts_of(query: str) -> tuple[Passage, ...]:
 def alarm_of(options: DemoOptions) -> int | None:
     """Return the number of the question at which the detector alarms."""
     writer, incident = OfflineWriter(options.seed), Incident(first=options.incident_at, seed=options.seed)
-    cusum = Cusum(learn=options.baseline)
+    detector = EDetector(learn=options.baseline, tolerance=TOLERANCE, target_arl=TARGET_ARL, span_s=SPAN_S)
     for number, question in enumerate(asked(options.questions, options.seed), start=1):
         contexts = contexts_of(question.query)
         prompt = rendered(question.query, [(p.id, p.text) for p in contexts])
@@ -47,7 +48,7 @@ def alarm_of(options: DemoOptions) -> int | None:
             pools=(Pool(stage="used", passages=contexts),),
         )
         [result] = asyncio.run(METRIC.compute(EvalContext(record, judge=JUDGE)))
-        if result.value is not None and cusum.add(result.value) == "alarm":
+        if result.value is not None and detector.add(result.value) == "alarm":
             return number
     return None
 

@@ -1,4 +1,4 @@
-"""Both detectors over scores: which of them pages, what the gauges say, and frozen baselines that change."""
+"""The detector over scores: what it alarms on, what the gauges say, and frozen baselines that change."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from ragtrace import semconv
 from ragtrace.capture import internal_errors
 from ragtrace.metrics.base import Output
 from ragtrace.model import JudgeInfo, MetricResult, Score, ScoreKey
@@ -67,97 +68,62 @@ def good(n, seed=1):
     return [draw.uniform(0.8, 1.0) for _ in range(n)]
 
 
-def of(monitor, detector="e_detector", metric="faithfulness"):
-    [found] = [it for it in monitor.readings() if (it.metric, it.detector) == (metric, detector)]
+def of(monitor, metric="faithfulness"):
+    [found] = [it for it in monitor.states() if it.metric == metric]
     return found
 
 
-def test_both_detectors_learn_one_baseline_and_say_so():
+def test_a_detector_learns_its_baseline_and_the_gauges_say_so():
     monitor = DriftMonitor(OUTPUTS, baseline=100)
     fed(monitor, good(50))
-    assert [(it.state, it.statistic, it.threshold, it.baseline_mean) for it in monitor.readings()] == [
-        (0, None, None, None)
-    ] * 2
+    about = {
+        "gen_ai.evaluation.name": "faithfulness", "gen_ai.workflow.name": "rag", "ragtrace.judge.version": "v",
+        "ragtrace.detector": "e_detector",
+    }  # fmt: skip
+    told = {name: monitor.points(field) for name, field in module.GAUGES.items()}
+    assert told.pop("ragtrace.drift.state") == [(0, about)]
+    assert not any(told.values()), "nothing else is known yet"
     fed(monitor, good(60))
-    cusum, e = of(monitor, "cusum"), of(monitor)
-    assert (cusum.state, e.state) == (1, 1)
-    assert (cusum.baseline_mean, cusum.baseline_sd, cusum.baseline_n_eff) == (
-        e.baseline_mean, e.baseline_sd, e.baseline_n_eff,
-    )  # fmt: skip
-    assert cusum.baseline_n_eff == 100.0
-    assert e.threshold == pytest.approx(math.log(73_000))
-    assert cusum.threshold != e.threshold
-    assert {it.attributes["ragtrace.detector"] for it in monitor.readings()} == {"cusum", "e_detector"}
+    assert (of(monitor).state, of(monitor).baseline_n_eff) == ("ok", 100.0)
+    assert monitor.points("threshold") == [(pytest.approx(math.log(73_000)), about)]
+    assert {name for name, field in module.GAUGES.items() if monitor.points(field)} == {
+        *module.GAUGES
+    } - {"ragtrace.drift.change.time", "ragtrace.baseline.frozen.time"}  # fmt: skip
+    assert {*about} <= {*next(it for it in semconv.METRICS if it.name == "ragtrace.drift.state").attributes}
 
 
-def test_each_detector_is_told_of_once_by_its_series_first_score_with_the_attributes_of_its_alarms():
-    begun, alarms = [], []
+def test_an_alarm_is_dated_counted_and_logged_and_its_series_exists_at_0_before(caplog):
+    counted = []
     monitor = DriftMonitor(
-        OUTPUTS, baseline=200, begun=begun.append, alarmed=alarms.append, frozen=lambda: [frozen(version="u")]
-    )
+        OUTPUTS, baseline=200, frozen=lambda: [frozen(version="u")],
+        count_alarms=lambda about, count: counted.append((about["ragtrace.judge.version"], count)),
+    )  # fmt: skip
     monitor.refresh()
-    assert begun == []  # a baseline alone is no series yet
+    assert counted == []  # a baseline alone is no series yet
     end = fed(monitor, good(300))
-    fed(monitor, [0.3] * 60, start=end)
-    fed(monitor, [0.9], version="u")
-    assert [(it.detector, it.judge_version) for it in begun] == [
-        ("cusum", "v"), ("e_detector", "v"), ("cusum", "u"), ("e_detector", "u"),
-    ]  # fmt: skip
-    assert [it.attributes for it in alarms] == [it.attributes for it in begun[:2]]
-
-
-def test_the_cusum_warns_first_and_only_the_e_detector_alarms(caplog):
-    alarms = []
-    monitor = DriftMonitor(OUTPUTS, baseline=200, alarmed=alarms.append)
-    end = fed(monitor, good(300))
-    seen = []
     with caplog.at_level(logging.WARNING, "ragtrace"):
-        for i in range(60):
-            end = fed(monitor, [0.5 if i % 2 else 0.3], start=end)
-            seen.append((of(monitor, "cusum").state, of(monitor).state))
-    assert max(state for state, _ in seen) == 2
-    assert seen[-1] == (2, 3)
-    assert monitor.state("faithfulness").state == "alarm", "the demo shows the CUSUM's own state"
-    assert monitor.state("faithfulness", "e_detector").state == "alarm"
-    assert [(it.detector, it.state) for it in alarms] == [("cusum", 2), ("e_detector", 3)]
-    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["drift warning", "drift alarm"]
-    began = 300 * 600.0
-    assert of(monitor).changed_time == pytest.approx(began, abs=10 * 600.0)
-    assert of(monitor, "cusum").changed_time == pytest.approx(began, abs=10 * 600.0)
+        fed(monitor, [0.5 if i % 2 else 0.3 for i in range(60)], start=end)
+    fed(monitor, [0.9], version="u")
+    assert counted == [("v", 0), ("v", 1), ("u", 0)]
+    assert monitor.state("faithfulness").state == "alarm"
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["drift alarm"]
+    assert monitor.state("faithfulness").changed_time == pytest.approx(300 * 600.0, abs=10 * 600.0)
 
 
 def test_an_alarm_ends_when_its_evidence_is_gone_and_a_second_incident_is_counted(caplog):
-    alarms = []
-    monitor = DriftMonitor(OUTPUTS, baseline=200, alarmed=alarms.append)
+    counted = []
+    monitor = DriftMonitor(OUTPUTS, baseline=200, count_alarms=lambda _, count: counted.append(count))
     end = fed(monitor, good(300))
     for incident in (1, 2):
         with caplog.at_level(logging.WARNING, "ragtrace"):
             end = fed(monitor, [0.3] * 2_000, start=end)
-            assert (of(monitor, "cusum").state, of(monitor).state) == (2, 3)
+            assert of(monitor).state == "alarm"
             end = fed(monitor, good(1_200), start=end)
-        assert [(it.state, it.changed_time) for it in monitor.readings()] == [(1, None)] * 2
-        assert [(it.detector, it.state) for it in alarms] == [("cusum", 2), ("e_detector", 3)] * incident
+        assert (of(monitor).state, of(monitor).changed_time) == ("ok", None)
+        assert counted == [0, *[1] * incident]
     said = [record.getMessage() for record in caplog.records]
-    assert [it.split(":")[0] for it in said] == ["drift warning", "drift alarm", "drift over", "drift over"] * 2
-    assert sorted(said[2:4]) == [
-        "drift over: faithfulness of rag, cusum; its evidence is gone",
-        "drift over: faithfulness of rag, e_detector; its evidence is gone",
-    ]
-
-
-def test_the_estimated_time_of_the_change_stands_while_the_alarm_does():
-    """Also after good scores have brought the evidence down: it once crept on with them."""
-    monitor = DriftMonitor(OUTPUTS, baseline=200)
-    end = fed(monitor, good(300))
-    end = fed(monitor, [0.3] * 60, start=end)
-    first = of(monitor, "cusum").changed_time
-    assert first == pytest.approx(300 * 600.0, abs=10 * 600.0)
-    told = {first}
-    for value in good(2_000):
-        end = fed(monitor, [value], start=end)
-        told.add(of(monitor, "cusum").changed_time)
-    assert told == {first, None}
-    assert of(monitor, "cusum").changed_time is None, "the alarm is over"
+    assert [it.split(":")[0] for it in said] == ["drift alarm", "drift over"] * 2
+    assert said[1] == "drift over: faithfulness of rag, e_detector; its evidence is gone"
 
 
 def test_a_burst_within_one_hour_is_no_alarm():
@@ -165,9 +131,9 @@ def test_a_burst_within_one_hour_is_no_alarm():
     end = fed(monitor, good(300))
     end = fed(monitor, [0.2] * 100, start=end, every=1.0)
     assert of(monitor).statistic > of(monitor).threshold
-    assert of(monitor).state == 2
+    assert of(monitor).state == "warning"
     fed(monitor, [0.2], start=end + HOUR)
-    assert of(monitor).state == 3
+    assert of(monitor).state == "alarm"
 
 
 def test_lower_is_better_is_turned_round():
@@ -175,7 +141,7 @@ def test_lower_is_better_is_turned_round():
     end = fed(monitor, [1 - x for x in good(150)], metric="incorrect_rate")
     assert of(monitor, metric="incorrect_rate").baseline_mean == pytest.approx(0.1, abs=0.02)
     fed(monitor, [0.7] * 60, metric="incorrect_rate", start=end)
-    assert of(monitor, metric="incorrect_rate").state == 3
+    assert of(monitor, metric="incorrect_rate").state == "alarm"
     assert of(monitor, metric="incorrect_rate").baseline_mean == pytest.approx(0.1, abs=0.02)
 
 
@@ -184,21 +150,21 @@ def test_a_drop_within_the_tolerance_is_none():
     for monitor in (near, wide):
         end = fed(monitor, good(300))
         fed(monitor, [x - 0.1 for x in good(300)], start=end)
-    assert (of(near).state, of(wide).state) == (3, 1)
+    assert (of(near).state, of(wide).state) == ("alarm", "ok")
 
 
 def test_what_is_not_watched():
     monitor = DriftMonitor(OUTPUTS, baseline=2)
     monitor.observe([score(0.5, metric="open"), score(0.5, metric="cosine"), score(0.5, metric="other")], "rag")
     monitor.observe([score(0.5, stratum="forced"), score(0.5, weight=None)], "rag")
-    assert monitor.readings() == []
+    assert monitor.states() == []
 
 
 def test_the_number_of_a_baseline_is_its_effective_one():
     monitor = DriftMonitor(OUTPUTS, baseline=500)
     fed(monitor, good(450), weight=1.0)
     fed(monitor, good(50), weight=20.0)
-    assert of(monitor).baseline_n_eff == of(monitor, "cusum").baseline_n_eff == pytest.approx(1_450**2 / 20_450)
+    assert of(monitor).baseline_n_eff == pytest.approx(1_450**2 / 20_450)
     assert monitor.state("faithfulness").baseline_n == 500
 
 
@@ -210,12 +176,12 @@ def test_scores_by_other_labels_are_series_of_their_own():
         fed(monitor, [mean] * 20, judge=judge, universe=universe)
     told = {
         (it.attributes["ragtrace.label_scale"], it.attributes["ragtrace.universe"]): round(it.baseline_mean, 6)
-        for it in monitor.readings()
+        for it in monitor.states()
     }
     assert told == {("1-5", "pool"): 0.3, ("0-3", "gold"): 0.7, ("1-5", "gold"): 0.5}
-    assert len(monitor.readings()) == 6
+    assert len(monitor.states()) == 3
     fed(monitor, [0.5], judge=JUDGE)
-    [bare] = [it for it in monitor.readings() if it.detector == "cusum" and it.label_scale is None]
+    [bare] = [it for it in monitor.states() if it.label_scale is None]
     assert not {"ragtrace.label_scale", "ragtrace.universe"} & set(bare.attributes)
 
 
@@ -254,12 +220,10 @@ def test_a_frozen_baseline_is_exported_before_the_first_score_and_nothing_is_lea
         OUTPUTS, baseline=100, frozen=lambda: [frozen(0.9), frozen(0.1, metric="incorrect_rate")]
     )
     monitor.refresh()
-    for detector in ("cusum", "e_detector"):
-        assert (of(monitor, detector).baseline_mean, of(monitor, detector).baseline_n_eff) == (0.9, 500.0)
-        assert of(monitor, detector, "incorrect_rate").baseline_mean == pytest.approx(0.1)
-        assert of(monitor, detector).state == 1
+    assert (of(monitor).baseline_mean, of(monitor).baseline_n_eff, of(monitor).state) == (0.9, 500.0, "ok")
+    assert of(monitor, "incorrect_rate").baseline_mean == pytest.approx(0.1)
     fed(monitor, [0.4] * 60)
-    assert of(monitor).state == 3
+    assert of(monitor).state == "alarm"
     assert of(monitor).baseline_n_eff == 500.0
 
 
@@ -270,8 +234,8 @@ def test_a_frozen_baseline_is_of_one_label_scale_and_universe():
     monitor.refresh()
     fed(monitor, [0.4] * 60, judge=judge, universe="pool")
     fed(monitor, [0.4] * 60, judge=judge, universe="gold")
-    told = {(it.universe, it.baseline_n_eff, it.state) for it in monitor.readings() if it.detector == "e_detector"}
-    assert told == {("pool", 103.0, 1), ("gold", None, 0), (None, 500.0, 1)}
+    told = {(it.universe, it.baseline_n_eff, it.state) for it in monitor.states()}
+    assert told == {("pool", 103.0, "ok"), ("gold", None, "learning"), (None, 500.0, "ok")}
 
 
 def test_accepting_a_new_normal_ends_the_alarm_of_a_running_monitor(clock, caplog):
@@ -280,17 +244,17 @@ def test_accepting_a_new_normal_ends_the_alarm_of_a_running_monitor(clock, caplo
     monitor = DriftMonitor(OUTPUTS, baseline=100, frozen=lambda: reads.append(1) or list(kept))
     monitor.refresh()
     end = fed(monitor, [0.5] * 80)
-    assert (of(monitor).state, of(monitor, "cusum").state) == (3, 2)
+    assert of(monitor).state == "alarm"
     kept[:] = [frozen(0.5, at=2.0)]
     monitor.refresh()
-    assert of(monitor).state == 3, "it reads every ten seconds"
+    assert of(monitor).state == "alarm", "it reads every ten seconds"
     clock.now += 10.0
     monitor.refresh()
     assert len(reads) == 2
     assert "drift over: faithfulness of rag, e_detector; there is a new baseline" in caplog.messages
-    assert (of(monitor).state, of(monitor).baseline_mean, of(monitor).changed_time) == (1, 0.5, None)
+    assert (of(monitor).state, of(monitor).baseline_mean, of(monitor).changed_time) == ("ok", 0.5, None)
     fed(monitor, [0.5] * 80, start=end)
-    assert (of(monitor).state, of(monitor, "cusum").state) == (1, 1)
+    assert of(monitor).state == "ok"
 
 
 def test_the_same_baseline_read_again_changes_nothing(clock):
@@ -299,11 +263,11 @@ def test_the_same_baseline_read_again_changes_nothing(clock):
     fed(monitor, [0.5] * 80)
     clock.now += 60.0
     monitor.refresh()
-    assert of(monitor).state == 3
+    assert of(monitor).state == "alarm"
     monitor.reset_after_fork()
-    assert list(monitor.readings()) == []
+    assert monitor.states() == []
     monitor.refresh()
-    assert of(monitor).state == 1, "a forked child reads them for itself, at once"
+    assert of(monitor).state == "ok", "a forked child reads them for itself, at once"
 
 
 def test_a_frozen_version_of_long_ago_does_not_hide_the_one_that_scores():
@@ -320,16 +284,16 @@ def test_each_k_is_told_and_of_its_versions_the_one_begun_last():
     monitor.refresh()
     fed(monitor, good(20), k=3)
     fed(monitor, [x - 0.3 for x in good(20)], k=5)
-    told = {it.k: (it.judge_version, round(it.baseline_mean, 1)) for it in monitor.readings()}
+    told = {it.k: (it.judge_version, round(it.baseline_mean, 1)) for it in monitor.states()}
     assert told == {3: ("v", 0.9), 5: ("v", 0.6)}
     fed(monitor, [0.5], k=5, version="new")
-    assert {it.k: (it.judge_version, it.baseline_mean is None) for it in monitor.readings()} == {
+    assert {it.k: (it.judge_version, it.baseline_mean is None) for it in monitor.states()} == {
         3: ("v", False), 5: ("new", True),
     }  # fmt: skip
-    [one] = [it for it in monitor.readings() if (it.k, it.detector) == (3, "cusum")]
+    [one] = [it for it in monitor.states() if it.k == 3]
     assert one.attributes == {
         "gen_ai.evaluation.name": "faithfulness", "gen_ai.workflow.name": "rag", "ragtrace.judge.version": "v",
-        "ragtrace.k": 3, "ragtrace.detector": "cusum",
+        "ragtrace.k": 3, "ragtrace.detector": "e_detector",
     }  # fmt: skip
 
 
@@ -352,7 +316,7 @@ def test_only_a_frozen_baseline_tells_when_it_was_frozen(clock):
     assert (of(monitor).baseline_n_eff, of(monitor).frozen_at) == (10.0, None)
     kept.append(frozen(0.9, at=1_700_000_000.0))
     monitor.refresh()
-    assert {it.value("ragtrace.baseline.frozen.time") for it in monitor.readings()} == {1_700_000_000.0}
+    assert [value for value, _ in monitor.points("frozen_at")] == [1_700_000_000.0]
 
 
 def test_a_store_that_cannot_be_read_leaves_what_is_there(clock):
@@ -415,7 +379,7 @@ def test_detectors_name_a_workflow_as_the_scores_do():
             service.handling.publish(
                 Unit(record=record, decision="random", probability=1.0), [score(0.9)], time.time_ns()
             )
-        named = {it.workflow for it in service.drift.readings()}
+        named = {it.workflow for it in service.drift.states()}
         assert len(named) == 101
         assert {"w" * 128, "workflow 98", "other"} < named
     finally:
@@ -433,6 +397,6 @@ def test_an_application_that_hands_its_units_on_watches_nothing(tmp_path):
     store.close()
     ragtrace.configure(store=str(path), spool=str(path), scorer="worker", metrics=("faithfulness",))
     try:
-        assert list(current().drift.readings()) == []
+        assert current().drift.states() == []
     finally:
         ragtrace.shutdown(5.0)

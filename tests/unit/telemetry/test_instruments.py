@@ -13,7 +13,7 @@ from ragtrace import semconv
 from ragtrace.capture import Recorder, record_internal_error
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Scale, Usage
 from ragtrace.telemetry.instruments import Instruments
-from ragtrace.telemetry.readings import DriftReading, LedgerReading, QueueReading
+from ragtrace.telemetry.readings import LedgerReading, QueueReading
 from ragtrace.telemetry.window import Window
 from tests.unit.telemetry.runs import MS, T0, Taken, score, support_run
 
@@ -436,18 +436,15 @@ def test_empty_retrievals(metered):
     assert metered.values("ragtrace.retrieval.empty") == [({"gen_ai.workflow.name": "support"}, 1)]
 
 
-def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
+def test_queue_ledger_and_coverage_are_read_when_collected(metered):
     instruments = Instruments([metered.meter])
     counts = {("skipped", "not_sampled"): 80}
     instruments.observe_queue(lambda: [QueueReading(size=3, capacity=2_048, oldest_s=1.5)])
     instruments.observe_ledger(lambda: [LedgerReading(ends=counts, pending=2)])
-    reading = DriftReading(metric="faithfulness", detector="cusum", state=0, baseline_n_eff=12)
-    instruments.observe_drift(lambda: [reading])
-    about = {"gen_ai.evaluation.name": "faithfulness", "ragtrace.detector": "cusum"}
-    instruments.drift_begun(reading)
-    assert metered.values("ragtrace.drift.alarms") == [(about, 0)]
-    instruments.drift_alarm(reading)
-    assert metered.values("ragtrace.drift.alarms") == [(about, 1)]
+    about = {"gen_ai.evaluation.name": "faithfulness", "ragtrace.detector": "e_detector"}
+    for count in (0, 1):
+        instruments.count_drift_alarms(about, count)
+        assert metered.values("ragtrace.drift.alarms") == [(about, count)]
     assert metered.values("ragtrace.queue.size") == [({}, 3)]
     assert metered.values("ragtrace.queue.oldest") == [({}, 1.5)]
     instruments.observe_queue(lambda: [QueueReading(size=3, capacity=2_048, oldest_s=1.5, spool="0a1b2c3d")])
@@ -457,29 +454,6 @@ def test_queue_ledger_coverage_and_drift_are_read_when_collected(metered):
     assert metered.values("ragtrace.evaluation.coverage.ratio") == [({}, 0.9)]
     assert ({"ragtrace.state": "pending"}, 2) in metered.values("ragtrace.ledger")
     assert ({"ragtrace.state": "dropped", "ragtrace.reason": "queue_full"}, 1) in metered.values("ragtrace.ledger")
-    assert metered.values("ragtrace.drift.state") == [(about, 0)]
-    assert metered.values("ragtrace.baseline.n") == [(about, 12)]
-    assert not metered.points("ragtrace.baseline.frozen.time")
-    assert not metered.points("ragtrace.drift.statistic")
-    assert metered.values("ragtrace.drift.alarms") == [(about, 1)]
-
-
-def test_a_detector_is_labelled_as_the_scores_are_and_in_valid_unicode(metered):
-    instruments = Instruments([metered.meter])
-    reading = DriftReading(
-        metric="harm_at_k",
-        detector="cusum",
-        state=1,
-        k=5,
-        judge_version="v\udc80",
-        label_scale="1-5",
-        universe="pool",
-    )
-    instruments.observe_drift(lambda: [reading])
-    [(found, _)] = metered.values("ragtrace.drift.state")
-    assert (found["ragtrace.label_scale"], found["ragtrace.universe"], found["ragtrace.k"]) == ("1-5", "pool", 5)
-    assert found["ragtrace.judge.version"].encode()
-    assert {*found} <= {*next(it for it in semconv.METRICS if it.name == "ragtrace.drift.state").attributes}
 
 
 def test_the_counter_of_traces_is_there_before_the_first_run(metered):

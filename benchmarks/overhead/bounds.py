@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.overhead.rounds import Results
+from benchmarks.overhead.rounds import PACED, Results
 
-WALL, CPU = 2.1, 1.4
+WALL, CPU, PACED_WALL = 2.1, 1.4, 1.2
 WITH_TEXT_KB, WITH_REFERENCES_KB, WITHOUT_TEXT_KB = 62, 53, 10
 CHUNK_US = {"langchain": 3.0, "llamaindex": 1.0}
 SLOPE_BYTES = 50
@@ -37,6 +37,7 @@ def lines(
     ):
         yield from _ratio(results, framework, scenario, "added wall", ("null", "wall_ns"), WALL)
         yield from _ratio(results, framework, scenario, "added CPU with OTLP", ("otlp", "cpu_ns"), CPU)
+        yield from _ratio(results, framework, scenario, "added wall, paced", (PACED, "wall_ns"), PACED_WALL)
     for framework, bound in CHUNK_US.items():
         chunks = results.added_a_chunk(framework, "ours")
         if chunks:

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.overhead import bounds
 from benchmarks.overhead.candidates import BEFORE, CANDIDATES, FRAMEWORKS, TITLES
-from benchmarks.overhead.rounds import Results, quartiles, scenarios_of
+from benchmarks.overhead.rounds import PACED, Results, quartiles, scenarios_of
 
 Looks = Mapping[tuple[str, str], Any]
 
@@ -57,6 +57,8 @@ def _framework(results: Results, looks: Looks, framework: str) -> Iterator[str]:
         more = ["a chunk, us", f"CPU of {shown[0]}"] if measure == "null" else []
         head = [framework, *shown, *more, "x minimal"]
         yield from _table(head, _costs(results, framework, shown, measure, unit))
+    yield f"\n{framework}: added wall a run, ms, with 5 ms between calls (spans go nowhere)\n"
+    yield from _table([framework, shown[0], "x minimal"], _costs(results, framework, shown[:1], PACED, "wall_ns"))
     yield f"\n{framework}: what a run leaves\n"
     yield from _table(
         [framework, "spans", "KB on the wire", "texts", "ids", "copies of a text"], _left(looks, framework)

@@ -14,6 +14,9 @@ from benchmarks.overhead.crew import Hand
 from benchmarks.overhead.environments import Unavailable
 
 MEASURES = ("null", "otlp")  # where spans go: nowhere, or over the wire to another process
+PACED = "paced"  # nowhere, with a pause before each call, as an application waits for its index and its model
+PAUSE_S = 0.005
+PACED_CALLS = 20
 WARM_UP = 2
 SHORT, LONG = "stream of 1", "stream of 200"
 # Calls in one turn, spans going nowhere: short turns, so that a burst of other work hits all candidates alike.
@@ -65,6 +68,9 @@ def run(hands: list[Hand], results: Results, *, rounds: int, said: Callable[[str
         for scenario in scenarios_of(framework)
         for measure in MEASURES
     ]
+    cells += [
+        (framework, scenarios_of(framework)[0], PACED) for framework in dict.fromkeys(key for key, _, _ in cells)
+    ]
     for number in range(-WARM_UP, rounds):
         said(f"round {number + 1}/{rounds}" if number >= 0 else "warming up")
         for cell in cells:
@@ -75,6 +81,8 @@ def run(hands: list[Hand], results: Results, *, rounds: int, said: Callable[[str
 def _order(scenario: str, measure: str) -> dict[str, Any]:
     if (scenario, measure) == (LONG, "null"):
         return {"do": "chunks", "long": LONG, "short": SHORT, "chunks": 199, "calls": CALLS[LONG]}
+    if measure == PACED:
+        return {"do": "turn", "scenario": scenario, "measure": "null", "calls": PACED_CALLS, "pause_s": PAUSE_S}
     calls = CALLS if measure == "null" else OTLP_CALLS
     return {"do": "turn", "scenario": scenario, "measure": measure, "calls": calls.get(scenario, 1)}
 

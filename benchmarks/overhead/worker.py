@@ -32,12 +32,18 @@ class Worker:
         done: Callable[..., dict[str, Any]] = getattr(self, f"do_{order.pop('do')}")
         return done(**order)
 
-    def do_turn(self, scenario: str, measure: str, calls: int) -> dict[str, Any]:
-        """Make `calls` calls: the median call's wall a run, and all threads' CPU a run with the flush."""
+    def do_turn(self, scenario: str, measure: str, calls: int, pause_s: float = 0.0) -> dict[str, Any]:
+        """Make `calls` calls: the median call's wall a run, and all threads' CPU a run with the flush.
+
+        An application waits for its index and its model; `pause_s` before each call is such a wait, in which other
+        threads work.
+        """
         call = self._ready(scenario, measure)
         failed = self.switch.exact.failed
         walls, runs, cpu = [], 0, time.process_time_ns()
         for _ in range(calls):
+            if pause_s:
+                time.sleep(pause_s)
             began = time.perf_counter_ns()
             made = call()
             walls.append((time.perf_counter_ns() - began) / made)

@@ -16,7 +16,7 @@ from ragtrace.queues.base import Job, Part
 from ragtrace.queues.memory import MemoryQueue, nobody
 from ragtrace.queues.payload import MOST_BYTES, PRIORITIES, from_bytes, key_of, to_bytes
 from ragtrace.queues.spool import BUSY_S, Entry, Spool
-from ragtrace.sqlite_file import unwritable, will_pass
+from ragtrace.sqlite_file import inode_of, unwritable, will_pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -313,7 +313,7 @@ class SqliteQueue:
 
     def _see_removal(self) -> None:
         """Tell of a file that is not there any more, or another one; called once a second."""
-        if self._inode and self._inode != _inode(self.path):
+        if self._inode and self._inode != inode_of(self.path):
             units = self._lose("removed")
             _log.error("the spool %s was removed or replaced, with %s; a new one is begun", self.path, units)
 
@@ -382,7 +382,7 @@ class SqliteQueue:
             spool.empty_journal()
 
         self._safely(work)
-        self._inode = _inode(self.path)
+        self._inode = inode_of(self.path)
 
     def look(self) -> None:
         """Read the accounts, and leave no text in the journal: there may be no worker that does."""
@@ -393,7 +393,7 @@ class SqliteQueue:
             spool.empty_journal()
 
         self._safely(work)
-        self._inode = _inode(self.path)
+        self._inode = inode_of(self.path)
 
     def share(self, names: Collection[str]) -> set[str]:
         """Return the names that the processes of the spool have shared, these among them; empty on a failure."""
@@ -453,13 +453,6 @@ class SqliteQueue:
         if self._spool is not None:
             self._spool.close()
             self._spool = None
-
-
-def _inode(path: Path) -> int:
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return 0
 
 
 def _is_final(error: Exception) -> bool:

@@ -57,19 +57,6 @@ def test_a_file_that_another_thread_makes_keeps_its_locks(tmp_path, monkeypatch)
     assert seen(path) == 3
 
 
-def test_who_asks_within_a_transaction_of_the_same_thread_does_not_break_it(tmp_path):
-    """As a finaliser may that the garbage collector runs there."""
-    path = tmp_path / "file"
-    file = shared(path)
-    with file.transaction() as connection:
-        connection.execute("INSERT INTO labels VALUES (1)")
-        with pytest.raises(sqlite3.OperationalError, match="in use"):
-            add(file)
-        connection.execute("INSERT INTO labels VALUES (2)")
-    add(file)
-    assert seen(path) == 3
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_file_that_was_being_opened_at_a_fork_is_lost_to_the_child(tmp_path, monkeypatch):
     monkeypatch.setattr("ragtrace.sqlite_file._FORK_WAIT_S", 0.1)

@@ -16,7 +16,7 @@ from ragtrace.capture.prompt import found_in
 from ragtrace.capture.request import tags_of
 from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval, ToolCall
 from ragtrace.capture.usage import clean_usage, read_usage
-from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, Message, Universe, Usage
+from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, LabelScope, Message, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -471,7 +471,7 @@ class Run:
         self,
         grades: Mapping[str, int],
         *,
-        universe: Universe = "gold",
+        label_scope: LabelScope = "gold",
         scale: LabelScale = "direct5",
         version: str | None = None,
     ) -> None:
@@ -487,7 +487,7 @@ class Run:
                 record_internal_error("ragtrace.capture.run.labels")
                 return
             cleaned[clean_text(name, MAX_ID_CHARS)[0]] = grade
-        self.facts["labels"] = Labels(grades=cleaned, universe=universe, scale=scale, version=version)
+        self.facts["labels"] = Labels(grades=cleaned, label_scope=label_scope, scale=scale, version=version)
 
     @guarded
     def set_labels(self, given: Any) -> None:
@@ -505,7 +505,7 @@ class Run:
         version = options.get("version")
         self.labels(
             {str(name): grade for name, grade in grades.items()},
-            universe=cast("Universe", _one_of(options.get("universe"), get_args(Universe), "gold")),
+            label_scope=cast("LabelScope", _one_of(options.get("universe"), get_args(LabelScope), "gold")),
             scale=cast("LabelScale", _one_of(options.get("scale"), get_args(LabelScale), "direct5")),
             version=None if version is None or version == "" else str(version),
         )

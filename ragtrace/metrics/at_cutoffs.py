@@ -35,7 +35,7 @@ class Found:
     outcomes: Mapping[str, Outcome]
     details: Mapping[str, Any] = field(default_factory=dict)
     source: Graded | None = None
-    universes: Mapping[str, str] = field(default_factory=dict)  # of outputs that read another than the source's
+    label_scopes: Mapping[str, str] = field(default_factory=dict)  # of outputs that read another than the source's
 
 
 def outcome_of(value: float | None, none_reason: str) -> Outcome:
@@ -54,7 +54,7 @@ def result(
     *,
     source: Graded | None = None,
     details: Mapping[str, Any] | None = None,
-    universe: str | None = None,
+    label_scope: str | None = None,
     k: int | None = None,
     variant: str = "",
 ) -> MetricResult:
@@ -74,7 +74,7 @@ def result(
         reason=outcome if isinstance(outcome, str) else None,
         details={**(source.facts() if source else {}), **(details or {})},
         judge=source.judge if source else None,
-        universe=universe or (source.universe if source else None),
+        label_scope=label_scope or (source.label_scope if source else None),
         k=k,
         variant=variant,
         version=source.series if source else "",
@@ -120,7 +120,7 @@ class AtCutoffs(ABC):
                 found.outcomes[output.name],
                 source=found.source,
                 details=found.details,
-                universe=found.universes.get(output.name),
+                label_scope=found.label_scopes.get(output.name),
                 k=k,
                 variant=variant,
             )

@@ -24,7 +24,7 @@ class Graded:
 
     Attributes:
         grades: grade by passage id, over all that was labelled.
-        universe: which set was labelled; ``pool`` for a judge's grades.
+        label_scope: which set was labelled; ``pool`` for a judge's grades.
         judge: who graded, with the scale; ``labels`` for grades that came with the record.
         delivered: ids of the delivered contexts (the last stage seen), best first, copies included.
         pool: ids of the candidate pool (the first stage seen).
@@ -32,12 +32,12 @@ class Graded:
         version: version of the labels, where they have one.
         cached: of a judge's grades, how many were known before; None for labels.
         strata: the parts of the corpus behind a stratified universe.
-        facts_of_universe: what stands in the details beside the rest.
+        label_facts: what stands in the details beside the rest.
         series: what makes these numbers a series of their own, apart from judge and metric; "" for nothing.
     """
 
     grades: Mapping[str, int]
-    universe: str
+    label_scope: str
     judge: JudgeInfo
     delivered: tuple[str, ...]
     pool: tuple[str, ...]
@@ -45,7 +45,7 @@ class Graded:
     version: str | None = None
     cached: int | None = None
     strata: tuple[LabelStratum, ...] = ()
-    facts_of_universe: Mapping[str, Any] = field(default_factory=dict)
+    label_facts: Mapping[str, Any] = field(default_factory=dict)
     series: str = ""
 
     def fault(self, depth: int | None = None) -> str | None:
@@ -84,7 +84,7 @@ class Graded:
             facts["batch_gate"] = "unverified"  # METRICS.md 2.5: until `ragtrace calibrate` measured the batches
         if self.cached is not None:
             facts["grades_cached"] = self.cached
-        return facts | dict(self.facts_of_universe)
+        return facts | dict(self.label_facts)
 
 
 LABELS = "labels"
@@ -115,12 +115,12 @@ def by_verdict(case: EvalContext, verdict: Grades) -> Graded:
     found = _listed(
         case.record,
         grades=verdict.grades,
-        universe="pool",
+        label_scope="pool",
         judge=JudgeInfo(model=name, prompt_hash=version, label_scale=verdict.scale),
         is_judged=True,
     )
     fault = {"grade_cache_fault": verdict.cache_fault} if verdict.cache_fault else {}
-    return replace(found, cached=verdict.cached, facts_of_universe=fault)
+    return replace(found, cached=verdict.cached, label_facts=fault)
 
 
 def by_labels(record: RagRecord, labels: Labels) -> Graded:
@@ -130,11 +130,11 @@ def by_labels(record: RagRecord, labels: Labels) -> Graded:
     found = _listed(
         record,
         grades=labels.grades if is_own else {},
-        universe=labels.universe,
+        label_scope=labels.label_scope,
         judge=JudgeInfo(model=LABELS, prompt_hash=version, label_scale=labels.scale),
         version=labels.version,
     )
-    return replace(found, strata=labels.strata, facts_of_universe={} if is_own else {"hint": OTHER_QUERY})
+    return replace(found, strata=labels.strata, label_facts={} if is_own else {"hint": OTHER_QUERY})
 
 
 def are_of(record: RagRecord, labels: Labels) -> bool:
@@ -155,7 +155,7 @@ def _listed(
     record: RagRecord,
     *,
     grades: Mapping[str, int],
-    universe: str,
+    label_scope: str,
     judge: JudgeInfo,
     version: str | None = None,
     is_judged: bool = False,
@@ -163,7 +163,7 @@ def _listed(
     candidates = record.pools[0].passages if record.pools else ()
     return Graded(
         grades=grades,
-        universe=universe,
+        label_scope=label_scope,
         judge=judge,
         delivered=tuple(p.id for p in record.contexts if p.text.strip() or not is_judged),
         pool=tuple(p.id for p in candidates if p.text.strip() or not is_judged),

@@ -13,11 +13,11 @@ from ragtrace.model.record import (
     Feedback,
     Labels,
     LabelScale,
+    LabelScope,
     LabelStratum,
     Message,
     Outcome,
     RagRecord,
-    Universe,
     Usage,
 )
 from ragtrace.model.trace_id import as_trace_id
@@ -170,7 +170,7 @@ def score_to_json(result: MetricResult) -> dict[str, Any]:
         "judge": judge.model if judge else None,
         "version": result.version,
         "k": result.k,
-        "universe": result.universe,
+        "universe": result.label_scope,
         "label_scale": judge.label_scale if judge else None,
     }
 
@@ -192,7 +192,7 @@ def _usage_to_json(usage: Usage) -> dict[str, int | None]:
 
 
 def _labels_to_json(labels: Labels) -> dict[str, Any]:
-    shown: dict[str, Any] = {"grades": dict(labels.grades), "universe": labels.universe, "scale": labels.scale}
+    shown: dict[str, Any] = {"grades": dict(labels.grades), "universe": labels.label_scope, "scale": labels.scale}
     if labels.version is not None:
         shown["version"] = labels.version
     if labels.query is not None:
@@ -343,7 +343,7 @@ def _labels(value: Any) -> Labels | None:
         return Labels(grades=grades)
     return Labels(
         grades=grades,
-        universe=_one_of(value, "universe", get_args(Universe), "gold"),
+        label_scope=_one_of(value, "universe", get_args(LabelScope), "gold"),
         scale=_one_of(value, "scale", get_args(LabelScale), "direct5"),
         version=_text(value, "version"),
         strata=tuple(_stratum(item) for item in _list(value, "strata")),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ragtrace.model.passage import Passage, Pool, Stage
 
 Outcome = Literal["answered", "partial", "cancelled", "interrupted", "error"]
-Universe = Literal["gold", "cache", "pool", "shadow", "stratified", "sample"]
+LabelScope = Literal["gold", "cache", "pool", "shadow", "stratified", "sample"]
 LabelScale = Literal["direct5", "umbrela_mapped", "umbrela_mapped_strict"]
 
 
@@ -107,7 +107,7 @@ class Labels:
 
     Attributes:
         grades: passage id -> grade, integers 1 to 5 (5 holds the key elements, 1 is irrelevant).
-        universe: which set was labelled. RA-nWG and PROC are defined on ``gold``, ``cache`` and ``stratified``
+        label_scope: which set was labelled. RA-nWG and PROC are defined on ``gold``, ``cache`` and ``stratified``
             alone; ``sample`` is a uniform random sample of the corpus, which tells nothing of what is rare.
         scale: how the grades came to be; scales are never mixed in one aggregate.
         version: version of the label set, so that a changed set starts a new series.
@@ -116,7 +116,7 @@ class Labels:
     """
 
     grades: Mapping[str, int]
-    universe: Universe = "gold"
+    label_scope: LabelScope = "gold"
     scale: LabelScale = "direct5"
     version: str | None = None
     strata: tuple[LabelStratum, ...] = ()

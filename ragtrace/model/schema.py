@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from ragtrace.model.codec import ALIASES, SCHEMA_ID
-from ragtrace.model.record import LabelScale, Outcome, Universe
+from ragtrace.model.record import LabelScale, LabelScope, Outcome
 
 
 def _text(doc: str) -> dict[str, Any]:
@@ -90,7 +90,7 @@ SCHEMA: dict[str, Any] = {
                     "type": "object",
                     "properties": {
                         "grades": _GRADES,
-                        "universe": {"enum": list(get_args(Universe))},
+                        "universe": {"enum": list(get_args(LabelScope))},
                         "scale": {"enum": list(get_args(LabelScale))},
                         "version": _text("Version of the label set."),
                         "query": _text("The query that was graded for, where it may be another than this one."),

@@ -87,7 +87,7 @@ class MetricResult:
         details: JSON-ready facts behind the number (claims, weights, counts).
         passed: value against the threshold in the metric's direction; None without a threshold or a value.
         k: the cut-off of an @K metric.
-        universe: which set of passages was labelled, for metrics over labels.
+        label_scope: which set of passages was labelled, for metrics over labels.
         variant: "" for the first of several K, else the K as text; see `key`.
         version: 8 hex digits over metric code version, prompt, schema and judge parameters.
 
@@ -112,7 +112,7 @@ class MetricResult:
     judge: JudgeInfo | None = None
     passed: bool | None = None
     k: int | None = None
-    universe: str | None = None
+    label_scope: str | None = None
     variant: str = ""
     version: str = ""
 

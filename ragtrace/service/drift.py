@@ -320,7 +320,7 @@ class DriftMonitor:
 
 def _series(result: MetricResult, workflow: str) -> Series:
     scale = result.judge.label_scale if result.judge else None
-    return Series(result.name, workflow, result.version, result.k, scale or None, result.universe or None)
+    return Series(result.name, workflow, result.version, result.k, scale or None, result.label_scope or None)
 
 
 def _log_over(state: DriftState, reason: str) -> None:

@@ -188,7 +188,7 @@ def _metadata(record: RagRecord, score: Score) -> dict[str, Any]:
         "label_scale": judge.label_scale if judge else None,
         "version": result.version or None,
         "k": result.k,
-        "universe": result.universe,
+        "universe": result.label_scope,
         "stratum": score.stratum,
         "weight": score.weight,
         "workflow": record.workflow,

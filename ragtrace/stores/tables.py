@@ -138,7 +138,7 @@ def series_of(score: Score, source: str) -> tuple[str, ...]:
         judge.model if judge else "",
         judge.prompt_hash if judge else "",
         (judge.label_scale or "") if judge else "",
-        result.universe or "",
+        result.label_scope or "",
     )
     return tuple(clean(value) or "" for value in values)
 
@@ -186,7 +186,7 @@ def score_from(row: Mapping[str, Any]) -> Score:
         judge=judge,
         passed=None if row["passed"] is None else bool(row["passed"]),
         k=row["k"],
-        universe=row["universe"],
+        label_scope=row["universe"],
         variant=row["variant"],
         version=row["version"],
     )

@@ -48,7 +48,7 @@ def _row(result: MetricResult, *, has_content: bool) -> dict[str, Any]:
         "prompt": (judge.prompt_hash or None) if judge else None,
         "label_scale": judge.label_scale if judge else None,
         "k": result.k,
-        "universe": result.universe,
+        "universe": result.label_scope,
         "details": result.shown_details(has_content=has_content) or None,
     }
     return {name: value for name, value in row.items() if value is not None}

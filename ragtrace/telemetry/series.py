@@ -67,7 +67,7 @@ class Measure:
             judge_model=judge.model if judge else None,
             judge_version=judge_version(result),
             label_scale=judge.label_scale if judge else None,
-            universe=result.universe,
+            universe=result.label_scope,
             k=k,
             scale=scale,
         )

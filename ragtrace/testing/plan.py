@@ -15,7 +15,7 @@ Stage = Literal["retriever", "reranker", "model"]
 
 QUESTION = "Where is the lab?"
 ANSWER = "The lab is in Oslo since the spring."
-LABELS = Labels(grades={"d5": 5, "d0": 2}, universe="gold", scale="direct5", version="7")
+LABELS = Labels(grades={"d5": 5, "d0": 2}, label_scope="gold", scale="direct5", version="7")
 
 
 class PlannedFailure(Exception):

@@ -214,7 +214,7 @@ def config(plan, recorder, handler=None):
 def labels(given):
     return {
         "grades": dict(given.grades),
-        "universe": given.universe,
+        "universe": given.label_scope,
         "scale": given.scale,
         "version": given.version,
     }

@@ -71,7 +71,7 @@ def said(plan, recorder):
     if of.labels is not None:
         given = of.labels
         labels = {"grades": dict(given.grades)}
-        labels |= {"universe": given.universe, "scale": given.scale, "version": given.version}
+        labels |= {"universe": given.label_scope, "scale": given.scale, "version": given.version}
     return request(
         workflow=of.workflow,
         session=of.session,

@@ -61,7 +61,7 @@ def begun(plan, recorder):
         run.reference(request.reference)
     if request.labels is not None:
         labels = request.labels
-        run.labels(labels.grades, universe=labels.universe, scale=labels.scale, version=labels.version)
+        run.labels(labels.grades, label_scope=labels.label_scope, scale=labels.scale, version=labels.version)
     if plan.history:
         run.set_history(plan.history)
     return run

@@ -185,7 +185,7 @@ def test_a_shadow_retriever_in_a_service_is_called_off_the_request_path_and_not_
         ragtrace.shutdown(10)
     found = {score.result.name: score.result for score in kept.scores}["proc_shadow_at_k"]
     assert calls == [("Where?", 100)]
-    assert (found.state, found.value, found.universe) == ("ok", 0.5, "shadow")
+    assert (found.state, found.value, found.label_scope) == ("ok", 0.5, "shadow")
 
 
 def test_a_shadow_that_is_no_function_is_refused() -> None:

@@ -106,7 +106,7 @@ def test_labels_of_the_pool_alone_are_refused_and_give_selection_efficiency(reco
     assert record.labels is not None
     pool = {passage.id: record.labels.grades[passage.id] for passage in record.pools[0].passages}
     as_pool = scored(
-        replace(record, labels=Labels(grades=pool, universe="pool")), k, "ra_nwg", "selection_efficiency"
+        replace(record, labels=Labels(grades=pool, label_scope="pool")), k, "ra_nwg", "selection_efficiency"
     )
     refused = ("ra_nwg_at_k", "proc_at_k", "pct_proc_at_k")
     assert {(as_pool[name].state, as_pool[name].reason) for name in refused} == {("na", "no_labels")}

@@ -49,7 +49,7 @@ GOLD = Labels(grades={f"p{n}": n for n in range(1, 5)}, universe="gold")
 RECORDS = st.sampled_from([
     RICH,
     replace(RICH, labels=GOLD),
-    replace(RICH, labels=Labels(grades={"p1": 5, "p4": 1}, universe="cache"), k=2),
+    replace(RICH, labels=Labels(grades={"p1": 5, "p4": 1}, label_scope="cache"), k=2),
     replace(RICH, pools=(Pool(stage="used", passages=(*PASSAGES[:2], PASSAGES[0])),), reference=None),
     replace(RICH, pools=(Pool(stage="used", passages=PASSAGES[:1] * 12),), answer_parts=()),
 ])  # fmt: skip

@@ -78,7 +78,7 @@ def test_labels_with_their_scale(keeper, config):
     given = {"grades": {"d0": 3}, "universe": "pool", "scale": "umbrela_mapped", "version": 2}
     config["metadata"] = {"ragtrace.labels": given}
     lcel().invoke("Where?", config)
-    expected = Labels(grades={"d0": 3}, universe="pool", scale="umbrela_mapped", version="2")
+    expected = Labels(grades={"d0": 3}, label_scope="pool", scale="umbrela_mapped", version="2")
     assert keeper.only.record.labels == expected
 
 

@@ -98,7 +98,7 @@ def test_labels_with_their_scale(keeper):
     given = {"grades": {"d0": 3}, "universe": "pool", "scale": "umbrela_mapped", "version": 2}
     with request(labels=given):
         engine().query("Where?")
-    expected = Labels(grades={"d0": 3}, universe="pool", scale="umbrela_mapped", version="2")
+    expected = Labels(grades={"d0": 3}, label_scope="pool", scale="umbrela_mapped", version="2")
     assert keeper.only.record.labels == expected
 
 

@@ -39,13 +39,13 @@ def refusal(record: RagRecord, labels: Labels) -> Refusal | None:
         >>> record = RagRecord(id="1", query="Where?")
         >>> refusal(record, Labels(grades={"a": 5})) is None
         True
-        >>> refusal(record, Labels(grades={"a": 5}, universe="shadow")).details["hint"][:41]
+        >>> refusal(record, Labels(grades={"a": 5}, label_scope="shadow")).details["hint"][:41]
         'a shadow pool bounds from above alone: us'
     """
     if not are_of(record, labels):
         return Refusal(reason="no_labels", details={"hint": OTHER_QUERY})
-    hint = _HINTS.get(labels.universe)
-    if labels.universe == "stratified":
+    hint = _HINTS.get(labels.label_scope)
+    if labels.label_scope == "stratified":
         hint = _of_strata(labels)
     return None if hint is None else Refusal(reason="no_labels", details={"hint": hint})
 
@@ -80,11 +80,11 @@ def _over(case: EvalContext, verdict: Grades, labels: LabelSet) -> Graded:
     return replace(
         judged,
         grades=labels.grades,
-        universe="cache",
+        label_scope="cache",
         delivered=tuple(text_key(passage.text) for passage in record.contexts if passage.text.strip()),
         pool=tuple(text_key(passage.text) for passage in candidates if passage.text.strip()),
         version=str(labels.version),
-        facts_of_universe={**judged.facts_of_universe, **growth},
+        label_facts={**judged.label_facts, **growth},
         series="" if labels.frozen is None else f"frozen {labels.frozen}",
     )
 

@@ -46,7 +46,7 @@ class ProcShadow(AtCutoffs):
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="a", rank=1),))
-        >>> labels = Labels(grades={"a": 4, "b": 5}, universe="shadow")
+        >>> labels = Labels(grades={"a": 4, "b": 5}, label_scope="shadow")
         >>> results = asyncio.run(METRIC.compute(EvalContext(RagRecord(id="1", pools=(pool,), labels=labels))))
         >>> results[0].value, results[0].details["depth"], results[1].details["ra_nwg_bounds"]
         (0.5, 2, [0.5, 0.5])
@@ -69,9 +69,9 @@ class ProcShadow(AtCutoffs):
     async def read(self, case: EvalContext) -> Graded | Refusal:
         """Return the grades of pool and shadow pool, or why there are none."""
         labels = case.record.labels
-        if labels is not None and labels.universe == "shadow":
+        if labels is not None and labels.label_scope == "shadow":
             found = by_labels(case.record, labels)
-            return replace(found, facts_of_universe={"depth": len(labels.grades)})
+            return replace(found, label_facts={"depth": len(labels.grades)})
         if case.shadow is None:
             return Refusal(reason="no_labels", details={"hint": _HINT})
         if not case.shadow.is_drawn(case.record):
@@ -109,8 +109,8 @@ async def _graded(case: EvalContext) -> Graded:
     }
     grades = {**verdict.grades, **more.grades}
     found = by_verdict(case, replace(verdict, grades=grades, cached=verdict.cached + more.cached))
-    facts = {**found.facts_of_universe, **facts}
-    return replace(found, universe="shadow", facts_of_universe=facts, series=f"depth {shadow.depth}")
+    facts = {**found.label_facts, **facts}
+    return replace(found, label_scope="shadow", label_facts=facts, series=f"depth {shadow.depth}")
 
 
 def _beyond(record: RagRecord, shadow: ShadowPool) -> Sequence[Passage]:

@@ -91,8 +91,8 @@ class RaNwg(AtCutoffs):
 
     def at(self, source: Graded, k: int, options: Options) -> Found:  # noqa: ARG002 -- harm has a metric of its own
         """Return the family at K."""
-        params = replace(self._params, is_frozen=self._params.is_frozen or source.universe != "gold")
-        if source.universe == "stratified":
+        params = replace(self._params, is_frozen=self._params.is_frozen or source.label_scope != "gold")
+        if source.label_scope == "stratified":
             return self._at_stratified(source, k, params)
         scores = set_scores(source.grades, source.delivered, source.pool, k, params)
         details = explained(scores, params, k)

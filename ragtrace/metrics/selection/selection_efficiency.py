@@ -39,7 +39,7 @@ class SelectionEfficiency(AtCutoffs):
         >>> from ragtrace.model import Labels, Passage, Pool, RagRecord
         >>> def stage(name, ids):
         ...     return Pool(stage=name, passages=tuple(Passage(id=i, text=i, rank=1) for i in ids))
-        >>> labels = Labels(grades={"a": 5, "b": 4, "c": 1}, universe="pool")
+        >>> labels = Labels(grades={"a": 5, "b": 4, "c": 1}, label_scope="pool")
         >>> record = RagRecord(id="1", pools=(stage("retrieved", "abc"), stage("used", "b")), labels=labels)
         >>> results = asyncio.run(METRIC.compute(EvalContext(record)))
         >>> results[0].value, results[1].value, results[3].details["ra_nwg_bounds"]
@@ -83,8 +83,8 @@ class SelectionEfficiency(AtCutoffs):
         return Found(
             outcomes=outcomes,
             details=details,
-            source=replace(source, universe="pool"),
-            universes={"ra_nwg_upper_at_k": source.universe},
+            source=replace(source, label_scope="pool"),
+            label_scopes={"ra_nwg_upper_at_k": source.label_scope},
         )
 
 

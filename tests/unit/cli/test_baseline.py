@@ -27,7 +27,7 @@ def nothing_from_the_environment(monkeypatch):
 def emit(store, values, *, days_ago=1.0, metric="faithfulness", version="v", k=None, weight=20.0, **more):
     """Write scores a second apart."""
     given = {"stratum": "random", "workflow": "support"} | more
-    labelled = {name: given[name] for name in ("judge", "universe") if name in given}
+    labelled = {name: given[name] for name in ("judge", "label_scope") if name in given}
     at = time.time() - days_ago * DAY_S
     for i, value in enumerate(values):
         trace = f"{hash((metric, version, k, days_ago, i, given['workflow'])) & (2**127 - 1):032x}"
@@ -141,8 +141,8 @@ def test_every_k_and_workflow_has_its_own(tmp_path, capsys):
 def test_labels_of_another_scale_or_universe_are_not_averaged(tmp_path, capsys):
     store = SqliteStore(tmp_path / "s")
     five, four = (JudgeInfo(model="panel", label_scale=scale) for scale in ("1-5", "0-3"))
-    emit(store, [0.2, 0.4] * 100, metric="harm_at_k", k=5, days_ago=1.0, judge=five, universe="pool")
-    emit(store, [0.0, 0.1] * 100, metric="harm_at_k", k=5, days_ago=1.1, judge=four, universe="gold")
+    emit(store, [0.2, 0.4] * 100, metric="harm_at_k", k=5, days_ago=1.0, judge=five, label_scope="pool")
+    emit(store, [0.0, 0.1] * 100, metric="harm_at_k", k=5, days_ago=1.1, judge=four, label_scope="gold")
     store.close()
     assert run(tmp_path / "s", "freeze") == 0
     out = capsys.readouterr().out

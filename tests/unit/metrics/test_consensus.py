@@ -151,7 +151,7 @@ async def test_a_metric_of_ones_own_that_does_not_say_that_it_asks() -> None:
 
 async def test_a_metric_over_labels_asks_no_member_and_keeps_its_judge() -> None:
     chat = ScriptedChat()
-    made = record("Oslo.", "Bergen.", labels=Labels(grades={"p0": 5, "p1": 1}, universe="pool"))
+    made = record("Oslo.", "Bergen.", labels=Labels(grades={"p0": 5, "p1": 1}, label_scope="pool"))
     alone = await run(["p_at_k", "mrr"], LLMJudge(chat), made)
     assert await run(["p_at_k", "mrr"], Panel([LLMJudge(chat)], repeats=3), made) == alone
     assert chat.calls == 0

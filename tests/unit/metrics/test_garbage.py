@@ -103,7 +103,7 @@ RECORDS = st.builds(
     | st.builds(
         Labels,
         grades=GRADES | st.dictionaries(st.sampled_from(IDS), SCALARS, max_size=4),
-        universe=st.sampled_from(["gold", "cache", "pool", "shadow", "stratified"]),
+        label_scope=st.sampled_from(["gold", "cache", "pool", "shadow", "stratified"]),
     ),
 )
 

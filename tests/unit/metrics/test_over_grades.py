@@ -37,7 +37,7 @@ def stage(name, ids, texts=None):
 
 
 def record(pool="abcd", used="ab", labels=None, universe="gold", texts=None, **more):
-    given = None if labels is None else Labels(grades=labels, universe=universe)
+    given = None if labels is None else Labels(grades=labels, label_scope=universe)
     pools = (stage("retrieved", pool, texts), stage("used", used, texts))
     return RagRecord(id="1", query="q", pools=pools, labels=given, **more)
 
@@ -55,9 +55,9 @@ async def test_every_output_names_its_k_universe_grader_and_list() -> None:
     )
     assert all(result.details["list"] == "used" for result in results.values())
     assert {result.k for name, result in results.items() if name.endswith("at_k")} == {2}
-    assert results["ra_nwg_at_k"].universe == "gold"
-    assert results["selection_efficiency_at_k"].universe == "pool"
-    assert results["ra_nwg_upper_at_k"].universe == "gold"
+    assert results["ra_nwg_at_k"].label_scope == "gold"
+    assert results["selection_efficiency_at_k"].label_scope == "pool"
+    assert results["ra_nwg_upper_at_k"].label_scope == "gold"
     assert results["harm_at_k"].value == 0.5
     assert results["harm_at_k"].passed is False
     assert results["context_utility_at_k"].passed is None
@@ -100,7 +100,7 @@ async def test_a_cache_is_read_with_frozen_weights() -> None:
     cache = await run(["ra_nwg"], record(labels=labels, universe="cache"))
     assert gold["ra_nwg_at_k"].details["weights"]["4"] == pytest.approx(1 / 6)
     assert cache["ra_nwg_at_k"].details["weights"]["4"] == FROZEN[4]
-    assert cache["ra_nwg_at_k"].universe == "cache"
+    assert cache["ra_nwg_at_k"].label_scope == "cache"
     assert cache["ra_nwg_at_k"].details["universe_size"] == 4
 
 
@@ -130,7 +130,7 @@ async def test_a_judge_grades_the_pool_once_for_all_metrics() -> None:
     results = await run(ASKING, record(pool="abc", used="ab", texts=texts), judge=LLMJudge(chat))
     assert chat.calls == 1
     assert {result.state for result in results.values()} == {"ok"}
-    assert {result.universe for result in results.values()} == {"pool"}
+    assert {result.label_scope for result in results.values()} == {"pool"}
     assert {result.judge.model for result in results.values()} == {"openai:scripted"}
     assert all(result.judge.prompt_hash and result.judge.label_scale == "direct5" for result in results.values())
     assert all(result.details["batch_gate"] == "unverified" for result in results.values())

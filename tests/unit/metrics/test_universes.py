@@ -75,7 +75,7 @@ async def test_ra_nwg_over_the_labels_gathered_for_a_query(tmp_path: Path) -> No
     assert "pool is no universe" in first["proc_at_k"].details["hint"]
     again = await run(["ra_nwg"], record(["c 5", "d 3"], ["d 3"]), judge)
     found = again["ra_nwg_at_k"]
-    assert (found.state, found.universe, found.value) == ("ok", "cache", pytest.approx(0.1))
+    assert (found.state, found.label_scope, found.value) == ("ok", "cache", pytest.approx(0.1))
     assert again["proc_at_k"].value == 1.0
     assert (found.details["universe_size"], found.details["weighting"]) == (4, "frozen")
     assert found.details["labels_version"] == "4"
@@ -133,7 +133,7 @@ async def test_a_shadow_pool_bounds_proc_from_above_and_grades_only_what_is_new(
     )
     proc, upper = results["proc_shadow_at_k"], results["ra_nwg_upper_shadow_at_k"]
     assert asked == [("Where?", 100)]
-    assert (proc.value, proc.universe, proc.details["depth"]) == (0.5, "shadow", 100)
+    assert (proc.value, proc.label_scope, proc.details["depth"]) == (0.5, "shadow", 100)
     assert (proc.details["shadow_new"], proc.details["universe_size"], proc.llm_calls) == (2, 4, 1)
     assert "a 4" not in chat.prompts[-1].user
     assert upper.details["ra_nwg_bounds"] == [0.1, 0.1]
@@ -268,7 +268,7 @@ async def test_texts_of_the_shadow_are_redacted_before_they_are_judged() -> None
 
 
 def stratified(*strata: LabelStratum, grades: dict[str, int]) -> Labels:
-    return Labels(grades=grades, universe="stratified", strata=strata)
+    return Labels(grades=grades, label_scope="stratified", strata=strata)
 
 
 async def test_a_stratified_census_scales_its_counts_and_tells_its_interval() -> None:
@@ -277,7 +277,7 @@ async def test_a_stratified_census_scales_its_counts_and_tells_its_interval() ->
     labels = stratified(pool, deep, grades={"a 5": 5, "b 3": 3})
     found = await run(["ra_nwg"], record(["a 5", "b 3"], ["a 5"], labels=labels), k_values=(4,))
     ra = found["ra_nwg_at_k"]
-    assert (ra.universe, ra.details["census"]) == ("stratified", {"5": 3.0, "4": 4.0, "3": 1.0})
+    assert (ra.label_scope, ra.details["census"]) == ("stratified", {"5": 3.0, "4": 4.0, "3": 1.0})
     assert ra.value == pytest.approx(1.0 / 3.5)
     assert found["proc_at_k"].value == pytest.approx(1.1 / 3.5)
     assert found["n_recall5_at_k"].value == pytest.approx(1 / 3)

@@ -64,7 +64,7 @@ STRATA = st.dictionaries(st.integers(1, 5), st.integers(0, 9), max_size=5).map(
 LABELS = st.builds(
     Labels,
     grades=st.dictionaries(NAMES, st.integers(1, 5), max_size=3),
-    universe=st.sampled_from(("gold", "cache", "pool", "shadow", "stratified", "sample")),
+    label_scope=st.sampled_from(("gold", "cache", "pool", "shadow", "stratified", "sample")),
     scale=st.sampled_from(("direct5", "umbrela_mapped", "umbrela_mapped_strict")),
     version=st.none() | WORDS,
     strata=st.lists(STRATA, max_size=2).map(tuple),
@@ -161,7 +161,7 @@ def test_a_plain_line_is_read() -> None:
         Passage(id="b", text="Or Bergen.", rank=2, score=0.5),
     )
     assert record.reference == "Oslo"
-    assert record.labels == Labels(grades={"b": 4}, universe="gold")
+    assert record.labels == Labels(grades={"b": 4}, label_scope="gold")
     assert record.history == (Message(role="user", content="Hello"), Message(role="user", content="Hi"))
 
 
@@ -245,7 +245,7 @@ def test_a_result_carries_all_that_its_number_rests_on() -> None:
         details={"n": 2},
         judge=JudgeInfo(model="openai:m", label_scale="direct5"),
         k=4,
-        universe="pool",
+        label_scope="pool",
         version="0a1b2c3d",
     )
     assert score_to_json(result) == {

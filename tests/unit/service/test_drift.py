@@ -45,7 +45,7 @@ def score(
 ):
     key = ScoreKey(trace_id="t", span_id="s", metric=metric, version=version)
     result = MetricResult(
-        name=metric, state="ok", value=value, version=version, k=k, judge=judge, universe=universe
+        name=metric, state="ok", value=value, version=version, k=k, judge=judge, label_scope=universe
     )
     return Score(key=key, result=result, stratum=stratum, weight=weight, scored_at=at)
 

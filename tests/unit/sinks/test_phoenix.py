@@ -50,7 +50,9 @@ def lost_at(site: str) -> int:
 
 def test_a_score_becomes_an_annotation_with_what_its_number_needs() -> None:
     judge = JudgeInfo(model="openai:m", prompt_hash="07903802", label_scale="direct5")
-    row = one(value=0.25, passed=False, judge=judge, k=8, universe="gold", details={"n_claims": 4, "claims": ["x"]})
+    row = one(
+        value=0.25, passed=False, judge=judge, k=8, label_scope="gold", details={"n_claims": 4, "claims": ["x"]}
+    )
     metadata = row.pop("metadata")
     assert row == {
         "span_id": "b" * 16,

@@ -38,7 +38,7 @@ class MetricSpec:
         summary: one sentence.
         needs: inputs it reads, in the order in which their absence is reported; ``runs`` are several records of one
             query, which no single record has (`ragtrace.metrics.consistency.runs`).
-        gates: the needs whose absence alone makes it ``na``; None means all of `needs`.
+        required: the needs whose absence alone makes it ``na``; None means all of `needs`.
         task: the judge task it always asks; None when it asks none or only sometimes.
         abilities: parts of the task that not every judge can do, and without which there is no value.
         offline_version: the version of the offline reading that it uses, whichever judge is configured; "" = none.
@@ -59,7 +59,7 @@ class MetricSpec:
     calls: str
     source: str
     aliases: tuple[str, ...] = ()
-    gates: tuple[Need, ...] | None = None
+    required: tuple[Need, ...] | None = None
     task: Task | None = None
     abilities: tuple[Task, ...] = ()
     offline_version: str = ""

@@ -169,8 +169,8 @@ async def _guarded(metric: Metric, case: EvalContext) -> Sequence[MetricResult]:
 
 
 def _missing(spec: MetricSpec, case: EvalContext) -> str | None:
-    gates = spec.needs if spec.gates is None else spec.gates
-    for need in gates:
+    required = spec.needs if spec.required is None else spec.required
+    for need in required:
         reason = _absent(need, case)
         if reason is not None:
             return reason

@@ -38,7 +38,7 @@ class AnswerCoverage1to5:
         NAME,
         "One grade of how many key facts of the reference, or else of the contexts, the answer states.",
         needs=("answer", "reference", "contexts", "query", "judge"),
-        gates=("answer", "judge"),
+        required=("answer", "judge"),
     )
 
     async def compute(self, case: EvalContext) -> list[MetricResult]:

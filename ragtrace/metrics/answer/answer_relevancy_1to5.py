@@ -36,7 +36,7 @@ class AnswerRelevancy1to5:
         NAME,
         "One grade of how well the answer meets the query.",
         needs=("query", "answer", "judge"),
-        gates=("query", "answer", "judge"),
+        required=("query", "answer", "judge"),
     )
 
     async def compute(self, case: EvalContext) -> list[MetricResult]:

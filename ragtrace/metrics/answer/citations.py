@@ -92,7 +92,7 @@ class Citations:
         name="citations",
         summary="Does what the answer cites support what it says.",
         needs=("answer", "contexts", "judge"),
-        gates=(),
+        required=(),
         task="audit",
         abilities=("citations",),
         outputs=tuple(Output(name=name) for name in _OUTPUTS),

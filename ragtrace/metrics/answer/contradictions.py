@@ -41,7 +41,7 @@ class Contradictions:
         name="contradictions",
         summary="Share of the answer's claims that the contexts contradict.",
         needs=("answer", "contexts", "query", "judge"),
-        gates=("answer", "contexts", "judge"),
+        required=("answer", "contexts", "judge"),
         outputs=(Output(name=NAME, direction="down", threshold=0.2),),
         calls="1 judge call, shared with faithfulness",
         source="ragtrace",

@@ -37,7 +37,7 @@ class Faithfulness:
         name=NAME,
         summary="Share of the answer's claims that the delivered contexts support.",
         needs=("answer", "contexts", "judge"),
-        gates=("answer", "judge"),
+        required=("answer", "judge"),
         outputs=(Output(name=NAME),),
         calls="1 judge call, shared with citations and no_answer",
         source="RAGAS, Es et al. 2023",

@@ -38,7 +38,7 @@ class Faithfulness1to5:
         NAME,
         "One grade of how far the contexts support the answer.",
         needs=("answer", "contexts", "query", "judge"),
-        gates=("answer", "contexts", "judge"),
+        required=("answer", "contexts", "judge"),
     )
 
     async def compute(self, case: EvalContext) -> list[MetricResult]:

@@ -36,7 +36,7 @@ class NoAnswer:
         aliases=(NAME,),
         summary="Whether the answer attempts an answer (exported as answered, 1 = attempted).",
         needs=("query", "answer"),
-        gates=(),
+        required=(),
         outputs=(Output(name=NAME, threshold=None),),
         calls="0 for a blank answer or a known phrase, else the shared audit call",
         source="ragtrace",

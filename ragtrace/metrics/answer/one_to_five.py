@@ -29,7 +29,7 @@ def normalised(grade: float) -> float:
     return (grade - 1.0) / 4.0
 
 
-def declared(name: str, summary: str, needs: tuple[Need, ...], gates: tuple[Need, ...]) -> MetricSpec:
+def declared(name: str, summary: str, needs: tuple[Need, ...], required: tuple[Need, ...]) -> MetricSpec:
     """Return the spec of a 1-to-5 metric: the grade, and ``NAME_normalised``.
 
     Example:
@@ -40,7 +40,7 @@ def declared(name: str, summary: str, needs: tuple[Need, ...], gates: tuple[Need
         name=name,
         summary=summary,
         needs=needs,
-        gates=gates,
+        required=required,
         outputs=(
             Output(name=name, low=1.0, high=5.0, threshold=THRESHOLD),
             Output(name=f"{name}_normalised", threshold=normalised(THRESHOLD)),

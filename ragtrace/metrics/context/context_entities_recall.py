@@ -46,7 +46,7 @@ class ContextEntitiesRecall:
         aliases=("context_entity_recall",),
         summary="Share of the reference's entities that the delivered contexts name.",
         needs=("reference", "contexts", "judge"),
-        gates=("reference",),
+        required=("reference",),
         outputs=(Output(name=NAME),),
         calls="1 judge call; a short one with entities_in_text",
         source="ragas context entity recall",

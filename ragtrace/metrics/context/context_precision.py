@@ -44,7 +44,7 @@ class ContextPrecision:
         aliases=("context_utilization",),
         summary="Do the contexts that helped stand before those that did not.",
         needs=("query", "answer", "contexts", "reference", "judge"),
-        gates=(),
+        required=(),
         task="relevance",
         outputs=(Output(name="context_precision"),),
         calls="1 judge call",

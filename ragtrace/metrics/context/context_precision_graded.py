@@ -36,7 +36,7 @@ class ContextPrecisionGraded:
         name="context_precision_graded",
         summary="How early the contexts graded 4 or 5 stand among those delivered.",
         needs=("contexts", "labels", "judge"),
-        gates=(),
+        required=(),
         outputs=(Output(name="context_precision_graded"),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="ragas context precision over UMBRELA grades",

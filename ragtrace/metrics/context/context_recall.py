@@ -31,7 +31,7 @@ class ContextRecall:
         name="context_recall",
         summary="Share of the reference's facts that the delivered contexts hold.",
         needs=("reference", "contexts", "judge"),
-        gates=("reference",),
+        required=("reference",),
         task="facts",
         outputs=(Output(name="context_recall"),),
         calls="1 judge call",

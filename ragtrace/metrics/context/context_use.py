@@ -44,7 +44,7 @@ class ContextUse:
         name=NAME,
         summary="Share of the delivered contexts that support a claim of the answer.",
         needs=("answer", "contexts", "query", "judge"),
-        gates=("answer", "contexts", "judge"),
+        required=("answer", "contexts", "judge"),
         outputs=(Output(name=NAME, threshold=None),),
         calls="1 judge call, shared with faithfulness",
         source="ragtrace",

@@ -34,7 +34,7 @@ class ApAtKRetrieved(AtCutoffs):
         name="ap_at_k_retrieved",
         summary="How early the relevant contexts stand among the first K; what was missed does not count.",
         needs=("contexts", "labels", "judge"),
-        gates=(),
+        required=(),
         outputs=(Output(name="ap_at_k_retrieved"),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="open-rag-eval AP@K",

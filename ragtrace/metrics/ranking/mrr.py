@@ -36,7 +36,7 @@ class Mrr:
         name="mrr",
         summary="1 / rank of the first relevant context; the mean over traces is MRR.",
         needs=("contexts", "labels", "judge"),
-        gates=(),
+        required=(),
         outputs=(Output(name="mrr"),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="trec_eval recip_rank",

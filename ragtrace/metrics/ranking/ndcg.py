@@ -35,7 +35,7 @@ class NdcgAtK(AtCutoffs):
         name="ndcg",
         summary="The ranking against the best ranking of all graded passages, linear gain on 0 to 3.",
         needs=("contexts", "labels", "judge"),
-        gates=(),
+        required=(),
         outputs=(Output(name="ndcg_at_k"),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="trec_eval ndcg_cut",

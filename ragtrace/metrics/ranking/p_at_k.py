@@ -33,7 +33,7 @@ class PAtK(AtCutoffs):
         name="p_at_k",
         summary="Share of the first K contexts that are relevant (grade 4 or 5).",
         needs=("contexts", "labels", "judge"),
-        gates=(),
+        required=(),
         outputs=(Output(name="p_at_k"),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="trec_eval P_k",

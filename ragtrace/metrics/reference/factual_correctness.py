@@ -72,7 +72,7 @@ class FactualCorrectness:
         aliases=("factual_correctness_f1",),
         summary="Share of the answer's claims that the reference entails, of the reference's that the answer does.",
         needs=("answer", "reference", "query", "judge"),
-        gates=("answer", "reference", "judge"),
+        required=("answer", "reference", "judge"),
         outputs=(Output(name=_PRECISION), Output(name=_RECALL), Output(name=_F)),
         calls="2 judge calls, shared with noise_sensitivity",
         source="claim precision and recall as in open-rag-eval",

@@ -99,7 +99,7 @@ class NoiseSensitivity:
         name="noise_sensitivity",
         summary="Share of the answer's claims that are wrong, by the contexts that say so: relevant, other, none.",
         needs=("answer", "contexts", "reference", "query", "judge"),
-        gates=("answer", "contexts", "reference", "judge"),
+        required=("answer", "contexts", "reference", "judge"),
         outputs=tuple(Output(name=name, direction="down", threshold=0.2) for name in _OUTPUTS),
         calls="3 judge calls, 2 of them shared with factual_correctness",
         source="ragas noise sensitivity",

@@ -37,7 +37,7 @@ class Harm(AtCutoffs):
         name="harm",
         summary="Share of the first K contexts with grade 1 or 2; lower is better.",
         needs=("contexts", "labels", "judge"),
-        gates=(),
+        required=(),
         outputs=(Output(name="harm_at_k", direction="down", threshold=0.2),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="the RA-nWG article",

@@ -38,7 +38,7 @@ class Precision4(AtCutoffs):
         aliases=("precision4+",),
         summary="Share of the first K contexts with grade 4 or 5.",
         needs=("contexts", "labels", "judge"),
-        gates=(),
+        required=(),
         outputs=(Output(name="precision4_at_k"),),
         calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
         source="the RA-nWG article",

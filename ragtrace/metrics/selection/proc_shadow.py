@@ -56,7 +56,7 @@ class ProcShadow(AtCutoffs):
         name="proc_shadow",
         summary="The pool's best contexts against a deeper retrieval of the same query; upper bounds.",
         needs=("contexts", "pool", "labels", "judge"),
-        gates=(),
+        required=(),
         outputs=(
             Output(name="proc_shadow_at_k", threshold=None),
             Output(name="ra_nwg_upper_shadow_at_k", threshold=None),

@@ -76,7 +76,7 @@ class RaNwg(AtCutoffs):
             name="ra_nwg_monotone" if self._params.monotone else "ra_nwg",
             summary="Rarity-weighted gain of the contexts against the best of a labelled universe, and its parts.",
             needs=("contexts", "pool", "labels"),
-            gates=(),
+            required=(),
             outputs=tuple(Output(name=name) for name in self._quantities),
             calls="none with labels; over a file of grades 1 judge call per 10 passages not graded before",
             source="RA-nWG, arXiv 2511.09545",

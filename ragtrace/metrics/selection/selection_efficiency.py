@@ -51,7 +51,7 @@ class SelectionEfficiency(AtCutoffs):
         aliases=("ra_nwg_bounds",),
         summary="How well the selection used the retrieved pool, and the bounds this puts on RA-nWG.",
         needs=("contexts", "pool", "labels", "judge"),
-        gates=(),
+        required=(),
         outputs=(
             Output(name="selection_efficiency_at_k"),
             Output(name="context_utility_at_k", threshold=None),

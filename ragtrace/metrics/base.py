@@ -48,7 +48,7 @@ class MetricSpec:
         outputs: every number it exports.
         calls: judge and embedding calls in words, for the table.
         source: paper, system or formula it follows.
-        has_shadow: it is computed for the share of traces that have a shadow pool.
+        uses_deep_pool: it is computed for the share of traces that have a shadow pool.
         code_version: raised when the arithmetic changes, so that the new numbers start a new series.
     """
 
@@ -66,7 +66,7 @@ class MetricSpec:
     prompts: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     code_version: int = 1
-    has_shadow: bool = False
+    uses_deep_pool: bool = False
 
     def every(self, state: State, reason: str, details: Mapping[str, Any] | None = None) -> list[MetricResult]:
         """Return one result without a number for each output."""

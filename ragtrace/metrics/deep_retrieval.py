@@ -27,14 +27,14 @@ _PASSAGE_CHARS = 65_536  # as the recorder clamps, so that a passage of the pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShadowPool:
+class DeepPool:
     """What was retrieved at a depth; `passages` are at most so many, best first."""
 
     depth: int
     passages: tuple[Passage, ...]
 
 
-class Shadow:
+class DeepRetriever:
     """Calls a retriever for some of the sampled traces.
 
     A plain function runs in a thread of its own that ends with the process, a coroutine function on the scorer's
@@ -50,7 +50,7 @@ class Shadow:
 
     Example:
         >>> from ragtrace.model import RagRecord
-        >>> shadow = Shadow(lambda query, top_k: ["Oslo is in Norway."], rate=1.0)
+        >>> shadow = DeepRetriever(lambda query, top_k: ["Oslo is in Norway."], rate=1.0)
         >>> found = asyncio.run(shadow.fetch(RagRecord(id="1", query="Where?")))
         >>> found.depth, found.passages[0].text
         (100, 'Oslo is in Norway.')
@@ -84,12 +84,12 @@ class Shadow:
 
         Example:
             >>> from ragtrace.model import RagRecord
-            >>> Shadow.depth(RagRecord(id="1"))
+            >>> DeepRetriever.depth(RagRecord(id="1"))
             100
         """
         return max(4 * len(record.pools[0].passages) if record.pools else 0, LEAST_DEPTH)
 
-    async def fetch(self, record: RagRecord) -> ShadowPool:
+    async def fetch(self, record: RagRecord) -> DeepPool:
         """Retrieve for a record.
 
         Raises:
@@ -104,7 +104,7 @@ class Shadow:
         except TimeoutError:
             raise JudgeTimeout(f"the shadow retriever took longer than {self._timeout_s:g} s") from None
         read = PassageReader(self._redact, _PASSAGE_CHARS).read(items, "shadow")
-        return ShadowPool(depth=depth, passages=tuple(read))
+        return DeepPool(depth=depth, passages=tuple(read))
 
     async def _called(self, query: str, depth: int) -> list[Any]:
         found, error = await self._in_thread(query, depth)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         VerdictT,
     )
     from ragtrace.judges.nli.checking import Checked
-    from ragtrace.metrics.deep_retrieval import Shadow, ShadowPool
+    from ragtrace.metrics.deep_retrieval import DeepPool, DeepRetriever
     from ragtrace.model import Passage, RagRecord
 
 _THRESHOLD_1TO5, _HALLUCINATION = 3.0, 0.5
@@ -110,20 +110,20 @@ class EvalContext:
         embedder: Embedder | None = None,
         pairs: PairScorer | None = None,
         options: Options | None = None,
-        shadow: Shadow | None = None,
+        deep_retriever: DeepRetriever | None = None,
     ) -> None:
         self.record = record
         self.judge = judge
         self.embedder = embedder
         self.pairs = pairs
         self.options = options or Options()
-        self.shadow = shadow
+        self.deep_retriever = deep_retriever
         self.tasks_used: list[Task] = []
         self._known: dict[str, Any] = {}
         self._unclaimed = Spent()
         self._seats: list[list[EvalContext]] | None = None
         self._panel: EvalContext | None = None  # whose member's seat this is
-        self._shadow_pool: Future[ShadowPool] | None = None
+        self._deep_pool: Future[DeepPool] | None = None
 
     def set_citing(self, *, is_citing: bool) -> None:
         """Read the answer's citations where a metric needs them, else leave them out of the audit call."""
@@ -159,15 +159,15 @@ class EvalContext:
             raise verdict
         return verdict
 
-    async def shadow_pool(self) -> ShadowPool:
+    async def deep_pool(self) -> DeepPool:
         """Return what the shadow retriever finds, called once a record; raises JudgeError."""
         if self._panel is not None:
-            return await self._panel.shadow_pool()
-        if self.shadow is None:
+            return await self._panel.deep_pool()
+        if self.deep_retriever is None:
             raise JudgeUnsupported("no shadow retriever is configured")
-        if self._shadow_pool is None:
-            self._shadow_pool = asyncio.ensure_future(self.shadow.fetch(self.record))
-        return await self._shadow_pool
+        if self._deep_pool is None:
+            self._deep_pool = asyncio.ensure_future(self.deep_retriever.fetch(self.record))
+        return await self._deep_pool
 
     async def questions(self) -> Questions:
         """Return questions the answer would answer; raises JudgeError."""
@@ -261,7 +261,7 @@ class EvalContext:
             embedder=self.embedder,
             pairs=self.pairs,
             options=self.options,
-            shadow=self.shadow,
+            deep_retriever=self.deep_retriever,
         )
         seat._panel = self
         return seat

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Embedder, Judge, PairScorer
     from ragtrace.metrics.base import Metric, Output
-    from ragtrace.metrics.deep_retrieval import Shadow
+    from ragtrace.metrics.deep_retrieval import DeepRetriever
     from ragtrace.model import MetricResult, RagRecord
     from ragtrace.queues import Unit
 
@@ -33,7 +33,7 @@ class Scorer:
         judge: who is asked.
         embedder: who embeds.
         pairs: who scores (premise, hypothesis) pairs.
-        shadow: who retrieves deeper, for some of the traces.
+        deep_retriever: who retrieves deeper, for some of the traces.
         options: settings of metrics.
         left_out: names of default metrics that judge, embedder and pair scorer can never compute.
     """
@@ -43,7 +43,7 @@ class Scorer:
     embedder: Embedder | None
     options: Options
     pairs: PairScorer | None = None
-    shadow: Shadow | None = None
+    deep_retriever: DeepRetriever | None = None
     left_out: tuple[str, ...] = ()
 
     def threshold_of(self, output: Output) -> float | None:
@@ -66,7 +66,7 @@ class Scorer:
 
     def _share(self, metric: Metric) -> float:
         """Return with which probability a metric is computed for a trace that was drawn for it."""
-        return self.shadow.rate if metric.spec.has_shadow and self.shadow is not None else 1.0
+        return self.deep_retriever.rate if metric.spec.uses_deep_pool and self.deep_retriever is not None else 1.0
 
     def deciding(self, scores: Sequence[Score]) -> list[Score]:
         """Return the scores of a unit that say whether it has its end: the judge's values and errors.
@@ -95,7 +95,7 @@ class Scorer:
             embedder=self.embedder,
             pairs=self.pairs,
             options=self.options,
-            shadow=self.shadow,
+            deep_retriever=self.deep_retriever,
         )
         with uninstrumented(), own_work():
             return await evaluate(metrics, case)

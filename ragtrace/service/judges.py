@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture.redact import safe
 from ragtrace.judges.registry import costs, make_embedder, make_grade_cache, make_judges, make_pairs
-from ragtrace.metrics.deep_retrieval import Shadow
+from ragtrace.metrics.deep_retrieval import DeepRetriever
 from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.evaluate import is_computable
 from ragtrace.metrics.registry import select
@@ -71,7 +71,7 @@ def build_scorer(settings: Settings, gate: Gate | None = None) -> Scorer:
         embedder=embedder,
         pairs=pairs,
         options=options,
-        shadow=_shadow(settings),
+        deep_retriever=_deep_retriever(settings),
         left_out=left_out,
     )
 
@@ -95,10 +95,10 @@ def _metrics(
     return metrics, tuple(metric.spec.name for metric in chosen if metric not in metrics)
 
 
-def _shadow(settings: Settings) -> Shadow | None:
+def _deep_retriever(settings: Settings) -> DeepRetriever | None:
     if settings.shadow is None:
         return None
-    return Shadow(
+    return DeepRetriever(
         settings.shadow,
         rate=settings.shadow_rate,
         timeout_s=settings.shadow_timeout_s,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ragtrace.judges.base import PairSignals
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.metrics.deep_retrieval import Shadow
+from ragtrace.metrics.deep_retrieval import DeepRetriever
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, output
@@ -176,7 +176,7 @@ def test_every_metric_is_total(name: str) -> None:
             embedder=DrawnEmbedder(vectors),
             pairs=data.draw(st.sampled_from([DrawnPairs, DrawnPairModel]))(numbers),
             options=data.draw(OPTIONS),
-            shadow=Shadow(lambda _query, _top_k: deeper, rate=1.0),
+            deep_retriever=DeepRetriever(lambda _query, _top_k: deeper, rate=1.0),
         )
         results = asyncio.run(evaluate([metric], case))
         assert {result.name for result in results} == {one.name for one in metric.spec.outputs}

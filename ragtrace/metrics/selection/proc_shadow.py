@@ -16,7 +16,7 @@ from ragtrace.metrics.selection.set_family import SetParams, set_scores
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.metrics.deep_retrieval import ShadowPool
+    from ragtrace.metrics.deep_retrieval import DeepPool
     from ragtrace.metrics.eval_context import EvalContext, Options
     from ragtrace.metrics.graded import Graded
     from ragtrace.model import Passage, RagRecord
@@ -34,8 +34,8 @@ class ProcShadow(AtCutoffs):
     - ``ra_nwg_upper_shadow_at_k``: gain of the delivered contexts over the same, in [0, 1], up; never below RA-nWG
       with frozen weights. The pair with the lower bound stands in the details as ``ra_nwg_bounds``.
 
-    The retriever is called for `Shadow.rate` of the records; the others are ``skipped not_sampled``. Passages that
-    are in the pool, by id or text, or that the judge has graded before are not asked for; and once K fives are
+    The retriever is called for `DeepRetriever.rate` of the records; the others are ``skipped not_sampled``. Passages
+    that are in the pool, by id or text, or that the judge has graded before are not asked for; and once K fives are
     known nothing is, as deeper search cannot change the value then. Labels of the universe ``shadow`` in the record
     are taken instead, their number as the depth.
     ``na``: no_labels (no retriever), k_not_positive, unlabelled_topk, zero_oracle; ``error``: judge_error where
@@ -63,7 +63,7 @@ class ProcShadow(AtCutoffs):
         ),
         calls="the retriever once; then 1 judge call per 10 passages of pool and shadow not graded before",
         source="RA-nWG, arXiv 2511.09545",
-        has_shadow=True,
+        uses_deep_pool=True,
     )
 
     async def read(self, case: EvalContext) -> Graded | Refusal:
@@ -72,9 +72,9 @@ class ProcShadow(AtCutoffs):
         if labels is not None and labels.label_scope == "shadow":
             found = by_labels(case.record, labels)
             return replace(found, label_facts={"depth": len(labels.grades)})
-        if case.shadow is None:
+        if case.deep_retriever is None:
             return Refusal(reason="no_labels", details={"hint": _HINT})
-        if not case.shadow.is_drawn(case.record):
+        if not case.deep_retriever.is_drawn(case.record):
             return Refusal(reason="not_sampled")
         return await _graded(case)
 
@@ -97,7 +97,7 @@ class ProcShadow(AtCutoffs):
 
 async def _graded(case: EvalContext) -> Graded:
     verdict = await case.grades()
-    shadow = await case.shadow_pool()
+    shadow = await case.deep_pool()
     fresh = _beyond(case.record, shadow)
     wanted = max(k for k, _ in cutoffs(case)) - sum(grade == 5 for grade in verdict.grades.values())
     more = await case.grade(fresh, wanted)
@@ -113,7 +113,7 @@ async def _graded(case: EvalContext) -> Graded:
     return replace(found, label_scope="shadow", label_facts=facts, series=f"depth {shadow.depth}")
 
 
-def _beyond(record: RagRecord, shadow: ShadowPool) -> Sequence[Passage]:
+def _beyond(record: RagRecord, shadow: DeepPool) -> Sequence[Passage]:
     """Return the shadow's passages that the record does not hold, each id and each text once."""
     held = [passage for pool in record.pools for passage in pool.passages]
     ids = {passage.id for passage in held}

@@ -15,7 +15,7 @@ from ragtrace.judges.cache.grade_file import GradeFile
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.panel import Panel
-from ragtrace.metrics.deep_retrieval import MAX_CALLS, Shadow
+from ragtrace.metrics.deep_retrieval import MAX_CALLS, DeepRetriever
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
@@ -58,9 +58,13 @@ def record(pool: Sequence[str], used: Sequence[str], **more: Any) -> RagRecord:
 
 
 async def run(
-    names: list[str], made: RagRecord, judge: Judge | None = None, shadow: Shadow | None = None, **options: Any
+    names: list[str],
+    made: RagRecord,
+    judge: Judge | None = None,
+    shadow: DeepRetriever | None = None,
+    **options: Any,
 ) -> dict[str, MetricResult]:
-    case = EvalContext(made, judge=judge, shadow=shadow, options=Options(**options))
+    case = EvalContext(made, judge=judge, deep_retriever=shadow, options=Options(**options))
     return {result.key: result for result in await evaluate(select(names), case)}
 
 
@@ -129,7 +133,11 @@ async def test_a_shadow_pool_bounds_proc_from_above_and_grades_only_what_is_new(
     chat = Grading()
     made = record(["a 4", "b 3"], ["b 3"])
     results = await run(
-        ["selection_efficiency", "proc_shadow"], made, LLMJudge(chat), Shadow(retrieve, rate=1.0), k_values=(1, 2)
+        ["selection_efficiency", "proc_shadow"],
+        made,
+        LLMJudge(chat),
+        DeepRetriever(retrieve, rate=1.0),
+        k_values=(1, 2),
     )
     proc, upper = results["proc_shadow_at_k"], results["ra_nwg_upper_shadow_at_k"]
     assert asked == [("Where?", 100)]
@@ -145,7 +153,7 @@ async def test_a_shadow_pool_bounds_proc_from_above_and_grades_only_what_is_new(
 
 async def test_nothing_is_graded_once_k_fives_are_known() -> None:
     chat = Grading()
-    shadow = Shadow(lambda _, top_k: [f"s{n} 1" for n in range(top_k)], rate=1.0)
+    shadow = DeepRetriever(lambda _, top_k: [f"s{n} 1" for n in range(top_k)], rate=1.0)
     found = (await run(["proc_shadow"], record(["a 5", "b 5"], ["a 5"]), LLMJudge(chat), shadow))[
         "proc_shadow_at_k"
     ]
@@ -155,7 +163,7 @@ async def test_nothing_is_graded_once_k_fives_are_known() -> None:
 
 async def test_depth_grows_with_the_pool_and_is_another_series() -> None:
     small, large = record(["a 4"], ["a 4"]), record([f"p{n} 4" for n in range(40)], ["p0 4"])
-    shadow = Shadow(lambda _query, _k: ["z 5"], rate=1.0)
+    shadow = DeepRetriever(lambda _query, _k: ["z 5"], rate=1.0)
     found = [
         (await run(["proc_shadow"], made, LLMJudge(Grading()), shadow))["proc_shadow_at_k"]
         for made in (small, large)
@@ -169,7 +177,9 @@ async def test_a_shadow_of_coroutines_and_of_generators() -> None:
         await asyncio.sleep(0)
         return (text for text in ["c 5"])
 
-    found = await run(["proc_shadow"], record(["a 4"], ["a 4"]), LLMJudge(Grading()), Shadow(retrieve, rate=1.0))
+    found = await run(
+        ["proc_shadow"], record(["a 4"], ["a 4"]), LLMJudge(Grading()), DeepRetriever(retrieve, rate=1.0)
+    )
     assert found["proc_shadow_at_k"].value == 0.5
 
 
@@ -195,7 +205,7 @@ def _raises(_query: str, _top_k: int) -> list[str]:
 async def test_a_shadow_that_fails_is_an_error_of_its_metric_alone(
     retrieve: Callable[..., Any], message: str
 ) -> None:
-    made, shadow = record(["a 4"], ["a 4"]), Shadow(retrieve, rate=1.0)
+    made, shadow = record(["a 4"], ["a 4"]), DeepRetriever(retrieve, rate=1.0)
     results = await run(["proc_shadow", "p_at_k"], made, LLMJudge(Grading()), shadow)
     failed = results["proc_shadow_at_k"]
     assert (failed.state, failed.reason, results["p_at_k"].value) == ("error", "judge_error", 1.0)
@@ -204,7 +214,7 @@ async def test_a_shadow_that_fails_is_an_error_of_its_metric_alone(
 
 async def test_a_shadow_that_hangs_is_left_behind_and_cannot_pile_up() -> None:
     released = threading.Event()
-    shadow = Shadow(lambda _query, _k: [str(released.wait(60))], rate=1.0, timeout_s=0.05)
+    shadow = DeepRetriever(lambda _query, _k: [str(released.wait(60))], rate=1.0, timeout_s=0.05)
     made = record(["a 4"], ["a 4"])
     for _ in range(MAX_CALLS):
         result = (await run(["proc_shadow"], made, LLMJudge(Grading()), shadow))["proc_shadow_at_k"]
@@ -216,7 +226,7 @@ async def test_a_shadow_that_hangs_is_left_behind_and_cannot_pile_up() -> None:
 
 
 async def test_a_shadow_is_drawn_for_its_share_and_weighs_for_it() -> None:
-    shadow = Shadow(lambda _query, _k: ["z 5"], rate=0.05)
+    shadow = DeepRetriever(lambda _query, _k: ["z 5"], rate=0.05)
     drawn = [shadow.is_drawn(RagRecord(id=str(n))) for n in range(20_000)]
     assert 0.045 < sum(drawn) / len(drawn) < 0.055
     ids = [str(n) for n, is_in in enumerate(drawn) if is_in][:1] + [
@@ -227,7 +237,7 @@ async def test_a_shadow_is_drawn_for_its_share_and_weighs_for_it() -> None:
         judge=LLMJudge(Grading()),
         embedder=None,
         options=Options(),
-        shadow=shadow,
+        deep_retriever=shadow,
     )
     found = []
     for name in ids:
@@ -250,7 +260,7 @@ async def test_without_a_retriever_there_is_a_hint_and_no_call() -> None:
 
 async def test_a_panel_calls_the_retriever_once_a_record() -> None:
     asked = []
-    shadow = Shadow(lambda query, _k: asked.append(query) or ["z 5"], rate=1.0)  # type: ignore[func-returns-value]
+    shadow = DeepRetriever(lambda query, _k: asked.append(query) or ["z 5"], rate=1.0)  # type: ignore[func-returns-value]
     panel = Panel([LLMJudge(Grading(name=name)) for name in "ab"], repeats=2)
     found = (await run(["proc_shadow"], record(["a 4"], ["a 4"]), panel, shadow))["proc_shadow_at_k"]
     assert (found.value, len(asked)) == (0.5, 1)
@@ -258,7 +268,9 @@ async def test_a_panel_calls_the_retriever_once_a_record() -> None:
 
 async def test_texts_of_the_shadow_are_redacted_before_they_are_judged() -> None:
     chat = Grading()
-    shadow = Shadow(lambda _query, _k: ["Ada 5"], rate=1.0, redact=lambda text: text.replace("Ada", "[name]"))
+    shadow = DeepRetriever(
+        lambda _query, _k: ["Ada 5"], rate=1.0, redact=lambda text: text.replace("Ada", "[name]")
+    )
     await run(["proc_shadow"], record(["a 4"], ["a 4"]), LLMJudge(chat), shadow)
     assert "[name] 5" in chat.prompts[-1].user
     assert all("Ada" not in prompt.user for prompt in chat.prompts)

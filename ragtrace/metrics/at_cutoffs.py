@@ -89,29 +89,29 @@ class AtCutoffs(ABC):
 
     spec: MetricSpec
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return one result for each K and output; raises JudgeError when the judge has no grades."""
-        places = cutoffs(case)
-        source: Graded | Refusal = _no_places(case)
+        places = cutoffs(ctx)
+        source: Graded | Refusal = _no_places(ctx)
         if any(k > 0 for k, _ in places):
-            source = await self.read(case)
-        return [made for k, variant in places for made in self._results(self._found(source, k, case), k, variant)]
+            source = await self.read(ctx)
+        return [made for k, variant in places for made in self._results(self._found(source, k, ctx), k, variant)]
 
-    async def read(self, case: EvalContext) -> Graded | Refusal:
+    async def read(self, ctx: EvalContext) -> Graded | Refusal:
         """Return the grades of a case; a subclass may refuse instead."""
-        return await graded(case)
+        return await graded(ctx)
 
     @abstractmethod
     def at(self, source: Graded, k: int, options: Options) -> Found:
         """Return the outcomes for one K, which is positive."""
 
-    def _found(self, source: Graded | Refusal, k: int, case: EvalContext) -> Found:
+    def _found(self, source: Graded | Refusal, k: int, ctx: EvalContext) -> Found:
         names = [output.name for output in self.spec.outputs]
         if k <= 0:
-            source = _no_places(case)
+            source = _no_places(ctx)
         if isinstance(source, Refusal):
             return Found(outcomes=dict.fromkeys(names, source.reason), details=source.details)
-        return self.at(source, k, case.options)
+        return self.at(source, k, ctx.options)
 
     def _results(self, found: Found, k: int, variant: str) -> list[MetricResult]:
         return [
@@ -128,6 +128,6 @@ class AtCutoffs(ABC):
         ]
 
 
-def _no_places(case: EvalContext) -> Refusal:
-    ids = [passage.id for passage in case.record.contexts]
+def _no_places(ctx: EvalContext) -> Refusal:
+    ids = [passage.id for passage in ctx.record.contexts]
     return Refusal(reason="k_not_positive", details={"dup_count": len(ids) - len(set(ids))})

@@ -101,6 +101,6 @@ class Metric(Protocol):
 
     spec: MetricSpec
 
-    async def compute(self, case: EvalContext) -> Sequence[MetricResult]:
-        """Compute the metric for one case."""
+    async def compute(self, ctx: EvalContext) -> Sequence[MetricResult]:
+        """Compute the metric for one ctx."""
         ...

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
 
 
-def cutoffs(case: EvalContext) -> list[tuple[int, str]]:
+def cutoffs(ctx: EvalContext) -> list[tuple[int, str]]:
     """Return each distinct K of a case with its variant: "" for the first, else K as text.
 
     Example:
@@ -17,5 +17,5 @@ def cutoffs(case: EvalContext) -> list[tuple[int, str]]:
         >>> cutoffs(EvalContext(RagRecord(id="1"), options=Options(k_values=(5, 10, 5))))
         [(5, ''), (10, '10')]
     """
-    distinct = list(dict.fromkeys(case.k_values()))
+    distinct = list(dict.fromkeys(ctx.k_values()))
     return [(k, str(k) if place else "") for place, k in enumerate(distinct)]

@@ -29,7 +29,7 @@ _CITING = "citations"  # the metric that reads answer parts
 _REPEATS_AT_ONCE = 3  # of one judge
 
 
-async def evaluate(metrics: Iterable[Metric], case: EvalContext) -> list[MetricResult]:
+async def evaluate(metrics: Iterable[Metric], ctx: EvalContext) -> list[MetricResult]:
     """Run metrics over one case, in the order given, and return every output of each.
 
     Under a panel a metric that asks the judge is run once for each member and repeat, members at once and at most
@@ -43,16 +43,16 @@ async def evaluate(metrics: Iterable[Metric], case: EvalContext) -> list[MetricR
         >>> from ragtrace.metrics.eval_context import EvalContext
         >>> from ragtrace.metrics.registry import select
         >>> from ragtrace.model import RagRecord
-        >>> case = EvalContext(RagRecord(id="1", query="Where?", answer="  "))
-        >>> results = asyncio.run(evaluate(select(["faithfulness"]), case))
+        >>> ctx = EvalContext(RagRecord(id="1", query="Where?", answer="  "))
+        >>> results = asyncio.run(evaluate(select(["faithfulness"]), ctx))
         >>> results[0].state, results[0].reason
         ('na', 'no_answer')
     """
     chosen = list(metrics)
-    case.set_citing(is_citing=any(metric.spec.name == _CITING for metric in chosen))
+    ctx.set_citing(is_citing=any(metric.spec.name == _CITING for metric in chosen))
     results: list[MetricResult] = []
     for metric in chosen:
-        results.extend(await _one(metric, case))
+        results.extend(await _one(metric, ctx))
     return results
 
 
@@ -74,8 +74,8 @@ def expected(
         is_known = spec.task is not None or spec.prompts or spec.offline_version
         if not is_known and not is_asking:
             continue
-        case = EvalContext(RagRecord(id=""), judge=judge, embedder=embedder, pairs=pairs, options=options)
-        results.extend(_signed(spec, spec.every("na", "no_answer"), case))
+        ctx = EvalContext(RagRecord(id=""), judge=judge, embedder=embedder, pairs=pairs, options=options)
+        results.extend(_signed(spec, spec.every("na", "no_answer"), ctx))
     return results
 
 
@@ -98,17 +98,17 @@ def is_computable(metric: Metric, judge: Judge | None, embedder: Embedder | None
     return not spec.prompts or any(isinstance(member, PromptJudge) for member in members)
 
 
-async def _one(metric: Metric, case: EvalContext) -> Sequence[MetricResult]:
+async def _one(metric: Metric, ctx: EvalContext) -> Sequence[MetricResult]:
     spec = metric.spec
-    case.tasks_used.clear()
-    missing = _missing(spec, case)
+    ctx.tasks_used.clear()
+    missing = _missing(spec, ctx)
     if missing is not None:
         results: Sequence[MetricResult] = spec.every("na", missing)
-    elif isinstance(case.judge, JudgePanel):
-        results = await _by_panel(metric, case, case.judge)
+    elif isinstance(ctx.judge, JudgePanel):
+        results = await _by_panel(metric, ctx, ctx.judge)
     else:
-        results = await _guarded(metric, case)
-    return _signed(spec, results, case)
+        results = await _guarded(metric, ctx)
+    return _signed(spec, results, ctx)
 
 
 def _asks(spec: MetricSpec) -> bool:
@@ -116,38 +116,38 @@ def _asks(spec: MetricSpec) -> bool:
     return "judge" in spec.needs or spec.task is not None or bool(spec.prompts)
 
 
-async def _by_panel(metric: Metric, case: EvalContext, panel: JudgePanel) -> Sequence[MetricResult]:
+async def _by_panel(metric: Metric, ctx: EvalContext, panel: JudgePanel) -> Sequence[MetricResult]:
     """Run a metric under each member and repeat; where none of them asks anything, one result stands for all."""
-    seats = case.seats()
+    seats = ctx.seats()
     if not _asks(metric.spec):
         first = await _under(metric, seats[0][0])
         if not seats[0][0].tasks_used:
-            case.take_over(seats[0][0])
+            ctx.take_over(seats[0][0])
             return first
     runs = await asyncio.gather(*(_repeated(metric, seat) for seat in seats))
     for one in (repeat for seat in seats for repeat in seat):
-        case.take_over(one)
-    if not case.tasks_used:
+        ctx.take_over(one)
+    if not ctx.tasks_used:
         return runs[0][0]
     keyed = [[{result.key: result for result in run} for run in seat] for seat in runs]
     results = combined(keyed, [member.name for member in panel.members], panel.consensus)
-    judge, _ = _identity(metric.spec, case)
+    judge, _ = _identity(metric.spec, ctx)
     return [_judged_by(judge, result) for result in results]
 
 
 async def _repeated(metric: Metric, seat: Sequence[EvalContext]) -> list[Sequence[MetricResult]]:
     gate = asyncio.Semaphore(_REPEATS_AT_ONCE)
 
-    async def run(case: EvalContext) -> Sequence[MetricResult]:
+    async def run(ctx: EvalContext) -> Sequence[MetricResult]:
         async with gate:
-            return await _under(metric, case)
+            return await _under(metric, ctx)
 
-    return await asyncio.gather(*(run(case) for case in seat))
+    return await asyncio.gather(*(run(ctx) for ctx in seat))
 
 
-async def _under(metric: Metric, case: EvalContext) -> Sequence[MetricResult]:
-    case.tasks_used.clear()
-    return await _guarded(metric, case)
+async def _under(metric: Metric, ctx: EvalContext) -> Sequence[MetricResult]:
+    ctx.tasks_used.clear()
+    return await _guarded(metric, ctx)
 
 
 def _judged_by(panel: JudgeInfo | None, result: MetricResult) -> MetricResult:
@@ -156,35 +156,35 @@ def _judged_by(panel: JudgeInfo | None, result: MetricResult) -> MetricResult:
     return replace(result, judge=replace(panel, label_scale=scale) if panel and scale else None)
 
 
-async def _guarded(metric: Metric, case: EvalContext) -> Sequence[MetricResult]:
+async def _guarded(metric: Metric, ctx: EvalContext) -> Sequence[MetricResult]:
     try:
-        return await metric.compute(case)
+        return await metric.compute(ctx)
     except JudgeUnsupported as error:
         return metric.spec.every("na", error.reason, {"message": str(error)})
     except JudgeError as error:
         return metric.spec.every("error", error.reason, {"message": str(error)})
     except Exception as error:
-        _log.exception("metric %s failed on record %s", metric.spec.name, case.record.id)
+        _log.exception("metric %s failed on record %s", metric.spec.name, ctx.record.id)
         return metric.spec.every("error", "internal_error", {"message": type(error).__name__})
 
 
-def _missing(spec: MetricSpec, case: EvalContext) -> str | None:
+def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:
     required = spec.needs if spec.required is None else spec.required
     for need in required:
-        reason = _absent(need, case)
+        reason = _absent(need, ctx)
         if reason is not None:
             return reason
     return None
 
 
-def _absent(need: Need, case: EvalContext) -> str | None:
-    record = case.record
+def _absent(need: Need, ctx: EvalContext) -> str | None:
+    record = ctx.record
     if need == "answer":
         return answer_lacking(record)
     if need == "query":
         return None if record.query.strip() else "missing_input:query"
     if need == "contexts":
-        return None if case.contexts() else "no_contexts"
+        return None if ctx.contexts() else "no_contexts"
     if need == "pool":
         return None if any(pool.passages for pool in record.pools) else "no_contexts"
     if need == "reference":
@@ -193,21 +193,21 @@ def _absent(need: Need, case: EvalContext) -> str | None:
         return None if record.labels is not None else "no_labels"
     if need == "runs":
         return "insufficient_runs"  # a case is one record
-    asked = {"judge": case.judge, "pairs": case.pairs, "embedder": case.embedder}[need]
+    asked = {"judge": ctx.judge, "pairs": ctx.pairs, "embedder": ctx.embedder}[need]
     return None if asked is not None else "unsupported_by_judge"
 
 
-def _signed(spec: MetricSpec, results: Sequence[MetricResult], case: EvalContext) -> list[MetricResult]:
+def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext) -> list[MetricResult]:
     """Write judge, version, pass mark and cost onto the results of one metric."""
-    judge, version = _identity(spec, case)
-    spent = case.take_spent()
+    judge, version = _identity(spec, ctx)
+    spent = ctx.take_spent()
     outputs = {output.name: output for output in spec.outputs}
     signed = [
         replace(
             result,
             judge=result.judge or judge,
             version=_of_series(version, result.version),
-            passed=_passed(outputs.get(result.name), result, case),
+            passed=_passed(outputs.get(result.name), result, ctx),
         )
         for result in results
     ]
@@ -227,27 +227,27 @@ def _of_series(version: str, series: str) -> str:
     return hashlib.sha256(f"{version}\0{series}".encode()).hexdigest()[:8] if series else version
 
 
-def _identity(spec: MetricSpec, case: EvalContext) -> tuple[JudgeInfo | None, str]:
-    tasks: set[Task] = {*case.tasks_used, *_prompts(spec, case.options)}
+def _identity(spec: MetricSpec, ctx: EvalContext) -> tuple[JudgeInfo | None, str]:
+    tasks: set[Task] = {*ctx.tasks_used, *_prompts(spec, ctx.options)}
     if spec.task is not None:
         tasks.add(spec.task)
-    embeds = "embedder" in spec.needs and case.embedder is not None
-    chosen = {name: getattr(case.options, name) for name in spec.options}
+    embeds = "embedder" in spec.needs and ctx.embedder is not None
+    chosen = {name: getattr(ctx.options, name) for name in spec.options}
     parts = [spec.name, str(spec.code_version), repr(chosen)]
     judge = None
     if spec.offline_version:
         judge = JudgeInfo(model="overlap", prompt_hash=spec.offline_version)
         parts.append(spec.offline_version)
-    elif tasks and case.judge is not None:
-        known = _tasks_of(case.judge)
-        hashes = [case.judge.version(task) for task in sorted(tasks) if task in known]
-        judge = JudgeInfo(model=case.judge.name, prompt_hash=hashes[0] if hashes else "")
-        parts += [case.judge.name, *hashes]
-    if embeds and case.embedder is not None:
-        parts.append(case.embedder.name)
-        judge = judge or JudgeInfo(model=f"embedder:{case.embedder.name}")
-    if "pairs" in spec.needs and case.pairs is not None:
-        name, scorer_version = identity(case.pairs)
+    elif tasks and ctx.judge is not None:
+        known = _tasks_of(ctx.judge)
+        hashes = [ctx.judge.version(task) for task in sorted(tasks) if task in known]
+        judge = JudgeInfo(model=ctx.judge.name, prompt_hash=hashes[0] if hashes else "")
+        parts += [ctx.judge.name, *hashes]
+    if embeds and ctx.embedder is not None:
+        parts.append(ctx.embedder.name)
+        judge = judge or JudgeInfo(model=f"embedder:{ctx.embedder.name}")
+    if "pairs" in spec.needs and ctx.pairs is not None:
+        name, scorer_version = identity(ctx.pairs)
         parts += [name, scorer_version]
         judge = judge or JudgeInfo(model=f"pairs:{name}", prompt_hash=scorer_version)
     return judge, hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
@@ -266,11 +266,11 @@ def _tasks_of(judge: Judge) -> frozenset[Task]:
     return judge.tasks
 
 
-def _passed(output: Output | None, result: MetricResult, case: EvalContext) -> bool | None:
+def _passed(output: Output | None, result: MetricResult, ctx: EvalContext) -> bool | None:
     if output is None or result.value is None:
         return None
-    judge = case.judge if result.judge is None and case.tasks_used else None
-    return replace(output, threshold=threshold_of(output, case.options, judge)).passes(result.value)
+    judge = ctx.judge if result.judge is None and ctx.tasks_used else None
+    return replace(output, threshold=threshold_of(output, ctx.options, judge)).passes(result.value)
 
 
 def threshold_of(output: Output, options: Options, judge: Judge | None) -> float | None:

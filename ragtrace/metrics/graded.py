@@ -94,7 +94,7 @@ OTHER_QUERY = (
 )
 
 
-async def graded(case: EvalContext) -> Graded:
+async def graded(ctx: EvalContext) -> Graded:
     """Return the grades of a case: the record's labels of any universe, else the judge's of its pool.
 
     Blank contexts are left out of a judge's lists, as it never sees them; with labels, ids alone count.
@@ -102,18 +102,18 @@ async def graded(case: EvalContext) -> Graded:
     Raises:
         JudgeError: there are no labels and the judge has no usable grades.
     """
-    labels = case.record.labels
+    labels = ctx.record.labels
     if labels is not None:
-        return by_labels(case.record, labels)
-    return by_verdict(case, await case.grades())
+        return by_labels(ctx.record, labels)
+    return by_verdict(ctx, await ctx.grades())
 
 
-def by_verdict(case: EvalContext, verdict: Grades) -> Graded:
+def by_verdict(ctx: EvalContext, verdict: Grades) -> Graded:
     """Return the grades that the case's judge gave its pool."""
-    judge = case.judge
+    judge = ctx.judge
     name, version = (judge.name, judge.version("grades")) if judge is not None else ("", "")
     found = _listed(
-        case.record,
+        ctx.record,
         grades=verdict.grades,
         label_scope="pool",
         judge=JudgeInfo(model=name, prompt_hash=version, label_scale=verdict.scale),

@@ -104,7 +104,7 @@ def is_lower_better(name: str) -> bool:
 def metric(target: _T) -> _T:
     """Register a metric of your own: a class without constructor arguments, or an object. Returns it unchanged.
 
-    It needs a ``spec`` (`ragtrace.metrics.base.MetricSpec`) and an async ``compute(case)``. Registering
+    It needs a ``spec`` (`ragtrace.metrics.base.MetricSpec`) and an async ``compute(ctx)``. Registering
     the same name again replaces the former one; a name of ours is refused. Thread-safe; takes effect on metrics
     that are selected afterwards.
 
@@ -126,8 +126,8 @@ def metric(target: _T) -> _T:
         ...         source="our own",
         ...     )
         ...
-        ...     async def compute(self, case):
-        ...         words = min(len(case.record.answer.split()), 1000)
+        ...     async def compute(self, ctx):
+        ...         words = min(len(ctx.record.answer.split()), 1000)
         ...         return [MetricResult(name="answer_words", state="ok", value=float(words))]
         >>> select(["answer_words"])[0].spec.needs
         ('answer',)
@@ -205,7 +205,7 @@ def _installed(name: str) -> Metric | None:
 def _checked(made: object) -> Metric:
     spec = getattr(made, "spec", None)
     if not isinstance(spec, MetricSpec) or not callable(getattr(made, "compute", None)):
-        raise ConfigError(f"{type(made).__name__} is not a metric: it needs a spec and an async compute(case)")
+        raise ConfigError(f"{type(made).__name__} is not a metric: it needs a spec and an async compute(ctx)")
     checked: Metric = made  # type: ignore[assignment]
     odd = sorted(name for name in _names_of(checked) if not (name.strip() and is_printable(name)))
     if odd:

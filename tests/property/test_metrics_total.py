@@ -45,7 +45,7 @@ RICH = RagRecord(
         AnswerPart(text="It was built in 2010.", citations=()),
     ),
 )
-GOLD = Labels(grades={f"p{n}": n for n in range(1, 5)}, universe="gold")
+GOLD = Labels(grades={f"p{n}": n for n in range(1, 5)}, label_scope="gold")
 RECORDS = st.sampled_from([
     RICH,
     replace(RICH, labels=GOLD),

@@ -41,19 +41,19 @@ class AnswerCoverage1to5:
         required=("answer", "judge"),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the grade and its normalised form; raises JudgeError."""
-        record = case.record
+        record = ctx.record
         data: dict[str, Any] = {"query": record.query, "answer": record.answer}
         has_reference = bool((record.reference or "").strip())
         details = {"mode": "with_reference" if has_reference else "without_reference"}
         if has_reference:
             data["reference"] = record.reference
-        elif case.contexts():
-            data["contexts"] = shown_contexts(case)
+        elif ctx.contexts():
+            data["contexts"] = shown_contexts(ctx)
         else:
             return self.spec.every("na", "missing_input:reference", details)
-        return await graded_answer(case, self.spec, data, details=details)
+        return await graded_answer(ctx, self.spec, data, details=details)
 
 
 METRIC = AnswerCoverage1to5()

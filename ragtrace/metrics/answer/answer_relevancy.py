@@ -39,8 +39,8 @@ class AnswerRelevancy:
         ...         return np.array([[text.count("a"), text.count("b")] for text in texts], dtype=float)
         >>> questions = [{"question": text, "noncommittal": False} for text in ("aa", "b")]
         >>> judge = LLMJudge(ScriptedChat([{"questions": questions}]))
-        >>> case = EvalContext(RagRecord(id="1", query="a", answer="x"), judge=judge, embedder=Letters())
-        >>> asyncio.run(METRIC.compute(case))[0].value
+        >>> ctx = EvalContext(RagRecord(id="1", query="a", answer="x"), judge=judge, embedder=Letters())
+        >>> asyncio.run(METRIC.compute(ctx))[0].value
         0.5
     """
 
@@ -55,15 +55,15 @@ class AnswerRelevancy:
         options=("n_questions",),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the value; raises JudgeError when judge or embedder fail."""
-        asked = [item for item in (await case.questions()).questions if item.text.strip()]
+        asked = [item for item in (await ctx.questions()).questions if item.text.strip()]
         if not asked:
             raise JudgeIncomplete("the judge wrote no question")
-        rows = await case.embed([case.record.query, *(item.text for item in asked)])
+        rows = await ctx.embed([ctx.record.query, *(item.text for item in asked)])
         _, cosines = cosines_with_first(rows, len(asked) + 1)
         details: dict[str, Any] = {
-            "embedder": case.embedder.name if case.embedder else "",
+            "embedder": ctx.embedder.name if ctx.embedder else "",
             "questions": [item.text for item in asked],
             "noncommittal": [item.noncommittal for item in asked],
             "cosines": cosines,

@@ -39,10 +39,10 @@ class AnswerRelevancy1to5:
         required=("query", "answer", "judge"),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the grade and its normalised form; raises JudgeError."""
-        data = {"query": case.record.query, "answer": case.record.answer}
-        return await graded_answer(case, self.spec, data)
+        data = {"query": ctx.record.query, "answer": ctx.record.answer}
+        return await graded_answer(ctx, self.spec, data)
 
 
 METRIC = AnswerRelevancy1to5()

@@ -100,9 +100,9 @@ class Citations:
         source="open-rag-eval citation metric",
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the four outputs; raises JudgeError when the judge has no usable verdicts."""
-        record = case.record
+        record = ctx.record
         lacking = answer_lacking(record)
         if lacking is not None and lacking in {"no_answer_expected", "partial_run"}:
             return _all_na(lacking)
@@ -113,19 +113,19 @@ class Citations:
             for index, part in enumerate(record.answer_parts)
             for cited in dict.fromkeys(part.citations)
         ]
-        points = await _points(case, pairs)
+        points = await _points(ctx, pairs)
         return _results(citation_scores(len(record.answer_parts), points), _facts(record, pairs))
 
 
-async def _points(case: EvalContext, pairs: Sequence[Pair]) -> dict[Pair, float]:
+async def _points(ctx: EvalContext, pairs: Sequence[Pair]) -> dict[Pair, float]:
     """Return the points of each pair; asks only when a cited passage was delivered."""
-    delivered = {passage.id for passage in case.record.contexts}
+    delivered = {passage.id for passage in ctx.record.contexts}
     points = {pair: 0.0 for pair in pairs if pair[1] not in delivered}
     if len(points) == len(pairs):
         return points
-    if case.judge is None or "citations" not in case.judge.tasks:
+    if ctx.judge is None or "citations" not in ctx.judge.tasks:
         raise JudgeUnsupported("the judge cannot read citations")
-    verdicts = {(row.part, row.citation): row.support for row in (await case.audit()).citations}
+    verdicts = {(row.part, row.citation): row.support for row in (await ctx.audit()).citations}
     for pair in pairs:
         if pair in points:
             continue

@@ -32,8 +32,8 @@ class Contradictions:
         >>> reply = {"attempted": True, "noncommittal": False, "claims": ["a", "b"], "verdicts": rows}
         >>> pool = Pool(stage="used", passages=(Passage(id="p", text="Oslo.", rank=1),))
         >>> record = RagRecord(id="1", query="?", answer="a b", outcome="answered", pools=(pool,))
-        >>> case = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
-        >>> asyncio.run(evaluate([METRIC], case))[0].value
+        >>> ctx = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
+        >>> asyncio.run(evaluate([METRIC], ctx))[0].value
         0.5
     """
 
@@ -49,11 +49,11 @@ class Contradictions:
         abilities=("contradictions",),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return one result; raises JudgeError."""
-        if case.judge is None or "contradictions" not in case.judge.tasks:
+        if ctx.judge is None or "contradictions" not in ctx.judge.tasks:
             raise JudgeUnsupported("the judge cannot see contradictions")
-        audit = await case.audit()
+        audit = await ctx.audit()
         if not audit.attempted:
             return [MetricResult(name=NAME, state="na", reason="abstained")]
         if not audit.claims:

@@ -45,13 +45,13 @@ class Faithfulness:
         options=("zero_on_empty_context",),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return one result; raises JudgeError."""
-        if not case.contexts():
-            if case.options.zero_on_empty_context:
+        if not ctx.contexts():
+            if ctx.options.zero_on_empty_context:
                 return [MetricResult(name=NAME, state="ok", value=0.0, details={"contexts": 0})]
             return [MetricResult(name=NAME, state="na", reason="no_contexts")]
-        audit = await case.audit()
+        audit = await ctx.audit()
         details = _details(audit)
         if not audit.attempted:
             return [MetricResult(name=NAME, state="na", reason="abstained", details=details)]

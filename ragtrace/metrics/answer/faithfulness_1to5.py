@@ -41,11 +41,11 @@ class Faithfulness1to5:
         required=("answer", "contexts", "judge"),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the grade and its normalised form; raises JudgeError."""
-        record = case.record
-        data = {"query": record.query, "contexts": shown_contexts(case), "answer": record.answer}
-        return await graded_answer(case, self.spec, data, AttemptGradeReply)
+        record = ctx.record
+        data = {"query": record.query, "contexts": shown_contexts(ctx), "answer": record.answer}
+        return await graded_answer(ctx, self.spec, data, AttemptGradeReply)
 
 
 METRIC = Faithfulness1to5()

@@ -49,10 +49,10 @@ class Hallucination:
         options=("hallucination_threshold",),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return mean and minimum; raises JudgeError."""
-        checked = await case.checked()
-        details = _details(checked, case)
+        checked = await ctx.checked()
+        details = _details(checked, ctx)
         scores = [sentence.consistency for sentence in checked.sentences]
         if not scores:
             return [MetricResult(name=name, state="na", reason="no_claims", details=details) for name in NAMES]
@@ -64,10 +64,10 @@ class Hallucination:
         ]
 
 
-def _details(checked: Checked, case: EvalContext) -> dict[str, Any]:
-    threshold = case.options.hallucination_threshold
+def _details(checked: Checked, ctx: EvalContext) -> dict[str, Any]:
+    threshold = ctx.options.hallucination_threshold
     return {
-        "scorer": identity(case.pairs)[0] if case.pairs is not None else "",
+        "scorer": identity(ctx.pairs)[0] if ctx.pairs is not None else "",
         "threshold": threshold,
         "n_sentences": len(checked.sentences),
         "unsupported": [one.text for one in checked.sentences if one.consistency < threshold],

@@ -48,9 +48,9 @@ class InventedSpecifics:
         offline_version=version(),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return one result."""
-        found = case.specifics()
+        found = ctx.specifics()
         if not found.is_attempt:
             return [MetricResult(name=NAME, state="na", reason="abstained")]
         if found.unscorable or not found.n_claims:

@@ -43,15 +43,15 @@ class NoAnswer:
         task="audit",
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return one result; raises JudgeError."""
-        lacking = answer_lacking(case.record)
+        lacking = answer_lacking(ctx.record)
         if lacking is not None and lacking != "no_answer":
             return self.spec.every("na", lacking)
-        bare = case.record.answer.strip().strip(_EDGES).replace("’", "'").lower()
+        bare = ctx.record.answer.strip().strip(_EDGES).replace("’", "'").lower()
         if not bare or bare in table("refusals.txt")[WHOLE]:
             return [_result(attempted=False, short_circuit=True)]
-        audit = await case.audit()
+        audit = await ctx.audit()
         return [_result(attempted=audit.attempted, short_circuit=False)]
 
 

@@ -104,15 +104,15 @@ class Nuggets:
         options=("max_nuggets", "nuggets_from_graded"),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the six outputs; raises JudgeError when the judge has no usable verdicts."""
-        chosen = await _chosen(case)
+        chosen = await _chosen(ctx)
         if chosen.fault is not None:
             state: State = "error" if chosen.fault == "invalid_grade" else "na"
             results = self.spec.every(state, chosen.fault, chosen.details)
         else:
-            results = _results(await case.inquire(nuggets_of(chosen.places, case.options.max_nuggets)), chosen)
-        return [replace(result, judge=_judge(case, chosen.scale)) for result in results]
+            results = _results(await ctx.inquire(nuggets_of(chosen.places, ctx.options.max_nuggets)), chosen)
+        return [replace(result, judge=_judge(ctx, chosen.scale)) for result in results]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +125,9 @@ class _Chosen:
     details: Mapping[str, Any]
 
 
-async def _chosen(case: EvalContext) -> _Chosen:
-    contexts = case.contexts()
-    grades, scale, source = await _grades(case)
+async def _chosen(ctx: EvalContext) -> _Chosen:
+    contexts = ctx.contexts()
+    grades, scale, source = await _grades(ctx)
     known = {place: grades[passage.id] for place, passage in contexts if passage.id in grades}
     details = {"grades": source if known else "none", "contexts": len(contexts)}
     if not known:
@@ -140,22 +140,22 @@ async def _chosen(case: EvalContext) -> _Chosen:
     return _Chosen(places=places, scale=scale, fault=None if places else "no_contexts", details=details)
 
 
-async def _grades(case: EvalContext) -> tuple[Mapping[str, int], str, str]:
+async def _grades(ctx: EvalContext) -> tuple[Mapping[str, int], str, str]:
     """Return grades by passage id, their scale, and where they are from."""
-    labels = case.record.labels
-    if labels is not None and are_of(case.record, labels):
+    labels = ctx.record.labels
+    if labels is not None and are_of(ctx.record, labels):
         return labels.grades, labels.scale, "labels"
-    if not case.options.nuggets_from_graded:
+    if not ctx.options.nuggets_from_graded:
         return {}, "direct5", "none"
-    verdict = await case.grades()
+    verdict = await ctx.grades()
     return verdict.grades, verdict.scale, "judge"
 
 
-def _judge(case: EvalContext, scale: str | None) -> JudgeInfo | None:
+def _judge(ctx: EvalContext, scale: str | None) -> JudgeInfo | None:
     """Name the judge with the scale of the grades; without grades `ragtrace.metrics.evaluate` names it."""
-    if case.judge is None or scale is None:
+    if ctx.judge is None or scale is None:
         return None
-    return JudgeInfo(model=case.judge.name, prompt_hash=case.judge.version(PROMPTS[-1]), label_scale=scale)
+    return JudgeInfo(model=ctx.judge.name, prompt_hash=ctx.judge.version(PROMPTS[-1]), label_scale=scale)
 
 
 def _results(found: FoundNuggets, chosen: _Chosen) -> list[MetricResult]:

@@ -53,7 +53,7 @@ def declared(name: str, summary: str, needs: tuple[Need, ...], required: tuple[N
 
 
 async def graded_answer(
-    case: EvalContext,
+    ctx: EvalContext,
     spec: MetricSpec,
     data: Mapping[str, Any],
     form: type[AnswerGradeReply] = AnswerGradeReply,
@@ -64,8 +64,8 @@ async def graded_answer(
     Raises:
         JudgeError: the judge has no whole number from 1 to 5, also after the repair.
     """
-    length_debias = case.options.length_debias
-    found = await case.inquire(answer_grade(spec.name, data, form, length_debias=length_debias))
+    length_debias = ctx.options.length_debias
+    found = await ctx.inquire(answer_grade(spec.name, data, form, length_debias=length_debias))
     facts = {**(details or {}), "reason": found.reason, "length_debias": length_debias}
     grade, unit = spec.outputs
     if not found.attempted:
@@ -77,6 +77,6 @@ async def graded_answer(
     ]
 
 
-def shown_contexts(case: EvalContext) -> dict[str, Any]:
+def shown_contexts(ctx: EvalContext) -> dict[str, Any]:
     """Return the delivered contexts that are not blank, numbered from 1."""
-    return Numbered(case.record).shown()
+    return Numbered(ctx.record).shown()

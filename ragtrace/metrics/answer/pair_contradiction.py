@@ -54,9 +54,9 @@ class PairContradiction:
         source="NLI",
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the maximum over sentences; raises JudgeError."""
-        checked = await case.checked()
+        checked = await ctx.checked()
         if not checked.sentences:
             return [MetricResult(name=NAME, state="na", reason="no_claims")]
         found = [sentence.contradiction for sentence in checked.sentences]

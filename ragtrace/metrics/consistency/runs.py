@@ -80,7 +80,7 @@ class OverRuns:
     def __init__(self, spec: MetricSpec) -> None:
         self.spec = spec
 
-    async def compute(self, case: EvalContext) -> Sequence[MetricResult]:  # noqa: ARG002 - one record is never enough
+    async def compute(self, ctx: EvalContext) -> Sequence[MetricResult]:  # noqa: ARG002 - one record is never enough
         """Return ``na insufficient_runs`` for each output."""
         return self.spec.every("na", "insufficient_runs")
 

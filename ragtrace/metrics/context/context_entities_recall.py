@@ -36,8 +36,8 @@ class ContextEntitiesRecall:
         >>> reply = {"reference_entities": ["Oslo", "2010"], "context_entities": ["OSLO"]}
         >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The lab is in OSLO.", rank=1),))
         >>> record = RagRecord(id="1", reference="In Oslo since 2010.", pools=(pool,))
-        >>> case = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
-        >>> asyncio.run(METRIC.compute(case))[0].value
+        >>> ctx = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
+        >>> asyncio.run(METRIC.compute(ctx))[0].value
         0.5
     """
 
@@ -54,17 +54,17 @@ class ContextEntitiesRecall:
         options=("entities_in_text",),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return one result; raises JudgeError when the judge has no usable list."""
-        mode = "in_text" if case.options.entities_in_text else "listed"
-        contexts = [passage.text for _, passage in case.contexts()]
+        mode = "in_text" if ctx.options.entities_in_text else "listed"
+        contexts = [passage.text for _, passage in ctx.contexts()]
         if not contexts:
             return [MetricResult(name=NAME, state="ok", value=0.0, details={"mode": mode, "contexts": 0})]
-        if case.options.entities_in_text:
-            wanted = _names((await case.inquire(OF_REFERENCE)).reference)
+        if ctx.options.entities_in_text:
+            wanted = _names((await ctx.inquire(OF_REFERENCE)).reference)
             found = frozenset[str]().union(*(names_in(wanted, folded(text)) for text in contexts))
         else:
-            entities = await case.inquire(OF_BOTH)
+            entities = await ctx.inquire(OF_BOTH)
             wanted = _names(entities.reference)
             found = wanted & _names(entities.contexts or ())
         return [_scored(wanted, found, mode, len(contexts))]

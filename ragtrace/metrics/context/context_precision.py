@@ -34,8 +34,8 @@ class ContextPrecision:
         >>> reply = {"verdicts": [{"id": 1, "relevant": False}, {"id": 2, "relevant": True}]}
         >>> pool = Pool(stage="used", passages=tuple(Passage(id=i, text=i, rank=1) for i in "ab"))
         >>> record = RagRecord(id="1", query="Where?", answer="Oslo.", pools=(pool,))
-        >>> case = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
-        >>> asyncio.run(METRIC.compute(case))[0].value
+        >>> ctx = EvalContext(record, judge=LLMJudge(ScriptedChat([reply])))
+        >>> asyncio.run(METRIC.compute(ctx))[0].value
         0.5
     """
 
@@ -54,16 +54,16 @@ class ContextPrecision:
     def __init__(self, *, needs_reference: bool = False) -> None:
         self._needs_reference = needs_reference
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the value; raises JudgeError when the judge has no usable verdicts."""
         name = self.spec.name
-        has_reference = bool((case.record.reference or "").strip())
+        has_reference = bool((ctx.record.reference or "").strip())
         mode = "with_reference" if has_reference or self._needs_reference else "without_reference"
-        missing = self._missing(case, has_reference=has_reference)
+        missing = self._missing(ctx, has_reference=has_reference)
         if missing is not None:
             return [MetricResult(name=name, state="na", reason=missing, details={"mode": mode})]
-        relevant = (await case.relevance()).relevant
-        indexes = [index for index, _ in case.contexts()]
+        relevant = (await ctx.relevance()).relevant
+        indexes = [index for index, _ in ctx.contexts()]
         if set(relevant) != set(indexes):
             raise JudgeIncomplete("the judge's verdicts are not those of the contexts")
         found = [relevant[index] for index in indexes]
@@ -71,14 +71,14 @@ class ContextPrecision:
         value = rank.average_precision(found, sum(found))
         return [MetricResult(name=name, state="ok", value=value, details=details)]
 
-    def _missing(self, case: EvalContext, *, has_reference: bool) -> str | None:
-        record = case.record
+    def _missing(self, ctx: EvalContext, *, has_reference: bool) -> str | None:
+        record = ctx.record
         if not record.query.strip():
             return "missing_input:query"
         if self._needs_reference and not has_reference:
             return "missing_input:reference"
         lacking = None if has_reference else answer_lacking(record)
-        return lacking or (None if case.contexts() else "no_contexts")
+        return lacking or (None if ctx.contexts() else "no_contexts")
 
 
 METRIC = ContextPrecision()

@@ -43,13 +43,13 @@ class ContextPrecisionGraded:
         options=("relevant_grade",),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the value; raises JudgeError when the judge has no grades."""
         name = self.spec.name
-        if not case.record.contexts:
+        if not ctx.record.contexts:
             return [result(name, "no_contexts")]
-        source = await graded(case)
-        outcome = _outcome(source, case.options.relevant_grade)
+        source = await graded(ctx)
+        outcome = _outcome(source, ctx.options.relevant_grade)
         return [result(name, outcome, source=source, details={"grades": source.top(None)})]
 
 

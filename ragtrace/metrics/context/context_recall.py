@@ -38,15 +38,15 @@ class ContextRecall:
         source="ragas context recall",
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the value; raises JudgeError when the judge has no usable attribution."""
-        if not (case.record.reference or "").strip():
+        if not (ctx.record.reference or "").strip():
             return [self._na("missing_input:reference")]
-        if not case.contexts():
+        if not ctx.contexts():
             details = {"facts": [], "contexts": 0}
             return [MetricResult(name="context_recall", state="ok", value=0.0, details=details)]
-        facts = await case.facts()
-        return [self._over(facts, len(case.contexts()))]
+        facts = await ctx.facts()
+        return [self._over(facts, len(ctx.contexts()))]
 
     def _over(self, verdict: Facts, n_contexts: int) -> MetricResult:
         if not verdict.facts:

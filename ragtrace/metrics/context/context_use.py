@@ -51,10 +51,10 @@ class ContextUse:
         task="audit",
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return one result; raises JudgeError."""
-        contexts = case.contexts()
-        audit = await case.audit()
+        contexts = ctx.contexts()
+        audit = await ctx.audit()
         if not audit.attempted:
             return [MetricResult(name=NAME, state="na", reason="abstained")]
         if not audit.claims:

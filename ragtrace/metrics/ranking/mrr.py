@@ -43,12 +43,12 @@ class Mrr:
         options=("relevant_grade",),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the reciprocal rank; raises JudgeError when the judge has no grades."""
-        if max(case.k_values()) <= 0:
+        if max(ctx.k_values()) <= 0:
             return [result("mrr", "k_not_positive")]
-        source = await graded(case)
-        outcome = _outcome(source, case.options.relevant_grade)
+        source = await graded(ctx)
+        outcome = _outcome(source, ctx.options.relevant_grade)
         return [result("mrr", outcome, source=source, details={"grades": source.top(None)})]
 
 

@@ -80,11 +80,11 @@ class FactualCorrectness:
         options=("factual_beta",),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the three outputs; raises JudgeError when the judge has no usable verdicts."""
-        claims = await case.inquire(CORRECTNESS)
+        claims = await ctx.inquire(CORRECTNESS)
         precision, recall = _entailed(claims.answer), _entailed(claims.reference)
-        beta = case.options.factual_beta
+        beta = ctx.options.factual_beta
         both = None if precision is None or recall is None else f_beta(precision, recall, beta)
         details = _details(claims, beta)
         return [

@@ -106,21 +106,21 @@ class NoiseSensitivity:
         prompts=(*CORRECTNESS.prompts, *PROMPTS),
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the four outputs; raises JudgeError when the judge has no usable verdicts."""
-        claims = await case.inquire(CORRECTNESS)
+        claims = await ctx.inquire(CORRECTNESS)
         if not claims.answer:
             return [MetricResult(name=name, state="na", reason="no_claims") for name in _OUTPUTS]
-        return _scored(claims, await case.inquire(claim_sources(claims)), case)
+        return _scored(claims, await ctx.inquire(claim_sources(claims)), ctx)
 
 
-def _scored(claims: Correctness, sources: ClaimSources, case: EvalContext) -> list[MetricResult]:
+def _scored(claims: Correctness, sources: ClaimSources, ctx: EvalContext) -> list[MetricResult]:
     relevant_contexts = frozenset(index for behind in sources.reference for index in behind)
     correct = [claim.verdict == "supported" for claim in claims.answer]
     found = incorrect_claims(correct, sources.answer, relevant_contexts)
     details = _details(claims, sources)
     details |= {
-        "contexts": [index for index, _ in case.contexts()],
+        "contexts": [index for index, _ in ctx.contexts()],
         "relevant_contexts": sorted(relevant_contexts),
         "n_claims": len(correct),
         "n_incorrect": found.total,

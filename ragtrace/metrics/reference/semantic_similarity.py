@@ -30,8 +30,8 @@ class SemanticSimilarity:
         ...
         ...     async def embed(self, texts):
         ...         return np.array([[1.0 if text == "yes" else -1.0] for text in texts])
-        >>> case = EvalContext(RagRecord(id="1", answer="no", reference="yes"), embedder=Signs())
-        >>> asyncio.run(METRIC.compute(case))[0].value
+        >>> ctx = EvalContext(RagRecord(id="1", answer="no", reference="yes"), embedder=Signs())
+        >>> asyncio.run(METRIC.compute(ctx))[0].value
         -1.0
     """
 
@@ -44,12 +44,12 @@ class SemanticSimilarity:
         source="cosine of embeddings",
     )
 
-    async def compute(self, case: EvalContext) -> list[MetricResult]:
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the cosine; raises JudgeError when the embedder fails."""
         name = self.spec.name
-        rows = await case.embed([case.record.answer, case.record.reference or ""])
+        rows = await ctx.embed([ctx.record.answer, ctx.record.reference or ""])
         _, (value,) = cosines_with_first(rows, 2)
-        details = {"embedder": case.embedder.name if case.embedder else ""}
+        details = {"embedder": ctx.embedder.name if ctx.embedder else ""}
         if value is None:
             return [MetricResult(name=name, state="error", reason="zero_embedding", details=details)]
         return [MetricResult(name=name, state="ok", value=value, details=details)]

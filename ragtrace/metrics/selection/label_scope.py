@@ -50,32 +50,32 @@ def refusal(record: RagRecord, labels: Labels) -> Refusal | None:
     return None if hint is None else Refusal(reason="no_labels", details={"hint": hint})
 
 
-async def by_cache(case: EvalContext) -> Graded | Refusal:
+async def by_cache(ctx: EvalContext) -> Graded | Refusal:
     """Return all that the judge has graded for the record's query, known by text; the pool is graded before.
 
     Raises:
         JudgeError: the pool could not be graded, or the file not be read.
     """
-    judge: object = case.judge
+    judge: object = ctx.judge
     if not isinstance(judge, LabelKeeper) or not judge.keeps_labels:
         return Refusal(reason="no_labels", details={"hint": _POOL})
-    verdict = await case.grades()
+    verdict = await ctx.grades()
     try:
-        labels = await judge.labelled(case.record)
+        labels = await judge.labelled(ctx.record)
     except OSError as error:
         raise JudgeError(str(error)) from error
     if labels is None:
         return Refusal(reason="no_labels", details={"hint": _GROWN.format(need=_POOL)})
-    found = _over(case, verdict, labels)
+    found = _over(ctx, verdict, labels)
     if {*found.pool, *found.delivered} >= {*labels.grades}:
         return Refusal(reason="no_labels", details={"hint": _GROWN.format(need=_POOL)})
     return found
 
 
-def _over(case: EvalContext, verdict: Grades, labels: LabelSet) -> Graded:
-    record = case.record
+def _over(ctx: EvalContext, verdict: Grades, labels: LabelSet) -> Graded:
+    record = ctx.record
     candidates = record.pools[0].passages if record.pools else ()
-    judged = by_verdict(case, verdict)
+    judged = by_verdict(ctx, verdict)
     growth = {"labels_grown_at": labels.grown_at, "labels_frozen": labels.frozen}
     return replace(
         judged,

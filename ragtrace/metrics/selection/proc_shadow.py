@@ -34,10 +34,10 @@ class ProcShadow(AtCutoffs):
     - ``ra_nwg_upper_shadow_at_k``: gain of the delivered contexts over the same, in [0, 1], up; never below RA-nWG
       with frozen weights. The pair with the lower bound stands in the details as ``ra_nwg_bounds``.
 
-    The retriever is called for `DeepRetriever.rate` of the records; the others are ``skipped not_sampled``. Passages
-    that are in the pool, by id or text, or that the judge has graded before are not asked for; and once K fives are
-    known nothing is, as deeper search cannot change the value then. Labels of the universe ``shadow`` in the record
-    are taken instead, their number as the depth.
+    The retriever is called for `DeepRetriever.rate` of the records; the others are ``skipped not_sampled``. The judge
+    grades the passages that are new by id and by text, and none once K fives are known, because deeper search
+    cannot change the value then. Labels of the scope ``shadow`` in the record are taken instead, with their number
+    as the depth.
     ``na``: no_labels (no retriever), k_not_positive, unlabelled_topk, zero_oracle; ``error``: judge_error where
     the retriever raised, judge_timeout where it was too slow. Coroutine-safe. Source: METRICS.md 4.3.
 
@@ -66,17 +66,17 @@ class ProcShadow(AtCutoffs):
         uses_deep_pool=True,
     )
 
-    async def read(self, case: EvalContext) -> Graded | Refusal:
+    async def read(self, ctx: EvalContext) -> Graded | Refusal:
         """Return the grades of pool and shadow pool, or why there are none."""
-        labels = case.record.labels
+        labels = ctx.record.labels
         if labels is not None and labels.label_scope == "shadow":
-            found = by_labels(case.record, labels)
+            found = by_labels(ctx.record, labels)
             return replace(found, label_facts={"depth": len(labels.grades)})
-        if case.deep_retriever is None:
+        if ctx.deep_retriever is None:
             return Refusal(reason="no_labels", details={"hint": _HINT})
-        if not case.deep_retriever.is_drawn(case.record):
+        if not ctx.deep_retriever.is_drawn(ctx.record):
             return Refusal(reason="not_sampled")
-        return await _graded(case)
+        return await _graded(ctx)
 
     def at(self, source: Graded, k: int, options: Options) -> Found:  # noqa: ARG002 -- harm has a metric of its own
         """Return PROC and the upper bound at K."""
@@ -95,12 +95,12 @@ class ProcShadow(AtCutoffs):
         )
 
 
-async def _graded(case: EvalContext) -> Graded:
-    verdict = await case.grades()
-    shadow = await case.deep_pool()
-    fresh = _beyond(case.record, shadow)
-    wanted = max(k for k, _ in cutoffs(case)) - sum(grade == 5 for grade in verdict.grades.values())
-    more = await case.grade(fresh, wanted)
+async def _graded(ctx: EvalContext) -> Graded:
+    verdict = await ctx.grades()
+    shadow = await ctx.deep_pool()
+    fresh = _beyond(ctx.record, shadow)
+    wanted = max(k for k, _ in cutoffs(ctx)) - sum(grade == 5 for grade in verdict.grades.values())
+    more = await ctx.grade(fresh, wanted)
     facts = {
         "depth": shadow.depth,
         "depth_returned": len(shadow.passages),
@@ -108,7 +108,7 @@ async def _graded(case: EvalContext) -> Graded:
         "shadow_graded": len(more.grades),
     }
     grades = {**verdict.grades, **more.grades}
-    found = by_verdict(case, replace(verdict, grades=grades, cached=verdict.cached + more.cached))
+    found = by_verdict(ctx, replace(verdict, grades=grades, cached=verdict.cached + more.cached))
     facts = {**found.label_facts, **facts}
     return replace(found, label_scope="shadow", label_facts=facts, series=f"depth {shadow.depth}")
 

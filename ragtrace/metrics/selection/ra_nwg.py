@@ -82,12 +82,12 @@ class RaNwg(AtCutoffs):
             source="RA-nWG, arXiv 2511.09545",
         )
 
-    async def read(self, case: EvalContext) -> Graded | Refusal:
+    async def read(self, ctx: EvalContext) -> Graded | Refusal:
         """Return the record's labels, else those of the judge's file; refuse what is no universe."""
-        labels = case.record.labels
+        labels = ctx.record.labels
         if labels is None:
-            return await by_cache(case)
-        return refusal(case.record, labels) or by_labels(case.record, labels)
+            return await by_cache(ctx)
+        return refusal(ctx.record, labels) or by_labels(ctx.record, labels)
 
     def at(self, source: Graded, k: int, options: Options) -> Found:  # noqa: ARG002 -- harm has a metric of its own
         """Return the family at K."""

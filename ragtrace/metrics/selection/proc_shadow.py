@@ -34,8 +34,8 @@ class ProcShadow(AtCutoffs):
     - ``ra_nwg_upper_shadow_at_k``: gain of the delivered contexts over the same, in [0, 1], up; never below RA-nWG
       with frozen weights. The pair with the lower bound stands in the details as ``ra_nwg_bounds``.
 
-    The retriever is called for `DeepRetriever.rate` of the records; the others are ``skipped not_sampled``. The judge
-    grades the passages that are new by id and by text, and none once K fives are known, because deeper search
+    The retriever is called for `DeepRetriever.rate` of the records; the others are ``skipped not_sampled``. The
+    judge grades the passages that are new by id and by text, and none once K fives are known: deeper search
     cannot change the value then. Labels of the scope ``shadow`` in the record are taken instead, with their number
     as the depth.
     ``na``: no_labels (no retriever), k_not_positive, unlabelled_topk, zero_oracle; ``error``: judge_error where

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ragtrace.judges.base import Spent
+    from ragtrace.model import JudgeUsage
 
 
 class RagtraceError(Exception):
@@ -71,13 +71,13 @@ class JudgeError(RagtraceError):
         reason: of the closed list of METRICS.md 0.1.
         status: HTTP status of the server's answer; None without one.
         retry_after_s: when to ask again, in seconds; None where nobody said.
-        spent: calls and tokens until then; None where nobody counted.
+        usage: calls and tokens until then; None where nobody counted.
     """
 
     reason: ClassVar[str] = "judge_error"
     status: int | None = None
     retry_after_s: float | None = None
-    spent: Spent | None = None
+    usage: JudgeUsage | None = None
 
 
 class JudgeUnsupported(JudgeError):

@@ -83,7 +83,7 @@ class Counting:
         reply = json.dumps(REPLIES[schema_name], separators=(",", ":"))
         asked = self.vocabulary.count(system) + self.vocabulary.count(user)
         self.calls.append((schema_name, asked, self.vocabulary.count(reply)))
-        return ChatReply(text=reply, prompt_tokens=asked, completion_tokens=self.calls[-1][2])
+        return ChatReply(text=reply, input_tokens=asked, output_tokens=self.calls[-1][2])
 
     def fingerprint(self) -> str:
         return self.name

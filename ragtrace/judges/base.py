@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
+from ragtrace.model import JudgeUsage
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -26,30 +28,6 @@ if TYPE_CHECKING:
 Task = str
 Verdict = Literal["supported", "not_supported", "contradicted"]
 Support = Literal["full", "partial", "none"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What a task took: calls, tokens."""
-
-    llm_calls: int = 0
-    embed_calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def __add__(self, other: Spent) -> Spent:
-        """Return the sum of two.
-
-        Example:
-            >>> (Spent(llm_calls=1, prompt_tokens=9) + Spent(llm_calls=1)).llm_calls
-            2
-        """
-        return Spent(
-            llm_calls=self.llm_calls + other.llm_calls,
-            embed_calls=self.embed_calls + other.embed_calls,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +77,7 @@ class Audit:
     truncated: bool = False
     unscorable: str = ""
     invented: tuple[str, ...] | None = None
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +93,7 @@ class Grades:
 
     grades: Mapping[str, int]
     scale: str = "direct5"
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
     cached: int = 0
     has_repaired: bool = False
     cache_fault: str = ""
@@ -134,7 +112,7 @@ class Questions:
     """Questions generated from the answer alone."""
 
     questions: tuple[Question, ...]
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +128,7 @@ class Facts:
     """Facts of the reference attributed to contexts."""
 
     facts: tuple[Fact, ...]
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,14 +136,14 @@ class Relevance:
     """Binary relevance of each non-blank context, keyed by its 0-based index in the record's contexts."""
 
     relevant: Mapping[int, bool]
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
 class Costly(Protocol):
     """What a task returns; it says what it took."""
 
     @property
-    def spent(self) -> Spent:
+    def usage(self) -> JudgeUsage:
         """Calls and tokens."""
         ...
 

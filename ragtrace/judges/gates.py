@@ -46,8 +46,8 @@ class Took:
         fate: ``answered`` (also with a bad reply), ``rate_limited`` (429), ``timed_out``, ``failed`` (5xx, broken
             connection, 200 without a message), ``refused`` (key, money, model or a redirect: the same for all
             calls), ``abandoned`` (cancelled by us).
-        prompt_tokens: as the server counted, see `counted`; None where it did not say.
-        completion_tokens: the same.
+        input_tokens: as the server counted, see `counted`; None where it did not say.
+        output_tokens: the same.
         reply_bytes: size of the reply.
         retry_after_s: how long the server wants to be left alone.
         reason: of a refusal: ``401``, ``402``, ``403``, ``404``, ``quota``, or the status of a redirect.
@@ -55,8 +55,8 @@ class Took:
     """
 
     fate: Fate
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
     reply_bytes: int = 0
     retry_after_s: float | None = None
     reason: str = ""
@@ -142,7 +142,7 @@ def took_of(error: JudgeError, *, is_quota: bool = False) -> Took:
         >>> took_of(refused).fate, took_of(refused).reason
         ('refused', '401')
     """
-    status, spent = error.status, error.spent
+    status, spent = error.status, error.usage
     if is_quota:
         return Took(fate="refused", reason="quota")
     if isinstance(error, JudgeRateLimited):
@@ -152,17 +152,15 @@ def took_of(error: JudgeError, *, is_quota: bool = False) -> Took:
     if status is not None and (status in _REFUSALS or 300 <= status < 400) and not isinstance(error, JudgeFiltered):
         return Took(fate="refused", reason=str(status))
     if isinstance(error, JudgeUnavailable) and (status is None or status >= 500 or status < 200 or status == 408):
-        tokens = Tokens() if spent is None else Tokens(spent.prompt_tokens, spent.completion_tokens)
+        tokens = Tokens() if spent is None else Tokens(spent.input_tokens, spent.output_tokens)
         return Took(
             fate="failed",
-            prompt_tokens=tokens.prompt,
-            completion_tokens=tokens.completion,
+            input_tokens=tokens.prompt,
+            output_tokens=tokens.completion,
             retry_after_s=error.retry_after_s,
         )
     if spent is not None:
-        return Took(fate="answered", prompt_tokens=spent.prompt_tokens, completion_tokens=spent.completion_tokens)
+        return Took(fate="answered", input_tokens=spent.input_tokens, output_tokens=spent.output_tokens)
     if status is not None:
-        return Took(
-            fate="answered", prompt_tokens=0, completion_tokens=0
-        )  # a request that is refused costs nothing
+        return Took(fate="answered", input_tokens=0, output_tokens=0)  # a request that is refused costs nothing
     return Took(fate="answered")

@@ -15,9 +15,9 @@ from ragtrace.judges.openai.patience import Patience
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ragtrace.judges.base import Spent
     from ragtrace.judges.gates import Gate, Tokens
     from ragtrace.judges.llm.chat import ChatModel, ChatReply
+    from ragtrace.model import JudgeUsage
 
 
 class LimitedChat:
@@ -105,10 +105,10 @@ class LimitedChat:
         try:
             reply = await self._model.complete(**asked)
         except JudgeError as error:
-            if error.spent is not None:
-                tokens = _tokens_of(error.spent, need, 0)
-                error.spent = replace(
-                    error.spent, prompt_tokens=tokens.prompt or 0, completion_tokens=tokens.completion or 0
+            if error.usage is not None:
+                tokens = _tokens_of(error.usage, need, 0)
+                error.usage = replace(
+                    error.usage, input_tokens=tokens.prompt or 0, output_tokens=tokens.completion or 0
                 )
             took = took_of(error)
             return error
@@ -121,17 +121,17 @@ class LimitedChat:
             is_counted = tokens.prompt or tokens.completion
             took = Took(
                 fate="answered",
-                prompt_tokens=tokens.prompt if is_counted else None,
-                completion_tokens=tokens.completion if is_counted else None,
+                input_tokens=tokens.prompt if is_counted else None,
+                output_tokens=tokens.completion if is_counted else None,
                 reply_bytes=size,
             )
-            return replace(reply, prompt_tokens=tokens.prompt or 0, completion_tokens=tokens.completion or 0)
+            return replace(reply, input_tokens=tokens.prompt or 0, output_tokens=tokens.completion or 0)
         finally:
             passed.leave(took)
 
 
-def _tokens_of(said: ChatReply | Spent, need: Need, size: int) -> Tokens:
-    usage = {"prompt_tokens": said.prompt_tokens, "completion_tokens": said.completion_tokens}
+def _tokens_of(said: ChatReply | JudgeUsage, need: Need, size: int) -> Tokens:
+    usage = {"prompt_tokens": said.input_tokens, "completion_tokens": said.output_tokens}
     return counted(usage, need, size)
 
 

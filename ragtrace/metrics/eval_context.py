@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture.citations import with_cited_parts
 from ragtrace.errors import ConfigError, JudgeError, JudgeUnsupported
-from ragtrace.judges.base import Audit, JudgePanel, PromptJudge, Spent
+from ragtrace.judges.base import Audit, JudgePanel, PromptJudge
 from ragtrace.judges.cache.grade_cache import PassageGrader
 from ragtrace.judges.nli.checking import check
 from ragtrace.judges.offline.reading import Specifics, specifics_in
+from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -120,7 +121,7 @@ class EvalContext:
         self.deep_retriever = deep_retriever
         self.tasks_used: list[Task] = []
         self._known: dict[str, Any] = {}
-        self._unclaimed = Spent()
+        self._unclaimed = JudgeUsage()
         self._seats: list[list[EvalContext]] | None = None
         self._panel: EvalContext | None = None  # whose member's seat this is
         self._deep_pool: Future[DeepPool] | None = None
@@ -219,7 +220,7 @@ class EvalContext:
         """Return one row a text; raises JudgeError, JudgeUnsupported without an embedder."""
         if self.embedder is None:
             raise JudgeUnsupported("no embedder is configured")
-        self._unclaimed += Spent(embed_calls=1)
+        self._unclaimed += JudgeUsage(embed_calls=1)
         try:
             return await self.embedder.embed(texts)
         except JudgeError:
@@ -246,12 +247,12 @@ class EvalContext:
 
     def take_over(self, seat: EvalContext) -> None:
         """Count what a case of a panel spent, and the tasks it used, as its own."""
-        self._unclaimed += seat.take_spent()
+        self._unclaimed += seat.take_usage()
         self.tasks_used.extend(seat.tasks_used)
 
-    def take_spent(self) -> Spent:
+    def take_usage(self) -> JudgeUsage:
         """Return what was spent since the last call, and forget it."""
-        spent, self._unclaimed = self._unclaimed, Spent()
+        spent, self._unclaimed = self._unclaimed, JudgeUsage()
         return spent
 
     def _under(self, judge: Judge) -> EvalContext:
@@ -298,8 +299,8 @@ class EvalContext:
         try:
             verdict = await asked
         except JudgeError as error:
-            if error.spent is not None:
-                self._unclaimed += error.spent
+            if error.usage is not None:
+                self._unclaimed += error.usage
             return error
-        self._unclaimed += verdict.spent
+        self._unclaimed += verdict.usage
         return verdict

@@ -200,7 +200,7 @@ def _absent(need: Need, ctx: EvalContext) -> str | None:
 def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext) -> list[MetricResult]:
     """Write judge, version, pass mark and cost onto the results of one metric."""
     judge, version = _identity(spec, ctx)
-    spent = ctx.take_spent()
+    spent = ctx.take_usage()
     outputs = {output.name: output for output in spec.outputs}
     signed = [
         replace(
@@ -216,8 +216,8 @@ def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext)
             signed[0],
             llm_calls=spent.llm_calls,
             embed_calls=spent.embed_calls,
-            prompt_tokens=spent.prompt_tokens,
-            completion_tokens=spent.completion_tokens,
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
         )
     return signed
 

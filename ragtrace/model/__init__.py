@@ -16,15 +16,12 @@ from ragtrace.model.record import (
     Message,
     Outcome,
     RagRecord,
-    Usage,
-    added_usage,
 )
 from ragtrace.model.scale import Direction, Scale
 from ragtrace.model.score import (
     ERROR_REASONS,
     NA_REASONS,
     SKIP_REASONS,
-    Cost,
     JudgeInfo,
     MetricResult,
     Score,
@@ -33,6 +30,7 @@ from ragtrace.model.score import (
     Stratum,
 )
 from ragtrace.model.trace_id import as_trace_id
+from ragtrace.model.usage import JudgeUsage, Usage, added_usage
 
 __all__ = [
     "ENDS",
@@ -43,11 +41,11 @@ __all__ = [
     "SKIP_REASONS",
     "AnswerPart",
     "BadClaim",
-    "Cost",
     "Direction",
     "End",
     "Feedback",
     "JudgeInfo",
+    "JudgeUsage",
     "LabelScale",
     "LabelScope",
     "LabelStratum",

@@ -18,9 +18,9 @@ from ragtrace.model.record import (
     Message,
     Outcome,
     RagRecord,
-    Usage,
 )
 from ragtrace.model.trace_id import as_trace_id
+from ragtrace.model.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

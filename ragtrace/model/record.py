@@ -2,54 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.model.passage import Passage, Pool, Stage
+    from ragtrace.model.usage import Usage
 
 Outcome = Literal["answered", "partial", "cancelled", "interrupted", "error"]
 LabelScope = Literal["gold", "cache", "pool", "shadow", "stratified", "sample"]
 LabelScale = Literal["direct5", "umbrela_mapped", "umbrela_mapped_strict"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens that the application's own model consumed; None where the provider did not say.
-
-    Attributes:
-        input_tokens: all input tokens, cached ones included.
-        output_tokens: all output tokens, reasoning included.
-        cache_read_tokens: input tokens that came from the provider's cache.
-        cache_write_tokens: input tokens that were written to it.
-        reasoning_tokens: output tokens of reasoning.
-    """
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    reasoning_tokens: int | None = None
-
-
-def added_usage(one: Usage | None, other: Usage | None) -> Usage | None:
-    """Return the tokens of two calls together; an unknown count is left out of the sum.
-
-    Example:
-        >>> added_usage(Usage(input_tokens=3), Usage(input_tokens=2, output_tokens=1)).input_tokens
-        5
-    """
-    if one is None or other is None:
-        return one or other
-    return Usage(
-        **{field.name: _sum(getattr(one, field.name), getattr(other, field.name)) for field in fields(Usage)}
-    )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else one + other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

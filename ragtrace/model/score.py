@@ -32,16 +32,6 @@ _REASONS: dict[str, frozenset[str]] = {"na": NA_REASONS, "error": ERROR_REASONS,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What judging took: tokens, US dollars (None = price unknown) and seconds."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float | None = None
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeInfo:
     """Which judge gave a verdict, exactly enough to never mix two of them in one aggregate.
 
@@ -107,8 +97,8 @@ class MetricResult:
     details: Mapping[str, Any] = field(default_factory=dict)
     llm_calls: int = 0
     embed_calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
     judge: JudgeInfo | None = None
     passed: bool | None = None
     k: int | None = None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _UNKNOWN = Scale()  # of a score that no chosen metric gives: one that a killed scorer had written
 
 
-def unpriced(model: str, prompt_tokens: int, completion_tokens: int) -> float | None:  # noqa: ARG001 - of any
+def unpriced(model: str, input_tokens: int, output_tokens: int) -> float | None:  # noqa: ARG001 - of any
     """Know no price."""
     return None
 
@@ -163,7 +163,7 @@ class Publisher:
             result = score.result
             if result.llm_calls and result.judge is not None:
                 model = result.judge.model.partition(":")[2] or result.judge.model
-                costs.append(self._price_of(model, result.prompt_tokens, result.completion_tokens))
+                costs.append(self._price_of(model, result.input_tokens, result.output_tokens))
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known and len(known) == len(costs) else None
 

@@ -328,12 +328,12 @@ class Instruments:
         return attributes
 
     def _judged(self, result: MetricResult) -> None:
-        if not (result.llm_calls or result.prompt_tokens or result.completion_tokens):
+        if not (result.llm_calls or result.input_tokens or result.output_tokens):
             return
         about = self._judge({}, result.judge.model if result.judge else None)
         outcome = "error" if result.state == "error" else "ok"
         self._fan.add(semconv.JUDGE_CALLS, _count(result.llm_calls), about | {semconv.OUTCOME: outcome})
-        for kind, tokens in (("input", result.prompt_tokens), ("output", result.completion_tokens)):
+        for kind, tokens in (("input", result.input_tokens), ("output", result.output_tokens)):
             self._fan.add(semconv.JUDGE_TOKENS, _count(tokens), about | {semconv.GEN_AI_TOKEN_TYPE: kind})
 
     def _sum(self, attributes: dict[str, Any], x: float, w: float, *, is_pass: bool | None) -> None:

@@ -100,10 +100,10 @@ async def asked_of(judge: LLMJudge, embedder: OpenAIEmbedder, number: int) -> No
         assert str(said).isprintable(), ascii(said)
         assert len(str(said)) < 1_000, len(str(said))
         assert said.retry_after_s is None or said.retry_after_s >= 0.0
-    if said.spent is not None:
-        assert 0 <= said.spent.llm_calls <= 40
-        assert 0 <= said.spent.prompt_tokens <= said.spent.llm_calls * 40_000
-        assert 0 <= said.spent.completion_tokens <= said.spent.llm_calls * (MOST_REPLY_BYTES + ALLOWANCE_TOKENS)
+    if said.usage is not None:
+        assert 0 <= said.usage.llm_calls <= 40
+        assert 0 <= said.usage.input_tokens <= said.usage.llm_calls * 40_000
+        assert 0 <= said.usage.output_tokens <= said.usage.llm_calls * (MOST_REPLY_BYTES + ALLOWANCE_TOKENS)
 
 
 async def fuzzed(url: str, count: int, path: Path) -> dict[str, Any]:

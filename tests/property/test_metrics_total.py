@@ -78,7 +78,7 @@ class DrawnChat:
         made = self._reply(schema, json.loads(parted(user)[1]))
         if isinstance(made, Exception):
             raise made
-        return ChatReply(text=made, prompt_tokens=10, completion_tokens=1)
+        return ChatReply(text=made, input_tokens=10, output_tokens=1)
 
     def repairs(self) -> int:
         return sum(REPAIR in parted(user)[2] for user in self.users)

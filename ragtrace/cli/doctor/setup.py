@@ -166,6 +166,6 @@ async def _asked(judge: Judge) -> Finding:
     if result.value < 1.0:
         said = f"{judge.name} replies, and finds a copied sentence unsupported"
         return Finding(check="judge", level="warn", said=said, todo="measure it with `ragtrace calibrate`")
-    tokens = result.prompt_tokens + result.completion_tokens
+    tokens = result.input_tokens + result.output_tokens
     said = f"{judge.name} replied in {took_s:.1f} s ({result.llm_calls} calls, {tokens} tokens)"
     return Finding(check="judge", level="ok", said=said)

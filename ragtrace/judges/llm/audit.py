@@ -74,7 +74,7 @@ def _audit(
         claims=tuple(judged_claim(reply.claims[n - 1], verdicts[n], contexts) for n in wanted),
         citations=citations.verdicts(supports),
         truncated=len(reply.claims) > MAX_CLAIMS,
-        spent=asking.spent,
+        usage=asking.usage,
     )
 
 

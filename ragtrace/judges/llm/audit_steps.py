@@ -62,7 +62,7 @@ async def audited_in_steps(record: RagRecord, asking: Asking, claim_batch: int) 
         ... ])
         >>> record = RagRecord(id="1", query="Which?", answer="It is red.")
         >>> audit = asyncio.run(LLMJudge(chat, fused=False).audit(record))
-        >>> audit.claims[0].verdict, audit.spent.llm_calls
+        >>> audit.claims[0].verdict, audit.usage.llm_calls
         ('not_supported', 2)
     """
     contexts = Numbered(record)
@@ -79,7 +79,7 @@ async def audited_in_steps(record: RagRecord, asking: Asking, claim_batch: int) 
         claims=tuple(claims),
         citations=citations.verdicts(supports),
         truncated=len(reply.claims) > MAX_CLAIMS,
-        spent=asking.spent,
+        usage=asking.usage,
     )
 
 

@@ -14,13 +14,13 @@ class ChatReply:
     """The text of a reply, and the tokens that the server counted; 0 where it did not say.
 
     Example:
-        >>> ChatReply(text="{}", prompt_tokens=812).completion_tokens
+        >>> ChatReply(text="{}", input_tokens=812).output_tokens
         0
     """
 
     text: str
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 @runtime_checkable
@@ -45,7 +45,7 @@ class ChatModel(Protocol):
     ) -> ChatReply:
         """Return the model's reply to one prompt.
 
-        A raised error may carry ``spent`` (`ragtrace.judges.base.Spent`) where the failed call was charged.
+        A raised error may carry ``usage`` (`ragtrace.model.JudgeUsage`) where the failed call was charged.
 
         Raises:
             ragtrace.errors.JudgeError: refused, filtered, truncated, timed out, rate limited or unavailable.

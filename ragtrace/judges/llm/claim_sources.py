@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.base import Inquiry, Spent
+from ragtrace.judges.base import Inquiry
 from ragtrace.judges.llm.correctness import numbered_from
 from ragtrace.judges.llm.numbering import Numbered
 from ragtrace.judges.llm.replies import Form, Listed, SourcedRow
 from ragtrace.judges.llm.rows import asked_rows
+from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import PromptJudge
@@ -37,7 +38,7 @@ class ClaimSources:
 
     answer: tuple[tuple[int, ...], ...]
     reference: tuple[tuple[int, ...], ...]
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
 def claim_sources(claims: Correctness) -> Inquiry[ClaimSources]:
@@ -79,4 +80,4 @@ async def _filled(judge: PromptJudge, record: RagRecord, claims: Correctness) ->
         )
     found = tuple(contexts.indexes(row.sources) for _, row in sorted(rows.items()))
     n_answer = len(claims.answer)
-    return ClaimSources(answer=found[:n_answer], reference=found[n_answer:], spent=asking.spent)
+    return ClaimSources(answer=found[:n_answer], reference=found[n_answer:], usage=asking.usage)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.base import Inquiry, Spent, Verdict
+from ragtrace.judges.base import Inquiry, Verdict
 from ragtrace.judges.llm.replies import Form, Listed, Row
 from ragtrace.judges.llm.rows import asked_rows
+from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import PromptJudge
@@ -59,7 +60,7 @@ class Correctness:
     reference: tuple[CheckedClaim, ...]
     truncated: bool = False
     has_repaired: bool = False
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
 async def checked(judge: PromptJudge, record: RagRecord) -> Correctness:
@@ -94,7 +95,7 @@ async def checked(judge: PromptJudge, record: RagRecord) -> Correctness:
         reference=_checked(reference, verdicts[len(answer) :]),
         truncated=max(len(reply.answer_claims), len(reply.reference_claims)) > MAX_CLAIMS,
         has_repaired=asking.has_repaired,
-        spent=asking.spent,
+        usage=asking.usage,
     )
 
 

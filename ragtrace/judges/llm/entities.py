@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.base import Inquiry, Spent
+from ragtrace.judges.base import Inquiry
 from ragtrace.judges.llm.numbering import Numbered
 from ragtrace.judges.llm.replies import Form, Listed
+from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import PromptJudge
@@ -32,7 +33,7 @@ class Entities:
 
     reference: tuple[str, ...]
     contexts: tuple[str, ...] | None = None
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
 async def of_both(judge: PromptJudge, record: RagRecord) -> Entities:
@@ -52,7 +53,7 @@ async def of_both(judge: PromptJudge, record: RagRecord) -> Entities:
     with asking.charging():
         reply = await asking.ask(data, EntitiesReply)
     contexts = tuple(reply.context_entities)
-    return Entities(reference=tuple(reply.reference_entities), contexts=contexts, spent=asking.spent)
+    return Entities(reference=tuple(reply.reference_entities), contexts=contexts, usage=asking.usage)
 
 
 async def of_reference(judge: PromptJudge, record: RagRecord) -> Entities:
@@ -70,7 +71,7 @@ async def of_reference(judge: PromptJudge, record: RagRecord) -> Entities:
     asking = judge.asking("reference_entities")
     with asking.charging():
         reply = await asking.ask({"reference": record.reference or ""}, ReferenceEntitiesReply)
-    return Entities(reference=tuple(reply.reference_entities), spent=asking.spent)
+    return Entities(reference=tuple(reply.reference_entities), usage=asking.usage)
 
 
 OF_BOTH = Inquiry(name="entities", prompts=("entities",), ask=of_both)

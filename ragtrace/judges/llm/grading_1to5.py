@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from ragtrace.judges.base import Inquiry, Spent
+from ragtrace.judges.base import Inquiry
 from ragtrace.judges.llm.replies import Form
+from ragtrace.model import JudgeUsage
 from ragtrace.prompts.loader import plain_forms
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class AnswerGrade:
     grade: int
     reason: str
     attempted: bool = True
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
 def answer_grade(
@@ -81,6 +82,6 @@ def answer_grade(
         with asking.charging():
             reply = await asking.ask(data, form)
         attempted = reply.attempted if isinstance(reply, AttemptGradeReply) else True
-        return AnswerGrade(grade=reply.grade, reason=reply.reason, attempted=attempted, spent=asking.spent)
+        return AnswerGrade(grade=reply.grade, reason=reply.reason, attempted=attempted, usage=asking.usage)
 
     return Inquiry(name=prompts[0], prompts=prompts, ask=ask)

@@ -52,7 +52,7 @@ class LLMJudge:
     Records are data: they stand inside a fence (`ragtrace.prompts.fence`), contexts are numbered by us, and the
     numbers of a reply are checked to exist. A reply of another form, or with missing, doubled or unknown ids, is
     repaired by one more call an evaluation; after that the task fails with a `ragtrace.errors.JudgeError` that
-    carries ``spent``. Coroutine-safe; not thread-safe, as little as its model.
+    carries ``usage``. Coroutine-safe; not thread-safe, as little as its model.
 
     Args:
         model: who replies.
@@ -194,7 +194,7 @@ class LLMJudge:
         return Grades(
             grades=grades,
             scale=self._rubric.label_scale,
-            spent=asking.spent,
+            usage=asking.usage,
             cached=len(known.grades),
             has_repaired=asking.has_repaired,
             cache_fault=known.fault,
@@ -244,7 +244,7 @@ class LLMJudge:
                 kept = _written(await asking.mend(data, QuestionsReply, want))
             if not kept:
                 raise JudgeIncomplete("the judge wrote no question")
-        return Questions(questions=tuple(kept[:n]), spent=asking.spent)
+        return Questions(questions=tuple(kept[:n]), usage=asking.usage)
 
     async def facts(self, record: RagRecord) -> Facts:
         """Attribute the facts of the reference to contexts.
@@ -262,7 +262,7 @@ class LLMJudge:
             Fact(text=reply.facts[n - 1].strip(), sources=contexts.indexes(row.sources))
             for n, row in sorted(found.items())
         )
-        return Facts(facts=facts, spent=asking.spent)
+        return Facts(facts=facts, usage=asking.usage)
 
     async def relevance(self, record: RagRecord, *, with_reference: bool) -> Relevance:
         """Decide for each context that is not blank whether it helps to reach the answer, or the reference.
@@ -286,7 +286,7 @@ class LLMJudge:
                 data = {"query": record.query, "contexts": shown, "answer": target}
                 rows = await asked_rows(asking, data, ("contexts",), RelevanceReply, lambda reply: reply.verdicts)
                 relevant |= {batch[n - 1][0]: row.relevant for n, row in sorted(rows.items())}
-        return Relevance(relevant=relevant, spent=asking.spent)
+        return Relevance(relevant=relevant, usage=asking.usage)
 
     async def aclose(self) -> None:
         """Release the model's connections, and the cache's file."""

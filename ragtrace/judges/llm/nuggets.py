@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragtrace.judges.base import Inquiry, Spent
+from ragtrace.judges.base import Inquiry
 from ragtrace.judges.cache.nugget_cache import Nugget, NuggetSet, RemembersNuggets, nugget_key
 from ragtrace.judges.llm.replies import Form, FormT, Listed, Row, RowT
 from ragtrace.judges.llm.rows import asked_rows
+from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -82,7 +83,7 @@ class Nuggets:
     made: int
     truncated: bool = False
     cached: bool = False
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
 def nuggets_of(places: Collection[int], max_scored: int = 20) -> Inquiry[Nuggets]:
@@ -139,7 +140,7 @@ async def _assigned(judge: PromptJudge, record: RagRecord, texts: Sequence[str],
         made=len(known.nuggets),
         truncated=known.truncated,
         cached=is_cached,
-        spent=asking.spent,
+        usage=asking.usage,
     )
 
 

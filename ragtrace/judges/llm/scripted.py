@@ -33,8 +33,8 @@ class ScriptedChat:
         replies: what to give, in order.
         always: what to give when `replies` are used up.
         name: the model's name.
-        prompt_tokens: tokens that each reply reports.
-        completion_tokens: the same for the output.
+        input_tokens: tokens that each reply reports.
+        output_tokens: the same for the output.
 
     Attributes:
         prompts: the calls so far.
@@ -57,15 +57,15 @@ class ScriptedChat:
         *,
         always: Any = None,
         name: str = "scripted",
-        prompt_tokens: int = 100,
-        completion_tokens: int = 10,
+        input_tokens: int = 100,
+        output_tokens: int = 10,
     ) -> None:
         self.name = name
         self.prompts: list[ScriptedCall] = []
         self._replies = list(replies)
         self._always = always
-        self._prompt_tokens = prompt_tokens
-        self._completion_tokens = completion_tokens
+        self._prompt_tokens = input_tokens
+        self._completion_tokens = output_tokens
 
     @property
     def calls(self) -> int:
@@ -93,8 +93,8 @@ class ScriptedChat:
             raise reply
         return ChatReply(
             text=reply if isinstance(reply, str) else json.dumps(reply),
-            prompt_tokens=self._prompt_tokens,
-            completion_tokens=self._completion_tokens,
+            input_tokens=self._prompt_tokens,
+            output_tokens=self._completion_tokens,
         )
 
     def fingerprint(self) -> str:

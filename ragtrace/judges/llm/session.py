@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeError, JudgeIncomplete, JudgeInvalidOutput
-from ragtrace.judges.base import Spent
 from ragtrace.judges.llm.replies import FormT, read
+from ragtrace.model import JudgeUsage
 from ragtrace.prompts.fence import fenced
 from ragtrace.prompts.loader import load
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Tally:
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
     has_repaired: bool = False
 
 
@@ -40,7 +40,7 @@ class Asking:
         >>> asking = Asking(chat, load("questions"), max_output_tokens=500)
         >>> asyncio.run(asking.ask({"answer": "In Oslo."}, QuestionsReply)).questions[0].question
         'Where?'
-        >>> asking.over("audit").spent.llm_calls
+        >>> asking.over("audit").usage.llm_calls
         1
     """
 
@@ -51,9 +51,9 @@ class Asking:
         self._tally = _Tally()
 
     @property
-    def spent(self) -> Spent:
+    def usage(self) -> JudgeUsage:
         """What the evaluation took so far."""
-        return self._tally.spent
+        return self._tally.usage
 
     @property
     def has_repaired(self) -> bool:
@@ -73,11 +73,11 @@ class Asking:
 
     @contextmanager
     def charging(self) -> Iterator[None]:
-        """Write what was spent so far onto a judge error that leaves the block, as its attribute ``spent``."""
+        """Write what was spent so far onto a judge error that leaves the block, as its attribute ``usage``."""
         try:
             yield
         except JudgeError as error:
-            error.spent = self.spent
+            error.usage = self.usage
             raise
 
     async def ask(self, data: Mapping[str, Any], form: type[FormT], extra: str = "") -> FormT:
@@ -128,11 +128,11 @@ class Asking:
                 temperature=prompt.temperature,
             )
         except JudgeError as error:
-            self._tally.spent += error.spent or Spent(llm_calls=1)
+            self._tally.usage += error.usage or JudgeUsage(llm_calls=1)
             raise
         except Exception as error:
-            self._tally.spent += Spent(llm_calls=1)
+            self._tally.usage += JudgeUsage(llm_calls=1)
             raise JudgeError(f"the chat model failed with {type(error).__name__}") from error
-        tokens = Spent(llm_calls=1, prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens)
-        self._tally.spent += tokens
+        tokens = JudgeUsage(llm_calls=1, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
+        self._tally.usage += tokens
         return reply.text

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeError, JudgeInvalidOutput
-from ragtrace.judges.base import PairModel, PairSignals, Spent
+from ragtrace.judges.base import PairModel, PairSignals
 from ragtrace.judges.nli.premises import BETWEEN_CONTEXTS, Premise, pieces, premises
 from ragtrace.judges.offline.words import sentences
 from ragtrace.judges.quiet import uninstrumented
+from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ class Checked:
 
     sentences: tuple[CheckedSentence, ...]
     premises: tuple[Premise, ...]
-    spent: Spent = field(default_factory=Spent)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
 def identity(scorer: PairScorer) -> tuple[str, str]:

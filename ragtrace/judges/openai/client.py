@@ -151,17 +151,17 @@ class OpenAIChat:
 
 
 def _reply(answer: Answer) -> ChatReply:
-    """Read a chat completion; raises JudgeError with ``spent``."""
+    """Read a chat completion; raises JudgeError with ``usage``."""
     choice = answer.body["choices"][0]
     message, spent = choice["message"], spent_of(answer.tokens)
     error = _stopped(choice.get("finish_reason"), message)
     if error is not None:
-        error.spent = spent
+        error.usage = spent
         raise error
     return ChatReply(
         text=json_text(_text(message.get("content"))),
-        prompt_tokens=spent.prompt_tokens,
-        completion_tokens=spent.completion_tokens,
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
     )
 
 

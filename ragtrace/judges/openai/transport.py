@@ -24,11 +24,11 @@ from ragtrace.errors import (
     JudgeUnavailable,
     MissingExtra,
 )
-from ragtrace.judges.base import Spent
 from ragtrace.judges.gates import Need, Tokens, Took, counted, took_of
 from ragtrace.judges.openai.addresses import JudgeAddress
 from ragtrace.judges.openai.patience import Patience
 from ragtrace.judges.quiet import uninstrumented
+from ragtrace.model import JudgeUsage
 from ragtrace.settings import shown_address
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class Transport:
         tokens = counted(value.get("usage"), need, size)
         if endpoint == "chat" and not _has_message(value):
             fault = self._fault(JudgeUnavailable, f"{self.where} answered 200 without a message")
-            fault.error.spent = spent_of(tokens)
+            fault.error.usage = spent_of(tokens)
             return fault
         return Answer(body=value, tokens=tokens, size=size)
 
@@ -347,12 +347,12 @@ def _took_of(outcome: Answer | Fault) -> Took:
         is_told = took.fate == "refused" and not quotes_server
         return replace(took, message=str(outcome.error)) if is_told else took
     prompt, completion = outcome.tokens
-    return Took(fate="answered", prompt_tokens=prompt, completion_tokens=completion, reply_bytes=outcome.size)
+    return Took(fate="answered", input_tokens=prompt, output_tokens=completion, reply_bytes=outcome.size)
 
 
-def spent_of(tokens: Tokens) -> Spent:
+def spent_of(tokens: Tokens) -> JudgeUsage:
     """Return one call with what the server counted, 0 where it did not."""
-    return Spent(llm_calls=1, prompt_tokens=tokens.prompt or 0, completion_tokens=tokens.completion or 0)
+    return JudgeUsage(llm_calls=1, input_tokens=tokens.prompt or 0, output_tokens=tokens.completion or 0)
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ragtrace.errors import JudgeError, JudgeOverBudget, JudgeRateLimited, JudgeUnavailable
-from ragtrace.judges.base import Spent
+from ragtrace.model import JudgeUsage
 
 OF_NEED = frozenset({"budget_exceeded", "requests_per_minute", "tokens_per_minute"})
 """The reasons for which a smaller call might pass."""
@@ -73,5 +73,5 @@ def error_of(closed: Closed, host: str) -> JudgeError:
         )
     else:
         error = JudgeRateLimited(f"the rate of {host} is used up for {closed.wait_s:.0f} s")
-    error.retry_after_s, error.spent = closed.wait_s, Spent()  # nobody was asked
+    error.retry_after_s, error.usage = closed.wait_s, JudgeUsage()  # nobody was asked
     return error

@@ -107,7 +107,7 @@ class JudgeGate:
         >>> gate = JudgeGate(host="judge", caps=Caps(usd_per_day=None))
         >>> async def call():
         ...     passed = await gate.enter(Need(model="m", request_bytes=900, max_output_tokens=100))
-        ...     passed.leave(Took(fate="answered", prompt_tokens=200, completion_tokens=30))
+        ...     passed.leave(Took(fate="answered", input_tokens=200, output_tokens=30))
         >>> asyncio.run(call())
         >>> gate.reading().budget_tokens, gate.closed()
         (19999770, None)

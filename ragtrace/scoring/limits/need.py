@@ -26,7 +26,7 @@ class Estimate:
         >>> estimate.most(need)
         (4000, 500)
         >>> for _ in range(60):
-        ...     estimate.learn(need, Took(fate="answered", prompt_tokens=1_000, completion_tokens=80))
+        ...     estimate.learn(need, Took(fate="answered", input_tokens=1_000, output_tokens=80))
         >>> 1_250 <= estimate.most(need)[0] < 1_260
         True
     """
@@ -40,9 +40,9 @@ class Estimate:
 
     def learn(self, need: Need, took: Took) -> None:
         """Learn from what a server counted; nothing from one that did not."""
-        if not took.prompt_tokens or not need.request_bytes:
+        if not took.input_tokens or not need.request_bytes:
             return
-        seen = min(took.prompt_tokens / need.request_bytes * _MARGIN, 1.0)
+        seen = min(took.input_tokens / need.request_bytes * _MARGIN, 1.0)
         known = self._tokens_per_byte.get(need.model, 1.0)
         self._tokens_per_byte[need.model] = max(seen, known + _SHARE * (seen - known))
 
@@ -56,7 +56,7 @@ def taken(need: Need, took: Took) -> tuple[int, int]:
     Example:
         >>> from ragtrace.judges.gates import Need, Took
         >>> need = Need(model="m", request_bytes=4_000, max_output_tokens=500)
-        >>> taken(need, Took(fate="answered", prompt_tokens=812, completion_tokens=9))
+        >>> taken(need, Took(fate="answered", input_tokens=812, output_tokens=9))
         (812, 9)
         >>> taken(need, Took(fate="failed"))
         (0, 0)
@@ -64,7 +64,7 @@ def taken(need: Need, took: Took) -> tuple[int, int]:
         (1000, 0)
     """
     if took.fate in {"rate_limited", "failed", "refused"}:
-        return took.prompt_tokens or 0, took.completion_tokens or 0
-    prompt = int(need.request_bytes * USUAL) if took.prompt_tokens is None else took.prompt_tokens
-    reply = int(took.reply_bytes * USUAL) if took.completion_tokens is None else took.completion_tokens
+        return took.input_tokens or 0, took.output_tokens or 0
+    prompt = int(need.request_bytes * USUAL) if took.input_tokens is None else took.input_tokens
+    reply = int(took.reply_bytes * USUAL) if took.output_tokens is None else took.output_tokens
     return prompt, reply

@@ -44,7 +44,7 @@ class Prices:
         if any(price is not None and not price >= 0.0 for price in own):
             raise ConfigError("price_input_usd_per_million and price_output_usd_per_million cannot be below 0")
 
-    def price_of(self, model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
+    def price_of(self, model: str, input_tokens: int, output_tokens: int) -> float | None:
         """Return the price of a call in US dollars, never below 0; None when the model's price is not known.
 
         No tokens cost 0.0. Discounts (cached prompts, batches) are left out, so the price is rather too high. What
@@ -52,32 +52,32 @@ class Prices:
 
         Args:
             model: with or without a ``openai:`` in front.
-            prompt_tokens: of the request.
-            completion_tokens: of the reply.
+            input_tokens: of the request.
+            output_tokens: of the reply.
         """
-        if prompt_tokens <= 0 and completion_tokens <= 0:
+        if input_tokens <= 0 and output_tokens <= 0:
             return 0.0
         if self.input_usd_per_million is not None and self.output_usd_per_million is not None:
-            in_usd = prompt_tokens * self.input_usd_per_million
-            return (in_usd + completion_tokens * self.output_usd_per_million) / 1e6
+            in_usd = input_tokens * self.input_usd_per_million
+            return (in_usd + output_tokens * self.output_usd_per_million) / 1e6
         name = model.removeprefix("openai:")
         where = self.base_url or DEFAULT_BASE_URL
         if (name, where) in _unknown:
             return None
-        price = _listed(name, prompt_tokens, completion_tokens, where)
+        price = _listed(name, input_tokens, output_tokens, where)
         if price is None:
             _unknown.add((name, where))
             _say(name)
         return price
 
 
-def _listed(model: str, prompt_tokens: int, completion_tokens: int, base_url: str) -> float | None:
+def _listed(model: str, input_tokens: int, output_tokens: int, base_url: str) -> float | None:
     """Return the price of the list; the address decides whose, so that a model served at home is nobody's."""
     if importlib.util.find_spec("genai_prices") is None:
         return None
     from genai_prices import Usage, calc_price  # noqa: PLC0415 -- 0.3 s, and an extra
 
-    usage = Usage(input_tokens=prompt_tokens, output_tokens=completion_tokens)
+    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     try:
         return float(calc_price(usage, model, provider_api_url=base_url).total_price)
     except LookupError:

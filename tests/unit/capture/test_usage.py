@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ragtrace.capture import provider_in, read_usage
-from ragtrace.model import Usage
-from ragtrace.model.record import added_usage
+from ragtrace.model import Usage, added_usage
 
 WITH_CACHE = Usage(input_tokens=100, output_tokens=20, cache_read_tokens=60, cache_write_tokens=30)
 WITH_REASONING = Usage(input_tokens=100, output_tokens=20, cache_read_tokens=60, reasoning_tokens=12)

@@ -45,7 +45,7 @@ async def test_each_repeat_sends_a_seed_of_its_own(judge_server: JudgeServer) ->
     found = await score(panel)
     assert sorted(request.body["seed"] for request in judge_server.requests) == [42, 43, 44]
     assert sorted(found.details["panel"]["judges"][0]["scores"]) == [3.0, 4.0, 5.0]
-    assert (found.value, found.llm_calls, found.prompt_tokens, found.completion_tokens) == (4.0, 3, 360, 21)
+    assert (found.value, found.llm_calls, found.input_tokens, found.output_tokens) == (4.0, 3, 360, 21)
     bodies = [{**request.body, "seed": 0, "messages": 0} for request in judge_server.requests]
     assert bodies[0] == bodies[1] == bodies[2]
 

@@ -74,7 +74,7 @@ async def test_repeats_of_one_judge_have_a_spread_and_no_distance() -> None:
     found = (await run(["faithfulness_1to5"], panel))["faithfulness_1to5"]
     told = found.details["panel"]
     assert (found.value, told["judges"][0]["std"], told["mean_abs_diff"]) == (4.0, 1.0, None)
-    assert (found.llm_calls, found.prompt_tokens, found.completion_tokens) == (3, 300, 30)
+    assert (found.llm_calls, found.input_tokens, found.output_tokens) == (3, 300, 30)
 
 
 async def test_a_failed_run_is_no_number() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 async def test_processes_with_one_spool_share_the_file_beside_it(tmp_path: Path) -> None:
     settings = Settings.resolve({"spool": str(tmp_path / "spool.sqlite"), "budget_usd_per_day": 0.0}, {})
     one, other = build_gate(settings), build_gate(settings)
-    (await one.enter(Need(model="m", request_bytes=10))).leave(Took(fate="answered", prompt_tokens=5))
+    (await one.enter(Need(model="m", request_bytes=10))).leave(Took(fate="answered", input_tokens=5))
     assert (tmp_path / "spool.sqlite.limits").exists()
     assert other.reading().budget_tokens == 20_000_000 - 5
     assert (other.reading().budget_usd, other.reading().concurrency) == (None, 8)

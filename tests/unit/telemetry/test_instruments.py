@@ -275,7 +275,7 @@ def test_traces_by_decision(metered):
 def test_what_scoring_took(metered):
     instruments = Instruments([metered.meter])
     scores = [
-        faith(llm_calls=2, prompt_tokens=900, completion_tokens=80),
+        faith(llm_calls=2, input_tokens=900, output_tokens=80),
         faith(state="error", reason="judge_timeout", llm_calls=1),
     ]
     instruments.evaluated(RECORD, scores, duration_s=0.2, lag_s=1.5, cost_usd=0.01)
@@ -295,7 +295,7 @@ def test_no_count_of_a_judge_ends_the_export(metered, tokens):
     """A sum of 2^62 and 2^62 ended the export of every metric of the process."""
     instruments = Instruments([metered.meter])
     for _ in range(4):
-        scores = [faith(llm_calls=1, prompt_tokens=tokens, completion_tokens=tokens)]
+        scores = [faith(llm_calls=1, input_tokens=tokens, output_tokens=tokens)]
         instruments.evaluated(RECORD, scores, duration_s=0.2, lag_s=1.5)
     encoded = encode_metrics(metered.reader.get_metrics_data()).SerializeToString()
     assert semconv.JUDGE_TOKENS.encode() in encoded

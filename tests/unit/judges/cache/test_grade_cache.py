@@ -54,10 +54,10 @@ async def test_an_identical_passage_costs_nothing_and_only_the_unseen_are_asked(
     judge = LLMJudge(chat, grade_cache=cache)
     first = await judge.grades(record("a", "b"))
     again = await judge.grades(record("a", "b", query=" Where? "))
-    assert (first.cached, again.cached, again.spent.llm_calls, again.spent.prompt_tokens) == (0, 2, 0, 0)
+    assert (first.cached, again.cached, again.usage.llm_calls, again.usage.input_tokens) == (0, 2, 0, 0)
     assert again.grades == first.grades
     more = await judge.grades(record("a", "new", "b"))
-    assert (more.cached, more.spent.llm_calls, more.grades) == (2, 1, {"p1": 4, "p2": 2, "p3": 4})
+    assert (more.cached, more.usage.llm_calls, more.grades) == (2, 1, {"p1": 4, "p2": 2, "p3": 4})
     assert '"new"' in chat.prompts[-1].user
     assert '"a"' not in chat.prompts[-1].user
     await judge.aclose()
@@ -79,8 +79,8 @@ async def test_another_query_text_rubric_model_seed_or_batch_form_is_another_gra
         (judge.without_grade_cache(), record("a")),
     ]
     for other, asked in others:
-        assert (await other.grades(asked)).spent.llm_calls == 1
-    assert (await judge.grades(record("a"))).spent.llm_calls == 0
+        assert (await other.grades(asked)).usage.llm_calls == 1
+    assert (await judge.grades(record("a"))).usage.llm_calls == 0
 
 
 async def test_what_was_graded_before_a_failure_is_kept() -> None:
@@ -91,7 +91,7 @@ async def test_what_was_graded_before_a_failure_is_kept() -> None:
     with pytest.raises(JudgeIncomplete):
         await judge.grades(asked)
     again = await judge.grades(asked)
-    assert (again.cached, again.spent.llm_calls, sorted(again.grades.values())) == (10, 1, [3] * 10 + [5])
+    assert (again.cached, again.usage.llm_calls, sorted(again.grades.values())) == (10, 1, [3] * 10 + [5])
 
 
 async def test_coroutines_that_ask_at_once_both_get_their_grades(file: GradeFile) -> None:

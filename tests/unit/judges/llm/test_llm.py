@@ -18,11 +18,11 @@ from ragtrace.errors import (
     JudgeTruncated,
     JudgeUnavailable,
 )
-from ragtrace.judges.base import CitationVerdict, Judge, Spent
+from ragtrace.judges.base import CitationVerdict, Judge
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.numbering import grading_batches
 from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.model import JudgeUsage, Passage, Pool, RagRecord
 from ragtrace.prompts.loader import PROMPT_IDS
 from tests.unit.judges.records import audit, parts, record, verdict
 
@@ -50,7 +50,7 @@ async def test_audit() -> None:
         ("supported", 1.0, (1,)),
     ]
     assert (found.attempted, found.noncommittal, found.truncated) == (True, False, False)
-    assert found.spent == Spent(llm_calls=1, prompt_tokens=100, completion_tokens=10)
+    assert found.usage == JudgeUsage(llm_calls=1, input_tokens=100, output_tokens=10)
     assert data_of(chat) == {
         "query": "Where is the lab?",
         "contexts": {"1": TWO[0], "2": TWO[1]},
@@ -92,7 +92,7 @@ async def test_one_repair_asks_for_what_is_missing(rows: list[dict[str, Any]], o
     assert [claim.verdict for claim in found.claims] == expected
     assert data_of(chat)["claims"] == {str(n): "ab"[n - 1] for n in owed}
     assert f"only for the ids {', '.join(map(str, owed))} of" in tail_of(chat)
-    assert found.spent.llm_calls == 2
+    assert found.usage.llm_calls == 2
 
 
 @pytest.mark.parametrize(("rows", "owed"), MISSING)
@@ -100,7 +100,7 @@ async def test_still_incomplete_after_the_repair(rows: list[dict[str, Any]], owe
     chat = ScriptedChat(always=audit(["a", "b"], rows))
     with pytest.raises(JudgeIncomplete) as caught:
         await LLMJudge(chat).audit(record(*TWO))
-    assert caught.value.spent == Spent(llm_calls=2, prompt_tokens=200, completion_tokens=20)
+    assert caught.value.usage == JudgeUsage(llm_calls=2, input_tokens=200, output_tokens=20)
     assert chat.calls == 2
 
 
@@ -200,7 +200,7 @@ async def test_grades_in_shuffled_batches_lead_back_to_their_passages() -> None:
     chat = ScriptedChat(replies)
     found = await LLMJudge(chat).grades(given)
     assert found.grades == {f"d{i}": 1 + i % 5 for i in range(23)}
-    assert (found.scale, found.spent.llm_calls) == ("direct5", 3)
+    assert (found.scale, found.usage.llm_calls) == ("direct5", 3)
     shown = [list(data_of(chat, call)["passages"].values()) for call in range(3)]
     assert [len(texts) for texts in shown] == [10, 10, 3]
     assert shown == [[passage.text for passage in batch] for batch in batches]
@@ -253,7 +253,7 @@ async def test_one_repair_for_all_batches() -> None:
     )
     with pytest.raises(JudgeIncomplete) as caught:
         await LLMJudge(chat).grades(pool_record(12))
-    assert caught.value.spent.llm_calls == 3
+    assert caught.value.usage.llm_calls == 3
 
 
 async def test_a_second_batch_of_another_form_is_not_repaired() -> None:
@@ -371,10 +371,10 @@ JUNK = [
 async def test_junk_is_repaired_once_and_then_an_error(text: str) -> None:
     with pytest.raises(JudgeInvalidOutput) as caught:
         await LLMJudge(ScriptedChat(always=text)).audit(record(*TWO))
-    assert caught.value.spent == Spent(llm_calls=2, prompt_tokens=200, completion_tokens=20)
+    assert caught.value.usage == JudgeUsage(llm_calls=2, input_tokens=200, output_tokens=20)
     assert len(str(caught.value)) < 200
     found = await LLMJudge(ScriptedChat([text, GOOD])).audit(record(*TWO))
-    assert (len(found.claims), found.spent.llm_calls) == (2, 2)
+    assert (len(found.claims), found.usage.llm_calls) == (2, 2)
 
 
 FIELDS = [
@@ -404,28 +404,28 @@ async def test_whatever_a_model_replies_only_judge_errors_come_out(replies: list
             found = await getattr(LLMJudge(ScriptedChat(list(replies))), task)(given_record)
         except JudgeError as error:
             found = error
-        assert found.spent.llm_calls >= 1
+        assert found.usage.llm_calls >= 1
 
 
 @pytest.mark.parametrize(
     "error", [JudgeRefused("no"), JudgeTruncated("cut"), JudgeTimeout("slow"), JudgeUnavailable("x")]
 )
 async def test_an_error_of_the_model_is_raised_at_once_and_charged(error: JudgeError) -> None:
-    error.spent = Spent(llm_calls=1, prompt_tokens=7)
+    error.usage = JudgeUsage(llm_calls=1, input_tokens=7)
     chat = ScriptedChat([error, GOOD])
     with pytest.raises(type(error)) as caught:
         await LLMJudge(chat).audit(record(*TWO))
-    assert (chat.calls, caught.value.spent) == (1, Spent(llm_calls=1, prompt_tokens=7))
+    assert (chat.calls, caught.value.usage) == (1, JudgeUsage(llm_calls=1, input_tokens=7))
     repaired = ScriptedChat(["junk", type(error)("again")])
     with pytest.raises(type(error)) as caught:
         await LLMJudge(repaired).audit(record(*TWO))
-    assert caught.value.spent == Spent(llm_calls=2, prompt_tokens=100, completion_tokens=10)
+    assert caught.value.usage == JudgeUsage(llm_calls=2, input_tokens=100, output_tokens=10)
 
 
 async def test_a_model_that_breaks_its_contract() -> None:
     with pytest.raises(JudgeError, match="ZeroDivisionError") as caught:
         await LLMJudge(ScriptedChat([ZeroDivisionError()])).audit(record(*TWO))
-    assert caught.value.spent.llm_calls == 1
+    assert caught.value.usage.llm_calls == 1
 
 
 def test_versions() -> None:

@@ -51,7 +51,7 @@ async def test_three_calls_for_ten_nuggets() -> None:
     chat = ScriptedChat([created(*numbered(10)), labels(*["vital"] * 10), assignments(*["support"] * 10)])
     found = await asked(chat)
     assert names(chat) == ["create", "label", "assign"]
-    assert (len(found.nuggets), found.made, found.spent.llm_calls) == (10, 10, 3)
+    assert (len(found.nuggets), found.made, found.usage.llm_calls) == (10, 10, 3)
     assert set(data(chat, 0)) == {"query", "contexts"}
     assert set(data(chat, 1)) == {"query", "nuggets"}
     assert set(data(chat, 2)) == {"query", "answer", "nuggets"}
@@ -158,7 +158,7 @@ async def test_there_is_one_repair_for_the_whole_evaluation(wrong: dict[str, Any
     chat = ScriptedChat([created("a", "b"), labels("vital"), {"labels": [{"id": 2, "importance": "okay"}]}, wrong])
     with pytest.raises(JudgeIncomplete) as caught:
         await asked(chat)
-    assert caught.value.spent.llm_calls == 4
+    assert caught.value.usage.llm_calls == 4
 
 
 @pytest.mark.parametrize("reply", ["", "junk", {"nuggets": "a"}, {"nuggets": [1]}, {"facts": []}, []])
@@ -176,7 +176,7 @@ async def test_another_answer_costs_the_look_up_alone() -> None:
     again = await inquiry.ask(judge, record("2010.", "Oslo.", query=" Where is  the lab? ", answer="No idea."))
     assert names(chat) == ["create", "label", "assign", "assign"]
     assert (first.cached, again.cached) == (False, True)
-    assert (again.spent.llm_calls, again.nuggets[0].support) == (1, "not_support")
+    assert (again.usage.llm_calls, again.nuggets[0].support) == (1, "not_support")
 
 
 @pytest.mark.parametrize("change", [{"query": "Where?"}, {"texts": ("Oslo.",)}, {"model": "other"}])

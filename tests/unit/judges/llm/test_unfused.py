@@ -46,7 +46,7 @@ async def test_claims_are_taken_without_the_contexts_and_checked_in_batches() ->
         ("Since 2010", "supported", (2,)),
         ("Red", "contradicted", (1, 2)),
     ]
-    assert audit.spent.llm_calls == 3
+    assert audit.usage.llm_calls == 3
 
 
 async def test_twenty_claims_a_call_and_forty_in_all() -> None:
@@ -90,7 +90,7 @@ async def test_one_repair_for_all_steps(wrong: list[dict[str, Any]]) -> None:
     broken = ScriptedChat(["junk", claims, {"verdicts": wrong}])
     with pytest.raises(JudgeIncomplete) as caught:
         await LLMJudge(broken, fused=False).audit(record(*TWO))
-    assert caught.value.spent.llm_calls == 3
+    assert caught.value.usage.llm_calls == 3
 
 
 async def test_relevance_of_one_context_a_call() -> None:

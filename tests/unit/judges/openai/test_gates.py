@@ -85,7 +85,7 @@ async def test_embeddings_pass_too(judge_server: JudgeServer) -> None:
     embedder = OpenAIEmbedder("e", base_url=judge_server.url, gate=gate)
     await embedder.embed(["x"])
     await embedder.aclose()
-    assert gate.took[0].prompt_tokens == 3
+    assert gate.took[0].input_tokens == 3
 
 
 async def test_a_storm_of_429_with_a_short_retry_after_is_ridden_out(judge_server: JudgeServer) -> None:
@@ -214,7 +214,7 @@ async def test_limited_chat_repeats_what_may_pass_and_counts_each_attempt(judge_
     gate = Counting(gate_of())
     inner = chat_of(judge_server, None, attempts=1)
     chat = LimitedChat(inner, gate, patience=Patience(backoff_s=0.001))
-    assert (await ask(chat)).prompt_tokens == 120
+    assert (await ask(chat)).input_tokens == 120
     assert (chat.name, chat.fingerprint()) == ("gated", inner.fingerprint())
     judge_server.answers = [refusal(401, "bad key")]
     with pytest.raises(JudgeUnavailable):
@@ -244,11 +244,11 @@ async def test_limited_chat_with_a_model_that_raises_something_else(judge_server
 
 def test_an_error_with_tokens_is_charged_with_them() -> None:
     from ragtrace.errors import JudgeRefused
-    from ragtrace.judges.base import Spent
+    from ragtrace.model import JudgeUsage
 
     error: JudgeError = JudgeRefused("no")
-    error.spent = Spent(llm_calls=1, prompt_tokens=5, completion_tokens=2)
-    assert took_of(error) == Took(fate="answered", prompt_tokens=5, completion_tokens=2)
+    error.usage = JudgeUsage(llm_calls=1, input_tokens=5, output_tokens=2)
+    assert took_of(error) == Took(fate="answered", input_tokens=5, output_tokens=2)
 
 
 def test_jitter_is_full_bounded_and_ends() -> None:

@@ -62,7 +62,7 @@ async def ask(model: OpenAIChat) -> ChatReply:
 
 async def test_a_reply_and_the_request_behind_it(judge_server: JudgeServer) -> None:
     judge_server.answers = [Answer(200, completion({"a": 1}))]
-    assert await ask(chat(judge_server)) == ChatReply(text='{"a": 1}', prompt_tokens=120, completion_tokens=7)
+    assert await ask(chat(judge_server)) == ChatReply(text='{"a": 1}', input_tokens=120, output_tokens=7)
     [request] = judge_server.requests
     assert request.path == "/v1/chat/completions"
     assert request.headers["authorization"] == f"Bearer {KEY}"
@@ -186,7 +186,7 @@ async def test_stopped_replies_are_charged(judge_server: JudgeServer, reply: Any
     judge_server.answers = [Answer(200, reply)]
     with pytest.raises(error) as caught:
         await ask(chat(judge_server))
-    assert (caught.value.spent.llm_calls, caught.value.spent.prompt_tokens) == (1, 120)
+    assert (caught.value.usage.llm_calls, caught.value.usage.input_tokens) == (1, 120)
     assert len(judge_server.requests) == 1
 
 
@@ -325,7 +325,7 @@ async def test_odd_usage_counts_as_unknown(judge_server: JudgeServer) -> None:
         Answer(200, completion({"a": 1}, usage={"prompt_tokens": -5, "completion_tokens": "many"}))
     ]
     reply = await ask(chat(judge_server))
-    assert (reply.prompt_tokens, reply.completion_tokens) == (0, 0)
+    assert (reply.input_tokens, reply.output_tokens) == (0, 0)
 
 
 async def test_content_in_parts(judge_server: JudgeServer) -> None:
@@ -418,7 +418,7 @@ async def test_a_judge_over_http_repairs_once(judge_server: JudgeServer) -> None
     await judge.aclose()
     assert judge.name == "openai:m"
     assert verdict.questions[0].text == "Where?"
-    assert (verdict.spent.llm_calls, verdict.spent.prompt_tokens) == (2, 240)
+    assert (verdict.usage.llm_calls, verdict.usage.input_tokens) == (2, 240)
 
 
 def test_protocols() -> None:

@@ -11,12 +11,12 @@ import pytest
 
 from ragtrace.capture import internal_errors
 from ragtrace.errors import JudgeError, JudgeRefused, JudgeTruncated, JudgeUnavailable
-from ragtrace.judges.base import Spent
 from ragtrace.judges.gates import ALLOWANCE_TOKENS, USAGE_INVALID, Need, Tokens, counted
 from ragtrace.judges.limited import LimitedChat
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.openai.client import OpenAIEmbedder
 from ragtrace.judges.openai.patience import Patience
+from ragtrace.model import JudgeUsage
 from ragtrace.scoring.limits import Caps, JudgeGate
 from tests.unit.judges.openai.judge_server import Answer, completion
 from tests.unit.judges.openai.test_gates import Counting, ask, chat_of, gate_of
@@ -78,7 +78,7 @@ async def test_budget_and_score_of_a_reply_with_an_impossible_usage(
     model = chat_of(judge_server, gate, model=f"said {said}")
     for _ in range(12):
         reply = await asyncio.wait_for(ask(model), 10)
-        assert (reply.prompt_tokens, reply.completion_tokens) == (0, 0)
+        assert (reply.input_tokens, reply.output_tokens) == (0, 0)
     reading = gate.gate.reading()
     assert reading.under_way == 0
     assert 0 < 28_800_000 - reading.budget_tokens < 12 * 2_000  # estimated by bytes
@@ -109,7 +109,7 @@ class Boasting:
     async def complete(self, **_: Any) -> ChatReply:
         if self.error is not None:
             raise self.error
-        return ChatReply(text="{}", prompt_tokens=2**63, completion_tokens=-1)
+        return ChatReply(text="{}", input_tokens=2**63, output_tokens=-1)
 
     def fingerprint(self) -> str:
         return "boasting"
@@ -121,12 +121,12 @@ class Boasting:
 async def test_limited_chat_bounds_what_its_model_counts() -> None:
     gate = JudgeGate(host="h", caps=Caps(usd_per_day=None, tokens_per_day=28_800_000))
     reply = await ask(LimitedChat(Boasting(), gate))
-    assert (reply.prompt_tokens, reply.completion_tokens) == (0, 0)
+    assert (reply.input_tokens, reply.output_tokens) == (0, 0)
     error: JudgeError = JudgeUnavailable("no")
-    error.spent = Spent(llm_calls=1, prompt_tokens=2**63, completion_tokens=3)
+    error.usage = JudgeUsage(llm_calls=1, input_tokens=2**63, output_tokens=3)
     with pytest.raises(JudgeUnavailable) as caught:
         await ask(LimitedChat(Boasting(error), gate, patience=Patience(attempts=1)))
-    assert caught.value.spent == Spent(llm_calls=1, completion_tokens=3)
+    assert caught.value.usage == JudgeUsage(llm_calls=1, output_tokens=3)
     assert gate.reading().under_way == 0
     assert 28_800_000 - gate.reading().budget_tokens < 1_000
 
@@ -189,5 +189,5 @@ async def test_a_failed_reply_that_was_counted_is_charged(judge_server: JudgeSer
     gate = gate_of(tokens_per_day=28_800_000)
     with pytest.raises(JudgeUnavailable) as caught:
         await ask(chat_of(judge_server, gate))
-    assert caught.value.spent == Spent(llm_calls=1, prompt_tokens=40, completion_tokens=2)
+    assert caught.value.usage == JudgeUsage(llm_calls=1, input_tokens=40, output_tokens=2)
     assert gate.reading().budget_tokens == 28_800_000 - 42

@@ -54,7 +54,7 @@ class ReadingChat:
         verdict = "supported" if is_there or self.obeys(seen) else "contradicted"
         row = {"id": 1, "sources": [1], "reason": "", "verdict": verdict}
         said = {"attempted": True, "noncommittal": False, "claims": [claim], "verdicts": [row], "citations": []}
-        return ChatReply(text=json.dumps(said), prompt_tokens=10, completion_tokens=5)
+        return ChatReply(text=json.dumps(said), input_tokens=10, output_tokens=5)
 
     def obeys(self, seen: str) -> bool:
         spelled = re.findall(r"[A-Za-z0-9+/]{40,}={0,2}", seen)

@@ -76,7 +76,7 @@ async def test_a_backfill_has_more_patience_with_rates(clock: HandClock) -> None
 async def test_and_none_with_budgets(clock: HandClock) -> None:
     caps = Caps(**{**OFF, "tokens_per_day": 10_000})
     gate = JudgeGate(host="judge", caps=caps, patience_s=600.0, clock=clock, sleep=clock.sleep)
-    await call(gate, prompt_tokens=9_900, completion_tokens=90)
+    await call(gate, input_tokens=9_900, output_tokens=90)
     with pytest.raises(JudgeOverBudget):
         await call(gate)
     assert clock.slept == []
@@ -92,8 +92,8 @@ async def test_what_was_reserved_and_not_used_comes_back(clock: HandClock) -> No
     gate = gate_of(clock, tokens_per_day=10_000)
     passed = await gate.enter(NEED)
     assert gate.reading().budget_tokens == 9_500
-    passed.leave(Took(fate="answered", prompt_tokens=90, completion_tokens=10))
-    passed.leave(Took(fate="answered", prompt_tokens=90, completion_tokens=10))  # says nothing more
+    passed.leave(Took(fate="answered", input_tokens=90, output_tokens=10))
+    passed.leave(Took(fate="answered", input_tokens=90, output_tokens=10))  # says nothing more
     assert gate.reading().budget_tokens == 9_900
     assert gate.reading().under_way == 0
 
@@ -116,7 +116,7 @@ async def test_a_server_that_does_not_count_is_charged_by_bytes(clock: HandClock
 
 async def test_with_no_budget_left_the_gate_is_closed_until_midnight(clock: HandClock) -> None:
     gate = gate_of(clock, tokens_per_day=600)
-    await call(gate, prompt_tokens=400, completion_tokens=100)
+    await call(gate, input_tokens=400, output_tokens=100)
     with pytest.raises(JudgeOverBudget):
         await call(gate)
     closed = gate.closed()
@@ -137,7 +137,7 @@ async def test_a_call_dearer_than_a_day_is_told_what_to_raise(clock: HandClock) 
 async def test_money_is_spent_at_ones_own_prices(clock: HandClock) -> None:
     own = Prices(input_usd_per_million=1_000.0, output_usd_per_million=10_000.0)
     gate = gate_of(clock, prices=own, usd_per_day=5.0)
-    await call(gate, prompt_tokens=100, completion_tokens=20)
+    await call(gate, input_tokens=100, output_tokens=20)
     assert gate.reading().budget_usd == pytest.approx(5.0 - 0.1 - 0.2)
 
 
@@ -310,7 +310,7 @@ async def test_a_slot_and_a_probe_come_back_whatever_fails(
     clock.turn(31.0)  # the next call is the probe
     passed = await gate.enter(NEED)
     monkeypatch.setattr(type(getattr(gate, owner)), name, broken)
-    passed.leave(Took(fate="answered", prompt_tokens=9, completion_tokens=9))
+    passed.leave(Took(fate="answered", input_tokens=9, output_tokens=9))
     assert gate.reading().under_way == 0
     monkeypatch.undo()
     clock.turn(31.0)
@@ -324,7 +324,7 @@ async def test_a_reading_of_any_size_frees_its_slot(clock: HandClock, tmp_path: 
     gate = gate_of(clock, tmp_path / "limits", tokens_per_day=28_800_000)
     for tokens in (2**63, 2**62, 10**12, -(2**70)):
         for _ in range(12):
-            await asyncio.wait_for(call(gate, prompt_tokens=tokens, completion_tokens=tokens), 10)
+            await asyncio.wait_for(call(gate, input_tokens=tokens, output_tokens=tokens), 10)
             clock.turn(86_400.0)
     assert gate.reading().under_way == 0
     gate.close()

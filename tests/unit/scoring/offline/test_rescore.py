@@ -167,7 +167,7 @@ async def test_a_budget_of_the_limits_ends_the_run_and_what_is_done_stays(store)
     for _ in range(2):
         caps = Caps(usd_per_day=None, tokens_per_day=13_000)
         gate = JudgeGate(host="judge", caps=caps, clock=clock, sleep=clock.sleep)
-        chat = ScriptedChat(always=QUESTIONS, prompt_tokens=2_000)  # about a token a byte
+        chat = ScriptedChat(always=QUESTIONS, input_tokens=2_000)  # about a token a byte
         rescoring = Rescoring(store, scorer_of(LimitedChat(chat, gate)), jobs=1, closed=gate.closed)
         found.append(await rescoring.run(store.records()))
         assert chat.calls == found[-1].calls == found[-1].scored

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import record_internal_error
-from ragtrace.http_server import HttpServer, Page
+from ragtrace.http_server import HttpServer
 from ragtrace.service.disk import unwritable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from email.message import Message
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
     from ragtrace.scoring.limits import Closed
 
@@ -207,15 +207,14 @@ class HealthEndpoint(HttpServer):
         self, health: Mapping[str, Fact], ready: Mapping[str, Fact], *, host: str = "127.0.0.1", port: int = 0
     ) -> None:
         self._facts = {HEALTH_PATH: dict(health), READY_PATH: dict(ready)}
-        super().__init__("health", self._page, host=host, port=port)
+        super().__init__("health", self._check, host=host, port=port)
 
-    def _page(self, path: str, headers: Message) -> Page:  # noqa: ARG002 - all get JSON
-        facts = self._facts.get(path)
+    def _check(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        facts = self._facts.get(environ["PATH_INFO"])
         if facts is None:
-            return _json(404, {"status": "unknown", "paths": list(self._facts)})
-        verdict = judged(facts)
-        return _json(200 if verdict.is_well else 503, verdict.to_json())
-
-
-def _json(status: int, said: dict[str, Any]) -> Page:
-    return Page(status, "application/json", json.dumps(said).encode() + b"\n")
+            status, said = "404 Not Found", {"status": "unknown", "paths": list(self._facts)}
+        else:
+            verdict = judged(facts)
+            status, said = "200 OK" if verdict.is_well else "503 Service Unavailable", verdict.to_json()
+        start_response(status, [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
+        return [json.dumps(said).encode() + b"\n"]

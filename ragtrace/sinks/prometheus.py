@@ -1,53 +1,68 @@
-"""The scrape endpoint: a small HTTP server on loopback that shows every metric, with exemplars."""
+"""The scrape endpoint: every metric as OpenMetrics text with exemplars, by prometheus_client."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.sdk.metrics.export import MetricReader
+from opentelemetry.sdk.metrics.export import (
+    ExponentialHistogramDataPoint,
+    HistogramDataPoint,
+    MetricReader,
+    Sum,
+)
+from opentelemetry.trace import format_span_id, format_trace_id
+from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.core import Exemplar, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import INF, floatToGoString
 
-from ragtrace.capture import record_internal_error
-from ragtrace.http_server import HttpServer, Page
-from ragtrace.sinks.openmetrics import OPENMETRICS, PLAIN, Exemplars, render
+from ragtrace.capture.clamp import clean_text
+from ragtrace.http_server import HttpServer, text_page
+from ragtrace.semconv import prometheus_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from email.message import Message
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
-    from opentelemetry.sdk.metrics.export import MetricsData
+    from opentelemetry.sdk.metrics.export import Metric as OTelMetric
+    from opentelemetry.sdk.metrics.export import MetricsData, NumberDataPoint
+
+    Labels = dict[str, str]
 
 PATH = "/metrics"
-_TEXT = "text/plain; charset=utf-8"
+_OPENMETRICS = "application/openmetrics-text"
+_MOST_LABEL_CHARS = 1_024
 
 
 class ScrapeReader(MetricReader):
     """Collects when it is asked to; cumulative, as Prometheus wants it.
 
+    Attributes:
+        answered: told the monotonic ns at which the collection of an answered scrape began.
+
     Example:
         >>> from opentelemetry.sdk.metrics import MeterProvider
         >>> reader = ScrapeReader()
         >>> MeterProvider(metric_readers=[reader]).get_meter("x").create_counter("asked").add(1)
-        >>> "asked_total 1" in reader.scrape()
-        True
+        >>> [family.name for family in OTelCollector(reader).collect()]
+        ['target', 'asked']
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._scrape_lock = threading.Lock()
         self._data: MetricsData | None = None
-        self._exemplars = Exemplars()
-        self.answered: Callable[[int], None] = lambda _: None  # told the monotonic ns at which a scrape began
+        self.answered: Callable[[int], None] = lambda _: None
 
-    def scrape(self, *, is_openmetrics: bool = True) -> str:
-        """Collect and return the text of one scrape."""
+    def read(self) -> MetricsData | None:
+        """Collect and return all metrics; None where there is no provider."""
         with self._scrape_lock:
-            self._data, began_ns = None, time.monotonic_ns()
+            self._data = None
             self.collect()
-            text = render(self._data, self._exemplars, is_openmetrics=is_openmetrics)
-        self.answered(began_ns)
-        return text
+            return self._data
 
     def _receive_metrics(
         self,
@@ -63,6 +78,86 @@ class ScrapeReader(MetricReader):
 
     def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
         """Do nothing: the endpoint is closed by its owner."""
+
+
+class OTelCollector(Collector):
+    """Gives what a reader collects to prometheus_client, with exemplars.
+
+    Names follow `ragtrace.semconv.prometheus_name`. An exponential histogram is shown by count and sum alone. Of
+    two instruments that fall on one name the first is shown. The SDK gives each exemplar out once, so the last one
+    of each bucket is kept for other scrapers.
+    """
+
+    def __init__(self, reader: ScrapeReader) -> None:
+        self._reader = reader
+        self._exemplars: dict[tuple[str, ...], Exemplar] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metric families of one collection."""
+        data = self._reader.read()
+        seen: set[str] = set()
+        for resource_metrics in data.resource_metrics if data else ():
+            if not seen:
+                seen.add("target")
+                about = _labels(resource_metrics.resource.attributes)
+                yield InfoMetricFamily("target", "Target metadata", value=about)
+            for scope_metrics in resource_metrics.scope_metrics:
+                for metric in scope_metrics.metrics:
+                    family = self._family(metric)
+                    if family.name not in seen:
+                        seen.add(family.name)
+                        yield family
+
+    def _family(self, metric: OTelMetric) -> Metric:
+        is_counter = isinstance(metric.data, Sum) and metric.data.is_monotonic
+        sample = prometheus_name(metric.name, metric.unit or "", is_counter=is_counter)
+        name = sample.removesuffix("_total") if is_counter else sample
+        points: list[Any] = list(metric.data.data_points)
+        is_histogram = any(isinstance(it, HistogramDataPoint | ExponentialHistogramDataPoint) for it in points)
+        kind = "counter" if is_counter else "histogram" if is_histogram else "gauge"
+        unit = "seconds" if name.endswith("_seconds") else ""
+        family = Metric(name, metric.description or "", kind, unit)
+        for point in points:
+            labels = _labels(point.attributes or {})
+            if is_histogram:
+                self._add_histogram(family, point, labels)
+            else:
+                exemplars = self._kept(name, labels, point) if is_counter else {}
+                family.add_sample(sample, labels, point.value, exemplar=exemplars.get(INF))
+        return family
+
+    def _add_histogram(
+        self, family: Metric, point: HistogramDataPoint | ExponentialHistogramDataPoint, labels: Labels
+    ) -> None:
+        bounds, counts = [INF], [point.count]
+        if isinstance(point, HistogramDataPoint):
+            bounds, counts = [*point.explicit_bounds, INF], list(point.bucket_counts)
+        exemplars = self._kept(family.name, labels, point, bounds)
+        total = 0
+        for bound, count in zip(bounds, counts, strict=True):
+            total += count
+            bucket = {**labels, "le": floatToGoString(bound)}  # type: ignore[no-untyped-call]
+            family.add_sample(f"{family.name}_bucket", bucket, total, exemplar=exemplars.get(bound))
+        family.add_sample(f"{family.name}_count", labels, point.count)
+        family.add_sample(f"{family.name}_sum", labels, point.sum)
+
+    def _kept(
+        self,
+        name: str,
+        labels: Labels,
+        point: NumberDataPoint | HistogramDataPoint | ExponentialHistogramDataPoint,
+        bounds: Iterable[float] = (INF,),
+    ) -> dict[float, Exemplar]:
+        """Keep the fresh exemplars of a series, and return the last one of each bucket."""
+        series = (name, *(part for pair in labels.items() for part in pair))
+        for fresh in point.exemplars:
+            if fresh.trace_id and fresh.span_id:
+                bound = next(bound for bound in bounds if fresh.value <= bound)
+                trace = {"trace_id": format_trace_id(fresh.trace_id), "span_id": format_span_id(fresh.span_id)}
+                kept = Exemplar(trace, fresh.value, round(fresh.time_unix_nano / 1e9, 3))
+                self._exemplars[*series, repr(bound)] = kept
+        found = ((bound, self._exemplars.get((*series, repr(bound)))) for bound in bounds)
+        return {bound: kept for bound, kept in found if kept is not None}
 
 
 class OpenMetricsEndpoint(HttpServer):
@@ -88,48 +183,45 @@ class OpenMetricsEndpoint(HttpServer):
 
     def __init__(self, host: str = "127.0.0.1", port: int = 9464, *, reader: ScrapeReader | None = None) -> None:
         self.reader = reader or ScrapeReader()
-        super().__init__("metrics", self._page, host=host, port=port)
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(OTelCollector(self.reader))
+        self._exposition = make_wsgi_app(registry)
+        super().__init__("metrics", self._scrape, host=host, port=port)
 
     @property
     def url(self) -> str:
         """Address of the scrape."""
         return super().url + PATH
 
-    def _page(self, path: str, headers: Message) -> Page:
-        if path != PATH:
-            return Page(404, _TEXT, f"metrics are at {PATH}\n".encode())
-        is_openmetrics = wants_openmetrics(headers.get("Accept", ""))
-        try:
-            text = self.reader.scrape(is_openmetrics=is_openmetrics)
-        except Exception as error:
-            record_internal_error("ragtrace.sinks.prometheus.scrape", error)
-            return Page(500, _TEXT, f"the scrape failed: {type(error).__name__}\n".encode())
-        return Page(200, OPENMETRICS if is_openmetrics else PLAIN, text.encode("utf-8", "replace"))
+    def _scrape(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"] != PATH:
+            return text_page(start_response, "404 Not Found", f"metrics are at {PATH}")
+        if "text/plain" not in environ.get("HTTP_ACCEPT", ""):
+            environ["HTTP_ACCEPT"] = _OPENMETRICS  # a person with curl sees exemplars too
+        began_ns = time.monotonic_ns()
+        text: Iterable[bytes] = self._exposition(environ, start_response)
+        self.reader.answered(began_ns)
+        return text
 
 
-def wants_openmetrics(accept: str) -> bool:
-    """Say by an Accept header whether to answer in OpenMetrics; the default, unless text/plain is wanted more.
-
-    Example:
-        >>> wants_openmetrics("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1")
-        True
-        >>> wants_openmetrics("text/plain"), wants_openmetrics("*/*")
-        (False, True)
-    """
-    wishes: dict[str, float] = {}
-    for part in accept.split(","):
-        kind, *parameters = (piece.strip() for piece in part.split(";"))
-        wishes[kind] = max(wishes.get(kind, 0.0), _quality(parameters))
-    plain = wishes.get("text/plain", 0.0)
-    return wishes.get("application/openmetrics-text", 0.0) >= plain if plain else True
+def _labels(attributes: Mapping[str, Any]) -> Labels:
+    """Return labels; values of keys that fall on one name are joined by ``;``, in the order of the keys."""
+    found: Labels = {}
+    for key in sorted(attributes):
+        name = _label_name(key)
+        value = _label_value(attributes[key])
+        found[name] = f"{found[name]};{value}" if name in found else value
+    return dict(sorted(found.items()))
 
 
-def _quality(parameters: list[str]) -> float:
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            try:
-                return float(value)
-            except ValueError:
-                return 0.0
-    return 1.0
+def _label_name(key: str) -> str:
+    name = "".join(letter if letter.isascii() and (letter.isalnum() or letter == "_") else "_" for letter in key)
+    return f"_{name}" if not name or name[0].isdigit() else name
+
+
+def _label_value(value: Any) -> str:
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    elif isinstance(value, list | tuple):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return clean_text(value, _MOST_LABEL_CHARS)[0]

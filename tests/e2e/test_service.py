@@ -342,7 +342,7 @@ print([line for line in page.splitlines() if line.startswith("ragtrace_traces_to
     given = {"OTEL_TRACES_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "prometheus"}
     done = run_python(code, RAGTRACE_SAMPLE_RATE="1", OTEL_EXPORTER_PROMETHEUS_PORT="0", **given)
     assert done.stderr == ""
-    assert done.stdout == "flushed True\n['ragtrace_traces_total{ragtrace_decision=\"sampled\"} 1']\n"
+    assert done.stdout == "flushed True\n['ragtrace_traces_total{ragtrace_decision=\"sampled\"} 1.0']\n"
 
 
 def test_the_second_process_under_the_prometheus_exporter_captures_without_its_port() -> None:

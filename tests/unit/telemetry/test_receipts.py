@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import urllib.request
 
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
@@ -16,7 +17,7 @@ from opentelemetry.sdk.metrics.export import (
 )
 
 from ragtrace.model import RagRecord
-from ragtrace.sinks.prometheus import ScrapeReader
+from ragtrace.sinks.prometheus import OpenMetricsEndpoint, ScrapeReader
 from ragtrace.telemetry import receipts as module
 from ragtrace.telemetry.delivery import CountedLogs, CountedMetrics, Delivery
 from ragtrace.telemetry.evaluation import EvaluationWriter
@@ -147,12 +148,13 @@ def test_a_wall_clock_that_jumped_acknowledges_neither_too_much_nor_nothing(rece
 
 
 def test_a_scrape_that_was_answered_acknowledges(receipts, heard):
-    reader = ScrapeReader()
-    reader.answered = receipts.reported
-    counter = MeterProvider([reader], shutdown_on_exit=False).get_meter("ragtrace").create_counter("n")
+    endpoint = OpenMetricsEndpoint(port=0)
+    endpoint.reader.answered = receipts.reported
+    counter = MeterProvider([endpoint.reader], shutdown_on_exit=False).get_meter("ragtrace").create_counter("n")
     published(receipts, counter)
     assert heard == []
-    reader.scrape()
+    urllib.request.urlopen(endpoint.url, timeout=30).close()  # noqa: S310 - our own
+    endpoint.close()
     assert [receipt.counts_upto for receipt in heard] == [1]
 
 

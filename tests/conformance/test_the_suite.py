@@ -52,19 +52,19 @@ DEFECTS = {
         "retrieved", lambda run, args: ((args[0] or [])[:128],), "test_a_thousand_documents",
     ),
     "the pool ends after 99": ("retrieved", lambda run, args: ((args[0] or [])[:99],), "test_a_hundred_documents"),
-    "a prompt is not looked at": ("prompted", lambda run, args: ("",), "test_a_prompt_that_cuts_its_passages"),
+    "a prompt is not looked at": ("add_prompt", lambda run, args: ("",), "test_a_prompt_that_cuts_its_passages"),
     "the answer is its last piece": (
         "answered", lambda run, args: (args[0].split(" ")[-1],), "test_a_stream_that_is_read",
     ),
     "text goes around redaction": (
-        "asked", lambda run, args: (run.facts.update(reference="Ada Lovelace") or args[0],),
+        "set_query", lambda run, args: (run.facts.update(reference="Ada Lovelace") or args[0],),
         "test_redaction_comes_before_anything_is_kept",
     ),
     "names hold texts": (
-        "about", lambda run, args: run.facts.update(workflow=run.facts.get("query")) or (),
+        "set_attributes", lambda run, args: run.facts.update(workflow=run.facts.get("query")) or (),
         "test_what_the_request_says",
     ),
-    "something is lost": ("asked", lambda run, args: record_internal_error("planted") or args, "test_async"),
+    "something is lost": ("set_query", lambda run, args: record_internal_error("planted") or args, "test_async"),
 }  # fmt: skip
 
 

@@ -396,7 +396,7 @@ def test_10_whatever_of_ours_fails_the_results_are_unchanged(seen, monkeypatch):
 def forget():
     """Throw away what a broken inside left on the map."""
     ragtrace.recorder().end_all()
-    for part in (tracer.nodes, tracer.takers, tracer._unstarted, tracer._lazy):
+    for part in (tracer.spans, tracer.takers, tracer._unstarted, tracer._lazy):
         part.clear()
 
 

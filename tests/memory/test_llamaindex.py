@@ -148,5 +148,5 @@ def test_a_tree_that_is_not_forgotten_is_seen(some, monkeypatch):
         with pytest.raises(AssertionError):
             growth(some, FEWER_RUNS).check()
     finally:
-        for part in (spans.nodes, spans.takers, spans._unstarted, spans._lazy):
+        for part in (spans.spans, spans.takers, spans._unstarted, spans._lazy):
             part.clear()

@@ -13,10 +13,11 @@ except ImportError as error:
 
 from ragtrace_langchain.compressor import TracedCompressor
 from ragtrace_langchain.handler import RagtraceHandler
-from ragtrace_langchain.instrumentation import instrument, is_instrumented, uninstrument
+from ragtrace_langchain.instrumentation import LangChainInstrumentor, instrument, is_instrumented, uninstrument
 from ragtrace_langchain.mark import mark_retrieved, mark_selected
 
 __all__ = [
+    "LangChainInstrumentor",
     "RagtraceHandler",
     "TracedCompressor",
     "instrument",

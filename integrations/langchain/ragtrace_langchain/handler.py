@@ -57,7 +57,13 @@ if TYPE_CHECKING:
     from ragtrace_langchain.run_state import Kind, RunMap
 
 
-_NO_QUESTION = frozenset({"prompt", "parser"})  # run types that record_question and answer nothing by themselves
+_NO_QUESTION = frozenset({"prompt", "parser"})  # steps without a question of their own
+_SPANS: dict[Kind, type[OpenSpan]] = {
+    "chain": OpenSpan,
+    "retriever": OpenSpan,
+    "tool": ToolCall,
+    "model": ModelCall,
+}
 
 
 class RagtraceHandler(BaseCallbackHandler):
@@ -321,7 +327,7 @@ class RagtraceHandler(BaseCallbackHandler):
                     _conclude(runs, parent.state, None, "partial", None)
                 runs.bury(run_id)
                 return None
-            span = _new_span(parent.state, parent, kind, name, now_ns)
+            span = _SPANS[kind](parent.state, parent, kind, name, now_ns)
             if not parent.state.is_described and above is not None:
                 settings = current_configurable(above)  # None for a step of a batch, and not in what it calls
                 parent.state.is_described = settings is not None
@@ -335,7 +341,7 @@ class RagtraceHandler(BaseCallbackHandler):
             for left in runs.left():
                 _conclude(runs, left, None, "partial", None)
             state = self._joined(tags, metadata or {}) or self._open(name, tags, metadata or {}, now_ns)
-            span = _new_span(state, state.root, kind, name, now_ns)
+            span = _SPANS[kind](state, state.root, kind, name, now_ns)
         runs.add(run_id, span)
         return span
 
@@ -468,14 +474,6 @@ def _around(retriever: OpenSpan, named: OpenSpan | None) -> OpenSpan | None:
     if named is not None and not retriever.is_in(named):
         return named
     return retriever
-
-
-def _new_span(state: RunState, parent: OpenSpan | None, kind: Kind, name: str, now_ns: int) -> OpenSpan:
-    if kind == "model":
-        return ModelCall(state, parent, name, now_ns)
-    if kind == "tool":
-        return ToolCall(state, parent, name, now_ns)
-    return OpenSpan(state, parent, kind, name, now_ns)
 
 
 def _name(serialized: Mapping[str, Any] | None, kwargs: Mapping[str, Any]) -> str:

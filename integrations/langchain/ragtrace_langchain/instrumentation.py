@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
 
+import ragtrace
 from ragtrace.capture import guarded
 from ragtrace_langchain.handler import RagtraceHandler
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from contextvars import ContextVar
 
     from ragtrace.capture import Recorder
+
+_LOADER_OPTIONS = frozenset({"skip_dep_check", "raise_exception_on_conflict"})  # of opentelemetry-instrument
+_PROVIDERS = ("tracer_provider", "meter_provider", "logger_provider")
 
 
 class _Installed:
@@ -101,3 +105,46 @@ def uninstrument() -> None:
 def is_instrumented() -> bool:
     """Tell whether `instrument` is in force."""
     return _installed.handler is not None
+
+
+class LangChainInstrumentor:
+    """Instrumentor for OpenTelemetry's auto-instrumentation.
+
+    ``opentelemetry-instrument python app.py`` finds it by its entry point. It has the methods of OpenTelemetry's
+    ``BaseInstrumentor`` and needs no package of it. Settings come from the environment, as with `instrument`.
+
+    Example:
+        >>> LangChainInstrumentor().instrument()
+        >>> is_instrumented()
+        True
+        >>> LangChainInstrumentor().uninstrument()
+    """
+
+    @property
+    def is_instrumented_by_opentelemetry(self) -> bool:
+        """True while calls are captured."""
+        return is_instrumented()
+
+    def instrumentation_dependencies(self) -> tuple[str, ...]:
+        """Return the framework's package and the versions that are supported."""
+        return ("langchain-core >= 1.0",)
+
+    def instrument(self, **options: Any) -> None:
+        """Capture every top-level LangChain call of this process.
+
+        Args:
+            **options: arguments of `instrument`. OpenTelemetry's ``tracer_provider``, ``meter_provider`` and
+                ``logger_provider`` are passed to ``ragtrace.configure``; options of its loader are ignored.
+
+        Raises:
+            TypeError: an option is unknown.
+        """
+        own = {name: option for name, option in options.items() if name not in _LOADER_OPTIONS}
+        providers = {name: own.pop(name) for name in _PROVIDERS if name in own}
+        if providers:
+            ragtrace.configure(**providers)
+        instrument(**own)
+
+    def uninstrument(self, **_options: Any) -> None:
+        """Stop capturing; runs that are open go on to their end."""
+        uninstrument()

@@ -93,7 +93,7 @@ def _generated(span: ModelCall, reply: Reply, text: str, error: BaseException | 
         outputs=outputs,
         usage=reply.usage,
         finish_reasons=reply.finish_reasons,
-        first_chunk_s=span.first_chunk_s,
+        first_chunk_s=(span.first_chunk_ns - span.started_ns) / 1e9 if span.first_chunk_ns else None,
         is_in_process=facts.is_in_process if facts else False,
         started_ns=span.started_ns,
         key=span.key or None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
@@ -47,171 +48,77 @@ class Choice(NamedTuple):
     ended_ns: int
 
 
+@dataclass(slots=True, eq=False)
 class RunState:
-    """One root run: the `Run` it writes to and what its steps have shown so far.
+    """State of one root run: the `Run` it writes to and the facts that its events have shown so far."""
 
-    Attributes:
-        run: the open run.
-        open: run ids begun and not yet ended, the root's among them.
-        seen: every document met, as it was when first met; a reranker may write its scores into the same object.
-        known: the names of the documents met.
-        pool: the candidates, by key.
-        told: what choices made of documents, as each was reported last.
-        is_narrowed: some step chose among the documents.
-        is_pool_ordered: a step joined or fused several results, and `pool` stands in its order.
-        last_chosen: keys of the selection reported last.
-        delivered: what retrievers and choices handed on, in turn.
-        taken_back: what chains delivered that then failed.
-        waiting: a choice that counts once a prompt follows it, and may else be what an answer cited.
-        last_text: text of the last model call outside retrievers, `last_model` its model, and `last_called`
-            what it called a tool with.
-        given: the first documents that a chain was given while none had been retrieved.
-        tool_calls: ids of the tool calls whose output was taken.
-        interrupts: what the run's interrupts record_question.
-        is_described: what the call was configured with has been looked at.
-        is_joined: the application opened the run itself, and ends it; `root` then stands for its block.
-        has_retriever: a retriever was called, or the application marked documents.
-        has_model: a model was called outside retrievers.
-        searched_ns: when the last retriever outside other retrievers began.
-        spoken_ns: when the last model call outside retrievers ended, or began where it is open.
-        is_retrieval_only: what the run gave out is no answer, and no model wrote one.
-        chain_answer: the answer of the last chain in a joined run.
-        root: the root's event, until the tree is dropped.
-    """
-
-    __slots__ = (
-        "chain_answer",
-        "delivered",
-        "given",
-        "has_model",
-        "has_query",
-        "has_retriever",
-        "interrupts",
-        "is_concluded",
-        "is_described",
-        "is_interrupted",
-        "is_joined",
-        "is_narrowed",
-        "is_pool_ordered",
-        "is_retrieval_only",
-        "known",
-        "last_called",
-        "last_chosen",
-        "last_model",
-        "last_text",
-        "lock",
-        "open",
-        "pool",
-        "root",
-        "run",
-        "searched_ns",
-        "seen",
-        "selection_source",
-        "spoken_ns",
-        "taken_back",
-        "told",
-        "tool_calls",
-        "usage",
-        "waiting",
-    )
-
-    def __init__(self, run: Run, *, is_joined: bool = False) -> None:
-        self.run = run
-        self.is_joined = is_joined
-        self.has_retriever = False
-        self.has_model = False
-        self.searched_ns = 0
-        self.spoken_ns = 0
-        self.is_retrieval_only = False
-        self.chain_answer: str | None = None
-        self.lock = threading.RLock()  # an abandoned stream's finaliser may run anywhere, also inside
-        self.open: set[object] = set()
-        self.seen: dict[str, Hit] = {}
-        self.pool: dict[str, Hit] = {}
-        self.told: dict[str, Hit] = {}
-        self.known = KnownDocuments()
-        self.is_narrowed = False
-        self.is_pool_ordered = False
-        self.is_interrupted = False
-        self.is_concluded = False
-        self.is_described = False
-        self.given: list[Any] | None = None
-        self.interrupts: list[str] = []
-        self.tool_calls: set[str | None] = set()
-        self.root: OpenSpan | None = None
-        self.has_query = False
-        self.selection_source = "chain"
-        self.last_chosen: list[str] = []
-        self.delivered: list[Delivery] = []
-        self.taken_back: dict[str, Hit] = {}
-        self.waiting: Choice | None = None
-        self.last_text = ""
-        self.last_called: Mapping[str, Any] | None = None
-        self.last_model: str | None = None
-        self.usage: Usage | None = None
+    run: Run
+    is_joined: bool = False  # the application opened the run; `root` stands for its block
+    has_retriever: bool = False  # a retriever was called, or the application marked documents
+    has_model: bool = False  # a model was called outside retrievers
+    has_query: bool = False
+    searched_ns: int = 0  # start of the last retriever outside other retrievers
+    spoken_ns: int = 0  # end of the last model call outside retrievers; its start while it is open
+    is_retrieval_only: bool = False  # the output is no answer, and no model wrote one
+    chain_answer: str | None = None  # the answer of the last chain in a joined run
+    lock: threading.RLock = field(default_factory=threading.RLock)  # a stream's finaliser may run inside it
+    open: set[object] = field(default_factory=set)  # ids of open events, the root's among them
+    seen: dict[str, Hit] = field(default_factory=dict)  # each document as first met
+    pool: dict[str, Hit] = field(default_factory=dict)  # the candidates by key
+    told: dict[str, Hit] = field(default_factory=dict)  # documents as a choice reported them last
+    known: KnownDocuments = field(default_factory=KnownDocuments)
+    is_narrowed: bool = False  # a step chose among the documents
+    is_pool_ordered: bool = False  # a step joined or fused results, and `pool` has its order
+    is_interrupted: bool = False
+    is_concluded: bool = False
+    is_described: bool = False  # the call's `configurable` was read
+    given: list[Any] | None = None  # the first documents given to a chain before any retrieval
+    interrupts: list[str] = field(default_factory=list)  # texts that the run asks a person
+    tool_calls: set[str | None] = field(default_factory=set)  # ids of tool calls with a known output
+    root: OpenSpan | None = None
+    selection_source: str = "chain"
+    last_chosen: list[str] = field(default_factory=list)  # keys of the selection reported last
+    delivered: list[Delivery] = field(default_factory=list)  # results of retrievers and choices in turn
+    taken_back: dict[str, Hit] = field(default_factory=dict)  # results of chains that failed later
+    waiting: Choice | None = None  # counts as a choice if a prompt follows, else as citations
+    last_text: str = ""
+    last_called: Mapping[str, Any] | None = None  # arguments of the last model's first tool call
+    last_model: str | None = None
+    usage: Usage | None = None
 
     def is_block(self, span: OpenSpan | None) -> bool:
-        """Tell whether a node stands for the block of a run that the application opened itself."""
+        """Tell whether a span stands for the block of a run that the application opened."""
         return self.is_joined and span is self.root
 
 
+@dataclass(slots=True, eq=False)
 class OpenSpan:
-    """One open LangChain event and the documents found inside it so far.
+    """One open event; spans refer to their parents and never to their children."""
 
-    Nodes refer to their parents and never to their children, so that nothing is kept once an event ends.
+    state: RunState
+    parent: OpenSpan | None
+    kind: Kind
+    name: str
+    started_ns: int
+    within: OpenSpan | None = None  # the nearest retriever above
+    key: str = ""
+    query: str = ""
+    source: str = ""
+    top_k: int | None = None
+    inputs: Any = None
+    given: list[Any] | None = None  # the documents in `inputs`
+    found: dict[str, Hit] = field(default_factory=dict)  # documents delivered inside, less those dropped
+    found_ns: int = 0
+    sources: int = 0  # number of retriever results behind `found`
+    chosen: dict[str, Hit] | None = None  # documents that the last reranker inside kept
+    is_narrowed: bool = False
+    has_model: bool = False
 
-    Attributes:
-        within: the nearest retriever above it.
-        found: documents that retrievers inside it delivered, less what rerankers inside it dropped.
-        sources: number of retriever results behind `found`.
-        chosen: what the last reranker inside it kept.
-        has_model: a model was called inside it.
-        inputs: what a chain was given.
-        given: the documents in `inputs`, in the order in which they came.
-    """
-
-    __slots__ = (
-        "chosen",
-        "found",
-        "found_ns",
-        "given",
-        "has_model",
-        "inputs",
-        "is_narrowed",
-        "key",
-        "kind",
-        "name",
-        "parent",
-        "query",
-        "source",
-        "sources",
-        "started_ns",
-        "state",
-        "top_k",
-        "within",
-    )
-
-    def __init__(self, state: RunState, parent: OpenSpan | None, kind: Kind, name: str, started_ns: int) -> None:
-        self.state = state
-        self.parent = parent
-        self.kind = kind
-        self.name = name
-        self.started_ns = started_ns
-        self.within: OpenSpan | None = None
+    def __post_init__(self) -> None:
+        self.source = self.source or self.name
+        parent = self.parent
         if parent is not None:
             self.within = parent if parent.kind == "retriever" else parent.within
-        self.key = ""
-        self.query = ""
-        self.source = name
-        self.top_k: int | None = None
-        self.inputs: Any = None
-        self.given: list[Any] | None = None
-        self.found: dict[str, Hit] = {}
-        self.found_ns = 0
-        self.sources = 0
-        self.chosen: dict[str, Hit] | None = None
-        self.is_narrowed = False
-        self.has_model = False
 
     @property
     def within_key(self) -> str | None:
@@ -226,14 +133,14 @@ class OpenSpan:
         return None
 
     def is_in(self, above: OpenSpan) -> bool:
-        """Tell whether a node stands above this one, or is this one."""
+        """Tell whether `above` is this span or stands above it."""
         span: OpenSpan | None = self
         while span is not None and span is not above:
             span = span.parent
         return span is above
 
     def enclosing(self) -> Iterator[OpenSpan]:
-        """Yield the nodes above, up to and with the nearest retriever, else up to the root."""
+        """Yield the spans above, up to the nearest retriever, else up to the root."""
         span = self.parent
         while span is not None:
             yield span
@@ -242,45 +149,34 @@ class OpenSpan:
             span = span.parent
 
 
+@dataclass(slots=True, eq=False)
 class ToolCall(OpenSpan):
-    """An open tool call: the arguments, and the description of the tool."""
+    """An open tool call."""
 
-    __slots__ = ("arguments", "call_id", "call_key", "description")
-
-    def __init__(self, state: RunState, parent: OpenSpan | None, name: str, started_ns: int) -> None:
-        super().__init__(state, parent, "tool", name, started_ns)
-        self.arguments: object = None
-        self.call_id: str | None = None
-        self.call_key: str | None = None
-        self.description: str | None = None
+    arguments: object = None
+    call_id: str | None = None
+    call_key: str | None = None
+    description: str | None = None
 
 
+@dataclass(slots=True, eq=False)
 class ModelCall(OpenSpan):
-    """An open model call: what went in, and what streamed out of it so far."""
+    """An open model call, with the text that it has streamed so far."""
 
-    __slots__ = ("facts", "first_chunk_ns", "messages", "operation", "streamed", "streamed_chars")
-
-    def __init__(self, state: RunState, parent: OpenSpan | None, name: str, started_ns: int) -> None:
-        super().__init__(state, parent, "model", name, started_ns)
-        self.facts: ModelFacts | None = None
-        self.operation: Operation = "chat"
-        self.messages: tuple[Message, ...] = ()
-        self.first_chunk_ns = 0
-        self.streamed: list[str] = []
-        self.streamed_chars = 0
+    facts: ModelFacts | None = None
+    operation: Operation = "chat"
+    messages: tuple[Message, ...] = ()
+    first_chunk_ns: int = 0
+    streamed: list[str] = field(default_factory=list)
+    streamed_chars: int = 0
 
     def streams(self, token: str, now_ns: int) -> None:
-        """Note a streamed piece; what lies beyond 65,536 characters is not kept."""
+        """Add a streamed piece; text beyond 65,536 characters is dropped."""
         if not self.first_chunk_ns:
             self.first_chunk_ns = now_ns
         if token and self.streamed_chars < MAX_STREAMED_CHARS:
             self.streamed.append(token)
             self.streamed_chars += len(token)
-
-    @property
-    def first_chunk_s(self) -> float | None:
-        """Seconds to the first streamed chunk, None when nothing streamed."""
-        return (self.first_chunk_ns - self.started_ns) / 1e9 if self.first_chunk_ns else None
 
 
 MAX_BURIED = 2_048  # ids kept of what was still open when its root ended

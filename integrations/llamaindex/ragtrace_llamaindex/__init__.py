@@ -11,11 +11,18 @@ try:
 except ImportError as error:
     raise MissingExtra("llama-index-core", "llamaindex") from error
 
-from ragtrace_llamaindex.install import instrument, instrumented, is_instrumented, uninstrument
+from ragtrace_llamaindex.instrumentation import (
+    LlamaIndexInstrumentor,
+    instrument,
+    instrumented,
+    is_instrumented,
+    uninstrument,
+)
 from ragtrace_llamaindex.mark import mark_retrieved, mark_selected
 from ragtrace_llamaindex.request import request
 
 __all__ = [
+    "LlamaIndexInstrumentor",
     "instrument",
     "instrumented",
     "is_instrumented",

@@ -18,7 +18,7 @@ from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 
 from ragtrace.capture import guarded, record_internal_error
-from ragtrace_llamaindex.defaults import holder
+from ragtrace_llamaindex.request import holder
 from ragtrace_llamaindex.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -103,10 +103,10 @@ def _on_exception(event: Any) -> None:
 
 @guarded
 def _on_rerank(event: Any) -> None:
-    node = tracer.nodes.get(event.span_id)
-    if node is not None and node.kind == "rerank":
-        node.model = event.model_name or node.model
-        node.top_k = event.top_n
+    span = tracer.spans.get(event.span_id)
+    if span is not None and span.kind == "rerank":
+        span.model = event.model_name or span.model
+        span.top_k = event.top_n
 
 
 @guarded

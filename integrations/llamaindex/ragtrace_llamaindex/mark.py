@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from llama_index.core.instrumentation.span import active_span_id
 
 from ragtrace.capture import guarded
-from ragtrace_llamaindex.defaults import holder
 from ragtrace_llamaindex.handlers import tracer
-from ragtrace_llamaindex.selection import take_found, take_marked
+from ragtrace_llamaindex.request import holder
+from ragtrace_llamaindex.selection import record_found, record_marked
 from ragtrace_llamaindex.streams import reading
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from llama_index.core.schema import NodeWithScore
 
-    from ragtrace_llamaindex.tree import Node
+    from ragtrace_llamaindex.run_state import OpenSpan
 
 Documents = TypeVar("Documents", bound="Sequence[Any]")
 Nodes = TypeVar("Nodes", bound="Sequence[NodeWithScore]")
@@ -63,25 +63,25 @@ def mark_retrieved(documents: Documents, source: str | None = None) -> Documents
 
 @guarded
 def _mark_retrieved(documents: Any, source: str | None) -> None:
-    node = _current_node()
-    run = node.tree.run if node is not None else None
-    if node is not None and run is not None:
-        take_found(node, run, documents, source, time.time_ns())
+    span = _current_span()
+    run = span.state.run if span is not None else None
+    if span is not None and run is not None:
+        record_found(span, run, documents, source, time.time_ns())
 
 
 @guarded
 def _mark_selected(nodes: Sequence[NodeWithScore]) -> None:
-    node = _current_node()
-    run = node.tree.run if node is not None else None
-    if node is not None and run is not None:
-        take_marked(node, run, nodes)
+    span = _current_span()
+    run = span.state.run if span is not None else None
+    if span is not None and run is not None:
+        record_marked(span, run, nodes)
 
 
-def _current_node() -> Node | None:
+def _current_span() -> OpenSpan | None:
     id_ = active_span_id.get()
-    node = tracer.nodes.get(id_) if id_ is not None else None
+    span = tracer.spans.get(id_) if id_ is not None else None
     read = reading.get()
-    if node is None and read is not None:
-        node = read.node
+    if span is None and read is not None:
+        span = read.span
     outer = tracer.joined.root(holder.current())
-    return outer if outer is not None and (node is None or node.tree is not outer.tree) else node
+    return outer if outer is not None and (span is None or span.state is not outer.state) else span

@@ -1,4 +1,4 @@
-"""Per-request data: what `request` says of the runs begun inside it."""
+"""Facts about a request: those of `instrument`, of an `instrumented` block, and of a `request` block."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ragtrace.capture import tags_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from ragtrace.capture import Defaults
 
 
 _asked: ContextVar[dict[str, Any] | None] = ContextVar("ragtrace_llamaindex_request", default=None)
@@ -111,3 +113,28 @@ def _with_instrument_tags(asked: dict[str, Any], given: Any) -> dict[str, Any]:
     labels = facts.pop("tags", ())
     tags = (*tags_of(labels if isinstance(labels, str | list | tuple) else ()), *asked.get("tags", ()))
     return {**asked, "tags": tags, "metadata": {**facts, **asked.get("metadata", {})}}
+
+
+class Holder:
+    """The defaults in force; changed by `install` alone, under its lock.
+
+    Attributes:
+        base: those of `instrument`.
+        blocks: those of the open `instrumented` blocks of all threads, the newest last.
+    """
+
+    def __init__(self) -> None:
+        self.base: Defaults | None = None
+        self.blocks: tuple[Defaults, ...] = ()
+
+    def current(self) -> Defaults | None:
+        """Return those of a run that begins now: of the block around it, else the newest block, else the base."""
+        own = inside.get()
+        blocks = self.blocks
+        if own is not None and any(block is own for block in blocks):
+            return own
+        return blocks[-1] if blocks else self.base
+
+
+inside: ContextVar[Defaults | None] = ContextVar("ragtrace_llamaindex_defaults", default=None)
+holder = Holder()

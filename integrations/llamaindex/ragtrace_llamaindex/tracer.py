@@ -13,33 +13,46 @@ from llama_index.core.workflow import InputRequiredEvent, Workflow
 import ragtrace
 from ragtrace.capture import Buried, describe, entered_run, guarded, outcome_of, shown, spoken
 from ragtrace_llamaindex.attributes import first_of
-from ragtrace_llamaindex.beginnings import BEGIN, ask, may_recall, recall
-from ragtrace_llamaindex.calls import report_call
-from ragtrace_llamaindex.endings import answer_of, conclude, report_failed
-from ragtrace_llamaindex.extract import turns_in, turns_told
-from ragtrace_llamaindex.joining import OWNER, JoinedTrees
-from ragtrace_llamaindex.kinds import ID_TAIL, is_fusion, keeps_turns, kind_of
-from ragtrace_llamaindex.models import asked_of
-from ragtrace_llamaindex.open_streams import OpenStreams
-from ragtrace_llamaindex.questions import is_building_class, is_step_class, is_tool_search, is_upkeep
+from ragtrace_llamaindex.messages import asked_of, turns_in, turns_told
+from ragtrace_llamaindex.on_end import answer_of, conclude, record_failed, record_model_call
+from ragtrace_llamaindex.on_start import ON_START, may_record_history, record_history, record_question
 from ragtrace_llamaindex.request import said
-from ragtrace_llamaindex.selection import pass_on, take_postprocessed, take_retrieved
-from ragtrace_llamaindex.streams import reading
-from ragtrace_llamaindex.tools import report_tool
-from ragtrace_llamaindex.tree import MAX_IDS, ModelCall, Node, ToolNode, Tree, ended_root
+from ragtrace_llamaindex.run_state import (
+    MAX_IDS,
+    OWNER,
+    JoinedStates,
+    ModelSpan,
+    OpenSpan,
+    RunState,
+    ToolSpan,
+    ended_root,
+)
+from ragtrace_llamaindex.selection import pass_on, record_postprocessed, record_retrieved
+from ragtrace_llamaindex.span_kinds import (
+    ID_TAIL,
+    is_building_class,
+    is_fusion,
+    is_step_class,
+    is_tool_search,
+    is_upkeep,
+    keeps_turns,
+    kind_of,
+)
+from ragtrace_llamaindex.streams import OpenStreams, reading
+from ragtrace_llamaindex.tools import record_tool_call
 
 if TYPE_CHECKING:
     from inspect import BoundArguments
 
     from ragtrace.capture import Defaults
     from ragtrace.model import Outcome
-    from ragtrace_llamaindex.kinds import Kind
-    from ragtrace_llamaindex.tree import Stream
+    from ragtrace_llamaindex.run_state import Stream
+    from ragtrace_llamaindex.span_kinds import Kind
 
 MAX_UNSTARTED = 1_024  # outermost spans that are open and without a run so far
 MAX_BURIED = 8_192
 _STREAMED = {StreamingResponse, AsyncStreamingResponse}
-_NODES: dict[Kind, type[Node]] = {"model": ModelCall, "embedding": ModelCall, "tool": ToolNode}
+_SPAN_CLASSES: dict[Kind, type[OpenSpan]] = {"model": ModelSpan, "embedding": ModelSpan, "tool": ToolSpan}
 _ANSWERLESS = {"retriever", "rerank", "embedding", "tool"}
 _CHOOSING = {"retriever", "rerank"}
 _GENERATORS = {GeneratorType, AsyncGeneratorType}
@@ -53,17 +66,17 @@ class Tracer:
     """
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
+        self.spans: dict[str, OpenSpan] = {}
         self._streams = OpenStreams(self._stream_over)
         self.takers = self._streams.takers
         self._lazy = self._streams.lazy
-        self._unstarted: dict[int, Tree] = {}
+        self._unstarted: dict[int, RunState] = {}
         self._buried = Buried(MAX_BURIED)
-        self.joined = JoinedTrees(self._end_joined)
+        self.joined = JoinedStates(self._end_joined)
         self._upkeep = ended_root()
 
     def __len__(self) -> int:
-        return len(self.nodes)
+        return len(self.spans)
 
     def entered(
         self, defaults: Defaults | None, id_: str, bound: BoundArguments, instance: Any, parent_id: str | None
@@ -73,7 +86,7 @@ class Tracer:
         if kind in _CHOOSING and is_tool_search():
             self._buried.add(id_)
             return
-        parent = self.nodes.get(parent_id) if parent_id is not None else None
+        parent = self.spans.get(parent_id) if parent_id is not None else None
         read = reading.get()
         if read is not None or self._lazy or (parent is not None and parent.is_handle):
             is_direct = parent is not None and parent.id == parent_id
@@ -82,7 +95,7 @@ class Tracer:
             parent, read = self._above(parent, kind, bound, instance)
         if entered_run() is not None and read is None:
             parent = self._in_block(parent, defaults, kind, instance, parent_id)
-        if parent is not None and kind == "other" and not parent.tree.is_joined and not parent.tree.is_ended:
+        if parent is not None and kind == "other" and not parent.state.is_joined and not parent.state.is_ended:
             self._keep(id_, parent)
         elif parent is not None:
             self._entered_below(parent, read, kind, id_, bound, instance)
@@ -90,8 +103,8 @@ class Tracer:
             self._root_entered(defaults, kind, id_, bound, instance, parent_id)
 
     def _above(
-        self, parent: Node | None, kind: Kind, bound: BoundArguments, instance: Any
-    ) -> tuple[Node | None, Stream | None]:
+        self, parent: OpenSpan | None, kind: Kind, bound: BoundArguments, instance: Any
+    ) -> tuple[OpenSpan | None, Stream | None]:
         """Return the node that a span begins in, and the stream through whose reading it does."""
         read = reading.get()
         if read is not None:
@@ -102,102 +115,104 @@ class Tracer:
 
     def _in_block(
         self,
-        parent: Node | None,
+        parent: OpenSpan | None,
         defaults: Defaults | None,
         kind: Kind,
         instance: Any,
         parent_id: str | None,
-    ) -> Node | None:
+    ) -> OpenSpan | None:
         """Return the node that a span begins in, inside the block of a run of the application's own."""
         outer = self.joined.root(defaults)
-        if outer is None or (parent is not None and parent.tree is outer.tree):
+        if outer is None or (parent is not None and parent.state is outer.state):
             return parent
         return self._upkeep if self._is_upkeep(kind, instance, parent_id) else outer
 
     def _entered_below(
-        self, parent: Node, read: Stream | None, kind: Kind, id_: str, bound: BoundArguments, instance: Any
+        self, parent: OpenSpan, read: Stream | None, kind: Kind, id_: str, bound: BoundArguments, instance: Any
     ) -> None:
-        tree = parent.tree
-        if tree.is_ended:
+        state = parent.state
+        if state.is_ended:
             self._buried.add(id_)
             return
-        is_top = parent.parent is None and tree.is_joined
+        is_top = parent.parent is None and state.is_joined
         if (kind == "other" and not is_top) or _is_same_call(kind, parent, instance):
             self._keep(id_, parent)
             return
-        node = _node(tree, parent, kind, id_, instance)
+        span = _new_span(state, parent, kind, id_, instance)
         if is_top:
-            _note_top(node, bound, instance)
-        if read is not None and isinstance(node, ModelCall) and read.node.tree is tree:
-            node.read_through = read
-        self._add(node)
+            _note_top(span, bound, instance)
+        if read is not None and isinstance(span, ModelSpan) and read.span.state is state:
+            span.read_through = read
+        self._add(span)
         if kind != "other":
-            self._begin(node, bound, instance)
+            self._begin(span, bound, instance)
 
     def exited(self, id_: str, instance: Any, result: Any) -> None:
         """Take what a span returned."""
-        node = self.nodes.get(id_)
-        if node is None:
+        span = self.spans.get(id_)
+        if span is None:
             return
-        tree = node.tree
+        state = span.state
         if type(result) in _STREAMED:
-            self._streams.watch_answer(node, result)
+            self._streams.watch_answer(span, result)
         elif isinstance(result, InputRequiredEvent):
-            tree.interrupt = result
-        if node.id != id_:
-            self._let_go(tree, id_)
+            state.interrupt = result
+        if span.id != id_:
+            self._let_go(state, id_)
             return
-        if not _closed(node):
+        if not _closed(span):
             return
-        self._end(node, instance, result)
-        if node.parent is None:
-            self._root_exited(node, result)
-        elif tree.is_joined and node.is_top and node.kind not in _ANSWERLESS:
-            tree.answer = answer_of(result) or tree.answer
+        self._end(span, instance, result)
+        if span.parent is None:
+            self._root_exited(span, result)
+        elif state.is_joined and span.is_top and span.kind not in _ANSWERLESS:
+            state.answer = answer_of(result) or state.answer
 
     def dropped(self, id_: str, error: BaseException | None) -> None:
         """Take the failure of a span."""
-        node = self.nodes.get(id_)
-        if node is None:
+        span = self.spans.get(id_)
+        if span is None:
             return
-        if node.id != id_:
-            if node.is_handle:  # early workflows return None from a run that failed
-                node.tree.error = error
-            self._let_go(node.tree, id_)
+        if span.id != id_:
+            if span.is_handle:  # early workflows return None from a run that failed
+                span.state.error = error
+            self._let_go(span.state, id_)
             return
-        if not _closed(node):
+        if not _closed(span):
             return
         failure = error if error is not None else RuntimeError("span dropped")
-        report_failed(node, failure)
-        if node.parent is None:
-            self._finish(node.tree, None, outcome_of(failure), failure)
+        record_failed(span, failure)
+        if span.parent is None:
+            self._finish(span.state, None, outcome_of(failure), failure)
 
     def cancelled(self, id_: str) -> None:
         """Note that a workflow was cancelled: its span then ends like one that returned None."""
-        node = self.nodes.get(id_)
-        if node is not None and node.parent is None and node.id == id_:
-            node.tree.is_cancelled = True
+        span = self.spans.get(id_)
+        if span is not None and span.parent is None and span.id == id_:
+            span.state.is_cancelled = True
 
     def condensed(self, id_: str, history: object) -> None:
         """Take the turns that a chat engine wrote into a prompt that condenses them and the question to one."""
-        node = self.nodes.get(id_)
-        if node is not None and may_recall(node) and isinstance(history, str):
-            recall(node.tree, turns_told(history), is_final=False)  # what the answer is asked with is exact
+        span = self.spans.get(id_)
+        if span is not None and may_record_history(span) and isinstance(history, str):
+            record_history(
+                span.state, turns_told(history), is_final=False
+            )  # what the answer is asked with is exact
 
     def stream_ended(self, id_: str, response: Any, error: BaseException | None) -> None:
         """Take the end of a model's stream; the end of a call that does not stream comes with its span."""
-        node = self.nodes.get(id_)
-        if isinstance(node, ModelCall) and node.id == id_ and node.stream is not None:
-            self._streams.ended(node.stream, error, response)
+        span = self.spans.get(id_)
+        if isinstance(span, ModelSpan) and span.id == id_ and span.stream is not None:
+            self._streams.ended(span.stream, error, response)
 
     @guarded
     def reset_after_fork(self) -> None:
         """Leave the open spans to the parent, in a forked child; streams that it reads on are reported there."""
-        for tree in {id(node.tree): node.tree for node in list(self.nodes.values())}.values():
-            tree.lock = RLock()  # another thread of the parent's may have held it
-            if tree.run is not None:
-                tree.run.before_finish(_nothing, OWNER)
-            self._forget(tree, is_late_expected=True)
+        for state in {id(span.state): span.state for span in list(self.spans.values())}.values():
+            state.lock = RLock()  # another thread of the parent's may have held it
+            if state.run is not None:
+                state.run.before_finish(_nothing, OWNER)
+            self._forget(state, is_late_expected=True)
 
     # beginnings
 
@@ -217,19 +232,19 @@ class Tracer:
             self._buried.add(id_)
             return
         kind = "other" if kind == "tool" else kind  # no run alone, as a function is none
-        tree = Tree(defaults)
-        root = tree.root = _node(tree, None, kind, id_, instance)
+        state = RunState(defaults)
+        root = state.root = _new_span(state, None, kind, id_, instance)
         if keeps_turns(owner):
-            tree.keeps_turns = True
-            tree.examples = spoken(turns_in(first_of(instance, ("_prefix_messages",))))
+            state.keeps_turns = True
+            state.examples = spoken(turns_in(first_of(instance, ("_prefix_messages",))))
         self._add(root)
         if kind != "other":
             self._begin(root, bound, instance)
             return
         # A workflow, or an application's own function: a run as soon as something in it is worth one.
-        tree.arguments = bound.arguments
+        state.arguments = bound.arguments
         root.is_handle = isinstance(instance, Workflow) and "start_event" not in bound.arguments
-        self._unstarted[id(tree)] = tree
+        self._unstarted[id(state)] = state
         if len(self._unstarted) > MAX_UNSTARTED:
             for oldest in list(self._unstarted.values())[:1]:
                 self._forget(oldest)
@@ -241,201 +256,203 @@ class Tracer:
         is_building = kind == "other" and is_building_class(owner)
         return is_part or is_building or is_upkeep()
 
-    def _add(self, node: Node) -> None:
-        node.tree.open.add(node)
-        if node.kind == "retriever":
-            node.tree.is_searched = True
-        self._keep(node.id, node)
+    def _add(self, span: OpenSpan) -> None:
+        span.state.open.add(span)
+        if span.kind == "retriever":
+            span.state.is_searched = True
+        self._keep(span.id, span)
 
-    def _keep(self, id_: str, node: Node) -> None:
-        tree = node.tree
-        tree.ids.append(id_)
-        self.nodes[id_] = node
-        if tree.is_ended:  # since a moment, in another thread, which may have looked at the ids before
-            self.nodes.pop(id_, None)
+    def _keep(self, id_: str, span: OpenSpan) -> None:
+        state = span.state
+        state.ids.append(id_)
+        self.spans[id_] = span
+        if state.is_ended:  # since a moment, in another thread, which may have looked at the ids before
+            self.spans.pop(id_, None)
             self._buried.add(id_)
 
-    def _begin(self, node: Node, bound: BoundArguments, instance: Any) -> None:
-        tree = node.tree
-        if tree.run is None:
-            with tree.lock:  # the first steps of an application's function may be parallel ones
-                if tree.run is None:
-                    self._start(tree)
-        BEGIN[node.kind](node, bound, instance)
+    def _begin(self, span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+        state = span.state
+        if state.run is None:
+            with state.lock:  # the first steps of an application's function may be parallel ones
+                if state.run is None:
+                    self._start(state)
+        ON_START[span.kind](span, bound, instance)
 
-    def _start(self, tree: Tree) -> None:
-        root, defaults = tree.root, tree.defaults
-        if root is None or tree.is_ended:
+    def _start(self, state: RunState) -> None:
+        root, defaults = state.root, state.defaults
+        if root is None or state.is_ended:
             return
-        self._unstarted.pop(id(tree), None)
+        self._unstarted.pop(id(state), None)
         request = said()
         run = (defaults.recorder or ragtrace.recorder()).start(
             workflow=shown(request.get("workflow")) or defaults.workflow or root.name, started_ns=root.started_ns
         )
-        run.before_finish(lambda: self._cut_short(tree), OWNER)
+        run.before_finish(lambda: self._cut_short(state), OWNER)
         describe(run, defaults, request)
-        if tree.arguments is not None:
-            ask(tree, run, tree.arguments)
-            tree.arguments = None
-        tree.run = run
+        if state.arguments is not None:
+            record_question(state, run, state.arguments)
+            state.arguments = None
+        state.run = run
 
     # ends
 
-    def _end(self, node: Node, instance: Any, result: Any) -> None:
+    def _end(self, span: OpenSpan, instance: Any, result: Any) -> None:
         ended_ns = time.time_ns()
-        run = node.tree.run
+        run = span.state.run
         if run is None:
             return
         run.touched = time.monotonic()
-        if node.kind == "retriever":
-            take_retrieved(node, run, result, ended_ns, is_fusion=is_fusion(type(instance)))
-        elif node.kind == "rerank":
-            take_postprocessed(node, run, result, ended_ns)
-        elif isinstance(node, ModelCall):
+        if span.kind == "retriever":
+            record_retrieved(span, run, result, ended_ns, is_fusion=is_fusion(type(instance)))
+        elif span.kind == "rerank":
+            record_postprocessed(span, run, result, ended_ns)
+        elif isinstance(span, ModelSpan):
             if type(result) in _GENERATORS:
-                self._streams.watch_call(node, result)
+                self._streams.watch_call(span, result)
             else:
-                report_call(node, result, None, ended_ns)
-        elif isinstance(node, ToolNode):
-            report_tool(node, run, result, None, ended_ns)
-        elif node.kind == "query" and node.sources and node.parent is not None:
-            with node.tree.lock:
-                if node.within is not None and (said := answer_of(result)):
-                    node.within.answers.append((said, node.found))
-                pass_on(node, node.found, node.last, ended_ns)
+                record_model_call(span, result, None, ended_ns)
+        elif isinstance(span, ToolSpan):
+            record_tool_call(span, run, result, None, ended_ns)
+        elif span.kind == "query" and span.sources and span.parent is not None:
+            with span.state.lock:
+                if span.within is not None and (said := answer_of(result)):
+                    span.within.answers.append((said, span.found))
+                pass_on(span, span.found, span.last, ended_ns)
 
-    def _root_exited(self, root: Node, result: Any) -> None:
-        tree = root.tree
-        with tree.lock:
-            if tree.run is None:
-                self._forget(tree)
+    def _root_exited(self, root: OpenSpan, result: Any) -> None:
+        state = root.state
+        with state.lock:
+            if state.run is None:
+                self._forget(state)
                 return
         answer = None if root.kind == "retriever" else answer_of(result)
-        error, tree.error = tree.error, None
+        error, state.error = state.error, None
         if error is not None and result is None and type(error).__name__ != "WorkflowDone":
-            self._finish(tree, None, outcome_of(error), error)
+            self._finish(state, None, outcome_of(error), error)
             return
-        with tree.lock:
-            tree.is_waiting = bool(answer is None and tree.streams)
-        if tree.is_waiting:
+        with state.lock:
+            state.is_waiting = bool(answer is None and state.streams)
+        if state.is_waiting:
             return
-        if not tree.is_cancelled:
-            self._finish(tree, answer, None, None)
-        elif tree.interrupt is not None:
-            self._finish(tree, answer, "interrupted", None)
+        if not state.is_cancelled:
+            self._finish(state, answer, None, None)
+        elif state.interrupt is not None:
+            self._finish(state, answer, "interrupted", None)
         else:
-            self._finish(tree, answer, "cancelled", None)
+            self._finish(state, answer, "cancelled", None)
 
-    def _finish(self, tree: Tree, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> None:
+    def _finish(
+        self, state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None
+    ) -> None:
         """End the run whatever becomes of its last facts, and forget the tree."""
-        with tree.lock:
-            run = tree.run
-            if not _concluded(tree, answer, outcome, error):
+        with state.lock:
+            run = state.run
+            if not _concluded(state, answer, outcome, error):
                 return
         if run is not None:
             run.before_finish(_nothing, OWNER)  # lets go of the tree
-            if tree.is_question:
+            if state.is_question:
                 run.finish(outcome)
             else:
                 run.discard()
-        self._forget(tree, is_late_expected=outcome is not None)
+        self._forget(state, is_late_expected=outcome is not None)
 
     @guarded
-    def _end_joined(self, tree: Tree) -> None:
+    def _end_joined(self, state: RunState) -> None:
         """Report what is there when the application ends a run of its own."""
-        _concluded(tree, None, None, None)
-        self._forget(tree, is_late_expected=True)
+        _concluded(state, None, None, None)
+        self._forget(state, is_late_expected=True)
 
     @guarded
-    def _cut_short(self, tree: Tree) -> None:
+    def _cut_short(self, state: RunState) -> None:
         """Report what is there when the recorder ends a run, such as one whose stream nobody read."""
-        run = tree.run
-        if _concluded(tree, None, "partial", None) and run is not None and not tree.is_question:
+        run = state.run
+        if _concluded(state, None, "partial", None) and run is not None and not state.is_question:
             run.discard()
-        self._forget(tree, is_late_expected=True)
+        self._forget(state, is_late_expected=True)
 
-    def _forget(self, tree: Tree, *, is_late_expected: bool = False) -> None:
+    def _forget(self, state: RunState, *, is_late_expected: bool = False) -> None:
         """Take a tree off the map, and break its cycles: what it holds goes without a garbage collection."""
-        self._unstarted.pop(id(tree), None)
-        if tree.is_joined:
-            self.joined.forget(tree)
-        with tree.lock:
-            tree.is_ended = True
-            for id_ in tree.ids:
-                self.nodes.pop(id_, None)
+        self._unstarted.pop(id(state), None)
+        if state.is_joined:
+            self.joined.forget(state)
+        with state.lock:
+            state.is_ended = True
+            for id_ in state.ids:
+                self.spans.pop(id_, None)
                 if is_late_expected:
                     self._buried.add(id_)
-            self._streams.forget(tree)
-            tree.ids = []
-            tree.open.clear()
-            tree.root = tree.run = tree.arguments = tree.interrupt = tree.explicit = tree.error = None
-            tree.seen, tree.raw, tree.stands_for, tree.pieces, tree.last = {}, {}, {}, {}, None
+            self._streams.forget(state)
+            state.ids = []
+            state.open.clear()
+            state.root = state.run = state.arguments = state.interrupt = state.explicit = state.error = None
+            state.seen, state.raw, state.stands_for, state.pieces, state.last = {}, {}, {}, {}, None
 
-    def _let_go(self, tree: Tree, id_: str) -> None:
-        if len(tree.ids) > MAX_IDS:
-            self.nodes.pop(id_, None)
+    def _let_go(self, state: RunState, id_: str) -> None:
+        if len(state.ids) > MAX_IDS:
+            self.spans.pop(id_, None)
 
-    def _stream_over(self, tree: Tree) -> None:
-        failure, tree.error = tree.error, None
+    def _stream_over(self, state: RunState) -> None:
+        failure, state.error = state.error, None
         if failure is not None:
-            self._finish(tree, None, outcome_of(failure), failure)
+            self._finish(state, None, outcome_of(failure), failure)
         else:
-            self._finish(tree, None, "partial" if tree.is_partial else None, None)
+            self._finish(state, None, "partial" if state.is_partial else None, None)
 
 
-def _concluded(tree: Tree, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> bool:
+def _concluded(state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> bool:
     """Write a run's last facts, and tell whether that was still to do; who else ends it waits for that."""
-    with tree.lock:
-        if tree.is_ended:
+    with state.lock:
+        if state.is_ended:
             return False
-        tree.is_ended = True
-        conclude(tree, answer, outcome, error)
+        state.is_ended = True
+        conclude(state, answer, outcome, error)
     return True
 
 
-def _closed(node: Node) -> bool:
+def _closed(span: OpenSpan) -> bool:
     """Take a step for ended, and tell whether nobody did so before, as the end of its run does."""
     try:
-        node.tree.open.remove(node)
+        span.state.open.remove(span)
     except KeyError:
         return False
     return True
 
 
-def _note_top(node: Node, bound: BoundArguments, instance: Any) -> None:
+def _note_top(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
     """Note what a call right inside the block of a run says of its question and of the turns before it."""
-    tree = node.tree
+    state = span.state
     owner: Any = type(instance)
-    node.is_handle = isinstance(instance, Workflow) and "start_event" not in bound.arguments
+    span.is_handle = isinstance(instance, Workflow) and "start_event" not in bound.arguments
     if keeps_turns(owner):
-        tree.keeps_turns = True
-        tree.examples = spoken(turns_in(first_of(instance, ("_prefix_messages",))))
-    if node.kind == "other" and tree.run is not None:
-        ask(tree, tree.run, bound.arguments)
+        state.keeps_turns = True
+        state.examples = spoken(turns_in(first_of(instance, ("_prefix_messages",))))
+    if span.kind == "other" and state.run is not None:
+        record_question(state, state.run, bound.arguments)
 
 
 def _nothing() -> None:
     """Report nothing before a run ends: all is reported."""
 
 
-def _node(tree: Tree, parent: Node | None, kind: Kind, id_: str, instance: Any) -> Node:
-    node = _NODES.get(kind, Node)(tree, parent, kind, id_, id(instance), time.time_ns())
+def _new_span(state: RunState, parent: OpenSpan | None, kind: Kind, id_: str, instance: Any) -> OpenSpan:
+    span = _SPAN_CLASSES.get(kind, OpenSpan)(state, parent, kind, id_, id(instance), time.time_ns())
     if instance is not None:
-        node.name = type(instance).__name__
+        span.name = type(instance).__name__
     else:
-        node.name = id_[:-ID_TAIL].rpartition("<locals>.")[2].removesuffix(".run")
-    return node
+        span.name = id_[:-ID_TAIL].rpartition("<locals>.")[2].removesuffix(".run")
+    return span
 
 
-def _read_in(parent: Node | None, read: Stream) -> tuple[Node | None, Stream | None]:
+def _read_in(parent: OpenSpan | None, read: Stream) -> tuple[OpenSpan | None, Stream | None]:
     """Return the parent of what happens while a stream is read: a span of its tree, else the stream's own node."""
-    tree = read.node.tree
-    if tree.is_ended:  # what a late read begins belongs to a run that the sweep has ended
-        return parent or read.node, None
-    return (parent if parent is not None and parent.tree is tree else read.node), read
+    state = read.span.state
+    if state.is_ended:  # what a late read begins belongs to a run that the sweep has ended
+        return parent or read.span, None
+    return (parent if parent is not None and parent.state is state else read.span), read
 
 
-def _is_next(handle: Node, id_: str, instance: Any) -> bool:
+def _is_next(handle: OpenSpan, id_: str, instance: Any) -> bool:
     """Tell whether a span is another request behind a workflow's run, and no step of it.
 
     With early versions of llama-index-workflows, whoever called ``run`` stays inside its span for ever.
@@ -444,7 +461,7 @@ def _is_next(handle: Node, id_: str, instance: Any) -> bool:
     return instance is not None and (is_run or id(instance) != handle.owner)
 
 
-def _is_same_call(kind: Kind, parent: Node, instance: Any) -> bool:
+def _is_same_call(kind: Kind, parent: OpenSpan, instance: Any) -> bool:
     """Tell whether a span is a part of the call around it: a method that calls its like, or super()."""
     if kind != parent.kind:
         return False

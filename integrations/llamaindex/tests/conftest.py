@@ -34,7 +34,7 @@ def nothing_lost_or_kept(request, recorder):
     uninstrument()
     assert not is_instrumented()
     left = (len(tracer), dict(tracer.takers), dict(tracer._unstarted), dict(tracer._lazy))
-    for part in (tracer.nodes, tracer.takers, tracer._unstarted, tracer._lazy):
+    for part in (tracer.spans, tracer.takers, tracer._unstarted, tracer._lazy):
         part.clear()  # so that one test's remains are not the next one's
     if "loses" in request.fixturenames:
         return

@@ -168,7 +168,7 @@ def test_a_failure_that_the_application_catches_is_none_of_the_run(keeper):
 
 
 @pytest.mark.parametrize(
-    "site", ["take_retrieved", "take_given", "take_postprocessed", "settle", "take_synthesized"]
+    "site", ["record_retrieved", "record_given", "record_postprocessed", "settle", "record_synthesized"]
 )
 @pytest.mark.usefixtures("loses")
 def test_our_own_failure_is_counted_and_harmless(keeper, recorder, monkeypatch, site):  # CAPTURE.md 0.10

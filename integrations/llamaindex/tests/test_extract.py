@@ -17,8 +17,17 @@ from llama_index.core.workflow import StartEvent, StopEvent
 
 from integrations.llamaindex.tests.parts import Llm, ToolCaller
 from ragtrace.model import Message, Usage
-from ragtrace_llamaindex.extract import answer_in, history_in, question_in, turn_of
-from ragtrace_llamaindex.models import facts_in, is_in_process, messages_of, model_of, usage_in
+from ragtrace_llamaindex.messages import (
+    answer_in,
+    facts_in,
+    history_in,
+    is_in_process,
+    messages_of,
+    model_of,
+    question_in,
+    turn_of,
+    usage_in,
+)
 
 
 class Place(BaseModel):

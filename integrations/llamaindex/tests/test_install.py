@@ -23,6 +23,7 @@ def installed():
 
 def test_the_public_names():
     assert ragtrace_llamaindex.__all__ == [
+        "LlamaIndexInstrumentor",
         "instrument",
         "instrumented",
         "is_instrumented",

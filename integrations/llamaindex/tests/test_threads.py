@@ -17,7 +17,7 @@ from integrations.llamaindex.tests.parts import ANSWER, Faq, Llm, checked, engin
 from integrations.llamaindex.tests.test_running import EachInTurn
 from ragtrace.capture import Recorder
 from ragtrace.model import Usage
-from ragtrace_llamaindex import calls, instrument
+from ragtrace_llamaindex import instrument, on_end
 from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheEnd, add_slowly
 
 
@@ -117,7 +117,7 @@ def test_parallel_first_steps_of_a_function_begin_one_run(keeper):
 
 
 def test_tokens_of_parallel_calls_add_up(keeper, monkeypatch):
-    add_slowly(calls, monkeypatch)
+    add_slowly(on_end, monkeypatch)
 
     @get_dispatcher("tests.app").span
     def answer(question):

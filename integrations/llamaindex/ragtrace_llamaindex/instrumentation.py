@@ -1,4 +1,4 @@
-"""Puts the handlers on LlamaIndex's root dispatcher and takes them off again."""
+"""Global instrumentation: put the handlers on LlamaIndex's root dispatcher, and take them off."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from llama_index_instrumentation import get_dispatcher
 
+import ragtrace
 from ragtrace.capture import Defaults, guarded, guarded_constructor
-from ragtrace_llamaindex.defaults import holder, inside
 from ragtrace_llamaindex.handlers import RagtraceEventHandler, RagtraceSpanHandler
+from ragtrace_llamaindex.request import holder, inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Recorder
 
+
+_LOADER_OPTIONS = frozenset({"skip_dep_check", "raise_exception_on_conflict"})  # of opentelemetry-instrument
+_PROVIDERS = ("tracer_provider", "meter_provider", "logger_provider")
 _lock = threading.RLock()
 _span_handler = RagtraceSpanHandler()
 _event_handler = RagtraceEventHandler()
@@ -197,3 +201,46 @@ def _settle() -> None:
 
 def _holds(handlers: Iterable[Any], handler: object) -> bool:
     return any(one is handler for one in handlers)
+
+
+class LlamaIndexInstrumentor:
+    """Instrumentor for OpenTelemetry's auto-instrumentation.
+
+    ``opentelemetry-instrument python app.py`` finds it by its entry point. It has the methods of OpenTelemetry's
+    ``BaseInstrumentor`` and needs no package of it. Settings come from the environment, as with `instrument`.
+
+    Example:
+        >>> LlamaIndexInstrumentor().instrument()
+        >>> is_instrumented()
+        True
+        >>> LlamaIndexInstrumentor().uninstrument()
+    """
+
+    @property
+    def is_instrumented_by_opentelemetry(self) -> bool:
+        """True while calls are captured."""
+        return is_instrumented()
+
+    def instrumentation_dependencies(self) -> tuple[str, ...]:
+        """Return the framework's package and the versions that are supported."""
+        return ("llama-index-core >= 0.14",)
+
+    def instrument(self, **options: Any) -> None:
+        """Capture every LlamaIndex run of this process.
+
+        Args:
+            **options: arguments of `instrument`. OpenTelemetry's ``tracer_provider``, ``meter_provider`` and
+                ``logger_provider`` are passed to ``ragtrace.configure``; options of its loader are ignored.
+
+        Raises:
+            TypeError: an option is unknown.
+        """
+        own = {name: option for name, option in options.items() if name not in _LOADER_OPTIONS}
+        providers = {name: own.pop(name) for name in _PROVIDERS if name in own}
+        if providers:
+            ragtrace.configure(**providers)
+        instrument(**own)
+
+    def uninstrument(self, **_options: Any) -> None:
+        """Stop capturing; runs that are open go on to their end."""
+        uninstrument()

@@ -1,4 +1,4 @@
-"""Passages that a citation engine splits into numbered pieces before a model sees them."""
+"""Passages that a citation engine splits into numbered pieces before a model reads them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Run
     from ragtrace_llamaindex.nodes import Column
-    from ragtrace_llamaindex.tree import Tree
+    from ragtrace_llamaindex.run_state import RunState
+
 
 _NUMBER = re.compile(r"Source (\d{1,4}):\n")
 _TAIL_BYTES = 48  # of a piece's letters, to find the passage that it is a part of
 
 
-def note_pieces(tree: Tree, run: Run, out: Column, found: Mapping[str, Passage]) -> None:
+def note_pieces(state: RunState, run: Run, out: Column, found: Mapping[str, Passage]) -> None:
     """Note which passage each numbered piece is a part of, and what its number means in the answer."""
     if not found or not out.texts or not isinstance(out.texts[0], str) or not _NUMBER.match(out.texts[0]):
         return
-    pieces = dict(_pieces(tree, out, list(found.values())))
-    tree.pieces.update(pieces)
+    pieces = dict(_pieces(state, out, list(found.values())))
+    state.pieces.update(pieces)
     run.label_passages({label: passage.id for label, (passage, _) in pieces.items()})
 
 
-def _pieces(tree: Tree, out: Column, passages: Sequence[Passage]) -> Iterator[tuple[str, tuple[Passage, str]]]:
-    wholes = [letters(str(tree.raw.get(passage.id, passage.text))) for passage in passages]
+def _pieces(state: RunState, out: Column, passages: Sequence[Passage]) -> Iterator[tuple[str, tuple[Passage, str]]]:
+    wholes = [letters(str(state.raw.get(passage.id, passage.text))) for passage in passages]
     at = 0
     for text in out.texts:
         numbered = _NUMBER.match(text) if isinstance(text, str) else None
@@ -44,15 +45,15 @@ def _pieces(tree: Tree, out: Column, passages: Sequence[Passage]) -> Iterator[tu
         yield numbered[1], (passages[at], piece)
 
 
-def use_pieces(tree: Tree, run: Run) -> None:
+def record_used_pieces(state: RunState, run: Run) -> None:
     """Report the passages whose pieces stand in a prompt as those that the model was shown."""
-    if not tree.pieces or run.used_passages is not None:
+    if not state.pieces or run.used_passages is not None:
         return
     pieces = [
         Passage(id=label, text=text, rank=rank)
-        for rank, (label, (_, text)) in enumerate(tree.pieces.items(), start=1)
+        for rank, (label, (_, text)) in enumerate(state.pieces.items(), start=1)
     ]
     shown = {piece.id for prompt in run.prompts for piece in found_in(prompt, pieces)}
-    used = {passage.id: passage for label, (passage, _) in tree.pieces.items() if label in shown}
+    used = {passage.id: passage for label, (passage, _) in state.pieces.items() if label in shown}
     if used:
         run.used(ranked(tuple(used.values())))

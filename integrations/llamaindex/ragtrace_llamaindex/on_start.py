@@ -1,0 +1,197 @@
+"""Facts recorded where a span starts: the question, the history, the prompt, the arguments of a step."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture import before_question, guarded, prompt_text, shown
+from ragtrace_llamaindex.attributes import argument, first_of
+from ragtrace_llamaindex.messages import (
+    asked_of,
+    history_in,
+    is_in_process,
+    messages_of,
+    model_of,
+    provider_of,
+    query_text,
+    question_in,
+    turns_before,
+    turns_in,
+)
+from ragtrace_llamaindex.run_state import ModelSpan, ToolSpan
+from ragtrace_llamaindex.selection import record_given, record_synthesized
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from inspect import BoundArguments
+
+    from ragtrace.capture import Run
+    from ragtrace.model import Message
+    from ragtrace_llamaindex.run_state import OpenSpan, RunState
+
+_provider = lru_cache(maxsize=256)(provider_of)
+_in_process = lru_cache(maxsize=256)(is_in_process)
+_PLAIN = (str, int, float, bool, list, dict, type(None))
+
+
+@guarded
+def record_question(state: RunState, run: Run, arguments: Mapping[str, Any]) -> None:
+    """Take a run's question and the turns before it, where the outermost call's arguments have them."""
+    question = question_in(arguments)
+    if question and not state.has_query:
+        run.set_query(question)
+        state.question = question
+        state.has_query = True
+    history = () if state.is_told else history_in(arguments)
+    if history and (history[-1].role, history[-1].content) == ("user", question):
+        history = history[:-1]  # an agent puts it into the list that it was given
+    if history:
+        run.set_history(history)
+        state.is_told = True
+
+
+def record_history(state: RunState, turns: tuple[Message, ...], *, is_final: bool) -> None:
+    """Take the turns before the question from what a chat engine or an agent hands on, where its caller gave none.
+
+    Its memory itself is left alone: to read it may take a database, or a model that summarises.
+    """
+    examples = state.examples
+    if turns[: len(examples)] == examples:
+        turns = turns[len(examples) :]
+    run = state.run
+    if turns and run is not None:
+        run.set_history(turns)
+        state.is_told = is_final
+
+
+def may_record_history(span: OpenSpan | None) -> bool:
+    """Tell whether what happens right inside a node may tell the turns before the run's question."""
+    return span is not None and span.state.keeps_turns and span.is_top and not span.state.is_told
+
+
+def _record_first_question(span: OpenSpan, question: str) -> None:
+    state = span.state
+    run = state.run
+    if question and run is not None and not state.has_query:
+        run.set_query(question)
+        state.question = question
+        state.has_query = True
+
+
+@guarded
+def _on_query_start(span: OpenSpan, bound: BoundArguments, _instance: Any) -> None:
+    run = span.state.run
+    if run is not None and span.within is None and (not span.state.has_query or span.is_top):
+        record_question(span.state, run, bound.arguments)
+
+
+@guarded
+def _on_retrieval_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+    span.query = query_text(argument(bound, "str_or_query_bundle")) or question_in(bound.arguments)
+    span.source = _source_of(instance) or span.name
+    top_k = first_of(instance, ("similarity_top_k", "_similarity_top_k", "top_k"))
+    span.top_k = top_k if isinstance(top_k, int) else None
+    _record_first_question(span, span.query)
+
+
+def _source_of(retriever: Any) -> str | None:
+    """Return the name of the index a retriever searches, where it or its vector store says one."""
+    for part in (retriever, first_of(retriever, ("_vector_store",))):
+        name = None if part is None else first_of(part, ("index_name", "collection_name", "table_name"))
+        if isinstance(name, str) and name:
+            return name
+    return None
+
+
+@guarded
+def _on_rerank_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+    record_given(span, argument(bound, "nodes"))
+    model = first_of(instance, ("model_name", "model"))
+    span.model = model if isinstance(model, str) else None
+    top_n = first_of(instance, ("top_n",))
+    span.top_k = top_n if isinstance(top_n, int) else None
+
+
+@guarded
+def _on_synthesis_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+    state = span.state
+    if may_record_history(span.parent):
+        template = first_of(instance, ("_text_qa_template",))
+        record_history(state, before_question(turns_in(first_of(template, ("message_templates",)))), is_final=True)
+    arguments = bound.arguments
+    _record_first_question(span, query_text(arguments.get("query")))
+    run = state.run
+    if run is not None:
+        record_synthesized(span, run, arguments.get("nodes"))
+
+
+@guarded
+def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+    if not isinstance(span, ModelSpan):
+        return
+    record_prompt(span, bound, instance)
+    if span.kind == "model":
+        if span.tool is not None:
+            span.tool.has_model = True
+        span.state.is_model_asked = span.state.is_model_asked or not span.is_inner
+        span.lazy_key = (id(instance), id(asked_of(bound)))
+        if may_record_history(span.parent):
+            record_history(span.state, turns_before(span.messages, span.state.question), is_final=True)
+    run = span.state.run
+    if span.parent is None and run is not None and span.messages:
+        _record_first_question(span, next((m.content for m in reversed(span.messages) if m.role == "user"), ""))
+        run.set_history(before_question(span.messages))
+
+
+@guarded
+def record_prompt(span: ModelSpan, bound: BoundArguments, instance: Any) -> None:
+    """Take the rendered prompt of a model call."""
+    owner: Any = type(instance)
+    span.model = model_of(instance)
+    span.provider = _provider(owner)
+    span.is_in_process = _in_process(owner)
+    if span.kind == "embedding":
+        span.operation = "embeddings"
+        return
+    asked = asked_of(bound)
+    span.operation = "text_completion" if isinstance(asked, str) else "chat"
+    span.messages = messages_of(asked)
+    run = span.state.run
+    root = span.state.root
+    if run is not None and not span.is_inner and root is not None and root.kind != "retriever":
+        run.add_prompt(prompt_text(span.messages))
+
+
+@guarded
+def _on_tool_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+    """Note a tool's name, and the arguments of its call."""
+    if not isinstance(span, ToolSpan):
+        return
+    metadata = getattr(instance, "metadata", None)
+    span.name = shown(getattr(metadata, "name", None)) or span.name
+    span.description = shown(getattr(metadata, "description", None)) or None
+    span.arguments = _arguments_of(bound.arguments)
+
+
+def _arguments_of(arguments: Mapping[str, Any]) -> str:
+    """Return the arguments of a call as JSON, less what is the framework's own, such as a workflow's context."""
+    given = {name: value for name, value in arguments.items() if name not in {"args", "kwargs"}}
+    given.update(arguments.get("kwargs") or {})
+    plain: Any = {name: value for name, value in given.items() if isinstance(value, _PLAIN)}
+    positional = [value for value in arguments.get("args") or () if isinstance(value, _PLAIN)]
+    if positional:
+        plain = [*positional, plain] if plain else positional
+    return json.dumps(plain, ensure_ascii=False, default=shown) if plain else ""
+
+
+ON_START = {
+    "query": _on_query_start,
+    "retriever": _on_retrieval_start,
+    "rerank": _on_rerank_start,
+    "synthesize": _on_synthesis_start,
+    "model": _on_model_start,
+    "embedding": _on_model_start,
+    "tool": _on_tool_start,
+}

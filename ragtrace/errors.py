@@ -46,7 +46,7 @@ class InputError(RagtraceError, ValueError):
     """A file that a person gave is broken; the message names file, line and reason."""
 
 
-class MissingExtra(RagtraceError, ImportError):
+class MissingExtra(RagtraceError, ModuleNotFoundError):
     """An optional package is missing; the message names the extra that brings it."""
 
     def __init__(self, package: str, extra: str) -> None:

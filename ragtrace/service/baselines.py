@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ragtrace.service.drift import turned, watched
 from ragtrace.stats.baseline import Learner, Series
 from ragtrace.stores.baselines import FrozenBaseline
-from ragtrace.telemetry.series import bounded_text
+from ragtrace.telemetry.metrics.series import bounded_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

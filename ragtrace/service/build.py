@@ -15,9 +15,9 @@ from ragtrace.service.judges import build_scorer, is_limited, left_out_text
 from ragtrace.service.publish import Publisher, unpriced
 from ragtrace.service.service import Service
 from ragtrace.telemetry.evaluation import EvaluationWriter
-from ragtrace.telemetry.exporters import scrape_address, wants_scrape
-from ragtrace.telemetry.instruments import Instruments
-from ragtrace.telemetry.provider import Providers, has_own_meters, providers
+from ragtrace.telemetry.metrics.instruments import Instruments
+from ragtrace.telemetry.setup.exporters import scrape_address, wants_scrape
+from ragtrace.telemetry.setup.providers import Providers, has_own_meters, providers
 from ragtrace.telemetry.spans import SpanWriter
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ragtrace import semconv
 from ragtrace.capture import record_internal_error
 from ragtrace.stats.baseline import STATE_NUMBERS, Series
 from ragtrace.stats.e_detector import SPAN_S, TARGET_ARL, EDetector
-from ragtrace.telemetry.series import judge_version
+from ragtrace.telemetry.metrics.series import judge_version
 from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragtrace.sampling import Draw
     from ragtrace.stores.base import OutboxEntry
     from ragtrace.telemetry.evaluation import EvaluationWriter
-    from ragtrace.telemetry.instruments import Instruments
+    from ragtrace.telemetry.metrics.instruments import Instruments
 
 _UNKNOWN = Scale()  # of a score that no chosen metric gives: one that a killed scorer had written
 

@@ -10,7 +10,7 @@ from ragtrace import semconv
 from ragtrace.host import file_identity
 from ragtrace.model import SERVED
 from ragtrace.sampling import Load
-from ragtrace.telemetry.readings import LedgerReading, QueueReading
+from ragtrace.telemetry.metrics.readings import LedgerReading, QueueReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ragtrace.service.storing import Storing
     from ragtrace.stores import Pending
     from ragtrace.stores.base import OutboxEntry
-    from ragtrace.telemetry.receipts import Receipt, Receipts
+    from ragtrace.telemetry.setup.receipts import Receipt, Receipts
 
 _BEAT_EVERY_S = 60.0
 _MOST_MARKS = 50_000  # of events that arrived while the file cannot be written; those beyond are sent once more

@@ -17,7 +17,7 @@ from ragtrace.service.handling import Handling
 from ragtrace.service.intake import Intake
 from ragtrace.service.rates import rates_of
 from ragtrace.service.readings import Readings
-from ragtrace.telemetry.deadline import all_within
+from ragtrace.telemetry.setup.deadline import all_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
     from ragtrace.sinks.base import Sink
-    from ragtrace.telemetry.provider import Providers
+    from ragtrace.telemetry.setup.providers import Providers
     from ragtrace.telemetry.spans import SpanWriter
 
 _log = logging.getLogger("ragtrace")

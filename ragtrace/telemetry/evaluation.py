@@ -14,8 +14,8 @@ from ragtrace import semconv
 from ragtrace._version import __version__
 from ragtrace.telemetry.budget import within
 from ragtrace.telemetry.details import MOST_EXPLANATION_BYTES, details_json, explanation
-from ragtrace.telemetry.receipts import ScoreEvent
 from ragtrace.telemetry.root import remote_context, span_context
+from ragtrace.telemetry.setup.receipts import ScoreEvent
 from ragtrace.telemetry.wire import clean_attributes, clean_value
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class EvaluationWriter:
             root: the process's own handle of the root, for links and copies; None for a record from elsewhere.
             reason: why it was forced.
             cost_usd: what judging cost, where the price is known.
-            marks: by which a listener of `ragtrace.telemetry.receipts` knows the log events.
+            marks: by which a listener of `ragtrace.telemetry.setup.receipts` knows the log events.
         """
         if is_root_sampled:
             sampling = {

@@ -8,8 +8,8 @@ import pytest
 
 from ragtrace.model import JudgeInfo, Scale
 from ragtrace.telemetry.evaluation import EvaluationWriter
-from ragtrace.telemetry.instruments import Instruments
-from ragtrace.telemetry.provider import providers
+from ragtrace.telemetry.metrics.instruments import Instruments
+from ragtrace.telemetry.setup.providers import providers
 from ragtrace.telemetry.spans import SpanWriter
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
 from tests.unit.telemetry.runs import MS, T0, score, support_run

@@ -46,7 +46,7 @@ class _Reply(NamedTuple):
 
 def check_otlp(limit_s: float = LIMIT_S) -> list[Reached]:
     """Look at the endpoint of every signal: one empty request each, or for gRPC a connection; nothing is stored."""
-    from ragtrace.telemetry.exporters import is_disabled
+    from ragtrace.telemetry.setup.exporters import is_disabled
 
     if is_disabled():
         said = "OTEL_SDK_DISABLED=true: nothing is exported"
@@ -116,7 +116,7 @@ def _name(signal: str) -> str:
 
 
 def _is_grpc(signal: str) -> bool:
-    from ragtrace.telemetry.exporters import protocol
+    from ragtrace.telemetry.setup.exporters import protocol
 
     try:
         return protocol(signal) == "grpc"
@@ -125,7 +125,7 @@ def _is_grpc(signal: str) -> bool:
 
 
 def _signal(signal: str, limit_s: float) -> Reached:
-    from ragtrace.telemetry.exporters import exporter_names, protocol
+    from ragtrace.telemetry.setup.exporters import exporter_names, protocol
 
     name = _name(signal)
     try:
@@ -154,7 +154,7 @@ def _signal(signal: str, limit_s: float) -> Reached:
 
 def _scraped() -> str:
     """Return where Prometheus finds the metrics under ``OTEL_METRICS_EXPORTER=prometheus``, "" without it."""
-    from ragtrace.telemetry.exporters import scrape_address, wants_scrape
+    from ragtrace.telemetry.setup.exporters import scrape_address, wants_scrape
 
     if not wants_scrape():
         return ""
@@ -173,7 +173,7 @@ def _address(signal: str, spoken: str) -> tuple[str, str]:
 
 def _absent(signal: str) -> Level:
     """Return the level of an endpoint that does not answer: a warning for the default that nobody configured."""
-    from ragtrace.telemetry.collector import is_endpoint_set
+    from ragtrace.telemetry.setup.collector import is_endpoint_set
 
     return "fail" if is_endpoint_set(signal) else "warn"
 

@@ -14,7 +14,7 @@ from ragtrace.service.storing import Storing
 from ragtrace.settings import Settings
 from ragtrace.stores import sqlite
 from ragtrace.stores.base import OutboxEntry
-from ragtrace.telemetry.receipts import Receipts
+from ragtrace.telemetry.setup.receipts import Receipts
 from tests.process.observing import until
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

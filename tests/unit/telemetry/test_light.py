@@ -8,7 +8,7 @@ import sys
 
 def test_telemetry_brings_in_neither_numpy_nor_exporters():
     code = (
-        "import sys, ragtrace.semconv, ragtrace.telemetry.spans, ragtrace.telemetry.instruments,"
+        "import sys, ragtrace.semconv, ragtrace.telemetry.spans, ragtrace.telemetry.metrics.instruments,"
         " ragtrace.telemetry.evaluation;"
         "heavy = {'numpy', 'pydantic', 'openai', 'grpc', 'requests', 'sqlite3', 'opentelemetry.sdk'};"
         "print(sorted(heavy & set(sys.modules)))"

@@ -7,10 +7,10 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from ragtrace import semconv
-from ragtrace.telemetry.board import Fan
-from ragtrace.telemetry.delivery import Delivery
-from ragtrace.telemetry.provider import Providers
-from ragtrace.telemetry.series import Names
+from ragtrace.telemetry.metrics.multi_meter import Fan
+from ragtrace.telemetry.metrics.series import Names
+from ragtrace.telemetry.setup.delivery import Delivery
+from ragtrace.telemetry.setup.providers import Providers
 
 
 class AddedMeanwhile(set):

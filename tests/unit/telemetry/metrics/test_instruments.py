@@ -12,9 +12,9 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from ragtrace import semconv
 from ragtrace.capture import Recorder, record_internal_error
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Scale, Usage
-from ragtrace.telemetry.instruments import Instruments
-from ragtrace.telemetry.readings import LedgerReading, QueueReading
-from ragtrace.telemetry.window import Window
+from ragtrace.telemetry.metrics.instruments import Instruments
+from ragtrace.telemetry.metrics.readings import LedgerReading, QueueReading
+from ragtrace.telemetry.metrics.window import Window
 from tests.unit.telemetry.runs import MS, T0, Taken, score, support_run
 
 UNIT = Scale(threshold=0.8)

@@ -11,9 +11,9 @@ from ragtrace import semconv
 from ragtrace._version import __version__
 from ragtrace.capture import record_internal_error
 from ragtrace.errors import ConfigError
-from ragtrace.telemetry.deadline import all_within
-from ragtrace.telemetry.delivery import Delivery
-from ragtrace.telemetry.exporters import (
+from ragtrace.telemetry.setup.deadline import all_within
+from ragtrace.telemetry.setup.delivery import Delivery
+from ragtrace.telemetry.setup.exporters import (
     check,
     is_disabled,
     own_logger_provider,
@@ -21,7 +21,7 @@ from ragtrace.telemetry.exporters import (
     own_tracer_provider,
     read_by,
 )
-from ragtrace.telemetry.receipts import Receipts
+from ragtrace.telemetry.setup.receipts import Receipts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

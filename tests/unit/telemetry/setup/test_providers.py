@@ -18,9 +18,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import NoOpTracerProvider
 
 from ragtrace.errors import ConfigError
-from ragtrace.telemetry.deadline import all_within
-from ragtrace.telemetry.delivery import CountedSpans, Delivery, batches
-from ragtrace.telemetry.provider import providers
+from ragtrace.telemetry.setup.deadline import all_within
+from ragtrace.telemetry.setup.delivery import CountedSpans, Delivery, batches
+from ragtrace.telemetry.setup.providers import providers
 from ragtrace.testing.otlp import OtlpReceiver
 
 NOTHING = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
@@ -93,7 +93,7 @@ def test_global_providers_of_the_application_are_used(environ):
     code = (
         "from opentelemetry import trace; from opentelemetry.sdk.trace import TracerProvider;"
         "own = TracerProvider(); trace.set_tracer_provider(own);"
-        "from ragtrace.telemetry.provider import providers; found = providers();"
+        "from ragtrace.telemetry.setup.providers import providers; found = providers();"
         "print(found.tracer_provider is own, type(found.meter_providers[0]).__name__);"
         "found.shutdown(1.0); print(own.get_tracer('x').start_span('s').is_recording())"
     )
@@ -164,7 +164,7 @@ def test_a_process_with_a_dead_endpoint_exits(environ, dead_endpoint, protocol):
         OTEL_TRACES_EXPORTER="otlp", OTEL_EXPORTER_OTLP_ENDPOINT=dead_endpoint, OTEL_EXPORTER_OTLP_PROTOCOL=protocol
     )
     code = (
-        "import time; from ragtrace.telemetry.provider import providers; found = providers();"
+        "import time; from ragtrace.telemetry.setup.providers import providers; found = providers();"
         "found.tracer().start_span('x').end(); found.shutdown(0.5); print(time.time())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, nearest
-from ragtrace.telemetry.collector import default_listener, is_endpoint_set, spare_log
-from ragtrace.telemetry.delivery import CountedLogs, CountedMetrics, CountedSpans, TakenLogs, TakenSpans
+from ragtrace.telemetry.setup.collector import default_listener, is_endpoint_set, spare_log
+from ragtrace.telemetry.setup.delivery import CountedLogs, CountedMetrics, CountedSpans, TakenLogs, TakenSpans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider as TracerApi
     from requests import Session
 
-    from ragtrace.telemetry.delivery import Delivery
-    from ragtrace.telemetry.receipts import Receipts
+    from ragtrace.telemetry.setup.delivery import Delivery
+    from ragtrace.telemetry.setup.receipts import Receipts
 
     T = TypeVar("T")
     Own = tuple[T, list[Any]]  # a provider, and its exporters
@@ -254,6 +254,6 @@ def _session() -> Session | None:
     given = [name for name in os.environ if name.startswith("OTEL_PYTHON_EXPORTER_OTLP")]
     if any(name.endswith("_CREDENTIAL_PROVIDER") for name in given):
         return None
-    from ragtrace.telemetry.connections import own_session  # noqa: PLC0415 - not over gRPC
+    from ragtrace.telemetry.setup.connections import own_session  # noqa: PLC0415 - not over gRPC
 
     return own_session()

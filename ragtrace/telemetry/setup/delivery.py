@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragtrace.capture import record_internal_error
 from ragtrace.capture.forking import in_children
-from ragtrace.telemetry.collector import own_export
-from ragtrace.telemetry.receipts import collection_began
+from ragtrace.telemetry.setup.collector import own_export
+from ragtrace.telemetry.setup.receipts import collection_began
 from ragtrace.telemetry.wire import size_bytes
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricsData
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from ragtrace.telemetry.receipts import Receipts
+    from ragtrace.telemetry.setup.receipts import Receipts
 
     Listens = Callable[[], bool]  # whether anybody listens where a batch would go
 

@@ -11,12 +11,12 @@ from opentelemetry.context import Context
 
 from ragtrace import semconv
 from ragtrace.capture import Retrieval, internal_errors, record_internal_error
-from ragtrace.telemetry.board import Fan
-from ragtrace.telemetry.client_metrics import record_operations
-from ragtrace.telemetry.readings import QUEUE_GAUGES, coverage, ledger_points
+from ragtrace.telemetry.metrics.client_metrics import record_operations
+from ragtrace.telemetry.metrics.multi_meter import Fan
+from ragtrace.telemetry.metrics.readings import QUEUE_GAUGES, coverage, ledger_points
+from ragtrace.telemetry.metrics.series import OTHER, Measure, Names, bounded_text
+from ragtrace.telemetry.metrics.window import Window
 from ragtrace.telemetry.root import remote_context
-from ragtrace.telemetry.series import OTHER, Measure, Names, bounded_text
-from ragtrace.telemetry.window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import FinishedRun
     from ragtrace.model import MetricResult, RagRecord, Scale, Score
-    from ragtrace.telemetry.readings import LedgerReading, Observed, QueueReading
-    from ragtrace.telemetry.window import WindowMean
+    from ragtrace.telemetry.metrics.readings import LedgerReading, Observed, QueueReading
+    from ragtrace.telemetry.metrics.window import WindowMean
 
     Reader = Callable[[], Iterable[tuple[float, Mapping[str, Any]]]]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ragtrace.capture import FinishedRun, Step
-    from ragtrace.telemetry.board import Fan
+    from ragtrace.telemetry.metrics.multi_meter import Fan
 
 _NS = 1e9
 _NO_USAGE = Usage()

@@ -1,0 +1,1 @@
+"""Providers from the ``OTEL_*`` settings, and what their exporters delivered."""

@@ -23,7 +23,7 @@ from ragtrace.judges.openai.client import OpenAIChat
 from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
-from ragtrace.scoring.limits import Caps, JudgeGate
+from ragtrace.scoring.limits import Caps, JudgeLimiter
 from ragtrace.scoring.limits.concurrency import Concurrency
 from ragtrace.scoring.offline.file import score_stream
 from ragtrace.scoring.scorer import Scorer
@@ -45,19 +45,21 @@ class Recorded(OpenAIChat):
         return await super().complete(**asked)
 
 
-def gate(folder: Path) -> JudgeGate:
+def limiter(folder: Path) -> JudgeLimiter:
     """The limits as a service has them, with books in a file, too wide to hold anything up."""
     caps = Caps(usd_per_day=0, tokens_per_day=10**12, requests_per_minute=10**6, tokens_per_minute=10**12)
-    return JudgeGate(host="loopback", caps=caps, path=folder / "books", concurrency=Concurrency(limit=64, high=64))
+    return JudgeLimiter(
+        host="loopback", caps=caps, path=folder / "books", concurrency=Concurrency(limit=64, high=64)
+    )
 
 
 def ours(
     base_url: str,
     records: list[RagRecord],
     chat: type[OpenAIChat] = OpenAIChat,
-    limits: JudgeGate | None = None,
+    limits: JudgeLimiter | None = None,
 ) -> tuple[Any, OpenAIChat]:
-    model = chat("m", base_url=base_url, api_key="none", gate=limits)
+    model = chat("m", base_url=base_url, api_key="none", limiter=limits)
     scorer = Scorer(
         metrics=tuple(select(METRICS)), judge=LLMJudge(model), embedder=OverlapEmbedder(), options=Options()
     )
@@ -77,10 +79,10 @@ def bare(base_url: str, bodies: list[dict[str, Any]], count: int) -> Callable[[]
         from openai import AsyncOpenAI
 
         async with AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0) as client:
-            gate = asyncio.Semaphore(IN_FLIGHT)
+            limiter = asyncio.Semaphore(IN_FLIGHT)
 
             async def one() -> None:
-                async with gate:
+                async with limiter:
                     for body in bodies:
                         await client.chat.completions.create(**body)
 
@@ -121,7 +123,7 @@ def _report(base_url: str) -> int:
         for _ in range(ROUNDS):
             rows["bare"].append(timed(calls))
             rows["ragtrace"].append(timed(ours(base_url, records)[0]))
-            limits = gate(Path(folder))
+            limits = limiter(Path(folder))
             rows["with limits"].append(timed(ours(base_url, records, limits=limits)[0]))
             limits.close()
     print(

@@ -63,7 +63,7 @@ def chain():
     return given | PROMPT | RunnableLambda(model) | StrOutputParser()
 
 
-class Asking:
+class JudgeSession:
     """Asks at a rate from several threads, until its time is over."""
 
     def __init__(self, rate: float, seconds: float, share: float) -> None:
@@ -101,7 +101,7 @@ class Asking:
                 self.failed += 1
 
 
-def report(asking: Asking, *, is_last: bool = False) -> None:
+def report(asking: JudgeSession, *, is_last: bool = False) -> None:
     gc.collect()
     service = current()
     counts, pending = service.readings.accounts() if service else ({}, 0)
@@ -123,7 +123,7 @@ def main() -> None:
     spool, rate, seconds, share, interval_s = sys.argv[1], *map(float, sys.argv[2:])
     sys.setswitchinterval(interval_s)
     ragtrace.configure(spool=spool, scorer="worker", sample_rate=0.2, content="full")
-    asking = Asking(rate, seconds, share)
+    asking = JudgeSession(rate, seconds, share)
     threads = [threading.Thread(target=asking.run, args=(n,)) for n in range(THREADS)]
     for thread in threads:
         thread.start()

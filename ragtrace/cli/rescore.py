@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ragtrace.model import RagRecord
     from ragtrace.scoring import Scorer
-    from ragtrace.scoring.limits import JudgeGate
+    from ragtrace.scoring.limits import JudgeLimiter
     from ragtrace.scoring.offline.rescore import Rescored, Rescoring
     from ragtrace.settings import Settings
 
@@ -65,11 +65,15 @@ def run(args: argparse.Namespace) -> int:
     settings = _settings(args)
     is_interrupted = False
     with ExitStack() as stack:
-        gate = _gate(settings, stack)
-        scorer = build_scorer(settings, gate)
+        limiter = _limiter(settings, stack)
+        scorer = build_scorer(settings, limiter)
         store = stack.enter_context(closing(open_store(path)))
         rescoring = Rescoring(
-            store, scorer, budget_calls=args.budget_calls, jobs=args.jobs, closed=gate.closed if gate else None
+            store,
+            scorer,
+            budget_calls=args.budget_calls,
+            jobs=args.jobs,
+            closed=limiter.blocked if limiter else None,
         )
         try:
             with failures(path):
@@ -95,12 +99,12 @@ def _settings(args: argparse.Namespace) -> Settings:
     return Settings.resolve({"metrics": args.metrics, "judge": args.judge, "judge_base_url": args.base_url})
 
 
-def _gate(settings: Settings, stack: ExitStack) -> JudgeGate | None:
-    """Return the gate before a judge that costs something, with a budget beside the service's own."""
+def _limiter(settings: Settings, stack: ExitStack) -> JudgeLimiter | None:
+    """Return the limiter before a judge that costs something, with a budget beside the service's own."""
     from ragtrace.service.judges import is_limited
-    from ragtrace.service.limits import BACKFILL, build_gate
+    from ragtrace.service.limits import BACKFILL, build_limiter
 
-    return stack.enter_context(closing(build_gate(settings, account=BACKFILL))) if is_limited(settings) else None
+    return stack.enter_context(closing(build_limiter(settings, account=BACKFILL))) if is_limited(settings) else None
 
 
 def _report(total: Rescored, *, is_interrupted: bool) -> int:

@@ -36,7 +36,7 @@ listens at the default address, nothing counts as not sent.
 """
 _REPORT_EVERY_S = 60.0
 _LOOK_EVERY_S = 0.1
-_WAIT_S = 60.0  # --once waits as long for a retry, as the judge's gate does for a rate
+_WAIT_S = 60.0  # --once waits as long for a retry, as the judge's limiter does for a rate
 _STILL_S = 600.0  # a judge that asks for one short wait after another must not hold --once for a day
 
 
@@ -151,10 +151,10 @@ class _Backlog:
 
     def described(self) -> str:
         """Return how many units are left, for what they wait, and until when."""
-        from ragtrace.scoring.limits.closed import error_of
+        from ragtrace.scoring.limits.blocked import error_of
 
         n, due_s = (self._spool.pending, self._spool.due_s) if self._spool else (0, None)
-        closed = self._service.readings.closed()
+        closed = self._service.readings.blocked()
         why = self._service.postponed_for or "they failed before"
         if closed is not None:
             why = str(error_of(closed, self._service.settings.judge))

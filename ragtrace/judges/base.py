@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragtrace.judges.llm.session import Asking
+    from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import RagRecord
     from ragtrace.settings import Consensus
 
@@ -152,7 +152,7 @@ VerdictT = TypeVar("VerdictT", bound=Costly)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inquiry(Generic[VerdictT]):
+class CustomTask(Generic[VerdictT]):
     """A task that a metric brings along, for judges that can be asked any prompt.
 
     Attributes:
@@ -170,7 +170,7 @@ class Inquiry(Generic[VerdictT]):
 class PromptJudge(Protocol):
     """A judge that can be asked any prompt of `ragtrace.prompts`: one that asks a language model."""
 
-    def asking(self, prompt_id: str) -> Asking:
+    def session(self, prompt_id: str) -> JudgeSession:
         """Return a new evaluation that begins with this prompt."""
         ...
 

@@ -1,4 +1,4 @@
-"""Puts a gate before any chat model that has none of its own."""
+"""Puts a limiter before any chat model that has none of its own."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeError, JudgeFiltered, JudgeRateLimited, JudgeUnavailable
-from ragtrace.judges.gates import Need, Took, counted, took_of
+from ragtrace.judges.limiter import AttemptResult, Request, counted, result_of
 from ragtrace.judges.llm.chat import SeededModel
-from ragtrace.judges.openai.patience import Patience
+from ragtrace.judges.openai.patience import RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ragtrace.judges.gates import Gate, Tokens
+    from ragtrace.judges.limiter import RateLimiter, Tokens
     from ragtrace.judges.llm.chat import ChatModel, ChatReply
     from ragtrace.model import JudgeUsage
 
 
 class LimitedChat:
-    """A chat model whose every attempt passes a gate; a `ragtrace.judges.llm.chat.ChatModel` itself.
+    """A chat model whose every attempt passes a limiter; a `ragtrace.judges.llm.chat.ChatModel` itself.
 
     It repeats what may pass by itself, so the model should make one attempt a call.
-    `ragtrace.judges.openai.client.OpenAIChat` takes a gate as an argument, which then sees its probes and attempts
+    `ragtrace.judges.openai.client.OpenAIChat` takes a limiter as an argument, which then sees probes and attempts
     one by one; wrap other models alone.
 
     Args:
         model: who is asked.
-        gate: what each attempt passes.
+        limiter: what each attempt passes.
         patience: how often, and how long in between.
 
     Example:
         >>> from ragtrace.judges.llm.scripted import ScriptedChat
-        >>> from ragtrace.scoring.limits import Caps, JudgeGate
-        >>> model = LimitedChat(ScriptedChat(always={"a": 1}), JudgeGate(host="here", caps=Caps()))
+        >>> from ragtrace.scoring.limits import Caps, JudgeLimiter
+        >>> model = LimitedChat(ScriptedChat(always={"a": 1}), JudgeLimiter(host="here", caps=Caps()))
         >>> ask = model.complete(
         ...     system="", user="?", schema_name="s", schema={}, max_output_tokens=9, temperature=0.0
         ... )
@@ -43,11 +43,11 @@ class LimitedChat:
         '{"a": 1}'
     """
 
-    def __init__(self, model: ChatModel, gate: Gate, *, patience: Patience | None = None) -> None:
+    def __init__(self, model: ChatModel, limiter: RateLimiter, *, patience: RetryPolicy | None = None) -> None:
         self.name = model.name
         self._model = model
-        self._gate = gate
-        self._patience = patience or Patience()
+        self._limiter = limiter
+        self._patience = patience or RetryPolicy()
 
     async def complete(
         self,
@@ -62,7 +62,7 @@ class LimitedChat:
         """Return the model's reply to one prompt.
 
         Raises:
-            ragtrace.errors.JudgeError: the gate is closed, or the model's last error.
+            ragtrace.errors.JudgeError: the limiter is closed, or the model's last error.
         """
         asked: dict[str, Any] = {
             "system": system,
@@ -73,11 +73,11 @@ class LimitedChat:
             "temperature": temperature,
         }
         size = len(json.dumps(asked, default=str, ensure_ascii=False).encode(errors="replace"))
-        need = Need(model=self.name, request_bytes=size, max_output_tokens=max_output_tokens)
+        request = Request(model=self.name, request_bytes=size, max_output_tokens=max_output_tokens)
         attempt = 0
         while True:
             attempt += 1
-            outcome = await self._attempt(need, asked)
+            outcome = await self._attempt(request, asked)
             if not isinstance(outcome, JudgeError):
                 return outcome
             wait_s = self._patience.wait_s(attempt, outcome.retry_after_s)
@@ -86,10 +86,10 @@ class LimitedChat:
             await asyncio.sleep(wait_s)
 
     def with_seed(self, seed: int) -> LimitedChat:
-        """Return the same behind the same gate, sending this seed where its model has one."""
+        """Return the same behind the same limiter, sending this seed where its model has one."""
         model = self._model
         seeded = model.with_seed(seed) if isinstance(model, SeededModel) else model
-        return LimitedChat(seeded, self._gate, patience=self._patience)
+        return LimitedChat(seeded, self._limiter, patience=self._patience)
 
     def fingerprint(self) -> str:
         """Return the model's own."""
@@ -99,27 +99,27 @@ class LimitedChat:
         """Close the model."""
         await self._model.aclose()
 
-    async def _attempt(self, need: Need, asked: dict[str, Any]) -> ChatReply | JudgeError:
-        passed = await self._gate.enter(need)
-        took = Took(fate="abandoned")
+    async def _attempt(self, request: Request, asked: dict[str, Any]) -> ChatReply | JudgeError:
+        passed = await self._limiter.acquire(request)
+        result = AttemptResult(fate="abandoned")
         try:
             reply = await self._model.complete(**asked)
         except JudgeError as error:
             if error.usage is not None:
-                tokens = _tokens_of(error.usage, need, 0)
+                tokens = _tokens_of(error.usage, request, 0)
                 error.usage = replace(
                     error.usage, input_tokens=tokens.prompt or 0, output_tokens=tokens.completion or 0
                 )
-            took = took_of(error)
+            result = result_of(error)
             return error
         except Exception:
-            took = Took(fate="failed")
+            result = AttemptResult(fate="failed")
             raise
         else:
             size = len(reply.text.encode(errors="replace"))
-            tokens = _tokens_of(reply, need, size)
+            tokens = _tokens_of(reply, request, size)
             is_counted = tokens.prompt or tokens.completion
-            took = Took(
+            result = AttemptResult(
                 fate="answered",
                 input_tokens=tokens.prompt if is_counted else None,
                 output_tokens=tokens.completion if is_counted else None,
@@ -127,12 +127,12 @@ class LimitedChat:
             )
             return replace(reply, input_tokens=tokens.prompt or 0, output_tokens=tokens.completion or 0)
         finally:
-            passed.leave(took)
+            passed.release(result)
 
 
-def _tokens_of(said: ChatReply | JudgeUsage, need: Need, size: int) -> Tokens:
+def _tokens_of(said: ChatReply | JudgeUsage, request: Request, size: int) -> Tokens:
     usage = {"prompt_tokens": said.input_tokens, "completion_tokens": said.output_tokens}
-    return counted(usage, need, size)
+    return counted(usage, request, size)
 
 
 def _may_repeat(error: JudgeError) -> bool:
@@ -141,5 +141,5 @@ def _may_repeat(error: JudgeError) -> bool:
     return (
         isinstance(error, JudgeUnavailable)
         and not isinstance(error, JudgeFiltered)
-        and took_of(error).fate == "failed"
+        and result_of(error).fate == "failed"
     )

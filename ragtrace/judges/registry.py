@@ -11,7 +11,7 @@ from ragtrace.judges.cache.grade_cache import GradeLru
 if TYPE_CHECKING:
     from ragtrace.judges.base import Embedder, Judge, PairModel
     from ragtrace.judges.cache.grade_cache import GradeCache
-    from ragtrace.judges.gates import Gate
+    from ragtrace.judges.limiter import RateLimiter
     from ragtrace.settings import Consensus, Grading
 
 _NAMES = ("openai", "overlap")
@@ -48,7 +48,7 @@ def make_judge(
     grade_batch: int = 10,
     grading: Grading = "direct5",
     batch_metrics: bool = True,
-    gate: Gate | None = None,
+    limiter: RateLimiter | None = None,
     grade_cache: GradeCache | Literal["off"] | None = None,
 ) -> Judge:
     """Make the judge that a person named; no network is used.
@@ -63,7 +63,7 @@ def make_judge(
         grading: scale on which ``openai`` grades.
         batch_metrics: False asks ``openai`` in steps and item by item, for a comparison; no batches then.
         grade_cache: where ``openai`` keeps its grades; memory of its own when left out.
-        gate: what every attempt of ``openai`` passes; an entry point's judge keeps limits of its own.
+        limiter: what every attempt of ``openai`` passes; an entry point's judge keeps limits of its own.
 
     Raises:
         ConfigError: unknown name, no model, neither key nor base URL, or a form of judging that only ``openai``
@@ -90,7 +90,7 @@ def make_judge(
         from ragtrace.judges.llm.judge import LLMJudge  # noqa: PLC0415 -- the same
         from ragtrace.judges.openai.client import OpenAIChat  # noqa: PLC0415
 
-        chat = OpenAIChat(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, gate=gate)
+        chat = OpenAIChat(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, limiter=limiter)
         batch_size = grade_batch if batch_metrics else 1
         return LLMJudge(chat, batch_size=batch_size, scale=grading, fused=batch_metrics, grade_cache=grade_cache)
     factory = _third_party(name)
@@ -169,7 +169,7 @@ def make_embedder(
     base_url: str | None = None,
     api_key: str | None = None,
     timeout_s: float = 45.0,
-    gate: Gate | None = None,
+    limiter: RateLimiter | None = None,
 ) -> Embedder:
     """Make the embedder that a person named; arguments as in `make_judge`.
 
@@ -194,7 +194,7 @@ def make_embedder(
         _check_openai("embedder", spec, model, base_url, api_key)
         from ragtrace.judges.openai.client import OpenAIEmbedder  # noqa: PLC0415 -- the same
 
-        return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, gate=gate)
+        return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, limiter=limiter)
     raise ConfigError(f"unknown embedder {name!r}{nearest(name, _EMBEDDERS)}")
 
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragtrace.judges.base import (
+        CustomTask,
         Embedder,
         Facts,
         Grades,
-        Inquiry,
         Judge,
         PairScorer,
         Questions,
@@ -189,7 +189,7 @@ class EvalContext:
         )
         return verdict
 
-    async def inquire(self, inquiry: Inquiry[VerdictT]) -> VerdictT:
+    async def inquire(self, inquiry: CustomTask[VerdictT]) -> VerdictT:
         """Return the verdict of a task that the metric brings along; raises JudgeError."""
         self.tasks_used.extend(inquiry.prompts)
         name = f"inquiry:{inquiry.name}"
@@ -288,7 +288,7 @@ class EvalContext:
         contexts = [(place, passage.text) for place, passage in self.contexts()]
         return await self._charged(check(self.pairs, self.record.answer, contexts))
 
-    async def _inquired(self, inquiry: Inquiry[VerdictT]) -> Any:
+    async def _inquired(self, inquiry: CustomTask[VerdictT]) -> Any:
         asked: object = self.judge
         if isinstance(asked, PromptJudge):
             return await self._charged(inquiry.ask(asked, self.record))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Metric
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.canary.canaries import Canaries
-    from ragtrace.service.limits import ServiceGate
+    from ragtrace.service.limits import ServiceLimiter
     from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
@@ -58,8 +58,8 @@ def build(
         ConfigError: an unknown metric or judge, a missing key, a taken port, a wrong endpoint; nothing has
             begun then.
     """
-    gate = _gate(settings)
-    scorer = build_scorer(settings, gate)
+    limiter = _limiter(settings)
+    scorer = build_scorer(settings, limiter)
     if line := left_out_text(scorer):
         _log.info("%s", line)
     storing = _storing(settings)
@@ -79,7 +79,9 @@ def build(
             readers=[endpoint.reader] if endpoint else [],
         )
         undone.callback(given.discard, _UNDO_S)
-        service = _assembled(settings, recorder, scorer, given, endpoint, sinks, storing, gate, captures=captures)
+        service = _assembled(
+            settings, recorder, scorer, given, endpoint, sinks, storing, limiter, captures=captures
+        )
         _opened(service.serve_health, needs_ports=needs_ports)
         service.publisher.instruments.own()  # nothing fails behind it: until now the gauges are another's
         undone.pop_all()
@@ -104,7 +106,7 @@ def _assembled(
     endpoint: OpenMetricsEndpoint | None,
     sinks: Sequence[Sink],
     storing: Storing | None,
-    gate: ServiceGate | None,
+    limiter: ServiceLimiter | None,
     *,
     captures: bool,
 ) -> Service:
@@ -115,7 +117,7 @@ def _assembled(
         prompt_content=settings.prompt_content,
         max_span_bytes=settings.max_span_bytes,
     )
-    publisher = _publisher(settings, scorer, given, gate, captures=captures)
+    publisher = _publisher(settings, scorer, given, limiter, captures=captures)
     service = Service(
         settings,
         providers=given,
@@ -128,8 +130,8 @@ def _assembled(
         sweep=recorder.sweep,
         storing=storing,
         outbox=_outbox(settings, storing, given),
-        gate=gate,
-        canaries=_canaries(settings, gate),
+        limiter=limiter,
+        canaries=_canaries(settings, limiter),
     )
     _observe(publisher.instruments, service)
     service.refresh_baselines()
@@ -140,7 +142,7 @@ def _publisher(
     settings: Settings,
     scorer: Scorer,
     given: Providers,
-    gate: ServiceGate | None,
+    limiter: ServiceLimiter | None,
     *,
     captures: bool,
 ) -> Publisher:
@@ -154,7 +156,7 @@ def _publisher(
             max_span_bytes=settings.max_span_bytes,
         ),
         outputs={output.name: output for metric in scorer.metrics for output in metric.spec.outputs},
-        price_of=gate.price_of if gate is not None else unpriced,
+        price_of=limiter.price_of if limiter is not None else unpriced,
     )
     for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):
         publisher.expect(result)
@@ -185,18 +187,18 @@ def _endpoint_at(host: str, port: int) -> OpenMetricsEndpoint:
     return OpenMetricsEndpoint(host, port)
 
 
-def _gate(settings: Settings) -> ServiceGate | None:
-    """Return the gate before a judge that costs something; the offline one has no limits."""
+def _limiter(settings: Settings) -> ServiceLimiter | None:
+    """Return the limiter before a judge that costs something; the offline one has no limits."""
     if not is_limited(settings):
         return None
-    from ragtrace.service.limits import ServiceGate  # noqa: PLC0415 - brings sqlite3 in
+    from ragtrace.service.limits import ServiceLimiter  # noqa: PLC0415 - brings sqlite3 in
 
-    return ServiceGate(settings)
+    return ServiceLimiter(settings)
 
 
-def _canaries(settings: Settings, gate: ServiceGate | None) -> Callable[[], Canaries | None]:
+def _canaries(settings: Settings, limiter: ServiceLimiter | None) -> Callable[[], Canaries | None]:
     """Return what makes the canaries, once a process; who hands its units to a worker has none."""
-    if gate is None or settings.scorer == "worker":
+    if limiter is None or settings.scorer == "worker":
         return lambda: None
     from ragtrace.service.canaries import build_canaries  # noqa: PLC0415 - only beside a judge that costs
 

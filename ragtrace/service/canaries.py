@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ragtrace.judges.registry import costs
 from ragtrace.scoring.canary.canaries import METRIC, Canaries
 from ragtrace.service.judges import build_scorer
-from ragtrace.service.limits import build_gate
+from ragtrace.service.limits import build_limiter
 
 if TYPE_CHECKING:
     from ragtrace.settings import Settings
@@ -34,7 +34,7 @@ def canary_period_s(settings: Settings) -> float | None:
 
 
 def canary_settings(settings: Settings) -> Settings:
-    """Return the settings of the canaries' judge and gate: their own small budget, and each judge asked once.
+    """Return the settings of the canaries' judge and limiter: their own small budget, and each judge asked once.
 
     Example:
         >>> from ragtrace.settings import Settings
@@ -55,7 +55,7 @@ def canary_settings(settings: Settings) -> Settings:
 
 
 def build_canaries(settings: Settings) -> Canaries | None:
-    """Build the canaries of some settings, with a judge and a gate of their own; None when they are off.
+    """Build the canaries of some settings, with a judge and a limiter of their own; None when they are off.
 
     Their calls share the server's rates with all others, and their budget with the canaries of other processes on
     the same spool.
@@ -67,6 +67,6 @@ def build_canaries(settings: Settings) -> Canaries | None:
     if every_s is None:
         return None
     own = canary_settings(settings)
-    gate = build_gate(own, account=ACCOUNT)
-    judge = build_scorer(own, gate).judge
-    return None if judge is None else Canaries(judge, every_s=every_s, closed=gate.close)
+    limiter = build_limiter(own, account=ACCOUNT)
+    judge = build_scorer(own, limiter).judge
+    return None if judge is None else Canaries(judge, every_s=every_s, closed=limiter.close)

@@ -10,7 +10,7 @@ from ragtrace.capture import guarded, record_internal_error
 from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.queues import Unit
 from ragtrace.scoring import Outcome
-from ragtrace.scoring.limits.sparing import spared
+from ragtrace.scoring.limits.postpone import spared
 from ragtrace.scoring.retry import verdict_of
 from ragtrace.stores.base import OutboxEntry
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ragtrace.queues import Job
     from ragtrace.scoring import Scorer
     from ragtrace.service.drift import DriftMonitor
-    from ragtrace.service.limits import ServiceGate
+    from ragtrace.service.limits import ServiceLimiter
     from ragtrace.service.publish import Publisher
     from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.sinks.base import Sink
@@ -40,7 +40,7 @@ class Handling:
         drift: watches them.
         sinks: take them, one after the other.
         outbox: keeps them until they were delivered, where there is a store.
-        gate: before the judge, where it has limits.
+        limiter: before the judge, where it has limits.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class Handling:
         drift: DriftMonitor,
         sinks: Sequence[Sink] = (),
         outbox: ScoreOutbox | None = None,
-        gate: ServiceGate | None = None,
+        limiter: ServiceLimiter | None = None,
     ) -> None:
         self._scorer = scorer
         self._publisher = publisher
         self._drift = drift
         self._sinks = tuple(sinks)
         self._outbox = outbox
-        self._gate = gate
+        self._limiter = limiter
         self._republishing = ForkSafeLock()
         self._has_said_no_metric = False
 
@@ -135,7 +135,7 @@ class Handling:
             return len(found)
 
     def _spared(self, scores: Sequence[Score] = ()) -> Outcome | None:
-        return spared(self._gate.now.closed(), scores) if self._gate is not None else None
+        return spared(self._limiter.current.blocked(), scores) if self._limiter is not None else None
 
     @guarded
     def _announce(self, unit: Unit) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-    from ragtrace.scoring.limits import Closed
+    from ragtrace.scoring.limits import Blocked
 
     Fact = Callable[[], str | None]
 
@@ -120,7 +120,7 @@ def ready_facts(
     *,
     queue: Callable[[], tuple[int, int]],
     spool: Path | None = None,
-    closed: Callable[[], Closed | None] = lambda: None,
+    closed: Callable[[], Blocked | None] = lambda: None,
     still_s: Callable[[], float] = lambda: 0.0,
     quiet_s: float = math.inf,
     unwritten: Callable[[], tuple[int, str]] = lambda: (0, ""),
@@ -133,7 +133,7 @@ def ready_facts(
     Args:
         queue: units waiting, and most that may wait.
         spool: the spool's file; None = units wait in memory.
-        closed: why the judge's gate lets nothing pass, None when it does.
+        closed: why the judge's limiter lets nothing pass, None when it does.
         still_s: seconds for which units were due or under way, and neither a unit nor a call of the judge ended.
         quiet_s: how long that may last, see `longest_quiet_s`.
         unwritten: scored units that wait because their scores cannot be written, and why.

@@ -14,7 +14,7 @@ from ragtrace.scoring import Scorer
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Embedder, Judge, PairScorer
-    from ragtrace.judges.gates import Gate
+    from ragtrace.judges.limiter import RateLimiter
     from ragtrace.metrics.base import Metric
     from ragtrace.settings import Settings
 
@@ -24,12 +24,12 @@ def is_limited(settings: Settings) -> bool:
     return costs(settings.judge) or costs(settings.embedder)
 
 
-def build_scorer(settings: Settings, gate: Gate | None = None) -> Scorer:
+def build_scorer(settings: Settings, limiter: RateLimiter | None = None) -> Scorer:
     """Build the scorer of some settings.
 
     Args:
         settings: who judges what.
-        gate: every call of judge and embedder passes it; None for a person's own run over a file.
+        limiter: every call of judge and embedder passes it; None for a person's own run over a file.
 
     Raises:
         ConfigError: an unknown metric, judge, embedder or pair scorer, no key where one is needed, a broken model.
@@ -48,14 +48,14 @@ def build_scorer(settings: Settings, gate: Gate | None = None) -> Scorer:
         grade_cache=make_grade_cache(
             settings.grade_cache, max_bytes=settings.grade_cache_bytes, frozen=settings.label_freeze
         ),
-        gate=gate,
+        limiter=limiter,
     )
     embedder = make_embedder(
         settings.embedder,
         base_url=settings.judge_base_url,
         api_key=settings.judge_api_key,
         timeout_s=settings.judge_timeout_s,
-        gate=gate,
+        limiter=limiter,
     )
     pairs = make_pairs(settings.pairs) if isinstance(settings.pairs, str) else settings.pairs
     options = Options(

@@ -1,4 +1,4 @@
-"""The gate before the judge's server, from settings."""
+"""The limiter before the judge's server, from settings."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ragtrace.judges.openai.transport import DEFAULT_BASE_URL
-from ragtrace.scoring.limits import Caps, JudgeGate, Prices
+from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
 from ragtrace.scoring.limits.concurrency import Concurrency
-from ragtrace.scoring.limits.judge_gate import BACKFILL_PATIENCE_S, PATIENCE_S
+from ragtrace.scoring.limits.judge_limiter import BACKFILL_PATIENCE_S, PATIENCE_S
 
 if TYPE_CHECKING:
-    from ragtrace.judges.gates import Need, Pass
+    from ragtrace.judges.limiter import Permit, Request
     from ragtrace.settings import Settings
 
 BACKFILL = "backfill"
 """The account of a backfill."""
 
 
-def build_gate(settings: Settings, *, account: str = "scoring") -> JudgeGate:
-    """Build the gate that judge and embedder of one server share.
+def build_limiter(settings: Settings, *, account: str = "scoring") -> JudgeLimiter:
+    """Build the limiter that judge and embedder of one server share.
 
     With a spool its books are the file beside it, ``<spool>.limits``, which every process of the host shares;
     without one they are this process's own, and end with it.
@@ -34,7 +34,7 @@ def build_gate(settings: Settings, *, account: str = "scoring") -> JudgeGate:
 
     Example:
         >>> from ragtrace.settings import Settings
-        >>> build_gate(Settings.resolve({"judge_base_url": "http://10.0.0.7:8000/v1"}, environ={})).host
+        >>> build_limiter(Settings.resolve({"judge_base_url": "http://10.0.0.7:8000/v1"}, environ={})).host
         '10.0.0.7:8000'
     """
     caps = Caps(
@@ -45,7 +45,7 @@ def build_gate(settings: Settings, *, account: str = "scoring") -> JudgeGate:
     )
     spool = Path(settings.spool) if settings.spool else None
     most = settings.judge_calls
-    return JudgeGate(
+    return JudgeLimiter(
         host=urlsplit(settings.judge_base_url or DEFAULT_BASE_URL).netloc.rpartition("@")[2],
         caps=caps,
         path=spool.with_name(f"{spool.name}.limits") if spool else None,
@@ -56,34 +56,34 @@ def build_gate(settings: Settings, *, account: str = "scoring") -> JudgeGate:
     )
 
 
-class ServiceGate:
-    """The gate of one process: a forked child gets a new one, since calls under way are the parent's.
+class ServiceLimiter:
+    """The limiter of one process: a forked child gets a new one, since calls under way are the parent's.
 
     Args:
-        settings: as in `build_gate`.
+        settings: as in `build_limiter`.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._gate = build_gate(settings)
+        self._limiter = build_limiter(settings)
         self.price_of = build_prices(settings).price_of
 
     @property
-    def now(self) -> JudgeGate:
-        """The gate of this process."""
-        return self._gate
+    def current(self) -> JudgeLimiter:
+        """The limiter of this process."""
+        return self._limiter
 
-    async def enter(self, need: Need) -> Pass:
-        """Wait for a call; see `ragtrace.judges.gates.Gate`."""
-        return await self._gate.enter(need)
+    async def acquire(self, need: Request) -> Permit:
+        """Wait for a call; see `ragtrace.judges.limiter.RateLimiter`."""
+        return await self._limiter.acquire(need)
 
     def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
-        self._gate = build_gate(self._settings)
+        self._limiter = build_limiter(self._settings)
 
     def close(self) -> None:
         """Close the books."""
-        self._gate.close()
+        self._limiter.close()
 
 
 def build_prices(settings: Settings) -> Prices:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ragtrace.queues import Queue
     from ragtrace.scoring import Ledger
     from ragtrace.scoring.canary.canaries import Canaries
-    from ragtrace.scoring.limits import Closed
-    from ragtrace.service.limits import ServiceGate
+    from ragtrace.scoring.limits import Blocked
+    from ragtrace.service.limits import ServiceLimiter
     from ragtrace.settings import Settings
 
     Points = list[tuple[float, dict[str, str]]]
@@ -32,7 +32,7 @@ class Readings:
         settings: who scores, and under which judge.
         ledger: the accounts of this process.
         queue: what waits, and the accounts of a spool.
-        gate: before the judge, where it has limits.
+        limiter: before the judge, where it has limits.
         canaries: returns this process's, None where there are none.
     """
 
@@ -42,13 +42,13 @@ class Readings:
         *,
         ledger: Ledger,
         queue: Queue,
-        gate: ServiceGate | None,
+        limiter: ServiceLimiter | None,
         canaries: Callable[[], Canaries | None],
     ) -> None:
         self._settings = settings
         self._ledger = ledger
         self._queue = queue
-        self._gate = gate
+        self._limiter = limiter
         self._canaries = canaries
 
     def queue(self) -> list[QueueReading]:
@@ -104,24 +104,24 @@ class Readings:
         path = self._settings.spool
         return None if path is None else file_identity(Path(path))
 
-    def closed(self) -> Closed | None:
+    def blocked(self) -> Blocked | None:
         """Return why no call of the judge passes, None when one may."""
-        return self._gate.now.closed() if self._gate is not None else None
+        return self._limiter.current.blocked() if self._limiter is not None else None
 
     def budget_left(self) -> Points:
         """Return what is left of today's budgets: dollars and tokens, each with its unit."""
-        if self._gate is None:
+        if self._limiter is None:
             return []
-        reading = self._gate.now.reading()
+        reading = self._limiter.current.reading()
         left = {"USD": reading.budget_usd, "token": reading.budget_tokens}
         about = {semconv.JUDGE_MODEL: self._settings.judge}
         return [(float(n), {**about, semconv.UNIT: unit}) for unit, n in left.items() if n is not None]
 
     def breaker_state(self) -> Points:
         """Return the judge's circuit breaker: 0 closed, 1 half-open, 2 open or held."""
-        if self._gate is None:
+        if self._limiter is None:
             return []
-        return [(float(self._gate.now.reading().breaker), {semconv.JUDGE_MODEL: self._settings.judge})]
+        return [(float(self._limiter.current.reading().breaker), {semconv.JUDGE_MODEL: self._settings.judge})]
 
     def canary_gap(self) -> Points:
         """Return the canaries' gap; nothing before a round succeeded."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring.canary.canaries import Canaries
     from ragtrace.service.drift import DriftMonitor
     from ragtrace.service.health import HealthEndpoint
-    from ragtrace.service.limits import ServiceGate
+    from ragtrace.service.limits import ServiceLimiter
     from ragtrace.service.publish import Publisher
     from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.service.storing import Storing
@@ -79,7 +79,7 @@ class Service:
         sweep: Callable[[], None] | None = None,
         storing: Storing | None = None,
         outbox: ScoreOutbox | None = None,
-        gate: ServiceGate | None = None,
+        limiter: ServiceLimiter | None = None,
         canaries: Callable[[], Canaries | None] = lambda: None,
     ) -> None:
         self.settings = settings
@@ -93,13 +93,13 @@ class Service:
         self._recorder_sweep = sweep
         self.storing = storing
         self.outbox = outbox
-        self._gate = gate
+        self._limiter = limiter
         self._new_canaries = canaries
         self.canaries = canaries()
         self.ledger = Ledger()
         self.queue = _queue_of(settings, self.ledger)
         self.readings = Readings(
-            settings, ledger=self.ledger, queue=self.queue, gate=gate, canaries=lambda: self.canaries
+            settings, ledger=self.ledger, queue=self.queue, limiter=limiter, canaries=lambda: self.canaries
         )
         self.sampler = Sampler(rates_of(settings), pressure=Pressure(self.readings.load))
         self.intake = Intake(
@@ -113,7 +113,7 @@ class Service:
             remember=storing.remember if storing is not None else None,
         )
         self.handling = Handling(
-            scorer=scorer, publisher=publisher, drift=drift, sinks=sinks, outbox=outbox, gate=gate
+            scorer=scorer, publisher=publisher, drift=drift, sinks=sinks, outbox=outbox, limiter=limiter
         )
         self._worker = self._new_worker()
         self._is_closed = False
@@ -144,7 +144,7 @@ class Service:
             ready_facts(
                 queue=lambda: self.queue.fullest,
                 spool=Path(self.settings.spool) if self.settings.spool else None,
-                closed=self.readings.closed,
+                closed=self.readings.blocked,
                 still_s=self._still_s,
                 quiet_s=longest_quiet_s(self.settings.judge_timeout_s, has_pairs=self.settings.pairs is not None),
                 unwritten=lambda: self._worker.unwritten,
@@ -159,8 +159,8 @@ class Service:
         if not self._worker.is_begun:
             return 0.0
         moved_at_s = self._worker.moved_at_s
-        if self._gate is not None:
-            moved_at_s = max(moved_at_s, self._gate.now.moved_at_s)
+        if self._limiter is not None:
+            moved_at_s = max(moved_at_s, self._limiter.current.moved_at_s)
         return time.monotonic() - moved_at_s
 
     @guarded
@@ -225,8 +225,8 @@ class Service:
             left_s = max(deadline - time.monotonic(), _GRACE_S)
             is_exported = all_within([lambda: self._close_store(left_s, kept)], left_s + _GRACE_S) and is_exported
         self.publisher.close()
-        if self._gate is not None:
-            self._gate.close()  # after the last export, which tells what is left of its budget
+        if self._limiter is not None:
+            self._limiter.close()  # after the last export, which tells what is left of its budget
         if not (is_scored and is_exported):
             _log.warning("ragtrace: shutdown, limit %.1f s: %s", timeout_s, self._left(is_exported=is_exported))
         return is_scored and is_exported
@@ -294,8 +294,8 @@ class Service:
         self.ledger.reset_after_fork()
         self.queue.reset_after_fork()
         self.sampler.reset_after_fork()
-        if self._gate is not None:
-            self._gate.reset_after_fork()
+        if self._limiter is not None:
+            self._limiter.reset_after_fork()
         self.canaries = self._new_canaries()
         self.publisher.reset_after_fork()
         if self.outbox is not None:

@@ -1,4 +1,4 @@
-"""Asks a hostile judge server through the real client, judge and gate, and prints what became of it as JSON.
+"""Asks a hostile judge server through the real client, judge and limiter, and prints what became of it as JSON.
 
 ``python -m tests.fuzz.drive SEED COUNT FOLDER``
 """
@@ -21,11 +21,11 @@ import numpy as np
 import ragtrace
 from ragtrace.capture import internal_errors
 from ragtrace.errors import JudgeError
-from ragtrace.judges.gates import ALLOWANCE_TOKENS
+from ragtrace.judges.limiter import ALLOWANCE_TOKENS
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
-from ragtrace.scoring.limits import Caps, JudgeGate, Prices
-from ragtrace.scoring.limits.need import taken
+from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
+from ragtrace.scoring.limits.token_estimate import taken
 from ragtrace.service import current
 from tests.unit.judges.records import parts, record
 from tests.unit.scoring.limits.clocks import HandClock
@@ -33,7 +33,7 @@ from tests.unit.scoring.limits.clocks import HandClock
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ragtrace.judges.gates import Need, Pass, Took
+    from ragtrace.judges.limiter import AttemptResult, Permit, Request
 
 CONNECTIONS = 8
 MOST_REPLY_BYTES = 1_000_001
@@ -41,30 +41,30 @@ RECORD = record("The lab is in Oslo.", "Since 2010.", ids=("a", "b"), answer_par
 
 
 class WatchedGate:
-    """The real gate, and the sum of what it was told; every number is one that the call can have taken."""
+    """The real limiter, and the sum of what it was told; every number is one that the call can have taken."""
 
-    def __init__(self, gate: JudgeGate) -> None:
-        self.gate = gate
+    def __init__(self, limiter: JudgeLimiter) -> None:
+        self.limiter = limiter
         self.charged = self.entered = self.left = 0
         self.fates: Counter[str] = Counter()
 
-    async def enter(self, need: Need) -> Pass:
-        passed = await self.gate.enter(need)
+    async def acquire(self, request: Request) -> Permit:
+        passed = await self.limiter.acquire(request)
         self.entered += 1
         outer = self
 
         class Told:
-            def leave(self, took: Took) -> None:
+            def release(self, result: AttemptResult) -> None:
                 outer.left += 1
-                outer.fates[took.fate] += 1
-                prompt, completion = taken(need, took)
-                most = max(need.max_output_tokens, MOST_REPLY_BYTES if need.max_output_tokens else 0)
+                outer.fates[result.fate] += 1
+                prompt, completion = taken(request, result)
+                most = max(request.max_output_tokens, MOST_REPLY_BYTES if request.max_output_tokens else 0)
                 assert type(prompt) is type(completion) is int
-                assert 0 <= prompt <= need.request_bytes + ALLOWANCE_TOKENS
+                assert 0 <= prompt <= request.request_bytes + ALLOWANCE_TOKENS
                 assert 0 <= completion <= most + ALLOWANCE_TOKENS
-                assert took.retry_after_s is None or 0.0 <= took.retry_after_s <= 86_400.0
+                assert result.retry_after_s is None or 0.0 <= result.retry_after_s <= 86_400.0
                 outer.charged += prompt + completion
-                passed.leave(took)
+                passed.release(result)
 
         return Told()
 
@@ -108,7 +108,7 @@ async def asked_of(judge: LLMJudge, embedder: OpenAIEmbedder, number: int) -> No
 
 async def fuzzed(url: str, count: int, path: Path) -> dict[str, Any]:
     clock = HandClock()
-    gate = JudgeGate(
+    limiter = JudgeLimiter(
         host="judge",
         caps=Caps(usd_per_day=1_000.0, tokens_per_day=288_000_000, tokens_per_minute=10_000_000),
         path=path,
@@ -116,10 +116,10 @@ async def fuzzed(url: str, count: int, path: Path) -> dict[str, Any]:
         clock=clock,
         sleep=clock.sleep,
     )
-    watched = WatchedGate(gate)
+    watched = WatchedGate(limiter)
     settings: dict[str, Any] = {"timeout_s": 1.0, "attempts": 2, "backoff_s": 0.001, "retry_after_max_s": 0.01}
-    chat = OpenAIChat("m", base_url=url, gate=watched, **settings)
-    embedder = OpenAIEmbedder("e", base_url=url, gate=watched, **settings)
+    chat = OpenAIChat("m", base_url=url, limiter=watched, **settings)
+    embedder = OpenAIEmbedder("e", base_url=url, limiter=watched, **settings)
     judge = LLMJudge(chat, grade_cache="off")
     # The bounds of what is sent back, so that memory is at its usual level before it is measured.
     for number in range(12):
@@ -130,7 +130,7 @@ async def fuzzed(url: str, count: int, path: Path) -> dict[str, Any]:
 
     async def ask_on() -> None:
         while chat.requests_sent + embedder._transport.requests_sent < count:
-            while (closed := gate.closed()) is not None:
+            while (closed := limiter.blocked()) is not None:
                 clock.turn(closed.wait_s + 0.01)
                 await asyncio.sleep(0.0005)
             await asked_of(judge, embedder, next(numbers))
@@ -140,7 +140,7 @@ async def fuzzed(url: str, count: int, path: Path) -> dict[str, Any]:
             tasks.create_task(ask_on())
     seconds, peak_kb = time.monotonic() - began_s, memory_kb("VmHWM")
     return {
-        "judge": judge, "gate": gate, "clock": clock, "watched": watched,
+        "judge": judge, "limiter": limiter, "clock": clock, "watched": watched,
         "report": {
             "requests": chat.requests_sent + embedder._transport.requests_sent,
             "seconds": round(seconds, 1),
@@ -153,8 +153,8 @@ async def fuzzed(url: str, count: int, path: Path) -> dict[str, Any]:
 
 async def settled(found: dict[str, Any], path: Path) -> dict[str, Any]:
     """Return what is left behind, and whether a sound server is asked again."""
-    gate, clock, watched = found["gate"], found["clock"], found["watched"]
-    report = found["report"] | {"under_way": gate.reading().under_way, "open": watched.entered - watched.left}
+    limiter, clock, watched = found["limiter"], found["clock"], found["watched"]
+    report = found["report"] | {"under_way": limiter.reading().under_way, "open": watched.entered - watched.left}
     with sqlite3.connect(path) as file:
         report["reservations"] = file.execute("SELECT count(*) FROM reservations").fetchone()[0]
         report["booked"] = file.execute("SELECT sum(tokens) FROM days").fetchone()[0]
@@ -162,13 +162,13 @@ async def settled(found: dict[str, Any], path: Path) -> dict[str, Any]:
     report["charged"] = watched.charged
     scored = 0
     for _ in range(20):
-        while (closed := gate.closed()) is not None:
+        while (closed := limiter.blocked()) is not None:
             clock.turn(closed.wait_s + 0.01)
         verdicts = await found["judge"].audit(RECORD)
         scored += not math.isnan(verdicts.claims[0].support)
     report["scored_by_judge"] = scored
     await found["judge"].aclose()
-    gate.close()
+    limiter.close()
     return report
 
 

@@ -16,7 +16,7 @@ from ragtrace.judges.cache.grade_cache import CachedGrade, grade_key, text_key, 
 from ragtrace.judges.cache.grade_file import GradeFile
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.queues.spool import Entry, Spool
-from ragtrace.scoring.limits.books import Books, Caps
+from ragtrace.scoring.limits.budget import Books, Caps
 from ragtrace.sqlite_file import SharedFile
 from ragtrace.stores.sqlite import SqliteStore
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 import ragtrace
-from ragtrace.scoring.limits import judge_gate
+from ragtrace.scoring.limits import judge_limiter
 from ragtrace.service import current
 from ragtrace.stores.sqlite import SqliteStore
 from tests.process.full_disk import small_disk
@@ -45,7 +45,7 @@ def not_ready():
 
 @pytest.mark.parametrize("kind", ["memory", "spool elsewhere", "joined"])
 def test_no_verdict_is_lost_or_paid_twice_on_a_full_disk(judge, disk, start, tmp_path, caplog, monkeypatch, kind):
-    monkeypatch.setattr(judge_gate, "BROKEN_BOOKS_S", 1.0)
+    monkeypatch.setattr(judge_limiter, "BROKEN_BOOKS_S", 1.0)
     caplog.set_level(logging.INFO, "ragtrace")
     store = disk.folder / "store"
     spool = {"memory": None, "spool elsewhere": str(tmp_path / "spool"), "joined": str(store)}[kind]

@@ -11,7 +11,7 @@ from ragtrace.errors import QueueError, StoreError
 from ragtrace.judges.cache.grade_file import GradeFile
 from ragtrace.queues.spool import Entry, Spool
 from ragtrace.queues.sqlite import SqliteQueue
-from ragtrace.scoring.limits.books import Books, Caps
+from ragtrace.scoring.limits.budget import Books, Caps
 from ragtrace.sqlite_file import ForeignFileError, SharedFile
 from ragtrace.stores.sqlite import SqliteStore
 

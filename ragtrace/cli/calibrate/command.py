@@ -38,7 +38,7 @@ raters, and so does --label given more than once. A line without a label is scor
 for the corrected mean alone; labelled lines should be a random choice of all.
 A high label means what a high score means; --inverted where it is the opposite (for
 example 1 = made up). Every line must be good: nothing is judged before all are read.
-Asking again: a metric with a length setting is judged twice on labelled lines, and
+JudgeSession again: a metric with a length setting is judged twice on labelled lines, and
 one that grades passages grades 200 of them one by one (--gate-pairs 0: not at all).
 Exit status: 0 fine, 2 usage or bad input, 3 no line with a label has a score since the
 judge failed, 130 stopped by Ctrl-C.

@@ -12,19 +12,19 @@ from ragtrace.judges.llm.replies import AuditRepair, AuditReply, VerdictRow, ali
 if TYPE_CHECKING:
     from ragtrace.judges.base import Support
     from ragtrace.judges.llm.citations import Pair
-    from ragtrace.judges.llm.session import Asking
+    from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import RagRecord
 
 MAX_CLAIMS = 40  # the prompt allows one more, so that a longer answer is seen to be cut
 _REASON_WORDS = 25
 
 
-async def audited(record: RagRecord, asking: Asking) -> Audit:
+async def audited(record: RagRecord, session: JudgeSession) -> Audit:
     """Ask for the audit of a record, and for what its reply left out; raises JudgeError."""
     contexts = Numbered(record)
     citations = Citations(record, contexts)
     data = _data(record, contexts, citations)
-    reply = await asking.ask(data, AuditReply)
+    reply = await session.ask(data, AuditReply)
     wanted = [n for n, text in enumerate(reply.claims[:MAX_CLAIMS], start=1) if text.strip()]
     verdicts, doubtful = aligned(reply.verdicts, len(reply.claims), len(contexts))
     supports = citations.matched(reply.citations)
@@ -33,11 +33,11 @@ async def audited(record: RagRecord, asking: Asking) -> Audit:
     if owed or open_pairs:
         data |= {"claims": {str(n): reply.claims[n - 1] for n in owed}}
         data |= {"parts": citations.shown(open_pairs)}
-        more = await asking.mend(data, AuditRepair, _want(owed, open_pairs))
+        more = await session.mend(data, AuditRepair, _want(owed, open_pairs))
         found, _ = aligned(more.verdicts, len(reply.claims), len(contexts))
         verdicts |= completed(found, owed)
         supports = citations.completed(citations.matched(more.citations) | supports)
-    return _audit(reply, verdicts, wanted, contexts, citations, supports, asking)
+    return _audit(reply, verdicts, wanted, contexts, citations, supports, session)
 
 
 def _data(record: RagRecord, contexts: Numbered, citations: Citations) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _audit(
     contexts: Numbered,
     citations: Citations,
     supports: dict[Pair, Support],
-    asking: Asking,
+    session: JudgeSession,
 ) -> Audit:
     return Audit(
         attempted=reply.attempted,
@@ -74,7 +74,7 @@ def _audit(
         claims=tuple(judged_claim(reply.claims[n - 1], verdicts[n], contexts) for n in wanted),
         citations=citations.verdicts(supports),
         truncated=len(reply.claims) > MAX_CLAIMS,
-        usage=asking.usage,
+        usage=session.usage,
     )
 
 

@@ -14,7 +14,7 @@ from ragtrace.judges.llm.rows import asked_rows
 if TYPE_CHECKING:
     from ragtrace.judges.base import Claim, Support
     from ragtrace.judges.llm.citations import Pair
-    from ragtrace.judges.llm.session import Asking
+    from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import RagRecord
 
 CLAIMS, VERDICTS, CITATIONS = STEPS = ("audit_claims", "audit_verdicts", "audit_citations")
@@ -40,14 +40,14 @@ class AuditCitationsReply(Form):
     citations: Listed[CitationRow]
 
 
-async def audited_in_steps(record: RagRecord, asking: Asking, claim_batch: int) -> Audit:
+async def audited_in_steps(record: RagRecord, session: JudgeSession, claim_batch: int) -> Audit:
     """Ask for the audit of a record in 1 + ceil(claims / claim_batch) calls, and one more where parts cite.
 
     The answer is split without a look at the contexts. One repair in all. Raises JudgeError.
 
     Args:
         record: what to audit.
-        asking: the evaluation, with the prompt audit_claims.
+        session: the evaluation, with the prompt audit_claims.
         claim_batch: claims checked in one call, at least 1.
 
     Example:
@@ -66,44 +66,44 @@ async def audited_in_steps(record: RagRecord, asking: Asking, claim_batch: int) 
         ('not_supported', 2)
     """
     contexts = Numbered(record)
-    reply = await asking.ask({"query": record.query, "answer": record.answer}, AnswerClaimsReply)
+    reply = await session.ask({"query": record.query, "answer": record.answer}, AnswerClaimsReply)
     texts = [text for text in reply.claims[:MAX_CLAIMS] if text.strip()]
     claims: list[Claim] = []
     for first in range(0, len(texts), claim_batch):
-        claims += await _checked(record, contexts, texts[first : first + claim_batch], asking.over(VERDICTS))
+        claims += await _checked(record, contexts, texts[first : first + claim_batch], session.over(VERDICTS))
     citations = Citations(record, contexts)
-    supports = await _supports(record, contexts, citations, asking.over(CITATIONS))
+    supports = await _supports(record, contexts, citations, session.over(CITATIONS))
     return Audit(
         attempted=reply.attempted,
         noncommittal=reply.noncommittal,
         claims=tuple(claims),
         citations=citations.verdicts(supports),
         truncated=len(reply.claims) > MAX_CLAIMS,
-        usage=asking.usage,
+        usage=session.usage,
     )
 
 
-async def _checked(record: RagRecord, contexts: Numbered, texts: list[str], asking: Asking) -> list[Claim]:
+async def _checked(record: RagRecord, contexts: Numbered, texts: list[str], session: JudgeSession) -> list[Claim]:
     shown = {str(number): text for number, text in enumerate(texts, start=1)}
     data = {"query": record.query, "contexts": contexts.shown(), "claims": shown}
     rows = await asked_rows(
-        asking, data, ("claims",), AuditVerdictsReply, lambda reply: reply.verdicts, n_contexts=len(contexts)
+        session, data, ("claims",), AuditVerdictsReply, lambda reply: reply.verdicts, n_contexts=len(contexts)
     )
     return [judged_claim(text, rows[number], contexts) for number, text in enumerate(texts, start=1)]
 
 
 async def _supports(
-    record: RagRecord, contexts: Numbered, citations: Citations, asking: Asking
+    record: RagRecord, contexts: Numbered, citations: Citations, session: JudgeSession
 ) -> dict[Pair, Support]:
     if not citations.asked:
         return {}
     data = {"query": record.query, "contexts": contexts.shown(), "parts": citations.shown(citations.asked)}
     if citations.are_named:
         data["cited_as"] = citations.names()
-    supports = citations.matched((await asking.ask(data, AuditCitationsReply)).citations)
+    supports = citations.matched((await session.ask(data, AuditCitationsReply)).citations)
     owed = [pair for pair in citations.asked if pair not in supports]
     if not owed:
         return supports
     data["parts"] = citations.shown(owed)
-    more = await asking.mend(data, AuditCitationsReply, 'Give citations only for "parts".')
+    more = await session.mend(data, AuditCitationsReply, 'Give citations only for "parts".')
     return citations.completed(citations.matched(more.citations) | supports)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.base import Inquiry
+from ragtrace.judges.base import CustomTask
 from ragtrace.judges.llm.correctness import numbered_from
 from ragtrace.judges.llm.numbering import Numbered
 from ragtrace.judges.llm.replies import Form, Listed, SourcedRow
@@ -41,7 +41,7 @@ class ClaimSources:
     usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
-def claim_sources(claims: Correctness) -> Inquiry[ClaimSources]:
+def claim_sources(claims: Correctness) -> CustomTask[ClaimSources]:
     """Return the inquiry after the contexts behind claims that were taken before.
 
     It is one evaluation with the one that took the claims: when that used its repair, none is left. Its
@@ -64,20 +64,20 @@ def claim_sources(claims: Correctness) -> Inquiry[ClaimSources]:
     async def ask(judge: PromptJudge, record: RagRecord) -> ClaimSources:
         return await _filled(judge, record, claims)
 
-    return Inquiry(name="claim_sources", prompts=PROMPTS, ask=ask)
+    return CustomTask(name="claim_sources", prompts=PROMPTS, ask=ask)
 
 
 async def _filled(judge: PromptJudge, record: RagRecord, claims: Correctness) -> ClaimSources:
-    asking = judge.asking(PROMPTS[0])
+    session = judge.session(PROMPTS[0])
     if claims.has_repaired:
-        asking.without_repair()
+        session.without_repair()
     contexts = Numbered(record)
     texts = [claim.text for claim in (*claims.answer, *claims.reference)]
     data = {"contexts": contexts.shown(), "claims": numbered_from(1, texts)}
-    with asking.charging():
+    with session.charging():
         rows = await asked_rows(
-            asking, data, ("claims",), ClaimSourcesReply, lambda reply: reply.table, n_contexts=len(contexts)
+            session, data, ("claims",), ClaimSourcesReply, lambda reply: reply.table, n_contexts=len(contexts)
         )
     found = tuple(contexts.indexes(row.sources) for _, row in sorted(rows.items()))
     n_answer = len(claims.answer)
-    return ClaimSources(answer=found[:n_answer], reference=found[n_answer:], usage=asking.usage)
+    return ClaimSources(answer=found[:n_answer], reference=found[n_answer:], usage=session.usage)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.base import Inquiry, Verdict
+from ragtrace.judges.base import CustomTask, Verdict
 from ragtrace.judges.llm.replies import Form, Listed, Row
 from ragtrace.judges.llm.rows import asked_rows
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import PromptJudge
-    from ragtrace.judges.llm.session import Asking
+    from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import RagRecord
 
 MAX_CLAIMS = 40  # of each text; the prompt allows one more, so that a longer text is seen to be cut
@@ -84,22 +84,22 @@ async def checked(judge: PromptJudge, record: RagRecord) -> Correctness:
         >>> asyncio.run(checked(LLMJudge(chat), record)).answer
         (CheckedClaim(text='It is in Oslo.', verdict='supported'),)
     """
-    asking = judge.asking("claims")
+    session = judge.session("claims")
     data = {"query": record.query, "answer": record.answer, "reference": record.reference or ""}
-    with asking.charging():
-        reply = await asking.ask(data, ClaimsReply)
+    with session.charging():
+        reply = await session.ask(data, ClaimsReply)
         answer, reference = _kept(reply.answer_claims), _kept(reply.reference_claims)
-        verdicts = await _verdicts(asking.over("claim_verdicts"), data, answer, reference)
+        verdicts = await _verdicts(session.over("claim_verdicts"), data, answer, reference)
     return Correctness(
         answer=_checked(answer, verdicts[: len(answer)]),
         reference=_checked(reference, verdicts[len(answer) :]),
         truncated=max(len(reply.answer_claims), len(reply.reference_claims)) > MAX_CLAIMS,
-        has_repaired=asking.has_repaired,
-        usage=asking.usage,
+        has_repaired=session.has_repaired,
+        usage=session.usage,
     )
 
 
-CORRECTNESS = Inquiry(name="correctness", prompts=("claims", "claim_verdicts"), ask=checked)
+CORRECTNESS = CustomTask(name="correctness", prompts=("claims", "claim_verdicts"), ask=checked)
 
 
 def numbered_from(first: int, texts: list[str]) -> dict[str, str]:
@@ -112,7 +112,9 @@ def numbered_from(first: int, texts: list[str]) -> dict[str, str]:
     return {str(number): text for number, text in enumerate(texts, start=first)}
 
 
-async def _verdicts(asking: Asking, data: dict[str, str], answer: list[str], reference: list[str]) -> list[Verdict]:
+async def _verdicts(
+    session: JudgeSession, data: dict[str, str], answer: list[str], reference: list[str]
+) -> list[Verdict]:
     if not answer and not reference:
         return []
     claims = {
@@ -120,7 +122,7 @@ async def _verdicts(asking: Asking, data: dict[str, str], answer: list[str], ref
         "reference_claims": numbered_from(1 + len(answer), reference),
     }
     rows = await asked_rows(
-        asking, {**data, **claims}, tuple(claims), ClaimVerdictsReply, lambda reply: reply.verdicts
+        session, {**data, **claims}, tuple(claims), ClaimVerdictsReply, lambda reply: reply.verdicts
     )
     return [row.verdict for _, row in sorted(rows.items())]
 

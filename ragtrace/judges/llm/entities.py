@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.base import Inquiry
+from ragtrace.judges.base import CustomTask
 from ragtrace.judges.llm.numbering import Numbered
 from ragtrace.judges.llm.replies import Form, Listed
 from ragtrace.model import JudgeUsage
@@ -48,12 +48,12 @@ async def of_both(judge: PromptJudge, record: RagRecord) -> Entities:
         >>> asyncio.run(of_both(LLMJudge(chat), RagRecord(id="1", reference="In Oslo."))).reference
         ('Oslo',)
     """
-    asking = judge.asking("entities")
+    session = judge.session("entities")
     data = {"contexts": Numbered(record).shown(), "reference": record.reference or ""}
-    with asking.charging():
-        reply = await asking.ask(data, EntitiesReply)
+    with session.charging():
+        reply = await session.ask(data, EntitiesReply)
     contexts = tuple(reply.context_entities)
-    return Entities(reference=tuple(reply.reference_entities), contexts=contexts, usage=asking.usage)
+    return Entities(reference=tuple(reply.reference_entities), contexts=contexts, usage=session.usage)
 
 
 async def of_reference(judge: PromptJudge, record: RagRecord) -> Entities:
@@ -68,11 +68,11 @@ async def of_reference(judge: PromptJudge, record: RagRecord) -> Entities:
         >>> asyncio.run(of_reference(LLMJudge(chat), RagRecord(id="1", reference="In Oslo."))).contexts is None
         True
     """
-    asking = judge.asking("reference_entities")
-    with asking.charging():
-        reply = await asking.ask({"reference": record.reference or ""}, ReferenceEntitiesReply)
-    return Entities(reference=tuple(reply.reference_entities), usage=asking.usage)
+    session = judge.session("reference_entities")
+    with session.charging():
+        reply = await session.ask({"reference": record.reference or ""}, ReferenceEntitiesReply)
+    return Entities(reference=tuple(reply.reference_entities), usage=session.usage)
 
 
-OF_BOTH = Inquiry(name="entities", prompts=("entities",), ask=of_both)
-OF_REFERENCE = Inquiry(name="reference_entities", prompts=("reference_entities",), ask=of_reference)
+OF_BOTH = CustomTask(name="entities", prompts=("entities",), ask=of_both)
+OF_REFERENCE = CustomTask(name="reference_entities", prompts=("reference_entities",), ask=of_reference)

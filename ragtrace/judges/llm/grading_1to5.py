@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from ragtrace.judges.base import Inquiry
+from ragtrace.judges.base import CustomTask
 from ragtrace.judges.llm.replies import Form
 from ragtrace.model import JudgeUsage
 from ragtrace.prompts.loader import plain_forms
@@ -54,7 +54,7 @@ def answer_grade(
     form: type[AnswerGradeReply] = AnswerGradeReply,
     *,
     length_debias: bool = True,
-) -> Inquiry[AnswerGrade]:
+) -> CustomTask[AnswerGrade]:
     """Return the inquiry after a grade, in one call (two with a repair).
 
     Args:
@@ -78,10 +78,10 @@ def answer_grade(
     prompts = (prompt_id,) if length_debias else plain_forms((prompt_id,))
 
     async def ask(judge: PromptJudge, _: RagRecord) -> AnswerGrade:
-        asking = judge.asking(prompts[0])
-        with asking.charging():
-            reply = await asking.ask(data, form)
+        session = judge.session(prompts[0])
+        with session.charging():
+            reply = await session.ask(data, form)
         attempted = reply.attempted if isinstance(reply, AttemptGradeReply) else True
-        return AnswerGrade(grade=reply.grade, reason=reply.reason, attempted=attempted, usage=asking.usage)
+        return AnswerGrade(grade=reply.grade, reason=reply.reason, attempted=attempted, usage=session.usage)
 
-    return Inquiry(name=prompts[0], prompts=prompts, ask=ask)
+    return CustomTask(name=prompts[0], prompts=prompts, ask=ask)

@@ -27,7 +27,7 @@ from ragtrace.judges.llm.replies import (
 )
 from ragtrace.judges.llm.rows import asked_rows
 from ragtrace.judges.llm.rubrics import RUBRICS
-from ragtrace.judges.llm.session import Asking
+from ragtrace.judges.llm.session import JudgeSession
 from ragtrace.prompts.loader import PROMPT_IDS, load
 
 if TYPE_CHECKING:
@@ -140,11 +140,11 @@ class LLMJudge:
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when verdicts stay missing after the repair.
         """
-        asking = self.asking("audit" if self._is_fused else STEPS[0])
-        with asking.charging():
+        session = self.session("audit" if self._is_fused else STEPS[0])
+        with session.charging():
             if self._is_fused:
-                return await audited(record, asking)
-            return await audited_in_steps(record, asking, self._claim_batch)
+                return await audited(record, session)
+            return await audited_in_steps(record, session, self._claim_batch)
 
     async def grades(self, record: RagRecord) -> Grades:
         """Grade the passages of the candidate pool (the first pool) against the query, 1 to 5.
@@ -175,28 +175,28 @@ class LLMJudge:
             enough_fives: stop once so many have a 5; passages are then asked for in the order given.
             may_repair: False where the evaluation that this goes on with has had its one repair.
         """
-        asking = self.asking(self._rubric.prompt)
+        session = self.session(self._rubric.prompt)
         if not may_repair:
-            asking.without_repair()
+            session.without_repair()
         known = await self._memory.recall(record, passages)
         unseen = [passage for passage in passages if passage.id not in known.grades]
         grades = dict(known.grades)
-        with asking.charging():
+        with session.charging():
             for batch in self._batches(record, unseen, in_order=enough_fives is not None):
                 if enough_fives is not None and sum(grade == 5 for grade in grades.values()) >= enough_fives:
                     break
                 shown = {str(n): passage.text for n, passage in enumerate(batch, start=1)}
                 data = {"query": record.query, "passages": shown}
-                found = await self._rubric.graded(asking, data)
+                found = await self._rubric.graded(session, data)
                 given = {passage.id: found[n] for n, passage in enumerate(batch, start=1)}
                 await self._memory.keep(record, [(passage, given[passage.id]) for passage in batch])
                 grades |= given
         return Grades(
             grades=grades,
             scale=self._rubric.label_scale,
-            usage=asking.usage,
+            usage=session.usage,
             cached=len(known.grades),
-            has_repaired=asking.has_repaired,
+            has_repaired=session.has_repaired,
             cache_fault=known.fault,
         )
 
@@ -236,15 +236,15 @@ class LLMJudge:
             JudgeError: no usable reply; JudgeIncomplete when all are blank after the repair.
         """
         n = min(max(n, 1), 10)
-        asking = self.asking("questions")
+        session = self.session("questions")
         data, want = {"answer": record.answer}, f"Write {n}."
-        with asking.charging():
-            kept = _written(await asking.ask(data, QuestionsReply, want))
+        with session.charging():
+            kept = _written(await session.ask(data, QuestionsReply, want))
             if not kept:
-                kept = _written(await asking.mend(data, QuestionsReply, want))
+                kept = _written(await session.mend(data, QuestionsReply, want))
             if not kept:
                 raise JudgeIncomplete("the judge wrote no question")
-        return Questions(questions=tuple(kept[:n]), usage=asking.usage)
+        return Questions(questions=tuple(kept[:n]), usage=session.usage)
 
     async def facts(self, record: RagRecord) -> Facts:
         """Attribute the facts of the reference to contexts.
@@ -252,17 +252,17 @@ class LLMJudge:
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when attributions stay missing after the repair.
         """
-        asking = self.asking("facts")
+        session = self.session("facts")
         contexts = Numbered(record)
         data = {"query": record.query, "contexts": contexts.shown(), "reference": record.reference or ""}
-        with asking.charging():
-            reply = await asking.ask(data, FactsReply)
-            found = await _attributed(asking, data, reply, len(contexts))
+        with session.charging():
+            reply = await session.ask(data, FactsReply)
+            found = await _attributed(session, data, reply, len(contexts))
         facts = tuple(
             Fact(text=reply.facts[n - 1].strip(), sources=contexts.indexes(row.sources))
             for n, row in sorted(found.items())
         )
-        return Facts(facts=facts, usage=asking.usage)
+        return Facts(facts=facts, usage=session.usage)
 
     async def relevance(self, record: RagRecord, *, with_reference: bool) -> Relevance:
         """Decide for each context that is not blank whether it helps to reach the answer, or the reference.
@@ -272,21 +272,21 @@ class LLMJudge:
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when a verdict stays missing after the repair.
         """
-        asking = self.asking("relevance")
+        session = self.session("relevance")
         contexts = Numbered(record)
         if not contexts.kept:
             return Relevance(relevant={})
         target = (record.reference or "") if with_reference else record.answer
         size = len(contexts) if self._is_fused else 1
         relevant: dict[int, bool] = {}
-        with asking.charging():
+        with session.charging():
             for first in range(0, len(contexts), size):
                 batch = contexts.kept[first : first + size]
                 shown = {str(n): passage.text for n, (_, passage) in enumerate(batch, start=1)}
                 data = {"query": record.query, "contexts": shown, "answer": target}
-                rows = await asked_rows(asking, data, ("contexts",), RelevanceReply, lambda reply: reply.verdicts)
+                rows = await asked_rows(session, data, ("contexts",), RelevanceReply, lambda reply: reply.verdicts)
                 relevant |= {batch[n - 1][0]: row.relevant for n, row in sorted(rows.items())}
-        return Relevance(relevant=relevant, usage=asking.usage)
+        return Relevance(relevant=relevant, usage=session.usage)
 
     async def aclose(self) -> None:
         """Release the model's connections, and the cache's file."""
@@ -302,13 +302,13 @@ class LLMJudge:
         other._memory = self._memory.reseeded(seed)  # noqa: SLF001 -- our own
         return other
 
-    def asking(self, prompt_id: str) -> Asking:
-        """Return a new evaluation that begins with this prompt; see `ragtrace.judges.base.Inquiry`."""
-        return Asking(self._model, load(prompt_id), max_output_tokens=self._max_output_tokens)
+    def session(self, prompt_id: str) -> JudgeSession:
+        """Return a new evaluation that begins with this prompt; see `ragtrace.judges.base.CustomTask`."""
+        return JudgeSession(self._model, load(prompt_id), max_output_tokens=self._max_output_tokens)
 
 
 async def _attributed(
-    asking: Asking, data: dict[str, Any], reply: FactsReply, n_contexts: int
+    session: JudgeSession, data: dict[str, Any], reply: FactsReply, n_contexts: int
 ) -> dict[int, SourcedRow]:
     """Return one sound attribution for each fact that is not blank."""
     wanted = [n for n, text in enumerate(reply.facts, start=1) if text.strip()]
@@ -317,7 +317,7 @@ async def _attributed(
     if owed:
         again = data | {"facts": {str(n): reply.facts[n - 1] for n in owed}}
         want = f'Leave facts empty; give attributions only for the ids {listed(owed)} of "facts".'
-        more = await asking.mend(again, FactsRepair, want)
+        more = await session.mend(again, FactsRepair, want)
         found |= completed(aligned(more.attributions, len(reply.facts), n_contexts)[0], owed)
     return {n: found[n] for n in wanted}
 

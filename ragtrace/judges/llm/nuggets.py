@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragtrace.judges.base import Inquiry
+from ragtrace.judges.base import CustomTask
 from ragtrace.judges.cache.nugget_cache import Nugget, NuggetSet, RemembersNuggets, nugget_key
 from ragtrace.judges.llm.replies import Form, FormT, Listed, Row, RowT
 from ragtrace.judges.llm.rows import asked_rows
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ragtrace.judges.base import PromptJudge
-    from ragtrace.judges.llm.session import Asking
+    from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import RagRecord
 
 CREATE, LABEL, ASSIGN = PROMPTS = ("nuggets_create", "nuggets_label", "nuggets_assign")
@@ -86,7 +86,7 @@ class Nuggets:
     usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
-def nuggets_of(places: Collection[int], max_scored: int = 20) -> Inquiry[Nuggets]:
+def nuggets_of(places: Collection[int], max_scored: int = 20) -> CustomTask[Nuggets]:
     """Return the inquiry after the nuggets of some contexts and what the answer states of them.
 
     One call a window of 10 contexts makes them, one for each 10 of them labels, and one for each 10 looks them up:
@@ -118,18 +118,18 @@ def nuggets_of(places: Collection[int], max_scored: int = 20) -> Inquiry[Nuggets
         contexts = record.contexts
         return await _assigned(judge, record, [contexts[place].text for place in places], max_scored)
 
-    return Inquiry(name="nuggets", prompts=PROMPTS, ask=ask)
+    return CustomTask(name="nuggets", prompts=PROMPTS, ask=ask)
 
 
 async def _assigned(judge: PromptJudge, record: RagRecord, texts: Sequence[str], max_scored: int) -> Nuggets:
-    asking = judge.asking(CREATE)
-    with asking.charging():
-        known, is_cached = await _known(judge, asking, record.query, texts)
+    session = judge.session(CREATE)
+    with session.charging():
+        known, is_cached = await _known(judge, session, record.query, texts)
         scored = known.nuggets[:max_scored]
         shown = [_ABSTENTION if _is_nothing_known(nugget.text) else nugget.text for nugget in scored]
         data = {"query": record.query, "answer": record.answer}
         rows = await _in_batches(
-            asking.over(ASSIGN), data, shown, AssignmentsReply, lambda reply: reply.assignments
+            session.over(ASSIGN), data, shown, AssignmentsReply, lambda reply: reply.assignments
         )
     found = (
         AssignedNugget(text=nugget.text, is_vital=nugget.is_vital, support=row.support)
@@ -140,38 +140,40 @@ async def _assigned(judge: PromptJudge, record: RagRecord, texts: Sequence[str],
         made=len(known.nuggets),
         truncated=known.truncated,
         cached=is_cached,
-        usage=asking.usage,
+        usage=session.usage,
     )
 
 
-async def _known(judge: PromptJudge, asking: Asking, query: str, texts: Sequence[str]) -> tuple[NuggetSet, bool]:
+async def _known(
+    judge: PromptJudge, session: JudgeSession, query: str, texts: Sequence[str]
+) -> tuple[NuggetSet, bool]:
     """Return the nuggets of a query and passages, and whether they were made before."""
     asked: object = judge
     if not isinstance(asked, RemembersNuggets):
-        return await _made(asking, query, texts), False
+        return await _made(session, query, texts), False
     key = nugget_key(query, texts, "\0".join([asked.name, asked.version(CREATE), asked.version(LABEL)]))
     kept = asked.nugget_cache.get(key)
     if kept is not None:
         return kept, True
-    made = await _made(asking, query, texts)
+    made = await _made(session, query, texts)
     asked.nugget_cache.put(key, made)
     return made, False
 
 
-async def _made(asking: Asking, query: str, texts: Sequence[str]) -> NuggetSet:
+async def _made(session: JudgeSession, query: str, texts: Sequence[str]) -> NuggetSet:
     found: list[str] = []
     truncated = False
     for first in range(0, len(texts), WINDOW):
         data: dict[str, Any] = {"query": query, "contexts": _numbered(texts[first : first + WINDOW])}
         if found:
             data["nuggets"] = found
-        listed = _distinct((await asking.ask(data, NuggetsReply)).nuggets)
+        listed = _distinct((await session.ask(data, NuggetsReply)).nuggets)
         found, truncated = listed[:MAX_NUGGETS], len(listed) > MAX_NUGGETS
     if [text for text in found if _is_nothing_known(text)] == found:
         # Nothing to weigh: whoever says so answers as well as can be.
         return NuggetSet(nuggets=tuple(Nugget(text=NOTHING_KNOWN, is_vital=True) for _ in found[:1]))
     kept = [text for text in found if not _is_nothing_known(text)]
-    rows = await _in_batches(asking.over(LABEL), {"query": query}, kept, LabelsReply, lambda reply: reply.labels)
+    rows = await _in_batches(session.over(LABEL), {"query": query}, kept, LabelsReply, lambda reply: reply.labels)
     labelled = [
         Nugget(text=text, is_vital=row.importance == "vital")
         for text, row in zip(kept, rows, strict=True)
@@ -181,7 +183,7 @@ async def _made(asking: Asking, query: str, texts: Sequence[str]) -> NuggetSet:
 
 
 async def _in_batches(
-    asking: Asking,
+    session: JudgeSession,
     data: Mapping[str, Any],
     texts: Sequence[str],
     form: type[FormT],
@@ -191,7 +193,7 @@ async def _in_batches(
     rows: list[RowT] = []
     for first in range(0, len(texts), BATCH):
         shown = {**data, "nuggets": _numbered(texts[first : first + BATCH])}
-        found = await asked_rows(asking, shown, ("nuggets",), form, rows_of)
+        found = await asked_rows(session, shown, ("nuggets",), form, rows_of)
         rows += [row for _, row in sorted(found.items())]
     return rows
 

@@ -9,11 +9,11 @@ from ragtrace.judges.llm.replies import FormT, RowT, aligned, completed, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ragtrace.judges.llm.session import Asking
+    from ragtrace.judges.llm.session import JudgeSession
 
 
 async def asked_rows(
-    asking: Asking,
+    session: JudgeSession,
     data: Mapping[str, Any],
     keys: tuple[str, ...],
     form: type[FormT],
@@ -24,7 +24,7 @@ async def asked_rows(
     """Ask over data, and return the row of each item by its number.
 
     Args:
-        asking: the evaluation, with the prompt to ask.
+        session: the evaluation, with the prompt to ask.
         data: what goes inside the fence.
         keys: where in `data` the items stand, each a mapping of number to text; the numbers run through all of
             them from 1 without a gap.
@@ -42,17 +42,17 @@ async def asked_rows(
         >>> from ragtrace.judges.llm.replies import GradesReply
         >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> chat = ScriptedChat([{"grades": [{"id": 1, "grade": 4}]}])
-        >>> asking = LLMJudge(chat).asking("grades")
+        >>> session = LLMJudge(chat).session("grades")
         >>> data = {"passages": {"1": "Oslo is in Norway."}}
-        >>> asked = asked_rows(asking, data, ("passages",), GradesReply, lambda reply: reply.grades)
+        >>> asked = asked_rows(session, data, ("passages",), GradesReply, lambda reply: reply.grades)
         >>> asyncio.run(asked)[1].grade
         4
     """
     known = sum(len(data[key]) for key in keys)
-    found, owed = aligned(rows_of(await asking.ask(data, form)), known, n_contexts)
+    found, owed = aligned(rows_of(await session.ask(data, form)), known, n_contexts)
     if owed:
         again = {**data, **{key: _only(data[key], owed) for key in keys}}
-        more = await asking.mend(again, form, f"Give rows only for the ids {listed(owed)}.")
+        more = await session.mend(again, form, f"Give rows only for the ids {listed(owed)}.")
         found |= completed(aligned(rows_of(more), known, n_contexts)[0], owed)
     return found
 

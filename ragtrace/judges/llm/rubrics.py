@@ -14,7 +14,7 @@ from ragtrace.judges.scales import from_umbrela
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from ragtrace.judges.llm.session import Asking
+    from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import LabelScale
     from ragtrace.settings import Grading
 
@@ -43,21 +43,21 @@ class Rubric:
 
     prompt: str
     label_scale: LabelScale
-    graded: Callable[[Asking, Mapping[str, Any]], Awaitable[dict[int, int]]]
+    graded: Callable[[JudgeSession, Mapping[str, Any]], Awaitable[dict[int, int]]]
 
 
-async def _direct(asking: Asking, data: Mapping[str, Any]) -> dict[int, int]:
-    rows = await asked_rows(asking, data, ("passages",), GradesReply, lambda reply: reply.grades)
+async def _direct(session: JudgeSession, data: Mapping[str, Any]) -> dict[int, int]:
+    rows = await asked_rows(session, data, ("passages",), GradesReply, lambda reply: reply.grades)
     return {number: row.grade for number, row in rows.items()}
 
 
-async def _umbrela(asking: Asking, data: Mapping[str, Any]) -> dict[int, int]:
-    rows = await asked_rows(asking, data, ("passages",), UmbrelaReply, lambda reply: reply.grades)
+async def _umbrela(session: JudgeSession, data: Mapping[str, Any]) -> dict[int, int]:
+    rows = await asked_rows(session, data, ("passages",), UmbrelaReply, lambda reply: reply.grades)
     return {number: from_umbrela(row.grade) for number, row in rows.items()}
 
 
-async def _umbrela_strict(asking: Asking, data: Mapping[str, Any]) -> dict[int, int]:
-    rows = await asked_rows(asking, data, ("passages",), UmbrelaReply, lambda reply: reply.grades)
+async def _umbrela_strict(session: JudgeSession, data: Mapping[str, Any]) -> dict[int, int]:
+    rows = await asked_rows(session, data, ("passages",), UmbrelaReply, lambda reply: reply.grades)
     return {number: from_umbrela(row.grade, strict=True) for number, row in rows.items()}
 
 

@@ -26,7 +26,7 @@ class _Tally:
     has_repaired: bool = False
 
 
-class Asking:
+class JudgeSession:
     """Asks prompts of one model, and keeps count. One object an evaluation; not shared between coroutines.
 
     An evaluation of several prompts goes from one to the next by `over`: count and repair are those of the whole.
@@ -37,10 +37,10 @@ class Asking:
         >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.prompts.loader import load
         >>> chat = ScriptedChat(always={"questions": [{"question": "Where?", "noncommittal": False}]})
-        >>> asking = Asking(chat, load("questions"), max_output_tokens=500)
-        >>> asyncio.run(asking.ask({"answer": "In Oslo."}, QuestionsReply)).questions[0].question
+        >>> session = JudgeSession(chat, load("questions"), max_output_tokens=500)
+        >>> asyncio.run(session.ask({"answer": "In Oslo."}, QuestionsReply)).questions[0].question
         'Where?'
-        >>> asking.over("audit").usage.llm_calls
+        >>> session.over("audit").usage.llm_calls
         1
     """
 
@@ -60,14 +60,14 @@ class Asking:
         """Whether the one repair is used up."""
         return self._tally.has_repaired
 
-    def without_repair(self) -> Asking:
+    def without_repair(self) -> JudgeSession:
         """Use up the repair: for an evaluation that goes on from a verdict whose own asking had one."""
         self._tally.has_repaired = True
         return self
 
-    def over(self, prompt_id: str) -> Asking:
+    def over(self, prompt_id: str) -> JudgeSession:
         """Return the same evaluation with another prompt."""
-        other = Asking(self._model, load(prompt_id), max_output_tokens=self._max_output_tokens)
+        other = JudgeSession(self._model, load(prompt_id), max_output_tokens=self._max_output_tokens)
         other._tally = self._tally
         return other
 

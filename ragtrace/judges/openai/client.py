@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ragtrace.judges.gates import Gate
+    from ragtrace.judges.limiter import RateLimiter
 
 # A judge's reply has some 20 kB; the longest vectors, of 8,192 numbers, have some 180 kB. The bounds keep memory
 # low: parsed JSON takes up to 13 times its size.
@@ -50,7 +50,7 @@ class OpenAIChat:
         attempts: tries of one request; see `ragtrace.judges.openai.transport.Transport`.
         backoff_s: the wait before the second try is uniform in [0, backoff_s].
         retry_after_max_s: the longest ``Retry-After`` that is waited for.
-        gate: what every attempt passes, probes too; None lets all pass.
+        limiter: what every attempt passes, probes too; None lets all pass.
 
     Raises:
         ragtrace.errors.MissingExtra: the package openai is not installed.
@@ -70,7 +70,7 @@ class OpenAIChat:
         attempts: int = 3,
         backoff_s: float = 1.0,
         retry_after_max_s: float = 60.0,
-        gate: Gate | None = None,
+        limiter: RateLimiter | None = None,
     ) -> None:
         self.name = model
         self._seed = SEED
@@ -82,7 +82,7 @@ class OpenAIChat:
             attempts=attempts,
             backoff_s=backoff_s,
             retry_after_max_s=retry_after_max_s,
-            gate=gate,
+            limiter=limiter,
         )
         self._ladder = ladder_for(self._transport.base_url, model)
 
@@ -203,7 +203,7 @@ class OpenAIEmbedder:
         attempts: int = 3,
         backoff_s: float = 1.0,
         retry_after_max_s: float = 60.0,
-        gate: Gate | None = None,
+        limiter: RateLimiter | None = None,
     ) -> None:
         self.name = f"openai:{model}"
         self._model = model
@@ -215,7 +215,7 @@ class OpenAIEmbedder:
             attempts=attempts,
             backoff_s=backoff_s,
             retry_after_max_s=retry_after_max_s,
-            gate=gate,
+            limiter=limiter,
         )
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:

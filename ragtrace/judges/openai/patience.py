@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RetryPolicy:
     """Full jitter: the wait after attempt n is uniform in [0, min(backoff_s * 2^(n - 1), backoff_max_s)].
 
     Attributes:
         attempts: tries in all.
         backoff_s: bound of the first wait.
         backoff_max_s: bound of every wait.
-        retry_after_max_s: a server that asks for a longer wait is given up; the gate remembers what it asked for.
+        retry_after_max_s: a server that asks for a longer wait is given up; the limiter remembers its wish.
         random_of: uniform in two bounds.
 
     Example:
-        >>> patience = Patience(attempts=3, random_of=lambda low, high: high)
+        >>> patience = RetryPolicy(attempts=3, random_of=lambda low, high: high)
         >>> [patience.wait_s(attempt) for attempt in (1, 2, 3)]
         [1.0, 2.0, None]
         >>> patience.wait_s(1, retry_after_s=30.0), patience.wait_s(1, retry_after_s=61.0)

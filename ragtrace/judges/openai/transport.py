@@ -24,9 +24,9 @@ from ragtrace.errors import (
     JudgeUnavailable,
     MissingExtra,
 )
-from ragtrace.judges.gates import Need, Tokens, Took, counted, took_of
+from ragtrace.judges.limiter import AttemptResult, Request, Tokens, counted, result_of
 from ragtrace.judges.openai.addresses import JudgeAddress
-from ragtrace.judges.openai.patience import Patience
+from ragtrace.judges.openai.patience import RetryPolicy
 from ragtrace.judges.quiet import uninstrumented
 from ragtrace.model import JudgeUsage
 from ragtrace.settings import shown_address
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from openai import APIStatusError, AsyncOpenAI
 
-    from ragtrace.judges.gates import Gate
+    from ragtrace.judges.limiter import RateLimiter
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 Endpoint = Literal["chat", "embeddings"]
@@ -75,7 +75,7 @@ class Answer:
 
     Attributes:
         body: its JSON object; of the endpoint ``chat`` its first choice has a message.
-        tokens: what the call took, as far as the server counted it.
+        tokens: what the call result, as far as the server counted it.
         size: bytes that the model may have written; 0 for embeddings.
     """
 
@@ -98,7 +98,7 @@ class Transport:
         attempts: tries of one request; 408, 409, 429, 5xx and broken connections are tried again.
         backoff_s: the first wait is uniform in [0, backoff_s], the second in twice that.
         retry_after_max_s: a server that asks for a longer wait is given up.
-        gate: what every attempt passes; None lets all pass.
+        limiter: what every attempt passes; None lets all pass.
 
     Raises:
         MissingExtra: the package openai is not installed.
@@ -115,7 +115,7 @@ class Transport:
         attempts: int = 3,
         backoff_s: float = 1.0,
         retry_after_max_s: float = 60.0,
-        gate: Gate | None = None,
+        limiter: RateLimiter | None = None,
     ) -> None:
         if importlib.util.find_spec("openai") is None:
             raise MissingExtra("openai", "openai")
@@ -131,8 +131,8 @@ class Transport:
             raise ConfigError("the judge's API key holds a character that cannot be sent: set it again")
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
-        self._patience = Patience(attempts=attempts, backoff_s=backoff_s, retry_after_max_s=retry_after_max_s)
-        self._gate = gate
+        self._patience = RetryPolicy(attempts=attempts, backoff_s=backoff_s, retry_after_max_s=retry_after_max_s)
+        self._limiter = limiter
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     async def post(self, endpoint: Endpoint, body: Mapping[str, Any]) -> Answer | Fault:
@@ -142,12 +142,12 @@ class Transport:
             endpoint: which resource.
             body: the request.
         """
-        need = _need_of(body)
+        request = _request_of(body)
         attempt = 0
         with uninstrumented():
             while True:
                 attempt += 1
-                outcome = await self._admitted(endpoint, body, need)
+                outcome = await self._admitted(endpoint, body, request)
                 if not isinstance(outcome, Fault) or not outcome.may_repeat:
                     return outcome
                 wait_s = self._patience.wait_s(attempt, outcome.retry_after_s)
@@ -162,20 +162,20 @@ class Transport:
         if client is not None:
             await client.close()
 
-    async def _admitted(self, endpoint: Endpoint, body: Mapping[str, Any], need: Need) -> Answer | Fault:
-        """Make one attempt, through the gate."""
-        if self._gate is None:
-            return await self._attempt(endpoint, body, need)
+    async def _admitted(self, endpoint: Endpoint, body: Mapping[str, Any], request: Request) -> Answer | Fault:
+        """Make one attempt, through the limiter."""
+        if self._limiter is None:
+            return await self._attempt(endpoint, body, request)
         try:
-            passed = await self._gate.enter(need)
+            passed = await self._limiter.acquire(request)
         except JudgeError as error:
             return Fault(error=error)
-        took = Took(fate="abandoned")
+        result = AttemptResult(fate="abandoned")
         try:
-            outcome = await self._attempt(endpoint, body, need)
-            took = _took_of(outcome)
+            outcome = await self._attempt(endpoint, body, request)
+            result = _took_of(outcome)
         finally:
-            passed.leave(took)
+            passed.release(result)
         return outcome
 
     def _connected(self) -> AsyncOpenAI:
@@ -197,7 +197,7 @@ class Transport:
             if loop.is_closed() or number <= len(loops) - _MOST_LOOPS:
                 self._clients.pop(loop, None)
 
-    async def _attempt(self, endpoint: Endpoint, body: Mapping[str, Any], need: Need) -> Answer | Fault:
+    async def _attempt(self, endpoint: Endpoint, body: Mapping[str, Any], request: Request) -> Answer | Fault:
         self.requests_sent += 1
         raw = bytearray()
         try:
@@ -215,9 +215,9 @@ class Transport:
             return self._fault(JudgeInvalidOutput, f"the answer is larger than {self._max_bytes} bytes")
         if sum(map(raw.count, b",[{")) > _MOST_VALUES:
             return self._fault(JudgeInvalidOutput, f"the answer holds more than {_MOST_VALUES} values")
-        return self._answer(endpoint, need, raw)
+        return self._answer(endpoint, request, raw)
 
-    def _answer(self, endpoint: Endpoint, need: Need, raw: bytearray) -> Answer | Fault:
+    def _answer(self, endpoint: Endpoint, request: Request, raw: bytearray) -> Answer | Fault:
         try:
             value = json.loads(raw)
         except (ValueError, RecursionError):
@@ -228,7 +228,7 @@ class Transport:
             said = self._said(value["error"])
             return self._fault(JudgeUnavailable, f"{self.where} answered 200 with an error{said}")
         size = len(raw) if endpoint == "chat" else 0
-        tokens = counted(value.get("usage"), need, size)
+        tokens = counted(value.get("usage"), request, size)
         if endpoint == "chat" and not _has_message(value):
             fault = self._fault(JudgeUnavailable, f"{self.where} answered 200 without a message")
             fault.error.usage = spent_of(tokens)
@@ -318,11 +318,11 @@ def _dumped(value: object) -> str:
         return ""
 
 
-def _need_of(body: Mapping[str, Any]) -> Need:
+def _request_of(body: Mapping[str, Any]) -> Request:
     """Return what a request may take; a body is some 10 kB, and 20 us to write."""
     limit = body.get("max_tokens", body.get("max_completion_tokens", 0))
     size = len(json.dumps(body, ensure_ascii=False).encode(errors="replace"))
-    return Need(model=str(body.get("model", "")), request_bytes=size, max_output_tokens=limit)
+    return Request(model=str(body.get("model", "")), request_bytes=size, max_output_tokens=limit)
 
 
 def _has_message(answer: Mapping[str, Any]) -> bool:
@@ -340,14 +340,14 @@ def _has_message(answer: Mapping[str, Any]) -> bool:
     return choice.get("finish_reason") in ("length", "content_filter", "tool_calls")
 
 
-def _took_of(outcome: Answer | Fault) -> Took:
+def _took_of(outcome: Answer | Fault) -> AttemptResult:
     if isinstance(outcome, Fault):
-        took = took_of(outcome.error, is_quota=outcome.is_quota)
-        quotes_server = took.reason in {"402", "quota"}
-        is_told = took.fate == "refused" and not quotes_server
-        return replace(took, message=str(outcome.error)) if is_told else took
+        result = result_of(outcome.error, is_quota=outcome.is_quota)
+        quotes_server = result.reason in {"402", "quota"}
+        is_told = result.fate == "refused" and not quotes_server
+        return replace(result, message=str(outcome.error)) if is_told else result
     prompt, completion = outcome.tokens
-    return Took(fate="answered", input_tokens=prompt, output_tokens=completion, reply_bytes=outcome.size)
+    return AttemptResult(fate="answered", input_tokens=prompt, output_tokens=completion, reply_bytes=outcome.size)
 
 
 def spent_of(tokens: Tokens) -> JudgeUsage:

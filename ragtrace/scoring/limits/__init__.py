@@ -1,11 +1,11 @@
 """The limits of what a judge may take: rates, money, concurrency, and leaving a broken judge alone.
 
-Owns: whether an attempt may be made now. Imports: the judges' protocol of a gate, the queues' clock, settings.
+Owns: whether an attempt may be made now. Imports: the judges' protocol of a limiter, the queues' clock, settings.
 """
 
-from ragtrace.scoring.limits.books import Caps
-from ragtrace.scoring.limits.closed import Closed
-from ragtrace.scoring.limits.judge_gate import GateReading, JudgeGate
+from ragtrace.scoring.limits.blocked import Blocked
+from ragtrace.scoring.limits.budget import Caps
+from ragtrace.scoring.limits.judge_limiter import JudgeLimiter, LimiterReading
 from ragtrace.scoring.limits.prices import Prices
 
-__all__ = ["Caps", "Closed", "GateReading", "JudgeGate", "Prices"]
+__all__ = ["Blocked", "Caps", "JudgeLimiter", "LimiterReading", "Prices"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.metrics.evaluate import expected
 from ragtrace.model import Score, ScoreKey
-from ragtrace.scoring.limits.sparing import spared
+from ragtrace.scoring.limits.postpone import spared
 from ragtrace.scoring.retry import PASSING
 from ragtrace.scoring.scorer import MAX_WEIGHT
 from ragtrace.stores.upsert import RESCORE
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ragtrace.model import MetricResult, RagRecord, Stratum
-    from ragtrace.scoring.limits import Closed
+    from ragtrace.scoring.limits import Blocked
     from ragtrace.scoring.scorer import Scorer
     from ragtrace.stores.sqlite import SqliteStore
 
@@ -55,7 +55,7 @@ class Rescoring:
         scorer: metrics and judge.
         budget_calls: most judge calls; a record is begun only if the dearest so far would fit. None = no end.
         jobs: records under way at once; one until the first says what a record costs.
-        closed: of the gate before the judge; None without one. The first record that has to wait for it ends the
+        closed: of the limiter before the judge; None without one. The first record that has to wait for it ends the
             run, and is not written: what is done stays, and the next run begins there.
     """
 
@@ -66,7 +66,7 @@ class Rescoring:
         *,
         budget_calls: int | None = None,
         jobs: int = 4,
-        closed: Callable[[], Closed | None] | None = None,
+        closed: Callable[[], Blocked | None] | None = None,
     ) -> None:
         self.total = Rescored()
         self._store = store
@@ -144,7 +144,7 @@ class Rescoring:
         self._store.emit(record, scores, source=RESCORE)
         step()
 
-    def _has_to_wait(self, closed: Closed | None, scores: Sequence[Score]) -> bool:
+    def _has_to_wait(self, closed: Blocked | None, scores: Sequence[Score]) -> bool:
         """Return whether the limits keep a record; the first of several under way says why the run ends."""
         waits = spared(closed, self._scorer.deciding(scores))
         if waits is not None and not self.total.stopped_by:

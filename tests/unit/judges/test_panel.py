@@ -18,7 +18,7 @@ from ragtrace.judges.registry import make_judge, make_judges
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
-from ragtrace.scoring.limits import Caps, JudgeGate
+from ragtrace.scoring.limits import Caps, JudgeLimiter
 from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 from tests.unit.judges.records import record
 
@@ -87,7 +87,7 @@ def test_the_seed_is_part_of_nothing_but_the_request() -> None:
 
 async def test_a_seed_passes_a_gate(judge_server: JudgeServer) -> None:
     judge_server.always = graded
-    chat = LimitedChat(OpenAIChat("gated", base_url=judge_server.url), JudgeGate(host="here", caps=Caps()))
+    chat = LimitedChat(OpenAIChat("gated", base_url=judge_server.url), JudgeLimiter(host="here", caps=Caps()))
     found = await score(Panel([LLMJudge(chat)], repeats=3))
     assert sorted(request.body["seed"] for request in judge_server.requests) == [42, 43, 44]
     assert found.value == 4.0

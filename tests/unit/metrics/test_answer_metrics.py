@@ -38,7 +38,7 @@ async def run(name, made, judge=None, embedder=None):
     return {result.name: result for result in results}
 
 
-def asking(*texts):
+def session(*texts):
     return LLMJudge(ScriptedChat([{"questions": [{"question": text, "noncommittal": False} for text in texts]}]))
 
 
@@ -79,17 +79,17 @@ async def test_similarity_may_be_negative() -> None:
 @pytest.mark.parametrize("name", ["answer_similarity", "answer_relevancy", "semantic_similarity"])
 async def test_an_embedder_that_fails_is_an_error(name, rows, reason) -> None:
     record = answered(reference="In Oslo.")
-    result = (await run(name, record, asking("Where?"), Given(rows)))[name]
+    result = (await run(name, record, session("Where?"), Given(rows)))[name]
     assert (result.state, result.reason) == ("error", reason)
 
 
 @pytest.mark.parametrize("name", ["answer_similarity", "answer_relevancy"])
 async def test_what_is_missing_is_named(name) -> None:
     embedder = OverlapEmbedder()
-    assert (await run(name, answered(query=" "), asking("x"), embedder))[name].reason == "missing_input:query"
-    assert (await run(name, answered(answer=""), asking("x"), embedder))[name].reason == "no_answer"
-    assert (await run(name, answered(), asking("x")))[name].reason == "unsupported_by_judge"
-    assert (await run(name, answered(outcome="partial"), asking("x"), embedder))[name].reason == "partial_run"
+    assert (await run(name, answered(query=" "), session("x"), embedder))[name].reason == "missing_input:query"
+    assert (await run(name, answered(answer=""), session("x"), embedder))[name].reason == "no_answer"
+    assert (await run(name, answered(), session("x")))[name].reason == "unsupported_by_judge"
+    assert (await run(name, answered(outcome="partial"), session("x"), embedder))[name].reason == "partial_run"
 
 
 async def test_relevancy_under_the_offline_judge_is_na() -> None:
@@ -99,7 +99,7 @@ async def test_relevancy_under_the_offline_judge_is_na() -> None:
 
 async def test_relevancy_keeps_raw_and_cosines_and_cuts_at_0() -> None:
     rows = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]])
-    result = (await run("answer_relevancy", answered(), asking("a?", "b?"), Given(rows)))["answer_relevancy"]
+    result = (await run("answer_relevancy", answered(), session("a?", "b?"), Given(rows)))["answer_relevancy"]
     assert result.value == 0.0
     assert result.details["raw"] == -1.0
     assert result.details["cosines"] == [-1.0, None]

@@ -23,7 +23,7 @@ from ragtrace.model import RagRecord
 from ragtrace.queues import MemoryQueue, Unit
 from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring import Outcome, Worker
-from ragtrace.scoring.limits import Caps, Closed, JudgeGate
+from ragtrace.scoring.limits import Blocked, Caps, JudgeLimiter
 from ragtrace.service.disk import unwritable
 from ragtrace.service.health import HealthEndpoint, health_facts, judged, longest_quiet_s, ready_facts
 from tests.process.observing import until
@@ -118,23 +118,23 @@ def test_a_full_queue_is_not_ready():
 
 
 def test_a_judge_that_refuses_us_is_held_and_one_that_fails_opens_the_breaker():
-    from ragtrace.judges.gates import Need, Took
+    from ragtrace.judges.limiter import AttemptResult, Request
 
-    async def calls(gate, *tooks):
+    async def calls(limiter, *tooks):
         for took in tooks:
-            passed = await gate.enter(Need(model="m", request_bytes=10, max_output_tokens=1))
-            passed.leave(took)
+            passed = await limiter.acquire(Request(model="m", request_bytes=10, max_output_tokens=1))
+            passed.release(took)
 
-    def reasons(gate):
-        return judged(ready_facts(queue=lambda: (0, 1), closed=gate.closed)).to_json()["reasons"]
+    def reasons(limiter):
+        return judged(ready_facts(queue=lambda: (0, 1), closed=limiter.blocked)).to_json()["reasons"]
 
-    gate = JudgeGate(host="judge", caps=Caps())
-    assert reasons(gate) == []
-    asyncio.run(calls(gate, Took(fate="refused", reason="401")))
-    assert reasons(gate) == ["judge: held: it refuses us (401)"]
-    gate = JudgeGate(host="judge", caps=Caps())
-    asyncio.run(calls(gate, *[Took(fate="failed")] * 10))
-    assert reasons(gate) == ["breaker: open: the judge failed too often"]
+    limiter = JudgeLimiter(host="judge", caps=Caps())
+    assert reasons(limiter) == []
+    asyncio.run(calls(limiter, AttemptResult(fate="refused", reason="401")))
+    assert reasons(limiter) == ["judge: held: it refuses us (401)"]
+    limiter = JudgeLimiter(host="judge", caps=Caps())
+    asyncio.run(calls(limiter, *[AttemptResult(fate="failed")] * 10))
+    assert reasons(limiter) == ["breaker: open: the judge failed too often"]
 
 
 def test_a_scorer_that_has_units_and_ends_none_is_not_ready():
@@ -163,7 +163,7 @@ def test_a_scorer_that_has_units_and_ends_none_is_not_ready():
         assert judged(facts).to_json()["reasons"] == [
             "progress: no unit and no call has ended for 200 s, though there are units"
         ]
-        closed.append(Closed(reason="budget_exceeded", wait_s=9.0))
+        closed.append(Blocked(reason="budget_exceeded", wait_s=9.0))
         assert judged(facts).is_well, "the budget explains it"
         closed.clear()
         far_s, before = 0.0, worker.moved_at_s
@@ -192,7 +192,7 @@ def test_a_queue_that_gives_nothing_out_is_no_progress():
 
 def test_a_spent_budget_is_ready():
     assert judged(
-        ready_facts(queue=lambda: (0, 1), closed=lambda: Closed(reason="budget_exceeded", wait_s=9.0))
+        ready_facts(queue=lambda: (0, 1), closed=lambda: Blocked(reason="budget_exceeded", wait_s=9.0))
     ).is_well
 
 

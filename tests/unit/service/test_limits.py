@@ -1,4 +1,4 @@
-"""The gate that settings ask for."""
+"""The limiter that settings ask for."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragtrace.errors import ConfigError
-from ragtrace.judges.gates import Need, Took
+from ragtrace.judges.limiter import AttemptResult, Request
 from ragtrace.service.judges import is_limited
-from ragtrace.service.limits import build_gate, build_prices
+from ragtrace.service.limits import build_limiter, build_prices
 from ragtrace.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 async def test_processes_with_one_spool_share_the_file_beside_it(tmp_path: Path) -> None:
     settings = Settings.resolve({"spool": str(tmp_path / "spool.sqlite"), "budget_usd_per_day": 0.0}, {})
-    one, other = build_gate(settings), build_gate(settings)
-    (await one.enter(Need(model="m", request_bytes=10))).leave(Took(fate="answered", input_tokens=5))
+    one, other = build_limiter(settings), build_limiter(settings)
+    (await one.acquire(Request(model="m", request_bytes=10))).release(
+        AttemptResult(fate="answered", input_tokens=5)
+    )
     assert (tmp_path / "spool.sqlite.limits").exists()
     assert other.reading().budget_tokens == 20_000_000 - 5
     assert (other.reading().budget_usd, other.reading().concurrency) == (None, 8)
@@ -41,7 +43,7 @@ def test_limits_are_for_what_may_cost_something() -> None:
 def test_every_limit_can_be_turned_off_by_a_variable() -> None:
     names = ("JUDGE_RPM", "JUDGE_TPM", "BUDGET_USD_PER_DAY", "BUDGET_TOKENS_PER_DAY")
     settings = Settings.resolve({}, {f"RAGTRACE_{name}": "0" for name in names})
-    reading = build_gate(settings).reading()
+    reading = build_limiter(settings).reading()
     assert (reading.budget_usd, reading.budget_tokens) == (None, None)
 
 
@@ -67,9 +69,9 @@ def test_a_limit_below_zero_is_one_clear_line(given: dict[str, float], words: st
 
 def test_one_price_without_the_other_is_a_clear_line() -> None:
     with pytest.raises(ConfigError, match="or neither"):
-        build_gate(Settings.resolve({"price_input_usd_per_million": 1.0}, {}))
+        build_limiter(Settings.resolve({"price_input_usd_per_million": 1.0}, {}))
 
 
 def test_a_password_in_the_base_url_is_no_part_of_the_hosts_name() -> None:
     settings = Settings.resolve({"judge_base_url": "http://user:secret@judge:8000/v1"}, {})
-    assert build_gate(settings).host == "judge:8000"
+    assert build_limiter(settings).host == "judge:8000"

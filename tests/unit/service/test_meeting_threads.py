@@ -79,12 +79,12 @@ def test_a_run_that_ends_while_the_service_is_shut_down_has_its_end(start, monke
         return put(unit)
 
     monkeypatch.setattr(service.queue, "put", late)
-    asking = threading.Thread(target=ask)
-    asking.start()
+    session = threading.Thread(target=ask)
+    session.start()
     assert is_late.wait(30)
     ragtrace.shutdown(5)
     is_over.set()
-    asking.join(30)
+    session.join(30)
     assert service.ledger.pending == 0
     assert service.ledger.counts() == {("dropped", "shutdown"): 1}
 

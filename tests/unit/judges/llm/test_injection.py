@@ -53,7 +53,7 @@ PLACES = ("answer", "query", "context", "citation", "part", "reference")
 
 
 class Way(NamedTuple):
-    """How a metric is asked: its options, and the judge's form of asking."""
+    """How a metric is asked: its options, and the judge's form of session."""
 
     options: Options = Options()
     form: Mapping[str, Any] = MappingProxyType({})
@@ -176,10 +176,10 @@ class Anything(Form):
 async def test_what_stands_outside_the_fence_is_the_prompt_alone(prompt_id: str, poison: str) -> None:
     """Also in the repair, and with the poison in every place at once."""
     chat = ObedientChat()
-    asking = LLMJudge(chat).asking(prompt_id)
+    session = LLMJudge(chat).session(prompt_id)
     data = {"query": poison, "contexts": {"1": poison}, "parts": [{"part": 1, "text": poison, "cites": [poison]}]}
-    await asking.ask(data, Anything)
-    await asking.mend(data, Anything, "Give rows only for the ids 1.")
+    await session.ask(data, Anything)
+    await session.mend(data, Anything, "Give rows only for the ids 1.")
     prompt = load(prompt_id)
     outside = [(before, after) for before, _, after in map(parted, chat.users)]
     assert outside == [

@@ -128,7 +128,7 @@ import asyncio
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.model import *
 pool = Pool(stage="used", passages=(Passage(id="a", text="Refunds are paid within five working days. Ask Maria Berg.", rank=1),))
-r = RagRecord(id="1", query="q", answer="Refunds for parcels are usually paid in cash within three days of asking Igor.", pools=(pool,))
+r = RagRecord(id="1", query="q", answer="Refunds for parcels are usually paid in cash within three days of session Igor.", pools=(pool,))
 print(repr(asyncio.run(OverlapJudge().audit(r)).claims[0].support))
 """
     seen = {

@@ -22,7 +22,7 @@ from ragtrace.judges.llm import replies
 from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
 from ragtrace.judges.openai.http_client import MOST_ERROR_BYTES
 from tests.unit.judges.openai.judge_server import Answer, completion
-from tests.unit.judges.openai.test_gates import Counting, ask, chat_of, gate_of
+from tests.unit.judges.openai.test_limiter import Counting, ask, chat_of, limiter_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -176,7 +176,7 @@ async def test_the_log_says_why_a_judge_is_held_and_quotes_nothing_of_it(
     body = {"error": {"message": "the question was: Where is Ada?"}}
     judge_server.always = lambda _: Answer(status, body, {"Location": "http://127.0.0.2:9/v1"})
     with pytest.raises(JudgeUnavailable):
-        await ask(chat_of(judge_server, gate_of()))
+        await ask(chat_of(judge_server, limiter_of()))
     (line,) = [text for text in caplog.messages if "asked again every 5 min" in text]
     assert told in line
     assert "Ada" not in line
@@ -187,16 +187,16 @@ async def test_a_redirect_is_refused_and_named(judge_server: JudgeServer, raw: A
     elsewhere = raw(lambda: iter([head(200, "Content-Length: 2"), b"{}"]))
     place = f"http://ada:s3cret@127.0.0.1:{elsewhere.port}/v1?token=s3cret"
     judge_server.always = lambda _: Answer(status, {}, {"Location": place})
-    gate = Counting(gate_of())
+    limiter = Counting(limiter_of())
     with pytest.raises(JudgeUnavailable) as caught:
-        await ask(chat_of(judge_server, gate))
+        await ask(chat_of(judge_server, limiter))
     said = str(caught.value)
     assert f"redirects to 127.0.0.1:{elsewhere.port} ({status})" in said
     assert "s3cret" not in said
     assert "\n" not in said
     assert elsewhere.heads == [], "nothing was sent there"
     assert len(judge_server.requests) == 1
-    assert gate.gate.closed().reason == f"held_{status}", "the same for every call: asked again in 5 min"
+    assert limiter.limiter.blocked().reason == f"held_{status}", "the same for every call: asked again in 5 min"
 
 
 @pytest.mark.parametrize(
@@ -245,14 +245,14 @@ HEADERS = [
 async def test_no_header_raises_anything_else(raw: Any, status: int, line: str) -> None:
     body = json.dumps(GOOD).encode()
     server = raw(lambda: iter([head(status, line, f"Content-Length: {len(body)}"), body]))
-    gate = Counting(gate_of())
+    limiter = Counting(limiter_of())
     try:
-        reply = await asyncio.wait_for(ask(chat_of(server.url, gate, attempts=2)), 20)
+        reply = await asyncio.wait_for(ask(chat_of(server.url, limiter, attempts=2)), 20)
         assert (reply.text, status) == ('{"a": 1}', 200)
     except JudgeError as error:
         assert error.retry_after_s is None or 0.0 <= error.retry_after_s <= 86_400.0  # noqa: PT017
-    assert gate.gate.reading().under_way == 0
-    closed = gate.gate.closed()
+    assert limiter.limiter.reading().under_way == 0
+    closed = limiter.limiter.blocked()
     assert closed is None or closed.wait_s <= 7_200.0
 
 
@@ -299,15 +299,15 @@ BODIES: list[bytes] = [
 @pytest.mark.parametrize("number", range(len(BODIES)))
 async def test_no_body_raises_anything_else(judge_server: JudgeServer, status: int, number: int) -> None:
     judge_server.always = lambda _: Answer(status, BODIES[number])
-    gate = Counting(gate_of(tokens_per_day=28_800_000))
-    model = chat_of(judge_server, gate, model=f"{status} {number}", attempts=1)
+    limiter = Counting(limiter_of(tokens_per_day=28_800_000))
+    model = chat_of(judge_server, limiter, model=f"{status} {number}", attempts=1)
     try:
         await ask(model)
     except JudgeError as error:
         said = str(error)
         assert said.isprintable()
-    assert gate.gate.reading().under_way == 0
-    assert 28_800_000 - gate.gate.reading().budget_tokens < 100_000
+    assert limiter.limiter.reading().under_way == 0
+    assert 28_800_000 - limiter.limiter.reading().budget_tokens < 100_000
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a server says a call took is believed only where the call can have taken it."""
+"""What a server says a call result is believed only where the call can have taken it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import pytest
 
 from ragtrace.capture import internal_errors
 from ragtrace.errors import JudgeError, JudgeRefused, JudgeTruncated, JudgeUnavailable
-from ragtrace.judges.gates import ALLOWANCE_TOKENS, USAGE_INVALID, Need, Tokens, counted
 from ragtrace.judges.limited import LimitedChat
+from ragtrace.judges.limiter import ALLOWANCE_TOKENS, USAGE_INVALID, Request, Tokens, counted
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.openai.client import OpenAIEmbedder
-from ragtrace.judges.openai.patience import Patience
+from ragtrace.judges.openai.patience import RetryPolicy
 from ragtrace.model import JudgeUsage
-from ragtrace.scoring.limits import Caps, JudgeGate
+from ragtrace.scoring.limits import Caps, JudgeLimiter
 from tests.unit.judges.openai.judge_server import Answer, completion
-from tests.unit.judges.openai.test_gates import Counting, ask, chat_of, gate_of
+from tests.unit.judges.openai.test_limiter import Counting, ask, chat_of, limiter_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.unit.judges.openai.judge_server import JudgeServer
 
-NEED = Need(model="m", request_bytes=4_000, max_output_tokens=500)
+NEED = Request(model="m", request_bytes=4_000, max_output_tokens=500)
 IMPOSSIBLE = [
     2**63, 2**64, 2**62, 10**12, 10**400, -1, -(2**63), 0.5, float("nan"), float("inf"), float("-inf"), 1e300, True,
     "812", "", [812], {"n": 812}, [[]],
@@ -72,17 +72,17 @@ def test_the_bounds() -> None:
 async def test_budget_and_score_of_a_reply_with_an_impossible_usage(
     judge_server: JudgeServer, tmp_path: Path, said: Any
 ) -> None:
-    gate = Counting(gate_of(tmp_path / "limits", tokens_per_day=28_800_000, tokens_per_minute=200_000))
+    limiter = Counting(limiter_of(tmp_path / "limits", tokens_per_day=28_800_000, tokens_per_minute=200_000))
     usage = {"prompt_tokens": said, "completion_tokens": said, "total_tokens": said}
     judge_server.always = lambda _: Answer(200, completion({"a": 1}, usage=usage))
-    model = chat_of(judge_server, gate, model=f"said {said}")
+    model = chat_of(judge_server, limiter, model=f"said {said}")
     for _ in range(12):
         reply = await asyncio.wait_for(ask(model), 10)
         assert (reply.input_tokens, reply.output_tokens) == (0, 0)
-    reading = gate.gate.reading()
+    reading = limiter.limiter.reading()
     assert reading.under_way == 0
     assert 0 < 28_800_000 - reading.budget_tokens < 12 * 2_000  # estimated by bytes
-    assert gate.gate.closed() is None
+    assert limiter.limiter.blocked() is None
 
 
 async def test_the_embedding_servers_usage_is_bounded_too(judge_server: JudgeServer) -> None:
@@ -91,11 +91,11 @@ async def test_the_embedding_servers_usage_is_bounded_too(judge_server: JudgeSer
         "usage": {"prompt_tokens": 2**63, "completion_tokens": 10**9},
     }
     judge_server.always = lambda _: Answer(200, body)
-    gate, before = gate_of(tokens_per_day=28_800_000), invalid()
-    embedder = OpenAIEmbedder("e", base_url=judge_server.url, gate=gate)
+    limiter, before = limiter_of(tokens_per_day=28_800_000), invalid()
+    embedder = OpenAIEmbedder("e", base_url=judge_server.url, limiter=limiter)
     assert (await embedder.embed(["one"])).shape == (1, 2)
-    assert 0 < 28_800_000 - gate.reading().budget_tokens < 100
-    assert (gate.reading().under_way, invalid()) == (0, before + 1)
+    assert 0 < 28_800_000 - limiter.reading().budget_tokens < 100
+    assert (limiter.reading().under_way, invalid()) == (0, before + 1)
 
 
 class Boasting:
@@ -119,16 +119,16 @@ class Boasting:
 
 
 async def test_limited_chat_bounds_what_its_model_counts() -> None:
-    gate = JudgeGate(host="h", caps=Caps(usd_per_day=None, tokens_per_day=28_800_000))
-    reply = await ask(LimitedChat(Boasting(), gate))
+    limiter = JudgeLimiter(host="h", caps=Caps(usd_per_day=None, tokens_per_day=28_800_000))
+    reply = await ask(LimitedChat(Boasting(), limiter))
     assert (reply.input_tokens, reply.output_tokens) == (0, 0)
     error: JudgeError = JudgeUnavailable("no")
     error.usage = JudgeUsage(llm_calls=1, input_tokens=2**63, output_tokens=3)
     with pytest.raises(JudgeUnavailable) as caught:
-        await ask(LimitedChat(Boasting(error), gate, patience=Patience(attempts=1)))
+        await ask(LimitedChat(Boasting(error), limiter, patience=RetryPolicy(attempts=1)))
     assert caught.value.usage == JudgeUsage(llm_calls=1, output_tokens=3)
-    assert gate.reading().under_way == 0
-    assert 28_800_000 - gate.reading().budget_tokens < 1_000
+    assert limiter.reading().under_way == 0
+    assert 28_800_000 - limiter.reading().budget_tokens < 1_000
 
 
 SILENT: list[Any] = [
@@ -149,13 +149,13 @@ SILENT: list[Any] = [
 @pytest.mark.parametrize("body", SILENT, ids=json.dumps)
 async def test_a_200_without_a_message_opens_the_breaker(judge_server: JudgeServer, body: Any) -> None:
     judge_server.always = lambda _: Answer(200, body)
-    gate = Counting(gate_of())
-    model = chat_of(judge_server, gate)
+    limiter = Counting(limiter_of())
+    model = chat_of(judge_server, limiter)
     for _ in range(10):
         with pytest.raises(JudgeUnavailable, match="without a message"):
             await ask(model)
-    assert {took.fate for took in gate.took} == {"failed"}
-    assert gate.gate.closed().reason == "breaker_open"
+    assert {result.fate for result in limiter.results} == {"failed"}
+    assert limiter.limiter.blocked().reason == "breaker_open"
 
 
 SPOKEN: list[Any] = [
@@ -173,21 +173,21 @@ async def test_a_message_of_another_form_is_the_models_fault(
     judge_server: JudgeServer, message: Any, finish_reason: Any
 ) -> None:
     judge_server.always = lambda _: Answer(200, {"choices": [{"message": message, "finish_reason": finish_reason}]})
-    gate = Counting(gate_of())
-    model = chat_of(judge_server, gate)
+    limiter = Counting(limiter_of())
+    model = chat_of(judge_server, limiter)
     for _ in range(10):
         with contextlib.suppress(JudgeRefused, JudgeTruncated):
             await ask(model)
-    assert {took.fate for took in gate.took} == {"answered"}
-    assert gate.gate.closed() is None
+    assert {result.fate for result in limiter.results} == {"answered"}
+    assert limiter.limiter.blocked() is None
 
 
 async def test_a_failed_reply_that_was_counted_is_charged(judge_server: JudgeServer) -> None:
     judge_server.always = lambda _: Answer(
         200, {"choices": [], "usage": {"prompt_tokens": 40, "completion_tokens": 2}}
     )
-    gate = gate_of(tokens_per_day=28_800_000)
+    limiter = limiter_of(tokens_per_day=28_800_000)
     with pytest.raises(JudgeUnavailable) as caught:
-        await ask(chat_of(judge_server, gate))
+        await ask(chat_of(judge_server, limiter))
     assert caught.value.usage == JudgeUsage(llm_calls=1, input_tokens=40, output_tokens=2)
-    assert gate.reading().budget_tokens == 28_800_000 - 42
+    assert limiter.reading().budget_tokens == 28_800_000 - 42

@@ -64,11 +64,11 @@ def scorer(judge: Any, *metrics: Any, options: Options | None = None) -> Scorer:
 
 async def test_only_the_records_named_are_judged_again_with_the_opposite_setting() -> None:
     base = scorer(None, Lengthy(), options=WithLength())
-    asking = CalibrationScorer(scorer=base, rejudged=frozenset({"1"}))
-    found = await asking.results(record("x"))
+    session = CalibrationScorer(scorer=base, rejudged=frozenset({"1"}))
+    found = await session.results(record("x"))
     assert {result.key: result.value for result in found} == {"lengthy": 1.0, "lengthy@length_debias": 0.5}
     assert found[0].version != found[1].version
-    other = await asking.results(replace(record("x"), id="2"))
+    other = await session.results(replace(record("x"), id="2"))
     assert [result.key for result in other] == ["lengthy"]
 
 
@@ -96,8 +96,8 @@ async def test_passages_are_graded_together_and_one_by_one() -> None:
         return {"grades": [{"id": i, "grade": grade} for i, grade in enumerate(given, start=1)]}
 
     chat = ScriptedChat([grades(4, 4), grades(4, 4), grades(5), grades(2)])
-    asking = CalibrationScorer(scorer=scorer(LLMJudge(chat), *select(["p_at_k"])), gated=frozenset({"1"}))
-    found = {result.key: result for result in await asking.results(record("a", "b"))}
+    session = CalibrationScorer(scorer=scorer(LLMJudge(chat), *select(["p_at_k"])), gated=frozenset({"1"}))
+    found = {result.key: result for result in await session.results(record("a", "b"))}
     assert found["p_at_k"].value == 1.0
     assert found["batch_gate"].details["pairs"] == [(4, 5), (4, 2)]
     assert chat.calls == 4
@@ -106,8 +106,8 @@ async def test_passages_are_graded_together_and_one_by_one() -> None:
 
 async def test_labels_of_the_record_are_not_taken_for_the_judges() -> None:
     chat = ScriptedChat([{"grades": [{"id": 1, "grade": 1}]}])
-    asking = CalibrationScorer(scorer=scorer(LLMJudge(chat), *select(["p_at_k"])))
-    found = await asking.results(record("a", labels=Labels(grades={"p0": 5})))
+    session = CalibrationScorer(scorer=scorer(LLMJudge(chat), *select(["p_at_k"])))
+    found = await session.results(record("a", labels=Labels(grades={"p0": 5})))
     assert found[0].value == 0.0
     gold = CalibrationScorer(scorer=scorer(LLMJudge(ScriptedChat()), *select(["ra_nwg"])))
     assert (await gold.results(record("a", labels=Labels(grades={"p0": 5}))))[0].state == "ok"
@@ -122,8 +122,8 @@ async def test_labels_of_the_record_are_not_taken_for_the_judges() -> None:
     ],
 )
 async def test_a_judge_that_gives_no_grades_gives_no_pairs(judge: Any, state: str, reason: str) -> None:
-    asking = CalibrationScorer(scorer=scorer(judge, *select(["p_at_k"])), gated=frozenset({"1"}))
-    found = {result.key: result for result in await asking.results(record("a", "b"))}["batch_gate"]
+    session = CalibrationScorer(scorer=scorer(judge, *select(["p_at_k"])), gated=frozenset({"1"}))
+    found = {result.key: result for result in await session.results(record("a", "b"))}["batch_gate"]
     assert (found.state, found.reason) == (state, reason)
 
 

@@ -19,7 +19,7 @@ from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.scoring import Scorer
-from ragtrace.scoring.limits import Caps, JudgeGate
+from ragtrace.scoring.limits import Caps, JudgeLimiter
 from ragtrace.scoring.offline.rescore import Rescoring
 from ragtrace.stores import Policy
 from ragtrace.stores.sqlite import SqliteStore
@@ -166,9 +166,9 @@ async def test_a_budget_of_the_limits_ends_the_run_and_what_is_done_stays(store)
     found = []
     for _ in range(2):
         caps = Caps(usd_per_day=None, tokens_per_day=13_000)
-        gate = JudgeGate(host="judge", caps=caps, clock=clock, sleep=clock.sleep)
+        limiter = JudgeLimiter(host="judge", caps=caps, clock=clock, sleep=clock.sleep)
         chat = ScriptedChat(always=QUESTIONS, input_tokens=2_000)  # about a token a byte
-        rescoring = Rescoring(store, scorer_of(LimitedChat(chat, gate)), jobs=1, closed=gate.closed)
+        rescoring = Rescoring(store, scorer_of(LimitedChat(chat, limiter)), jobs=1, closed=limiter.blocked)
         found.append(await rescoring.run(store.records()))
         assert chat.calls == found[-1].calls == found[-1].scored
     first, second = found

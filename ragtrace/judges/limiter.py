@@ -1,6 +1,6 @@
-"""What every attempt at a judge passes: a gate that lets it in, and is told how it went.
+"""What every attempt at a judge passes: a limiter that lets it in, and is told how it went.
 
-The gate itself (rates, budgets, breaker) stands above this room, in `ragtrace.scoring.limits`.
+The limiter itself (rates, budgets, breaker) stands above this room, in `ragtrace.scoring.limits`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USAGE_INVALID = "usage_invalid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Request:
     """What an attempt may take at most.
 
     Attributes:
@@ -39,7 +39,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Took:
+class AttemptResult:
     """How an attempt went.
 
     Attributes:
@@ -70,7 +70,7 @@ class Tokens(NamedTuple):
     completion: int | None = None
 
 
-def counted(usage: object, need: Need, reply_bytes: int) -> Tokens:
+def counted(usage: object, request: Request, reply_bytes: int) -> Tokens:
     """Read the ``usage`` of a reply; a count that the call cannot have taken is left out and counted.
 
     A count is a whole number from 0. A prompt has at most one token a byte of the request. A completion has at most
@@ -79,16 +79,16 @@ def counted(usage: object, need: Need, reply_bytes: int) -> Tokens:
 
     Args:
         usage: what stands in the reply.
-        need: the call.
+        request: the call.
         reply_bytes: size of the reply; 0 for embeddings.
 
     Example:
-        >>> need = Need(model="m", request_bytes=4_000, max_output_tokens=500)
-        >>> counted({"prompt_tokens": 812, "completion_tokens": 9.0}, need, 400)
+        >>> need = Request(model="m", request_bytes=4_000, max_output_tokens=500)
+        >>> counted({"prompt_tokens": 812, "completion_tokens": 9.0}, request, 400)
         Tokens(prompt=812, completion=9)
-        >>> counted({"prompt_tokens": 2**62, "completion_tokens": -1}, need, 400)
+        >>> counted({"prompt_tokens": 2**62, "completion_tokens": -1}, request, 400)
         Tokens(prompt=None, completion=None)
-        >>> counted(None, need, 400)
+        >>> counted(None, request, 400)
         Tokens(prompt=None, completion=None)
     """
     if usage is None:
@@ -98,8 +98,8 @@ def counted(usage: object, need: Need, reply_bytes: int) -> Tokens:
         return Tokens()
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     tokens = Tokens(
-        prompt=_whole(prompt, need.request_bytes),
-        completion=_whole(completion, max(need.max_output_tokens, reply_bytes)),
+        prompt=_whole(prompt, request.request_bytes),
+        completion=_whole(completion, max(request.max_output_tokens, reply_bytes)),
     )
     if (prompt is not None and tokens.prompt is None) or (completion is not None and tokens.completion is None):
         record_internal_error(USAGE_INVALID)
@@ -111,18 +111,18 @@ def _whole(said: object, most: int) -> int | None:
     return int(said) if is_whole and 0 <= said <= most + ALLOWANCE_TOKENS else None  # type: ignore[call-overload, operator]
 
 
-class Pass(Protocol):
+class Permit(Protocol):
     """A permission for one attempt."""
 
-    def leave(self, took: Took) -> None:
+    def release(self, result: AttemptResult) -> None:
         """Say how the attempt went; exactly once, whatever happened. Never raises."""
         ...
 
 
-class Gate(Protocol):
+class RateLimiter(Protocol):
     """Lets attempts in. Coroutine-safe."""
 
-    async def enter(self, need: Need) -> Pass:
+    async def acquire(self, request: Request) -> Permit:
         """Wait for a short while if need be, and return a permission.
 
         Raises:
@@ -131,36 +131,38 @@ class Gate(Protocol):
         ...
 
 
-def took_of(error: JudgeError, *, is_quota: bool = False) -> Took:
+def result_of(error: JudgeError, *, is_quota: bool = False) -> AttemptResult:
     """Return how an attempt went that ended in an error, by its class and its ``status``.
 
     Example:
-        >>> took_of(JudgeTimeout("45 s")).fate
+        >>> result_of(JudgeTimeout("45 s")).fate
         'timed_out'
         >>> refused = JudgeUnavailable("no such key")
         >>> refused.status = 401
-        >>> took_of(refused).fate, took_of(refused).reason
+        >>> result_of(refused).fate, result_of(refused).reason
         ('refused', '401')
     """
     status, spent = error.status, error.usage
     if is_quota:
-        return Took(fate="refused", reason="quota")
+        return AttemptResult(fate="refused", reason="quota")
     if isinstance(error, JudgeRateLimited):
-        return Took(fate="rate_limited", retry_after_s=error.retry_after_s)
+        return AttemptResult(fate="rate_limited", retry_after_s=error.retry_after_s)
     if isinstance(error, JudgeTimeout):
-        return Took(fate="timed_out")
+        return AttemptResult(fate="timed_out")
     if status is not None and (status in _REFUSALS or 300 <= status < 400) and not isinstance(error, JudgeFiltered):
-        return Took(fate="refused", reason=str(status))
+        return AttemptResult(fate="refused", reason=str(status))
     if isinstance(error, JudgeUnavailable) and (status is None or status >= 500 or status < 200 or status == 408):
         tokens = Tokens() if spent is None else Tokens(spent.input_tokens, spent.output_tokens)
-        return Took(
+        return AttemptResult(
             fate="failed",
             input_tokens=tokens.prompt,
             output_tokens=tokens.completion,
             retry_after_s=error.retry_after_s,
         )
     if spent is not None:
-        return Took(fate="answered", input_tokens=spent.input_tokens, output_tokens=spent.output_tokens)
+        return AttemptResult(fate="answered", input_tokens=spent.input_tokens, output_tokens=spent.output_tokens)
     if status is not None:
-        return Took(fate="answered", input_tokens=0, output_tokens=0)  # a request that is refused costs nothing
-    return Took(fate="answered")
+        return AttemptResult(
+            fate="answered", input_tokens=0, output_tokens=0
+        )  # a request that is refused costs nothing
+    return AttemptResult(fate="answered")

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 
-from ragtrace.scoring.limits.slots import Slots
+from ragtrace.scoring.limits.semaphore import Slots
 
 
 async def turns(n: int = 20) -> None:

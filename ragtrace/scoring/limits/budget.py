@@ -174,7 +174,7 @@ class Books:
             return Reservation(id=cursor.lastrowid or 0, tokens=tokens)
 
     def settle(self, reservation: Reservation, *, usd: float | None, tokens: int) -> bool:
-        """Write what a call really took to the day on which it was reserved, and give the rest back.
+        """Write what a call really result to the day on which it was reserved, and give the rest back.
 
         Returns:
             False when the reservation had been released as abandoned; what was taken is written all the same, to

@@ -1,4 +1,4 @@
-"""Every attempt passes the gate: OpenAIChat, OpenAIEmbedder and LimitedChat against a real server on loopback."""
+"""Every attempt passes the limiter: OpenAIChat, OpenAIEmbedder and LimitedChat against a real server on loopback."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.errors import JudgeError, JudgeRateLimited, JudgeTimeout, JudgeUnavailable
-from ragtrace.judges.gates import Took, took_of
 from ragtrace.judges.limited import LimitedChat
+from ragtrace.judges.limiter import AttemptResult, result_of
 from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
-from ragtrace.judges.openai.patience import Patience
-from ragtrace.scoring.limits import Caps, JudgeGate, Prices
+from ragtrace.judges.openai.patience import RetryPolicy
+from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
 from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion, refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragtrace.judges.gates import Need, Pass
+    from ragtrace.judges.limiter import Permit, Request
     from ragtrace.judges.llm.chat import ChatModel, ChatReply
 
 GOOD = Answer(200, completion({"a": 1}))  # 120 prompt tokens, 7 of the reply
 
 
 class Counting:
-    """A real gate, and what it was told of each attempt."""
+    """A real limiter, and what it was told of each attempt."""
 
-    def __init__(self, gate: JudgeGate) -> None:
-        self.gate = gate
-        self.needs: list[Need] = []
-        self.took: list[Took] = []
+    def __init__(self, limiter: JudgeLimiter) -> None:
+        self.limiter = limiter
+        self.needs: list[Request] = []
+        self.results: list[AttemptResult] = []
 
-    async def enter(self, need: Need) -> Pass:
-        passed = await self.gate.enter(need)
-        self.needs.append(need)
+    async def acquire(self, request: Request) -> Permit:
+        passed = await self.limiter.acquire(request)
+        self.needs.append(request)
         outer = self
 
         class Told:
-            def leave(self, took: Took) -> None:
-                outer.took.append(took)
-                passed.leave(took)
+            def release(self, result: AttemptResult) -> None:
+                outer.results.append(result)
+                passed.release(result)
 
         return Told()
 
 
-def gate_of(path: Path | None = None, **caps: float) -> JudgeGate:
+def limiter_of(path: Path | None = None, **caps: float) -> JudgeLimiter:
     off = dict.fromkeys(("usd_per_day", "tokens_per_day", "requests_per_minute", "tokens_per_minute"))
     own = Prices(input_usd_per_million=1.0, output_usd_per_million=1.0)
-    return JudgeGate(host="judge", caps=Caps(**{**off, **caps}), path=path, prices=own)
+    return JudgeLimiter(host="judge", caps=Caps(**{**off, **caps}), path=path, prices=own)
 
 
-def chat_of(server: JudgeServer | str, gate: Any, model: str = "gated", **settings: Any) -> OpenAIChat:
+def chat_of(server: JudgeServer | str, limiter: Any, model: str = "gated", **settings: Any) -> OpenAIChat:
     url = server if isinstance(server, str) else server.url
     settings = {"timeout_s": 5.0, "backoff_s": 0.001} | settings
-    return OpenAIChat(model, base_url=url, gate=gate, **settings)
+    return OpenAIChat(model, base_url=url, limiter=limiter, **settings)
 
 
 async def ask(model: ChatModel) -> ChatReply:
@@ -67,25 +67,25 @@ async def ask(model: ChatModel) -> ChatReply:
 
 
 async def test_attempts_probes_and_tokens_all_pass(judge_server: JudgeServer) -> None:
-    gate = Counting(gate_of(tokens_per_day=28_800_000))
+    limiter = Counting(limiter_of(tokens_per_day=28_800_000))
     judge_server.answers = [Answer(500, {}), refusal(400, "response_format is not supported"), GOOD]
-    chat = chat_of(judge_server, gate)
+    chat = chat_of(judge_server, limiter)
     await ask(chat)
     await chat.aclose()
-    assert [took.fate for took in gate.took] == ["failed", "answered", "answered"]
-    assert len(judge_server.requests) == len(gate.needs) == 3
-    assert {need.max_output_tokens for need in gate.needs} == {50}
-    assert gate.gate.reading().budget_tokens == 28_800_000 - 127
+    assert [result.fate for result in limiter.results] == ["failed", "answered", "answered"]
+    assert len(judge_server.requests) == len(limiter.needs) == 3
+    assert {need.max_output_tokens for need in limiter.needs} == {50}
+    assert limiter.limiter.reading().budget_tokens == 28_800_000 - 127
 
 
 async def test_embeddings_pass_too(judge_server: JudgeServer) -> None:
-    gate = Counting(gate_of())
+    limiter = Counting(limiter_of())
     body = {"data": [{"index": 0, "embedding": [1.0]}], "usage": {"prompt_tokens": 3, "total_tokens": 3}}
     judge_server.answers = [Answer(200, body)]
-    embedder = OpenAIEmbedder("e", base_url=judge_server.url, gate=gate)
+    embedder = OpenAIEmbedder("e", base_url=judge_server.url, limiter=limiter)
     await embedder.embed(["x"])
     await embedder.aclose()
-    assert gate.took[0].input_tokens == 3
+    assert limiter.results[0].input_tokens == 3
 
 
 async def test_a_storm_of_429_with_a_short_retry_after_is_ridden_out(judge_server: JudgeServer) -> None:
@@ -100,58 +100,58 @@ async def test_a_storm_of_429_with_a_short_retry_after_is_ridden_out(judge_serve
         return Answer(429, {"error": {"message": "slow down"}}, {"retry-after-ms": "100"}) if stormy else GOOD
 
     judge_server.always = storm
-    gate = Counting(gate_of(tokens_per_day=28_800_000))
-    chat = chat_of(judge_server, gate, attempts=20)
+    limiter = Counting(limiter_of(tokens_per_day=28_800_000))
+    chat = chat_of(judge_server, limiter, attempts=20)
     replies = await asyncio.wait_for(asyncio.gather(*(ask(chat) for _ in range(12))), 60)
     await chat.aclose()
     assert len(replies) == answered == 12
-    limited = [took for took in gate.took if took.fate == "rate_limited"]
+    limited = [result for result in limiter.results if result.fate == "rate_limited"]
     assert limited
     # Each 100 ms of the storm at most a full house of 8 asks, not twelve callers as often as they like.
     assert len(limited) <= 8 * 5
-    assert gate.gate.reading().concurrency < 8
-    assert gate.gate.reading().breaker == 0
-    assert gate.gate.reading().budget_tokens == 28_800_000 - 12 * 127
+    assert limiter.limiter.reading().concurrency < 8
+    assert limiter.limiter.reading().breaker == 0
+    assert limiter.limiter.reading().budget_tokens == 28_800_000 - 12 * 127
 
 
 async def test_a_retry_after_of_an_hour_closes_the_gate_and_is_not_slept(judge_server: JudgeServer) -> None:
     judge_server.always = lambda _: Answer(429, {"error": {"message": "no"}}, {"retry-after": "3600"})
-    gate = gate_of()
-    chat = chat_of(judge_server, gate)
+    limiter = limiter_of()
+    chat = chat_of(judge_server, limiter)
     for _ in range(5):
         with pytest.raises(JudgeRateLimited):
             await ask(chat)
     await chat.aclose()
     assert len(judge_server.requests) == 1
-    assert 3_590 < gate.closed().wait_s <= 3_600
+    assert 3_590 < limiter.blocked().wait_s <= 3_600
 
 
 async def test_a_judge_that_is_down_is_asked_ten_times_and_then_left_alone() -> None:
-    gate = Counting(gate_of(tokens_per_day=28_800_000))
+    limiter = Counting(limiter_of(tokens_per_day=28_800_000))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]  # nobody listens there once it is closed
-    chat = chat_of(f"http://127.0.0.1:{port}/v1", gate, model="down", attempts=3)
+    chat = chat_of(f"http://127.0.0.1:{port}/v1", limiter, model="down", attempts=3)
     for _ in range(30):
         with pytest.raises(JudgeUnavailable):
             await ask(chat)
     await chat.aclose()
-    assert [took.fate for took in gate.took] == ["failed"] * 10
-    assert gate.gate.reading().breaker == 2
-    assert gate.gate.reading().budget_tokens == 28_800_000  # an outage costs nothing
+    assert [result.fate for result in limiter.results] == ["failed"] * 10
+    assert limiter.limiter.reading().breaker == 2
+    assert limiter.limiter.reading().budget_tokens == 28_800_000  # an outage costs nothing
 
 
 async def test_a_slow_judge_times_out_and_opens_the_breaker(judge_server: JudgeServer) -> None:
     never = threading.Event()
     judge_server.always = lambda _: Answer(200, completion({"a": 1}), hold=never)
-    gate = Counting(gate_of())
-    chat = chat_of(judge_server, gate, timeout_s=0.1)
+    limiter = Counting(limiter_of())
+    chat = chat_of(judge_server, limiter, timeout_s=0.1)
     outcomes = await asyncio.gather(*(ask(chat) for _ in range(24)), return_exceptions=True)
     await chat.aclose()
     never.set()
     assert {type(outcome) for outcome in outcomes} == {JudgeTimeout, JudgeUnavailable}
-    assert 10 <= len(gate.took) <= 17  # ten that count, and those under way with them
-    assert {took.fate for took in gate.took} == {"timed_out"}
-    assert gate.gate.closed().reason == "breaker_open"
+    assert 10 <= len(limiter.results) <= 17  # ten that count, and those under way with them
+    assert {result.fate for result in limiter.results} == {"timed_out"}
+    assert limiter.limiter.blocked().reason == "breaker_open"
 
 
 @pytest.mark.parametrize(
@@ -166,14 +166,14 @@ async def test_a_slow_judge_times_out_and_opens_the_breaker(judge_server: JudgeS
 )
 async def test_a_refusal_holds_the_gate(judge_server: JudgeServer, answer: Answer, reason: str) -> None:
     judge_server.always = lambda _: answer
-    gate = gate_of()
-    chat = chat_of(judge_server, gate)
+    limiter = limiter_of()
+    chat = chat_of(judge_server, limiter)
     for _ in range(3):
         with pytest.raises(JudgeUnavailable):
             await ask(chat)
     await chat.aclose()
     assert len(judge_server.requests) == 1
-    assert gate.reading().held == reason
+    assert limiter.reading().held == reason
 
 
 async def test_a_cancelled_call_leaves_the_gate(judge_server: JudgeServer) -> None:
@@ -184,8 +184,8 @@ async def test_a_cancelled_call_leaves_the_gate(judge_server: JudgeServer) -> No
         return Answer(200, completion({"a": 1}), hold=release)
 
     judge_server.always = held
-    gate = Counting(gate_of())
-    chat = chat_of(judge_server, gate)
+    limiter = Counting(limiter_of())
+    chat = chat_of(judge_server, limiter)
     task = asyncio.create_task(ask(chat))
     await asyncio.wait_for(asyncio.to_thread(asked.wait, 10), 20)
     task.cancel()
@@ -193,34 +193,34 @@ async def test_a_cancelled_call_leaves_the_gate(judge_server: JudgeServer) -> No
         await task
     release.set()
     await chat.aclose()
-    assert gate.took == [Took(fate="abandoned")]
-    assert gate.gate.reading().under_way == 0
+    assert limiter.results == [AttemptResult(fate="abandoned")]
+    assert limiter.limiter.reading().under_way == 0
 
 
 async def test_two_processes_share_a_budget(judge_server: JudgeServer, tmp_path: Path) -> None:
     judge_server.always = lambda _: GOOD
-    pair = [gate_of(tmp_path / "limits", tokens_per_day=288 * 600) for _ in range(2)]
-    chats = [chat_of(judge_server, gate) for gate in pair]
+    pair = [limiter_of(tmp_path / "limits", tokens_per_day=288 * 600) for _ in range(2)]
+    chats = [chat_of(judge_server, limiter) for limiter in pair]
     await asyncio.gather(*(ask(chat) for chat in chats for _ in range(2)), return_exceptions=True)
-    left = {gate.reading().budget_tokens for gate in pair}
+    left = {limiter.reading().budget_tokens for limiter in pair}
     assert left == {288 * 600 - 127 * len(judge_server.requests)}
-    for chat, gate in zip(chats, pair, strict=True):
+    for chat, limiter in zip(chats, pair, strict=True):
         await chat.aclose()
-        gate.close()
+        limiter.close()
 
 
 async def test_limited_chat_repeats_what_may_pass_and_counts_each_attempt(judge_server: JudgeServer) -> None:
     judge_server.answers = [Answer(500, {}), Answer(429, {}, {"retry-after-ms": "1"}), GOOD]
-    gate = Counting(gate_of())
+    limiter = Counting(limiter_of())
     inner = chat_of(judge_server, None, attempts=1)
-    chat = LimitedChat(inner, gate, patience=Patience(backoff_s=0.001))
+    chat = LimitedChat(inner, limiter, patience=RetryPolicy(backoff_s=0.001))
     assert (await ask(chat)).input_tokens == 120
     assert (chat.name, chat.fingerprint()) == ("gated", inner.fingerprint())
     judge_server.answers = [refusal(401, "bad key")]
     with pytest.raises(JudgeUnavailable):
         await ask(chat)
     await chat.aclose()
-    assert [took.fate for took in gate.took] == ["failed", "rate_limited", "answered", "refused"]
+    assert [result.fate for result in limiter.results] == ["failed", "rate_limited", "answered", "refused"]
 
 
 async def test_limited_chat_with_a_model_that_raises_something_else(judge_server: JudgeServer) -> None:
@@ -236,10 +236,10 @@ async def test_limited_chat_with_a_model_that_raises_something_else(judge_server
         async def aclose(self) -> None:
             return None
 
-    gate = Counting(gate_of())
+    limiter = Counting(limiter_of())
     with pytest.raises(RuntimeError, match="a defect"):
-        await ask(LimitedChat(Broken(), gate))
-    assert gate.took == [Took(fate="failed")]
+        await ask(LimitedChat(Broken(), limiter))
+    assert limiter.results == [AttemptResult(fate="failed")]
 
 
 def test_an_error_with_tokens_is_charged_with_them() -> None:
@@ -248,11 +248,11 @@ def test_an_error_with_tokens_is_charged_with_them() -> None:
 
     error: JudgeError = JudgeRefused("no")
     error.usage = JudgeUsage(llm_calls=1, input_tokens=5, output_tokens=2)
-    assert took_of(error) == Took(fate="answered", input_tokens=5, output_tokens=2)
+    assert result_of(error) == AttemptResult(fate="answered", input_tokens=5, output_tokens=2)
 
 
 def test_jitter_is_full_bounded_and_ends() -> None:
-    patience = Patience(attempts=2_000)
+    patience = RetryPolicy(attempts=2_000)
     waits = [[patience.wait_s(attempt) for _ in range(200)] for attempt in (1, 2, 3, 10, 1_999)]
     for bound_s, row in zip((1.0, 2.0, 4.0, 60.0, 60.0), waits, strict=True):
         assert all(0.0 <= wait_s <= bound_s for wait_s in row)

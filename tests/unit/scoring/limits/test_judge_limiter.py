@@ -1,4 +1,4 @@
-"""The gate with a clock that a test turns."""
+"""The limiter with a clock that a test turns."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.errors import JudgeOverBudget, JudgeRateLimited, JudgeUnavailable
-from ragtrace.judges.gates import Need, Took
-from ragtrace.scoring.limits import Caps, JudgeGate, Prices
+from ragtrace.judges.limiter import AttemptResult, Request
+from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
 from tests.unit.scoring.limits.clocks import NOON, HandClock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragtrace.judges.gates import Fate
-    from ragtrace.scoring.limits.judge_gate import JudgePass
+    from ragtrace.judges.limiter import Fate
+    from ragtrace.scoring.limits.judge_limiter import JudgePermit
 
 OFF = {"usd_per_day": None, "tokens_per_day": None, "requests_per_minute": None, "tokens_per_minute": None}
-NEED = Need(model="m", request_bytes=400, max_output_tokens=100)
+NEED = Request(model="m", request_bytes=400, max_output_tokens=100)
 END_OF_DAY = NOON + 43_000.0
 
 
@@ -31,71 +31,75 @@ def clock() -> HandClock:
     return HandClock(wall_at=END_OF_DAY)
 
 
-def gate_of(clock: HandClock, path: Path | None = None, prices: Prices | None = None, **caps: float) -> JudgeGate:
-    return JudgeGate(
+def limiter_of(
+    clock: HandClock, path: Path | None = None, prices: Prices | None = None, **caps: float
+) -> JudgeLimiter:
+    return JudgeLimiter(
         host="judge", caps=Caps(**{**OFF, **caps}), path=path, prices=prices, clock=clock, sleep=clock.sleep
     )
 
 
-async def call(gate: JudgeGate, fate: Fate = "answered", need: Need = NEED, **took: Any) -> JudgePass:
-    passed = await gate.enter(need)
-    passed.leave(Took(fate=fate, **took))
+async def call(
+    limiter: JudgeLimiter, fate: Fate = "answered", request: Request = NEED, **result: Any
+) -> JudgePermit:
+    passed = await limiter.acquire(request)
+    passed.release(AttemptResult(fate=fate, **result))
     return passed
 
 
 async def test_a_call_waits_for_the_rate(clock: HandClock) -> None:
-    gate = gate_of(clock, requests_per_minute=6)
+    limiter = limiter_of(clock, requests_per_minute=6)
     for _ in range(3):
-        await call(gate)
+        await call(limiter)
     assert sum(clock.slept) == pytest.approx(20.0, abs=0.1)
 
 
 async def test_a_wait_of_more_than_a_minute_is_not_waited_for(clock: HandClock) -> None:
-    gate = gate_of(clock, requests_per_minute=0.5)
-    await call(gate)
+    limiter = limiter_of(clock, requests_per_minute=0.5)
+    await call(limiter)
     with pytest.raises(JudgeRateLimited, match="used up") as caught:
-        await call(gate)
+        await call(limiter)
     assert caught.value.retry_after_s == pytest.approx(120.0)
-    closed = gate.closed()
+    closed = limiter.blocked()
     assert closed is not None
     assert (closed.reason, closed.wait_s) == ("requests_per_minute", pytest.approx(120.0))
-    assert gate.reading().under_way == 0
+    assert limiter.reading().under_way == 0
     clock.turn(121.0)
-    assert gate.closed() is None
-    await call(gate)
+    assert limiter.blocked() is None
+    await call(limiter)
 
 
 async def test_a_backfill_has_more_patience_with_rates(clock: HandClock) -> None:
     caps = Caps(**{**OFF, "requests_per_minute": 0.5})
-    gate = JudgeGate(host="judge", caps=caps, patience_s=600.0, clock=clock, sleep=clock.sleep)
+    limiter = JudgeLimiter(host="judge", caps=caps, patience_s=600.0, clock=clock, sleep=clock.sleep)
     for _ in range(3):
-        await call(gate)
+        await call(limiter)
     assert sum(clock.slept) == pytest.approx(240.0, abs=0.1)
 
 
 async def test_and_none_with_budgets(clock: HandClock) -> None:
     caps = Caps(**{**OFF, "tokens_per_day": 10_000})
-    gate = JudgeGate(host="judge", caps=caps, patience_s=600.0, clock=clock, sleep=clock.sleep)
-    await call(gate, input_tokens=9_900, output_tokens=90)
+    limiter = JudgeLimiter(host="judge", caps=caps, patience_s=600.0, clock=clock, sleep=clock.sleep)
+    await call(limiter, input_tokens=9_900, output_tokens=90)
     with pytest.raises(JudgeOverBudget):
-        await call(gate)
+        await call(limiter)
     assert clock.slept == []
 
 
 async def test_a_call_larger_than_a_minutes_rate_is_told_what_to_raise(clock: HandClock) -> None:
     with pytest.raises(JudgeRateLimited, match="judge_tpm") as caught:
-        await call(gate_of(clock, tokens_per_minute=499))
+        await call(limiter_of(clock, tokens_per_minute=499))
     assert caught.value.retry_after_s == math.inf
 
 
 async def test_what_was_reserved_and_not_used_comes_back(clock: HandClock) -> None:
-    gate = gate_of(clock, tokens_per_day=10_000)
-    passed = await gate.enter(NEED)
-    assert gate.reading().budget_tokens == 9_500
-    passed.leave(Took(fate="answered", input_tokens=90, output_tokens=10))
-    passed.leave(Took(fate="answered", input_tokens=90, output_tokens=10))  # says nothing more
-    assert gate.reading().budget_tokens == 9_900
-    assert gate.reading().under_way == 0
+    limiter = limiter_of(clock, tokens_per_day=10_000)
+    passed = await limiter.acquire(NEED)
+    assert limiter.reading().budget_tokens == 9_500
+    passed.release(AttemptResult(fate="answered", input_tokens=90, output_tokens=10))
+    passed.release(AttemptResult(fate="answered", input_tokens=90, output_tokens=10))  # says nothing more
+    assert limiter.reading().budget_tokens == 9_900
+    assert limiter.reading().under_way == 0
 
 
 @pytest.mark.parametrize(
@@ -103,173 +107,173 @@ async def test_what_was_reserved_and_not_used_comes_back(clock: HandClock) -> No
     [("rate_limited", 1_000), ("failed", 1_000), ("refused", 1_000), ("timed_out", 900), ("abandoned", 900)],
 )
 async def test_what_an_attempt_without_a_reply_costs(clock: HandClock, fate: Fate, left: int) -> None:
-    gate = gate_of(clock, tokens_per_day=1_000)
-    await call(gate, fate)
-    assert gate.reading().budget_tokens == left
+    limiter = limiter_of(clock, tokens_per_day=1_000)
+    await call(limiter, fate)
+    assert limiter.reading().budget_tokens == left
 
 
 async def test_a_server_that_does_not_count_is_charged_by_bytes(clock: HandClock) -> None:
-    gate = gate_of(clock, tokens_per_day=1_000)
-    await call(gate, reply_bytes=40)
-    assert gate.reading().budget_tokens == 1_000 - 100 - 10
+    limiter = limiter_of(clock, tokens_per_day=1_000)
+    await call(limiter, reply_bytes=40)
+    assert limiter.reading().budget_tokens == 1_000 - 100 - 10
 
 
 async def test_with_no_budget_left_the_gate_is_closed_until_midnight(clock: HandClock) -> None:
-    gate = gate_of(clock, tokens_per_day=600)
-    await call(gate, input_tokens=400, output_tokens=100)
+    limiter = limiter_of(clock, tokens_per_day=600)
+    await call(limiter, input_tokens=400, output_tokens=100)
     with pytest.raises(JudgeOverBudget):
-        await call(gate)
-    closed = gate.closed()
+        await call(limiter)
+    closed = limiter.blocked()
     assert closed is not None
     assert closed.reason == "budget_exceeded"
     assert closed.wait_s == pytest.approx(86_400 - 86_200, abs=1)
     clock.turn(closed.wait_s + 86_390.0)  # near the end of the next day, whose slices are all there
-    assert gate.closed() is None
-    await call(gate)
+    assert limiter.blocked() is None
+    await call(limiter)
 
 
 async def test_a_call_dearer_than_a_day_is_told_what_to_raise(clock: HandClock) -> None:
     own = Prices(input_usd_per_million=1e6, output_usd_per_million=0.0)
     with pytest.raises(JudgeOverBudget, match="raise it"):
-        await call(gate_of(clock, prices=own, usd_per_day=399.0))
+        await call(limiter_of(clock, prices=own, usd_per_day=399.0))
 
 
 async def test_money_is_spent_at_ones_own_prices(clock: HandClock) -> None:
     own = Prices(input_usd_per_million=1_000.0, output_usd_per_million=10_000.0)
-    gate = gate_of(clock, prices=own, usd_per_day=5.0)
-    await call(gate, input_tokens=100, output_tokens=20)
-    assert gate.reading().budget_usd == pytest.approx(5.0 - 0.1 - 0.2)
+    limiter = limiter_of(clock, prices=own, usd_per_day=5.0)
+    await call(limiter, input_tokens=100, output_tokens=20)
+    assert limiter.reading().budget_usd == pytest.approx(5.0 - 0.1 - 0.2)
 
 
 async def test_without_a_price_there_is_no_reading_of_money(
     clock: HandClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gate = JudgeGate(host="judge", caps=Caps(), clock=clock, prices=Prices(base_url="http://10.0.0.7/v1"))
+    limiter = JudgeLimiter(host="judge", caps=Caps(), clock=clock, prices=Prices(base_url="http://10.0.0.7/v1"))
     for _ in range(2):
-        await call(gate, need=Need(model="home-made", request_bytes=10))
-    assert (gate.reading().budget_usd, gate.reading().budget_tokens) == (None, 20_000_000 - 4)
+        await call(limiter, request=Request(model="home-made", request_bytes=10))
+    assert (limiter.reading().budget_usd, limiter.reading().budget_tokens) == (None, 20_000_000 - 4)
     assert caplog.text.count("only the token budget holds") == 1
 
 
 async def test_a_judge_that_fails_is_left_alone_and_then_asked_once(clock: HandClock) -> None:
-    gate = gate_of(clock)
+    limiter = limiter_of(clock)
     for _ in range(10):
-        await call(gate, "failed")
-    closed = gate.closed()
+        await call(limiter, "failed")
+    closed = limiter.blocked()
     assert closed is not None
-    assert (closed.reason, closed.wait_s, gate.reading().breaker) == ("breaker_open", 30.0, 2)
+    assert (closed.reason, closed.wait_s, limiter.reading().breaker) == ("breaker_open", 30.0, 2)
     with pytest.raises(JudgeUnavailable, match="left alone for 30 s"):
-        await call(gate)
+        await call(limiter)
     clock.turn(30.0)
-    assert (gate.closed(), gate.reading().breaker) == (None, 1)
-    probe = await gate.enter(NEED)
-    others = [asyncio.create_task(call(gate)) for _ in range(5)]
+    assert (limiter.blocked(), limiter.reading().breaker) == (None, 1)
+    probe = await limiter.acquire(NEED)
+    others = [asyncio.create_task(call(limiter)) for _ in range(5)]
     for _ in range(10):
         await asyncio.sleep(0)
-    assert gate.reading().under_way == 6  # they wait for the probe's word
-    probe.leave(Took(fate="answered"))
+    assert limiter.reading().under_way == 6  # they wait for the probe's word
+    probe.release(AttemptResult(fate="answered"))
     await asyncio.gather(*others)
-    assert gate.reading().breaker == 0
+    assert limiter.reading().breaker == 0
 
 
 async def test_calls_that_wait_for_a_probe_fail_with_it(clock: HandClock) -> None:
-    gate = gate_of(clock)
+    limiter = limiter_of(clock)
     for _ in range(10):
-        await call(gate, "failed")
+        await call(limiter, "failed")
     clock.turn(30.0)
-    probe = await gate.enter(NEED)
-    other = asyncio.create_task(call(gate))
+    probe = await limiter.acquire(NEED)
+    other = asyncio.create_task(call(limiter))
     await asyncio.sleep(0)
-    probe.leave(Took(fate="failed"))
+    probe.release(AttemptResult(fate="failed"))
     with pytest.raises(JudgeUnavailable):
         await other
-    assert gate.closed().wait_s > 50.0
+    assert limiter.blocked().wait_s > 50.0
 
 
 @pytest.mark.parametrize("reason", ["401", "402", "403", "404", "quota"])
 async def test_a_refusal_holds_the_judge_and_a_probe_every_five_minutes_frees_it(
     clock: HandClock, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gate = gate_of(clock)
+    limiter = limiter_of(clock)
     for _ in range(3):
-        await call(gate, "refused", reason=reason)
-        closed = gate.closed()
+        await call(limiter, "refused", reason=reason)
+        closed = limiter.blocked()
         assert closed is not None
         assert (closed.reason, closed.wait_s) == (f"held_{reason}", 300.0)
         with pytest.raises(JudgeUnavailable, match=reason):
-            await call(gate)
+            await call(limiter)
         clock.turn(300.0)
-        assert gate.closed() is None
-    assert (gate.reading().held, gate.reading().breaker) == (reason, 2)
-    await call(gate)
-    assert (gate.closed(), gate.reading().held, gate.reading().breaker) == (None, None, 0)
+        assert limiter.blocked() is None
+    assert (limiter.reading().held, limiter.reading().breaker) == (reason, 2)
+    await call(limiter)
+    assert (limiter.blocked(), limiter.reading().held, limiter.reading().breaker) == (None, None, 0)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
 async def test_retry_after_closes_the_gate_for_all_and_for_two_hours_at_most(clock: HandClock) -> None:
-    gate = gate_of(clock)
-    await call(gate, "rate_limited", retry_after_s=90_000.0)
-    closed = gate.closed()
+    limiter = limiter_of(clock)
+    await call(limiter, "rate_limited", retry_after_s=90_000.0)
+    closed = limiter.blocked()
     assert closed is not None
     assert (closed.reason, closed.wait_s) == ("rate_limited", 7_200.0)
     with pytest.raises(JudgeRateLimited):
-        await call(gate)
+        await call(limiter)
     clock.turn(7_170.0)
-    await call(gate)  # the last half minute is waited for
+    await call(limiter)  # the last half minute is waited for
     assert sum(clock.slept) == pytest.approx(30.0)
 
 
 async def test_a_shorter_retry_after_does_not_shorten_a_longer_one(clock: HandClock) -> None:
-    gate = gate_of(clock)
-    first, second = await gate.enter(NEED), await gate.enter(NEED)
-    first.leave(Took(fate="rate_limited", retry_after_s=600.0))
-    second.leave(Took(fate="rate_limited", retry_after_s=5.0))
-    assert gate.closed().wait_s == 600.0
+    limiter = limiter_of(clock)
+    first, second = await limiter.acquire(NEED), await limiter.acquire(NEED)
+    first.release(AttemptResult(fate="rate_limited", retry_after_s=600.0))
+    second.release(AttemptResult(fate="rate_limited", retry_after_s=5.0))
+    assert limiter.blocked().wait_s == 600.0
 
 
 async def test_429_lowers_the_concurrency_and_opens_no_breaker(clock: HandClock) -> None:
-    gate = gate_of(clock)
+    limiter = limiter_of(clock)
     for _ in range(40):
         clock.turn(0.1)
-        await call(gate, "rate_limited")
-    assert (gate.reading().concurrency, gate.reading().breaker) == (1, 0)
+        await call(limiter, "rate_limited")
+    assert (limiter.reading().concurrency, limiter.reading().breaker) == (1, 0)
 
 
 async def test_a_cancelled_waiter_keeps_no_place(clock: HandClock) -> None:
-    gate = gate_of(clock)
-    held = [await gate.enter(NEED) for _ in range(8)]
-    waiting = asyncio.create_task(gate.enter(NEED))
+    limiter = limiter_of(clock)
+    held = [await limiter.acquire(NEED) for _ in range(8)]
+    waiting = asyncio.create_task(limiter.acquire(NEED))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     for passed in held:
-        passed.leave(Took(fate="answered"))
-    assert gate.reading().under_way == 0
+        passed.release(AttemptResult(fate="answered"))
+    assert limiter.reading().under_way == 0
 
 
 async def test_books_that_cannot_be_written_make_no_call(
     tmp_path: Path, clock: HandClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "later"
-    gate = gate_of(clock, path=folder / "limits", tokens_per_day=1_000)
+    limiter = limiter_of(clock, path=folder / "limits", tokens_per_day=1_000)
     with pytest.raises(JudgeUnavailable, match="limits cannot be written"):
-        await call(gate)
-    assert gate.closed().reason == "limits_file"
-    assert (gate.reading().budget_tokens, gate.reading().under_way) == (None, 0)
+        await call(limiter)
+    assert limiter.blocked().reason == "limits_file"
+    assert (limiter.reading().budget_tokens, limiter.reading().under_way) == (None, 0)
     assert "no call of the judge is made" in caplog.text
     folder.mkdir()
     clock.turn(61.0)
-    await call(gate)
-    gate.close()
+    await call(limiter)
+    limiter.close()
 
 
 def test_of_two_calls_that_end_at_once_the_later_cut_holds(
     clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = gate_of(clock)
-    first, second = (asyncio.run(gate.enter(NEED)) for _ in range(2))
-    is_leaving, may_leave, leave = threading.Event(), threading.Event(), gate._slots.leave
+    limiter = limiter_of(clock)
+    first, second = (asyncio.run(limiter.acquire(NEED)) for _ in range(2))
+    is_leaving, may_leave, leave = threading.Event(), threading.Event(), limiter._slots.leave
 
     def slow(*, allowed: int | None = None) -> None:
         if threading.current_thread() is threads[0]:
@@ -277,9 +281,9 @@ def test_of_two_calls_that_end_at_once_the_later_cut_holds(
             assert may_leave.wait(30)
         leave(allowed=allowed)
 
-    monkeypatch.setattr(gate._slots, "leave", slow)
+    monkeypatch.setattr(limiter._slots, "leave", slow)
     threads = [
-        threading.Thread(target=passed.leave, args=(Took(fate=fate),))
+        threading.Thread(target=passed.release, args=(AttemptResult(fate=fate),))
         for passed, fate in ((first, "answered"), (second, "rate_limited"))
     ]
     threads[0].start()
@@ -289,7 +293,7 @@ def test_of_two_calls_that_end_at_once_the_later_cut_holds(
     may_leave.set()
     for thread in threads:
         thread.join(30)
-    assert gate._slots._allowed == gate.reading().concurrency == 4
+    assert limiter._slots._allowed == limiter.reading().concurrency == 4
 
 
 @pytest.mark.parametrize(
@@ -304,27 +308,27 @@ async def test_a_slot_and_a_probe_come_back_whatever_fails(
     def broken(*_: Any, **__: Any) -> None:
         raise OverflowError("Python int too large to convert to SQLite INTEGER")
 
-    gate = gate_of(clock, usd_per_day=1_000, tokens_per_day=28_800_000)
+    limiter = limiter_of(clock, usd_per_day=1_000, tokens_per_day=28_800_000)
     for _ in range(10):
-        await call(gate, "failed")
+        await call(limiter, "failed")
     clock.turn(31.0)  # the next call is the probe
-    passed = await gate.enter(NEED)
-    monkeypatch.setattr(type(getattr(gate, owner)), name, broken)
-    passed.leave(Took(fate="answered", input_tokens=9, output_tokens=9))
-    assert gate.reading().under_way == 0
+    passed = await limiter.acquire(NEED)
+    monkeypatch.setattr(type(getattr(limiter, owner)), name, broken)
+    passed.release(AttemptResult(fate="answered", input_tokens=9, output_tokens=9))
+    assert limiter.reading().under_way == 0
     monkeypatch.undo()
     clock.turn(31.0)
     for _ in range(20):
-        await call(gate)
-    assert gate.reading().under_way == 0
+        await call(limiter)
+    assert limiter.reading().under_way == 0
 
 
 async def test_a_reading_of_any_size_frees_its_slot(clock: HandClock, tmp_path: Path) -> None:
-    """A gate of the application's own may hand through what a server said."""
-    gate = gate_of(clock, tmp_path / "limits", tokens_per_day=28_800_000)
+    """A limiter of the application's own may hand through what a server said."""
+    limiter = limiter_of(clock, tmp_path / "limits", tokens_per_day=28_800_000)
     for tokens in (2**63, 2**62, 10**12, -(2**70)):
         for _ in range(12):
-            await asyncio.wait_for(call(gate, input_tokens=tokens, output_tokens=tokens), 10)
+            await asyncio.wait_for(call(limiter, input_tokens=tokens, output_tokens=tokens), 10)
             clock.turn(86_400.0)
-    assert gate.reading().under_way == 0
-    gate.close()
+    assert limiter.reading().under_way == 0
+    limiter.close()

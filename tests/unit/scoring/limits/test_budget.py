@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from ragtrace.scoring.limits import slices
-from ragtrace.scoring.limits.books import ABANDONED_S, Books, Caps, Refusal, Reservation
+from ragtrace.scoring.limits.budget import ABANDONED_S, Books, Caps, Refusal, Reservation
 from tests.broken_file import JUNK, break_file
 from tests.unit.scoring.limits.clocks import NOON, HandClock
 
@@ -140,13 +140,13 @@ def test_rates_of_two_processes_together_never_pass_burst_and_rate_times_time(
             books(Path(folder) / "limits", clock, requests_per_minute=rpm, tokens_per_minute=tpm) for _ in range(2)
         ]
         start_s, requests, tokens = clock.at, 0, 0
-        for wait_s, need, share, who in calls:
+        for wait_s, request, share, who in calls:
             clock.turn(wait_s)
-            outcome = pair[who].reserve(usd=None, tokens=need)
+            outcome = pair[who].reserve(usd=None, tokens=request)
             if isinstance(outcome, Reservation):
-                took = int(need * share)
-                pair[not who].settle(outcome, usd=None, tokens=took)
-                requests, tokens = requests + 1, tokens + took
+                result = int(request * share)
+                pair[not who].settle(outcome, usd=None, tokens=result)
+                requests, tokens = requests + 1, tokens + result
             passed_s = clock.at - start_s
             assert requests <= rpm / 6 + rpm / 60 * passed_s + 1e-6
             assert tokens <= tpm + tpm / 60 * passed_s + 1e-3

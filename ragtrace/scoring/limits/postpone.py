@@ -11,26 +11,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.model import Score
-    from ragtrace.scoring.limits.closed import Closed
+    from ragtrace.scoring.limits.blocked import Blocked
 
 _OURS = "budget_exceeded"  # a reason that no judge's failure has
 _AWAY = frozenset({_OURS, "judge_unavailable", "judge_timeout"})
 
 
-def spared(closed: Closed | None, scores: Sequence[Score] = ()) -> Outcome | None:
+def spared(closed: Blocked | None, scores: Sequence[Score] = ()) -> Outcome | None:
     """Return the outcome of a unit that has to wait for the limits; None when it has not.
 
     Ask before a unit is scored, without scores, and after it, with them. A unit with one value is scored, whatever
-    else failed; one whose errors are the judge's absence, or ours for want of budget, comes back when the gate may
-    be open: no attempt is counted, and the queue ends it at its age.
+    else failed; one whose errors are the judge's absence, or ours for want of budget, comes back when calls may
+    pass: no attempt is counted, and the queue ends it at its age.
 
     Args:
-        closed: what `JudgeGate.closed` says now.
+        closed: what `JudgeLimiter.closed` says now.
         scores: of the unit, when it has been scored: those that decide (`ragtrace.scoring.Scorer.deciding`).
 
     Example:
-        >>> from ragtrace.scoring.limits import Closed
-        >>> spared(Closed(reason="held_401", wait_s=300.0)).retry_in_s
+        >>> from ragtrace.scoring.limits import Blocked
+        >>> spared(Blocked(reason="held_401", wait_s=300.0)).retry_in_s
         300.0
         >>> spared(None) is None
         True

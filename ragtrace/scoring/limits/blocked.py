@@ -14,7 +14,7 @@ _HELD = "held_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
+class Blocked:
     """Why no call passes at present.
 
     Attributes:
@@ -49,11 +49,11 @@ class Closed:
         return not self.is_held and self.reason not in {"breaker_open", "limits_file"}
 
 
-def error_of(closed: Closed, host: str) -> JudgeError:
+def error_of(closed: Blocked, host: str) -> JudgeError:
     """Return the error of a call that did not pass; its ``retry_after_s`` is the wait.
 
     Example:
-        >>> error_of(Closed(reason="held_401", wait_s=300.0), "judge").retry_after_s
+        >>> error_of(Blocked(reason="held_401", wait_s=300.0), "judge").retry_after_s
         300.0
     """
     error: JudgeError

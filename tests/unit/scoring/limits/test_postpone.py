@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ragtrace.model import MetricResult, Score, ScoreKey
-from ragtrace.scoring.limits import Closed
-from ragtrace.scoring.limits.sparing import spared
+from ragtrace.scoring.limits import Blocked
+from ragtrace.scoring.limits.postpone import spared
 
-SHUT = Closed(reason="breaker_open", wait_s=30.0)
+SHUT = Blocked(reason="breaker_open", wait_s=30.0)
 
 
 def scores(*reasons: str | None) -> list[Score]:
@@ -38,7 +38,7 @@ def scores(*reasons: str | None) -> list[Score]:
         (None, ("budget_exceeded", None), None),
     ],
 )
-def test_who_waits(closed: Closed | None, reasons: tuple[str | None, ...], wait_s: float | None) -> None:
+def test_who_waits(closed: Blocked | None, reasons: tuple[str | None, ...], wait_s: float | None) -> None:
     outcome = spared(closed, scores(*reasons))
     assert (outcome.retry_in_s if outcome else None) == wait_s
     assert outcome is None or outcome.is_spared

@@ -1,135 +1,152 @@
-"""Two ways to follow the demo: a live view on a terminal, plain lines anywhere else."""
+"""Plain lines of the demo, for a terminal that is none, and its closing summary."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+import shutil
+import sys
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
 
-from rich.live import Live
+from rich.text import Text
 
-from ragtrace.demo import wording
-from ragtrace.demo.progress import WATCHED
-from ragtrace.demo.view import Room, frame
+from ragtrace.demo.tally import WATCHED
+from ragtrace.demo.view import QUIET, alarm_text, interval_text, mean_text, metrics_table, worst_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
+    from collections.abc import Callable, Iterator, Sequence
 
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
-    from ragtrace.demo.progress import Alarm, Progress
+    from ragtrace.demo.tally import Progress
     from ragtrace.demo.view import Heading
 
-FRAMES_A_SECOND = 2
 LINES_A_RUN = 10
 
 
-class Display(Protocol):
-    """Shows progress inside a ``with`` block; `tick` is called after each question and while scores come in."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def tick(self, asked: int, alarm: Alarm | None) -> None:
-        """Show what is new: the number of questions asked, and the alarm once there is one."""
-        ...
-
-
-class LiveDisplay:
-    """Redraws the view twice a second; the last frame stays on the screen.
-
-    Args:
-        console: a terminal.
-        progress: returns what to show; called in rich's thread.
-        heading: what does not change.
-    """
-
-    def __init__(self, console: Console, progress: Callable[[], Progress], heading: Heading) -> None:
-        self._console = console
-        self._progress = progress
-        self._heading = heading
-        self._live = Live(
-            get_renderable=self._frame,
-            console=console,
-            refresh_per_second=FRAMES_A_SECOND,
-            vertical_overflow="crop",
-        )
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.stop()
-
-    def tick(self, asked: int, alarm: Alarm | None) -> None:
-        """Nothing to do: the view refreshes itself."""
-
-    def _frame(self) -> RenderableType:
-        progress = self._progress()
-        size = self._console.size
-        return frame(progress, self._heading, Room.on(size.width, size.height, len(progress.metrics)))
-
-
-class PlainDisplay:
+class PlainLines:
     """Prints a line ten times a run, and the incident and the alarm when they come.
 
     Args:
         console: no terminal.
-        progress: returns what to show.
-        heading: what does not change.
+        progress: returns the state of the run.
+        heading: printed first.
     """
 
     def __init__(self, console: Console, progress: Callable[[], Progress], heading: Heading) -> None:
         self._console = console
         self._progress = progress
-        self._heading = heading
         self._steps = 0
         self._has_told_incident = False
         self._has_told_alarm = False
-
-    def __enter__(self) -> Self:
-        heading = self._heading
         self._print(f"ragtrace demo: answers {heading.model}, judge {heading.judge}, seed {heading.seed}")
         if heading.endpoint:
             self._print(f"OpenMetrics endpoint: {heading.endpoint}")
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing to do: the closing summary follows."""
+    def update(self) -> None:
+        """Print the news since the last call."""
+        progress = self._progress()
+        if progress.has_incident and not self._has_told_incident:
+            self._has_told_incident = True
+            self._print(f"question {progress.incident_at}: the incident begins, the answerer now invents facts")
+        if progress.alarm is not None and not self._has_told_alarm:
+            self._has_told_alarm = True
+            self._print("\n  ".join(("ALARM", *alarm_text(progress.alarm, progress.incident_at))))
+        steps = progress.asked * LINES_A_RUN // progress.total
+        if steps > self._steps:
+            self._steps = steps
+            self._print(_progress_line(progress))
 
     def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    def tick(self, asked: int, alarm: Alarm | None) -> None:
-        """Print what is due; the means are computed only then."""
-        heading = self._heading
-        if not self._has_told_incident and heading.incident_at is not None and asked >= heading.incident_at:
-            self._has_told_incident = True
-            self._print(f"question {heading.incident_at}: the incident begins, the answerer now invents facts")
-        if not self._has_told_alarm and alarm is not None:
-            self._has_told_alarm = True
-            self._print("ALARM")
-            for told in (wording.what_fell(alarm), wording.when(alarm), wording.why(alarm)):
-                self._print(f"  {told}")
-        steps = asked * LINES_A_RUN // heading.total
-        if steps > self._steps:
-            self._steps = steps
-            self._print(_line(self._progress()))
+
+def _progress_line(progress: Progress) -> str:
+    watched = next((it for it in progress.metrics if it.name == WATCHED), None)
+    quality = f"{WATCHED} {mean_text(watched)} ({interval_text(watched)})" if watched else "no scores yet"
+    counts = ", ".join(f"{name} {progress.counts[name]}" for name in ("scored", "waiting", "dropped"))
+    return f"question {progress.asked} of {progress.total}: {counts}; {quality}; detector {progress.detector}"
 
 
-def _line(progress: Progress) -> str:
-    watched = next((line for line in progress.metrics if line.name == WATCHED), None)
-    quality = (
-        f"{WATCHED} {wording.number(watched.mean)} ({wording.bounds(watched)})" if watched else "no scores yet"
+def print_closing(console: Console, progress: Progress, *, out: str, lines: int, has_view: bool) -> None:
+    """Print the closing summary.
+
+    Args:
+        console: where to.
+        progress: the last state.
+        out: name of the file with the records.
+        lines: lines in it.
+        has_view: the last frame of the live view stands above, so tables and alarm are not repeated.
+    """
+    if not has_view:
+        console.print()
+        console.print(metrics_table(progress.metrics), soft_wrap=True)
+        if progress.worst:
+            console.print("\nworst answers")
+        for worst in progress.worst[:3]:
+            for line in worst_lines(worst):
+                console.print(line, soft_wrap=True)
+    console.print()
+    verdict = () if has_view and progress.alarm is not None else _verdict(progress)
+    for line in (*verdict, *_means_before_and_after(progress), *_next_steps(progress, out, lines, console.width)):
+        console.print(line, soft_wrap=not has_view)
+
+
+def _verdict(progress: Progress) -> Iterator[Text]:
+    if progress.alarm is not None:
+        for line in alarm_text(progress.alarm, progress.incident_at):
+            yield Text(f"{line[:1].upper()}{line[1:]}.")
+    elif progress.has_incident:
+        yield Text("No alarm: the questions after the incident were too few to tell the drop from noise.")
+    else:
+        yield Text("No alarm: the detector stayed quiet, as it should without an incident.")
+
+
+def _means_before_and_after(progress: Progress) -> Iterator[Text]:
+    begin = progress.incident_at or progress.total + 1
+    before = [value for number, value in progress.points if number < begin]
+    after = [value for number, value in progress.points if number >= begin]
+    if before and after:
+        yield Text(
+            f"{WATCHED.capitalize()} was {fmean(before):.3f} before the incident and {fmean(after):.3f} since it"
+            " began; only the answerer changed."
+        )
+
+
+def _next_steps(progress: Progress, out: str, lines: int, columns: int) -> Iterator[Text]:
+    if progress.asked < progress.total:
+        yield Text(f"Stopped after {progress.asked} of {progress.total} questions.")
+    yield Text(f"{lines} scored records stand in {out}, one JSON object a line.")
+    yield Text()
+    yield Text("Next", style=QUIET)
+    own = own_command()
+    steps = (
+        (f"{own} worst {out}", "the worst answers, and what is wrong with them"),
+        (f"{own} demo --no-incident", "the same without the incident: the detector stays quiet"),
+        (f"{own} demo --stack local", "a real Prometheus and Alertmanager, and the alert as it is delivered"),
+        (f"{own} demo --model NAME", "a real model answers; needs OPENAI_API_KEY or --base-url URL"),
+        (f"{own} score {out} --out again.jsonl", "scores these records again, from the file"),
+        ('config={"callbacks": [RagtraceHandler()]}', "captures a chain of your own; see README.md"),
     )
-    return (
-        f"question {progress.asked} of {progress.total}: scored {progress.scored}, waiting {progress.pending},"
-        f" dropped {progress.dropped}; {quality}; detector {wording.detector(progress.detector)}"
-    )
+    yield from _step_lines(steps, columns)
+
+
+def _step_lines(steps: Sequence[tuple[str, str]], columns: int) -> Iterator[Text]:
+    """Yield each command beside its effect, or above it where the two columns do not fit."""
+    width = max(len(command) for command, _ in steps)
+    is_beside = all(2 + width + 3 + len(effect) <= columns for _, effect in steps)
+    for command, effect in steps:
+        if is_beside:
+            yield Text.assemble(f"  {command:<{width}}   ", (effect, QUIET))
+        else:
+            yield Text.assemble(f"  {command}\n      ", (effect, QUIET))
+
+
+def own_command() -> str:
+    """Return the name that starts this very ragtrace: its path where another or none is on the PATH."""
+    own = Path(sys.executable).with_name("ragtrace")
+    found = shutil.which("ragtrace")
+    if not own.is_file() or (found is not None and own.samefile(found)):
+        return "ragtrace"
+    is_below = own.is_relative_to(Path.cwd())
+    return str(own.relative_to(Path.cwd()) if is_below else own)

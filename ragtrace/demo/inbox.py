@@ -1,4 +1,4 @@
-"""A loopback server that takes what Alertmanager sends, and serves the pages that alerts link to."""
+"""A loopback server that receives Alertmanager's alerts and serves the pages to which they link."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BOARD = re.compile(r"/d/[a-z-]+\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class DeliveredAlert:
     """One alert as Alertmanager delivered it."""
 
     labels: Mapping[str, str]
@@ -34,42 +34,37 @@ class Delivered:
 
 
 class Inbox:
-    """What has come, the oldest first. Filled in the server's threads, read in the main one.
+    """Alerts that have come. The server's threads fill it, the main thread reads it.
 
     Attributes:
-        prometheus: address that links to boards lead to, since no Grafana runs here; empty until it is known.
-        pages: runbook pages by their paths, as `ragtrace_dashboards` exports them.
+        prometheus: address to which links to boards lead, since no Grafana runs here; empty until it is known.
+        pages: runbook pages by path, as `ragtrace_dashboards` exports them.
+        alerts: alerts that fired, the oldest first, each once.
     """
 
     def __init__(self) -> None:
         self.prometheus = ""
         self.pages: Mapping[str, str] = {}
+        self.alerts: tuple[DeliveredAlert, ...] = ()
         self._changed = threading.Condition()
-        self._alerts: list[Delivered] = []
 
-    def take(self, message: Mapping[str, Any]) -> None:
-        """Take one message of Alertmanager's webhook; an alert that came before is not kept twice."""
+    def receive(self, message: Mapping[str, Any]) -> None:
+        """Take one message of Alertmanager's webhook; each alert is kept once."""
         with self._changed:
             for alert in message["alerts"]:
-                given = Delivered(labels=alert["labels"], annotations=alert["annotations"])
-                if alert["status"] == "firing" and all(given.labels != kept.labels for kept in self._alerts):
-                    self._alerts.append(given)
+                given = DeliveredAlert(labels=alert["labels"], annotations=alert["annotations"])
+                if alert["status"] == "firing" and all(given.labels != kept.labels for kept in self.alerts):
+                    self.alerts += (given,)
             self._changed.notify_all()
-
-    @property
-    def alerts(self) -> tuple[Delivered, ...]:
-        """Alerts that fired, the oldest first, each once."""
-        with self._changed:
-            return tuple(self._alerts)
 
     def wait_for(self, names: AbstractSet[str], timeout_s: float) -> bool:
         """Wait until an alert of each name has come, and tell whether they have."""
         with self._changed:
-            return self._changed.wait_for(lambda: names <= {it.name for it in self._alerts}, timeout_s)
+            return self._changed.wait_for(lambda: names <= {it.name for it in self.alerts}, timeout_s)
 
 
 @contextlib.contextmanager
-def serving(inbox: Inbox) -> Iterator[str]:
+def serve_inbox(inbox: Inbox) -> Iterator[str]:
     """Serve inside a ``with`` block on a free loopback port, and give the address."""
     handler = type("_BoundHandler", (_Handler,), {"inbox": inbox})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -89,52 +84,48 @@ class _Handler(BaseHTTPRequestHandler):
     inbox: Inbox
 
     def do_POST(self) -> None:
-        """Take a message of Alertmanager."""
+        """Receive a message of Alertmanager."""
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.path != HOOK:
-            self._say(404, "not here")
+            self._reply(404, "not here")
             return
         try:
-            self.inbox.take(json.loads(body))
+            self.inbox.receive(json.loads(body))
         except (ValueError, KeyError, TypeError) as error:
-            self._say(400, f"not a message of Alertmanager: {error!r}")
+            self._reply(400, f"not a message of Alertmanager: {error!r}")
             return
-        self._say(200, "")
+        self._reply(200)
 
     def do_GET(self) -> None:
-        """Serve a runbook page, or lead from a board to Prometheus."""
-        asked = urlsplit(self.path)
-        page = self.inbox.pages.get(asked.path.removeprefix("/"))
+        """Serve a runbook page, or redirect from a board to Prometheus."""
+        url = urlsplit(self.path)
+        page = self.inbox.pages.get(url.path.removeprefix("/"))
         if page is not None:
-            self._say(200, page)
-        elif _BOARD.match(asked.path) and self.inbox.prometheus:
-            self._lead(f"{self.inbox.prometheus}/graph?{graph_of(asked.query)}")
+            self._reply(200, page)
+        elif _BOARD.match(url.path) and self.inbox.prometheus:
+            self._reply(302, location=f"{self.inbox.prometheus}/graph?{graph_query(url.query)}")
         else:
-            self._say(404, "no such page")
+            self._reply(404, "no such page")
 
-    def _say(self, status: int, text: str) -> None:
+    def _reply(self, status: int, text: str = "", *, location: str | None = None) -> None:
         body = text.encode()
         self.send_response(status)
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
+        if location:
+            self.send_header("Location", location)
         self.end_headers()
         self.wfile.write(body)
-
-    def _lead(self, address: str) -> None:
-        self.send_response(302)
-        self.send_header("Location", address)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
         """Say nothing: the live view has the terminal."""
 
 
-def graph_of(query: str) -> str:
+def graph_query(query: str) -> str:
     """Return the query of Prometheus's graph page that shows the mean of the metric a board's link has chosen.
 
     Example:
-        >>> graph_of("viewPanel=21&var-metric=faithfulness")
+        >>> graph_query("viewPanel=21&var-metric=faithfulness")
         'g0.expr=ragtrace%3Ascore_mean%3Aday%7Bgen_ai_evaluation_name%3D~%22faithfulness%22%7D&g0.tab=0&g0.range_input=2m'
     """
     metric = parse_qs(query).get("var-metric", [".+"])[0]

@@ -1,74 +1,105 @@
-"""Term search over the handbook: BM25 for candidates, coverage of the question for the selection."""
+"""Search over the handbook: a LangChain vector store with a small deterministic embedding, and a reranker."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ragtrace.demo.handbook import handbook
-from ragtrace.demo.terms import Rarity, sentences, stems
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from ragtrace.demo.handbook import coverage, handbook, word_weights
+from ragtrace.judges.offline.words import sentences, stems
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from langchain_core.callbacks import CallbackManagerForRetrieverRun
 
-    from ragtrace.demo.handbook import HandbookPassage
+CANDIDATES = 12
+DELIVERED = 4
 
-SATURATION = 1.2  # BM25's k1
-LENGTH_SHARE = 0.75  # BM25's b
-TITLE_TIMES = 2
+
+class WordEmbeddings(Embeddings):
+    """Weighted counts of the handbook's word stems, one dimension a stem and one for all other words.
+
+    Example:
+        >>> embed = WordEmbeddings().embed_query
+        >>> embed("Weights of scores") == embed("scores weights")
+        True
+    """
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vector of each text."""
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a text; it is never all zeros, which has no cosine."""
+        counts, weights = Counter(stems(text)), word_weights()
+        others = sum(count for stem, count in counts.items() if stem not in weights)
+        return [*(math.sqrt(counts[stem]) * weight for stem, weight in weights.items()), max(others, 1e-9)]
+
+
+class HandbookRetriever(BaseRetriever):
+    """Finds the 12 passages nearest to a question; the similarity stands in the metadata."""
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain's signature
+    ) -> list[Document]:
+        return search(query, CANDIDATES)
+
+
+def search(query: str, k: int) -> list[Document]:
+    """Return the `k` passages nearest to a query, best first.
+
+    Example:
+        >>> search("What does Harm@K count?", 1)[0].id
+        'retrieval#harm'
+    """
+    texts = {passage.id: passage.text for passage in handbook()}
+    return [
+        found.model_copy(
+            update={"page_content": texts[str(found.id)], "metadata": found.metadata | {"score": score}}
+        )
+        for found, score in _store().similarity_search_with_score(query, k)
+    ]
+
+
+def rerank(found: dict[str, Any]) -> list[Document]:
+    """Keep the 4 candidates that cover the question best, with a score of their own.
+
+    Args:
+        found: ``question`` and ``candidates``.
+    """
+    scored = [
+        document.model_copy(
+            update={"metadata": document.metadata | {"relevance_score": _relevance(found["question"], document)}}
+        )
+        for document in found["candidates"]
+    ]
+    return sorted(scored, key=lambda document: -document.metadata["relevance_score"])[:DELIVERED]
+
+
+def _relevance(question: str, document: Document) -> float:
+    title, text = document.metadata["title"], document.page_content
+    best_sentence = max((coverage(question, sentence) for sentence in sentences(text)), default=0.0)
+    parts = coverage(question, title) + 2.0 * coverage(question, f"{title} {text}") + best_sentence
+    return round(parts / 4.0, 4)
 
 
 @cache
-def rarity() -> Rarity:
-    """Return the weights of words over the handbook."""
-    return Rarity(f"{passage.title} {passage.text}" for passage in handbook())
-
-
-class TermIndex:
-    """BM25 over passages; a word of the title counts twice.
-
-    Args:
-        passages: what is searched.
-
-    Example:
-        >>> index = TermIndex(handbook())
-        >>> index.search("What does Harm@K count?", 1)[0][0].id
-        'retrieval#harm'
-    """
-
-    def __init__(self, passages: Sequence[HandbookPassage]) -> None:
-        self._passages = tuple(passages)
-        self._counts = [Counter(stems(f"{p.title} " * TITLE_TIMES + p.text)) for p in self._passages]
-        self._lengths = [counts.total() for counts in self._counts]
-        self._mean_length = sum(self._lengths) / max(len(self._lengths), 1)
-        self._rarity = Rarity(f"{p.title} {p.text}" for p in self._passages)
-
-    def search(self, query: str, top_k: int) -> list[tuple[HandbookPassage, float]]:
-        """Return the `top_k` best passages with their scores, best first; ties in the order of the handbook."""
-        wanted = stems(query)
-        scored = [(self._score(wanted, place), -place) for place in range(len(self._passages))]
-        return [(self._passages[-place], score) for score, place in sorted(scored, reverse=True)[:top_k]]
-
-    def _score(self, wanted: Sequence[str], place: int) -> float:
-        counts, length = self._counts[place], self._lengths[place]
-        damping = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * length / self._mean_length)
-        return sum(
-            self._rarity.of(stem) * counts[stem] * (SATURATION + 1.0) / (counts[stem] + damping)
-            for stem in wanted
-            if counts[stem]
-        )
-
-
-def relevance(query: str, title: str, text: str) -> float:
-    """Return how well a passage answers a query, in [0, 1]: the query's words in title, text and best sentence.
-
-    Example:
-        >>> relevance("What is dangling?", "Citations: Dangling citations", "A citation is dangling.")
-        1.0
-    """
-    wanted, weights = stems(query), rarity()
-    in_title = weights.coverage(wanted, stems(title))
-    in_text = weights.coverage(wanted, stems(f"{title} {text}"))
-    in_sentence = max((weights.coverage(wanted, stems(s)) for s in sentences(text)), default=0.0)
-    return (in_title + 2.0 * in_text + in_sentence) / 4.0
+def _store() -> InMemoryVectorStore:
+    """Return the index, in which the title counts twice."""
+    store = InMemoryVectorStore(WordEmbeddings())
+    store.add_documents(
+        [
+            Document(id=p.id, page_content=f"{p.title} {p.title} {p.text}", metadata={"title": p.title})
+            for p in handbook()
+        ]
+    )
+    return store

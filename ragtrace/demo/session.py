@@ -9,51 +9,40 @@ import os
 import socket
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from rich.live import Live
 
 import ragtrace
-from ragtrace.demo.closing import close
-from ragtrace.demo.detector import TOLERANCE, quicken_detector, read_detector
-from ragtrace.demo.display import LiveDisplay, PlainDisplay
-from ragtrace.demo.handbook import NAME
-from ragtrace.demo.invention import Incident
+from ragtrace.demo.answers import OfflineWriter, ServerWriter
+from ragtrace.demo.display import PlainLines, print_closing
+from ragtrace.demo.handbook import NAME, shuffled_questions
+from ragtrace.demo.incident import Incident
 from ragtrace.demo.outfile import ScoredFile
-from ragtrace.demo.picture import save_picture
-from ragtrace.demo.questions import asked
-from ragtrace.demo.sending import sending_to
-from ragtrace.demo.stacked import chosen_programs, run_beside
+from ragtrace.demo.processes import find_programs
+from ragtrace.demo.stack import check_pace, run_beside
 from ragtrace.demo.tally import TAG, Tally
-from ragtrace.demo.view import Heading
-from ragtrace.demo.writers import OfflineWriter, ServerWriter
+from ragtrace.demo.view import Heading, frame, save_picture
 from ragtrace.errors import MissingExtra
 from ragtrace.judges.registry import costs
 from ragtrace.service import current
 from ragtrace.settings import check_address
-from ragtrace.stats.intervals import bootstrap_mean_ci
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-    from langchain_core.runnables import Runnable
     from opentelemetry.trace import TracerProvider
     from rich.console import Console
 
-    from ragtrace.demo.display import Display
+    from ragtrace.demo.answers import Writer
+    from ragtrace.demo.handbook import Question
     from ragtrace.demo.options import DemoOptions
-    from ragtrace.demo.progress import Progress
-    from ragtrace.demo.questions import Question
-    from ragtrace.demo.writers import Writer
+    from ragtrace.demo.tally import Progress
 
 OFFLINE_METRICS = (
-    "faithfulness",
-    "invented_specifics",
-    "no_answer",
-    "answer_similarity",
-    "ra_nwg",
-    "context_precision_graded",
-    "mrr",
-    "ndcg",
-    "harm",
-)
+    "faithfulness", "invented_specifics", "no_answer", "answer_similarity",
+    "ra_nwg", "context_precision_graded", "mrr", "ndcg", "harm",
+)  # fmt: skip
 JUDGED_METRICS = (*OFFLINE_METRICS, "answer_relevancy", "context_recall")
 LABELS_VERSION = "1"
 FAILURES_IN_A_ROW = 3
@@ -61,12 +50,17 @@ SETTLE_S = 600.0  # for a slow judge; the offline one needs less than a second
 STOPPED_SETTLE_S = 5.0
 SHUTDOWN_S = 5.0
 INTERRUPTED = 130
+FRAMES_A_SECOND = 2
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
+_EXPORTERS = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER")
+_GRPC_PORT = 4317  # of OTLP over gRPC everywhere
 
 
 def run_demo(options: DemoOptions, console: Console) -> int:
     """Run the demo and return its exit status: 0, 1 when the model kept failing, 130 after Ctrl-C.
 
-    Configures ragtrace for this process, and shuts it down at the end.
+    Configures ragtrace and OpenTelemetry's variables for this process, and shuts ragtrace down at the end.
 
     Raises:
         MissingExtra: langchain-core is not installed.
@@ -77,12 +71,17 @@ def run_demo(options: DemoOptions, console: Console) -> int:
     for flag, address in (("--otlp", options.otlp), ("--base-url", _base_url(options))):
         if address:
             check_address(flag, address)
-    programs = chosen_programs(options)
+    if options.stack:
+        check_pace(options)
+    programs = find_programs() if options.stack else None
     writer = _writer(options)
     with ScoredFile(options.out) as file, _quiet_logs():
         try:
             session = _Session(options, console, writer, file)
-            status = session.run() if programs is None else run_beside(programs, session, console)
+            if programs is None:
+                status = session.run()
+            else:
+                status = run_beside(programs, session.heading.endpoint, session.run, console)
         finally:
             is_sent = ragtrace.shutdown(SHUTDOWN_S)
     if not is_sent:
@@ -90,65 +89,41 @@ def run_demo(options: DemoOptions, console: Console) -> int:
     return status
 
 
-@contextlib.contextmanager
-def _quiet_logs() -> Iterator[None]:
-    """Keep log lines out of the view: it shows alarms itself, and says at the end what could not be exported."""
-    handler = logging.NullHandler()
-    loggers = [logging.getLogger(name) for name in ("ragtrace", "opentelemetry")]
-    for logger in loggers:
-        logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeHandler(handler)
-
-
 class _Session:
-    """The parts of one run, and what goes on between them."""
+    """The parts of one run."""
 
     def __init__(self, options: DemoOptions, console: Console, writer: Writer, file: ScoredFile) -> None:
+        from ragtrace.demo.chain import build_chain  # noqa: PLC0415 - needs langchain-core, which may be missing
+
         self._options = options
         self._console = console
         self._file = file
         self._failures = 0
         self._error = ""
-        self._tally = Tally(
-            total=options.questions,
-            incident_at=options.incident_at,
-            detector=read_detector,
-            interval=_interval,
-        )
-        self._heading = Heading(
+        self._tally = Tally(total=options.questions, incident_at=options.incident_at, baseline=options.baseline)
+        self._chain = build_chain(writer, Incident(first=options.incident_at, seed=options.seed))
+        self.heading = Heading(
             model=writer.model,
             judge=options.judge,
             seed=options.seed,
-            total=options.questions,
-            incident_at=options.incident_at,
             endpoint=self._configure(),
             out=str(options.out),
         )
-        self._chain = _chain(writer, Incident(first=options.incident_at, seed=options.seed))
-
-    @property
-    def endpoint(self) -> str | None:
-        """URL of the OpenMetrics endpoint."""
-        return self._heading.endpoint
 
     def run(self) -> int:
         """Ask, wait for the scores, sum up."""
         status = 0
-        with self._display() as display:
+        with self._display() as update:
             try:
-                self._ask_all(display)
-                self._settle(SETTLE_S, display)
-                display.tick(self._tally.count, self._tally.alarm)
+                self._ask_all(update)
+                self._settle(SETTLE_S, update)
+                update()
             except KeyboardInterrupt:
                 status = INTERRUPTED
                 with contextlib.suppress(KeyboardInterrupt):
-                    self._settle(STOPPED_SETTLE_S, display)
+                    self._settle(STOPPED_SETTLE_S, update)
         progress = self._progress()
-        close(
+        print_closing(
             self._console,
             progress,
             out=str(self._options.out),
@@ -156,7 +131,7 @@ class _Session:
             has_view=self._console.is_terminal,
         )
         if self._options.save_svg is not None:
-            save_picture(self._options.save_svg, progress, self._heading)
+            save_picture(self._options.save_svg, progress, self.heading)
         if self._failures >= FAILURES_IN_A_ROW:
             self._console.print(f"The model failed {self._failures} times in a row: {self._error}", markup=False)
             return status or 1
@@ -164,16 +139,9 @@ class _Session:
 
     def _configure(self) -> str | None:
         options = self._options
-        port = free_port(options.port)
+        port = _free_port(options.port)
         if port != options.port:
             self._console.print(f"Port {options.port} is taken; the OpenMetrics endpoint takes another.")
-        with sending_to(options.otlp) as tracer_provider:
-            self._configure_ragtrace(port, tracer_provider)
-        service = current()
-        return None if service is None or service.endpoint is None else service.endpoint.url
-
-    def _configure_ragtrace(self, port: int, tracer_provider: TracerProvider | None) -> None:
-        options = self._options
         is_offline = not costs(options.judge)
         ragtrace.configure(
             enabled=True,
@@ -185,62 +153,69 @@ class _Session:
             # One at a time offline: scores then come in the order of the questions, and a seed repeats the run.
             concurrency=1 if is_offline else 8,
             drift_baseline=options.baseline,
-            drift_tolerance=TOLERANCE,
             metrics_port=port,
             service_name="ragtrace-demo",
-            tracer_provider=tracer_provider,
+            tracer_provider=_choose_exporters(options.otlp),
             sinks=(self._file, self._tally),
         )
-        quicken_detector()
+        service = current()
+        return None if service is None or service.endpoint is None else service.endpoint.url
 
-    def _display(self) -> Display:
-        kind = LiveDisplay if self._console.is_terminal else PlainDisplay
-        return kind(self._console, self._progress, self._heading)
+    @contextlib.contextmanager
+    def _display(self) -> Iterator[Callable[[], None]]:
+        """Show the run inside a ``with`` block; call what it gives after each question."""
+        console = self._console
+        if not console.is_terminal:
+            yield PlainLines(console, self._progress, self.heading).update
+            return
+        with Live(
+            get_renderable=lambda: frame(
+                self._progress(), self.heading, width=console.width, height=console.height
+            ),
+            console=console,
+            refresh_per_second=FRAMES_A_SECOND,
+            vertical_overflow="crop",
+        ):
+            yield lambda: None  # the view refreshes itself
 
     def _progress(self) -> Progress:
         service = current()
         return self._tally.progress(service.ledger.snapshot() if service else {})
 
-    def _ask_all(self, display: Display) -> None:
+    def _ask_all(self, update: Callable[[], None]) -> None:
         options = self._options
         begun = time.monotonic()
-        for number, question in enumerate(asked(options.questions, options.seed), start=1):
+        for number, question in enumerate(shuffled_questions(options.questions, options.seed), start=1):
             if not options.is_fast:
                 time.sleep(max(begun + (number - 1) / options.rate - time.monotonic(), 0.0))
             self._ask(number, question)
-            display.tick(number, self._tally.alarm)
+            update()
             if self._failures >= FAILURES_IN_A_ROW:
                 return
 
     def _ask(self, number: int, question: Question) -> None:
-        self._tally.asked()
+        self._tally.asked += 1
         try:
-            self._chain.invoke(question.query, config=_config(number, question))
+            self._chain.invoke(question.query, config=_run_config(number, question))
         except Exception as error:  # of the model's server; the run is captured with its outcome
-            self._tally.failed()
+            self._tally.failed += 1
             self._failures += 1
             self._error = f"{type(error).__name__}: {error}"
         else:
             self._failures = 0
 
-    def _settle(self, timeout_s: float, display: Display) -> None:
-        """Wait until everything asked is scored."""
+    def _settle(self, timeout_s: float, update: Callable[[], None]) -> None:
+        """Wait until every question is scored."""
         service = current()
         deadline = time.monotonic() + timeout_s
         while service is not None and time.monotonic() < deadline:
             if service.ledger.wait_settled(0.5):
                 return
-            display.tick(self._tally.count, self._tally.alarm)
+            update()
 
 
-def _chain(writer: Writer, incident: Incident) -> Runnable[str, str]:
-    from ragtrace.demo.chain import build_chain  # noqa: PLC0415 - needs langchain-core, which may be missing
-
-    return build_chain(writer, incident)
-
-
-def _config(number: int, question: Question) -> Any:
-    from ragtrace_langchain import RagtraceHandler  # noqa: PLC0415 - the same
+def _run_config(number: int, question: Question) -> Any:
+    from ragtrace_langchain import RagtraceHandler  # noqa: PLC0415 - needs langchain-core, which may be missing
 
     return {
         "callbacks": [RagtraceHandler(workflow="handbook", corpus=NAME)],
@@ -263,12 +238,40 @@ def _base_url(options: DemoOptions) -> str | None:
     return options.base_url or os.environ.get("OPENAI_BASE_URL")
 
 
-def _interval(values: Sequence[float]) -> tuple[float | None, float | None]:
-    interval = bootstrap_mean_ci(values)
-    return interval.low, interval.high
+@contextlib.contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Keep log lines out of the view, which shows alarms itself."""
+    handler = logging.NullHandler()
+    loggers = [logging.getLogger(name) for name in ("ragtrace", "opentelemetry")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
 
 
-def free_port(wanted: int) -> int:
+def _choose_exporters(url: str | None) -> TracerProvider | None:
+    """Set OpenTelemetry's own variables, and return the tracer provider to configure with.
+
+    Without a URL, and without one in the environment, nothing is exported: OpenTelemetry's default would be
+    localhost, where nobody may listen. Spans are still made, so that exemplars carry real trace ids.
+    """
+    if url is not None:
+        os.environ[ENDPOINT] = url
+        is_grpc = urlsplit(url).port == _GRPC_PORT
+        os.environ[_PROTOCOL] = os.environ.get(_PROTOCOL) or ("grpc" if is_grpc else "http/protobuf")
+        os.environ.update(dict.fromkeys(_EXPORTERS, "otlp"))
+    elif not os.environ.get(ENDPOINT):
+        from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider  # noqa: PLC0415 - takes 0.1 s
+
+        os.environ.update(dict.fromkeys(_EXPORTERS, "none"))
+        return SdkTracerProvider(shutdown_on_exit=False)
+    return None
+
+
+def _free_port(wanted: int) -> int:
     """Return the wanted port of 127.0.0.1 when it is free, else 0, which stands for any free one."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,9 +1,10 @@
-"""The local stack: Prometheus reads the demo's endpoint, Alertmanager sends what fires to the demo's own inbox."""
+"""The local stack: Prometheus reads the demo's endpoint, Alertmanager sends alerts to the demo's own inbox."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import tempfile
 import threading
 from dataclasses import dataclass, replace
@@ -11,8 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ragtrace.demo.child import child
-from ragtrace.demo.inbox import HOOK, RUNBOOKS, Inbox, serving
+from rich.text import Text
+
+from ragtrace.demo.inbox import HOOK, RUNBOOKS, Inbox, serve_inbox
+from ragtrace.demo.processes import run_server
+from ragtrace.demo.verdict import describe_verdict, wait_for_verdict
 from ragtrace.errors import ConfigError
 from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.prometheus_files import prometheus_files
@@ -20,11 +24,13 @@ from ragtrace_dashboards.runbook_files import runbook_files
 from ragtrace_dashboards.yaml_text import yaml_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
+    from rich.console import Console
+
     from ragtrace.demo.options import DemoOptions
-    from ragtrace.demo.programs import Programs
+    from ragtrace.demo.processes import Programs
 
 JOB = "ragtrace-demo"
 _SPARE = 1.5  # not every answer gets a score, and a busy machine asks more slowly
@@ -32,7 +38,7 @@ _SPARE = 1.5  # not every answer gets a score, and a busy machine asks more slow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalStack:
-    """The running stack: its addresses, and what Alertmanager delivered so far."""
+    """The running stack: its addresses, and the alerts delivered so far."""
 
     prometheus: str
     alertmanager: str
@@ -61,6 +67,46 @@ def check_pace(options: DemoOptions) -> None:
         )
 
 
+def run_beside(programs: Programs, endpoint: str | None, run: Callable[[], int], console: Console) -> int:
+    """Run the demo beside the stack, print the delivered alert, and return the exit status.
+
+    Args:
+        programs: paths of Prometheus and Alertmanager.
+        endpoint: URL of the OpenMetrics endpoint.
+        run: runs the demo and returns its exit status.
+        console: where to.
+
+    Returns:
+        The demo's status, or 1 when Prometheus or Alertmanager did not do its part in time.
+
+    Raises:
+        ConfigError: the stack did not start.
+    """
+    if endpoint is None:
+        raise ConfigError("--stack local: no OpenMetrics endpoint; choose another --port")
+
+    def say(line: Text) -> None:
+        console.print(line, soft_wrap=True, highlight=False)
+
+    with local_stack(programs, endpoint) as stack:
+        say(Text(f"Prometheus {stack.prometheus}   Alertmanager {stack.alertmanager}"))
+        status = run()
+        if status:
+            return status
+        verdict = wait_for_verdict(stack)
+        for line in (Text(), *describe_verdict(verdict)):
+            say(line)
+        if console.is_terminal and sys.stdin.isatty():
+            say(
+                Text(
+                    "\nThe addresses answer until you press Enter. Without Grafana, the dashboard's is Prometheus."
+                )
+            )
+            with contextlib.suppress(KeyboardInterrupt):
+                sys.stdin.readline()
+    return 0 if verdict.is_settled and not verdict.missing else 1
+
+
 @contextlib.contextmanager
 def local_stack(programs: Programs, endpoint: str) -> Iterator[LocalStack]:
     """Run Prometheus and Alertmanager on free loopback ports inside a ``with`` block.
@@ -69,7 +115,7 @@ def local_stack(programs: Programs, endpoint: str) -> Iterator[LocalStack]:
     SIGTERM or SIGHUP.
 
     Args:
-        programs: where they are.
+        programs: paths of Prometheus and Alertmanager.
         endpoint: URL of the OpenMetrics endpoint that is read.
 
     Raises:
@@ -79,7 +125,7 @@ def local_stack(programs: Programs, endpoint: str) -> Iterator[LocalStack]:
     with contextlib.ExitStack() as opened:
         opened.enter_context(_signals_raise())
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="ragtrace-demo-")))
-        pages = opened.enter_context(serving(inbox))
+        pages = opened.enter_context(serve_inbox(inbox))
         alertmanager = opened.enter_context(_alertmanager(programs.alertmanager, folder, pages))
         config = stack_config(pages)
         inbox.pages = runbook_files(config)
@@ -102,7 +148,7 @@ def stack_files(config: Config, endpoint: str, alertmanager: str) -> dict[str, s
     """Return Prometheus's files by their paths: its configuration and the rules of the demo profile.
 
     Args:
-        config: what the rules are generated from.
+        config: source of the rules.
         endpoint: URL that is scraped.
         alertmanager: its address.
 
@@ -125,8 +171,11 @@ def stack_files(config: Config, endpoint: str, alertmanager: str) -> dict[str, s
 
 
 def _prometheus(program: str, folder: Path, files: Mapping[str, str]) -> contextlib.AbstractContextManager[str]:
-    _write(folder, files)
-    return child(
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    return run_server(
         "prometheus",
         lambda port: (
             program,
@@ -142,8 +191,8 @@ def _alertmanager(program: str, folder: Path, pages: str) -> contextlib.Abstract
     hook = {"url": pages + HOOK, "send_resolved": False}
     route = {"receiver": "demo", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s"}
     config = {"route": route, "receivers": [{"name": "demo", "webhook_configs": [hook]}]}
-    _write(folder, {"alertmanager.yml": yaml_text(config)})
-    return child(
+    (folder / "alertmanager.yml").write_text(yaml_text(config), encoding="utf-8")
+    return run_server(
         "alertmanager",
         lambda port: (
             program,
@@ -156,21 +205,14 @@ def _alertmanager(program: str, folder: Path, pages: str) -> contextlib.Abstract
     )
 
 
-def _write(folder: Path, files: Mapping[str, str]) -> None:
-    for path, text in files.items():
-        target = folder / path
-        target.parent.mkdir(exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-
-
 @contextlib.contextmanager
 def _signals_raise() -> Iterator[None]:
     """Let SIGTERM and SIGHUP leave the block by an exception, so that everything started is stopped."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may set handlers; the signals do there what they did before
+        yield  # only the main thread may set handlers
         return
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, _leave) for number in numbers}
+    before = {number: signal.signal(number, _exit) for number in numbers}
     try:
         yield
     finally:
@@ -178,6 +220,6 @@ def _signals_raise() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _exit(number: int, frame: FrameType | None) -> None:
     del frame
     raise SystemExit(128 + number)

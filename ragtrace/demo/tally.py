@@ -1,197 +1,285 @@
-"""Counts what the scorer sends while the demo runs, and notices the alarm."""
+"""Numbers of a running demo: scores by metric, the detector, the alarm and the worst answers."""
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ragtrace.demo.progress import (
-    WATCHED,
-    Alarm,
-    DetectorLine,
-    MetricLine,
-    Point,
-    Progress,
-    WorstAnswer,
-)
-from ragtrace.demo.weakness import before, weakest
+from ragtrace.stats.e_detector import EDetector
+from ragtrace.stats.intervals import bootstrap_mean_ci
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ragtrace.model import RagRecord, Score
 
 TAG = "demo:"
-WORST_KEPT = 5
+WATCHED = "faithfulness"
+TARGET_ARL = 10_000.0
+"""Scores between false alarms on average: in 300 questions, a false alarm has a chance of 3 % at most."""
+_WORST_KEPT = 5
+_SHOWN_CHARS = 90
+# Part of the overlap judge's reason; the nearest passage before it says little of an invented sentence.
+_UNSEEN = re.compile(r"(?:numbers|names) not in the contexts.*")
 
 
-def number_of(record: RagRecord) -> int:
+@dataclass(slots=True, kw_only=True)
+class MetricScores:
+    """Scores of one metric: values of state ok, and the others by reason."""
+
+    name: str
+    values: list[float] = field(default_factory=list)
+    na: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean of the values, None without any."""
+        return fmean(self.values) if self.values else None
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """95 % bounds of the mean, None where they cannot be computed."""
+        found = bootstrap_mean_ci(self.values)
+        return found.low, found.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """The detector's alarm.
+
+    Attributes:
+        question: number of the question whose score raised it.
+        changed_at: number of the question with which the change is estimated to have begun.
+        baseline_mean: mean of the baseline.
+        recent_mean: mean of the scores from `changed_at` on.
+        recent_n: their number.
+        statistic: the evidence of a drop.
+        threshold: the evidence that an alarm needs.
+    """
+
+    question: int
+    changed_at: int
+    baseline_mean: float
+    recent_mean: float
+    recent_n: int
+    statistic: float
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstAnswer:
+    """An answer with low faithfulness.
+
+    Attributes:
+        question: number of the question.
+        query: the question.
+        value: the score.
+        before: end of the answer's text before the sentence, empty at its beginning.
+        sentence: the sentence that the contexts support least.
+        reason: the judge's reason.
+    """
+
+    question: int
+    query: str
+    value: float
+    before: str
+    sentence: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Everything a view shows.
+
+    Attributes:
+        asked: questions asked.
+        total: questions that will be asked.
+        failed: questions that the chain could not answer.
+        counts: records by ``sampled``, ``scored``, ``waiting`` and ``dropped``.
+        seconds: since the start.
+        incident_at: number of the question with which the incident begins, None without one.
+        metrics: scores by metric, in the order of their first score.
+        points: number of the question and score, of the watched metric.
+        worst: worst answers, the worst first.
+        state: the detector's state.
+        detector: the detector in words.
+        baseline_mean: mean of the baseline, None while it is learnt.
+        alarm: the first alarm.
+    """
+
+    asked: int
+    total: int
+    failed: int
+    counts: Mapping[str, int]
+    seconds: float
+    incident_at: int | None
+    metrics: tuple[MetricScores, ...]
+    points: tuple[tuple[int, float], ...]
+    worst: tuple[WorstAnswer, ...]
+    state: str
+    detector: str
+    baseline_mean: float | None
+    alarm: Alarm | None
+
+    @property
+    def has_incident(self) -> bool:
+        """Whether the incident has begun."""
+        return self.incident_at is not None and self.asked >= self.incident_at
+
+
+class Tally:
+    """A sink that keeps the demo's numbers. `emit` runs in the scorer's thread, the rest in other threads.
+
+    The watched metric has the scorer's own e-detector, which here need not wait for an hour of evidence.
+
+    Args:
+        total: questions that will be asked.
+        incident_at: number of the question with which the incident begins, None without one.
+        baseline: scores from which the detector learns its baseline.
+
+    Attributes:
+        asked: questions asked so far.
+        failed: questions that the chain could not answer.
+        alarm: the first alarm.
+    """
+
+    def __init__(self, *, total: int, incident_at: int | None, baseline: int) -> None:
+        self.asked = 0
+        self.failed = 0
+        self.alarm: Alarm | None = None
+        self._total = total
+        self._incident_at = incident_at
+        self._baseline = baseline
+        self._detector = EDetector(learn=baseline, target_arl=TARGET_ARL, span_s=0.0)
+        self._lock = threading.Lock()
+        self._started = time.monotonic()
+        self._metrics: dict[str, MetricScores] = {}
+        self._points: list[tuple[int, float]] = []
+        self._worst: list[WorstAnswer] = []
+
+    def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
+        """Take one scored record."""
+        with self._lock:
+            for score in scores:
+                result = score.result
+                kept = self._metrics.setdefault(result.key, MetricScores(name=result.key))
+                if result.value is None:
+                    (kept.na if result.state == "na" else kept.errors)[result.reason or ""] += 1
+                    continue
+                kept.values.append(result.value)
+                if result.name == WATCHED:
+                    self._watch(question_number(record), record, result.value, result.details)
+
+    def progress(self, ledger: Mapping[str, int]) -> Progress:
+        """Return everything as of now.
+
+        Args:
+            ledger: `ragtrace.scoring.Ledger.snapshot`.
+        """
+        with self._lock:
+            baseline = self._detector.baseline
+            return Progress(
+                asked=self.asked,
+                total=self._total,
+                failed=self.failed,
+                counts={
+                    "sampled": ledger.get("offered", 0) - ledger.get("skipped", 0),
+                    "scored": ledger.get("scored", 0),
+                    "waiting": ledger.get("pending", 0),
+                    "dropped": ledger.get("dropped", 0) + ledger.get("failed", 0),
+                },
+                seconds=time.monotonic() - self._started,
+                incident_at=self._incident_at,
+                metrics=tuple(
+                    MetricScores(name=it.name, values=list(it.values), na=it.na.copy(), errors=it.errors.copy())
+                    for it in self._metrics.values()
+                ),
+                points=tuple(self._points),
+                worst=tuple(self._worst),
+                state=self._detector.state,
+                detector=self._describe_detector(),
+                baseline_mean=baseline.mean if baseline else None,
+                alarm=self.alarm,
+            )
+
+    def _describe_detector(self) -> str:
+        found = self._detector
+        if found.baseline is None or found.threshold is None:
+            return f"learning its baseline: {len(self._points)} of {self._baseline} scores"
+        evidence = f"evidence of a drop {max(found.statistic, 0.0):.1f} of {found.threshold:.1f}"
+        return f"{found.state}: {evidence}, baseline {found.baseline.mean:.3f}"
+
+    def _watch(self, number: int, record: RagRecord, value: float, details: Mapping[str, Any]) -> None:
+        self._points.append((number, value))
+        self._keep_if_worst(number, record, value, details)
+        if self._detector.add(value) == "alarm" and self.alarm is None:
+            self.alarm = self._explain_alarm(number)
+
+    def _keep_if_worst(self, number: int, record: RagRecord, value: float, details: Mapping[str, Any]) -> None:
+        sentence, reason = weakest_claim(details)
+        before = record.answer[: max(record.answer.find(sentence), 0)].strip() if sentence else ""
+        worst = WorstAnswer(
+            question=number,
+            query=record.query,
+            value=value,
+            before=before if len(before) <= _SHOWN_CHARS else f"…{before[-_SHOWN_CHARS:]}",
+            sentence=sentence,
+            reason=reason,
+        )
+        best_first = sorted([*self._worst, worst], key=lambda it: -it.value)
+        a_question = {it.query: it for it in best_first}  # of the answers to one question, the worst
+        self._worst = sorted(a_question.values(), key=lambda it: it.value)[:_WORST_KEPT]
+
+    def _explain_alarm(self, number: int) -> Alarm:
+        found = self._detector
+        since = self._points[found.changed_at or 0 :]
+        return Alarm(
+            question=number,
+            changed_at=since[0][0],
+            baseline_mean=found.baseline.mean if found.baseline else 0.0,
+            recent_mean=fmean(value for _, value in since),
+            recent_n=len(since),
+            statistic=found.statistic,
+            threshold=found.threshold or 0.0,
+        )
+
+
+def question_number(record: RagRecord) -> int:
     """Return the number of the question, from 1, that a record's tag carries.
 
     Example:
         >>> from ragtrace import RagRecord
-        >>> number_of(RagRecord(id="1", tags=("demo:17",)))
+        >>> question_number(RagRecord(id="1", tags=("demo:17",)))
         17
     """
     return next(int(tag.removeprefix(TAG)) for tag in record.tags if tag.startswith(TAG))
 
 
-class _Values:
-    """The scores of one metric so far."""
-
-    def __init__(self) -> None:
-        self.ok: list[float] = []
-        self.na: Counter[str] = Counter()
-        self.errors: Counter[str] = Counter()
-
-    def add(self, score: Score) -> None:
-        result = score.result
-        if result.value is not None:
-            self.ok.append(result.value)
-        elif result.state == "na":
-            self.na[result.reason or ""] += 1
-        else:
-            self.errors[result.reason or ""] += 1
-
-
-class Tally:
-    """A sink that keeps the demo's numbers. `emit` runs in the scorer's thread, the rest in the main one.
+def weakest_claim(details: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the least supported claim of a faithfulness score and the judge's reason; ("", "") without claims.
 
     Args:
-        total: questions that will be asked.
-        incident_at: number of the question with which the incident begins, None without one.
-        detector: reads the state of the watched metric's detector; called after each score.
-        interval: returns the 95 % bounds of the mean of values.
+        details: the score's ``claims`` with text, verdict, reason and, where the judge measures it, support.
+
+    Example:
+        >>> weakest_claim({"claims": [{"text": "A.", "support": 1.0}, {"text": "B.", "support": 0.1}]})
+        ('B.', '')
     """
+    claims = list(details.get("claims", ()))
+    if not claims:
+        return "", ""
+    least = min(claims, key=_support)
+    reason = str(least.get("reason") or "")
+    unseen = _UNSEEN.search(reason)
+    return str(least.get("text", "")), unseen.group() if unseen else reason
 
-    def __init__(
-        self,
-        *,
-        total: int,
-        incident_at: int | None,
-        detector: Callable[[], DetectorLine | None],
-        interval: Callable[[Sequence[float]], tuple[float | None, float | None]],
-    ) -> None:
-        self._total = total
-        self._incident_at = incident_at
-        self._detector = detector
-        self._interval = interval
-        self._lock = threading.Lock()
-        self._started = time.monotonic()
-        self._asked = 0
-        self._failed = 0
-        self._values: dict[str, _Values] = {}
-        self._points: list[Point] = []
-        self._worst: list[WorstAnswer] = []
-        self._alarm: Alarm | None = None
 
-    def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
-        """Take one scored record."""
-        number = number_of(record)
-        with self._lock:
-            for score in scores:
-                self._values.setdefault(score.result.key, _Values()).add(score)
-                if score.result.name == WATCHED and score.result.value is not None:
-                    self._watch(number, record, score)
-
-    def asked(self) -> None:
-        """Count one more question."""
-        with self._lock:
-            self._asked += 1
-
-    def failed(self) -> None:
-        """Count one more question that the chain could not answer."""
-        with self._lock:
-            self._failed += 1
-
-    @property
-    def count(self) -> int:
-        """Questions asked so far."""
-        return self._asked
-
-    @property
-    def alarm(self) -> Alarm | None:
-        """The first alarm."""
-        return self._alarm
-
-    def progress(self, accounts: Mapping[str, int]) -> Progress:
-        """Return everything as of now.
-
-        Args:
-            accounts: `ragtrace.scoring.Ledger.snapshot`.
-        """
-        with self._lock:
-            detector = self._detector()
-            return Progress(
-                asked=self._asked,
-                total=self._total,
-                failed=self._failed,
-                sampled=accounts.get("offered", 0) - accounts.get("skipped", 0),
-                scored=accounts.get("scored", 0),
-                pending=accounts.get("pending", 0),
-                dropped=accounts.get("dropped", 0) + accounts.get("failed", 0),
-                seconds=time.monotonic() - self._started,
-                incident_at=self._incident_at,
-                metrics=tuple(self._line(name, values) for name, values in self._values.items()),
-                points=tuple(self._points),
-                worst=tuple(self._worst),
-                detector=detector,
-                alarm=self._alarm,
-            )
-
-    def _line(self, name: str, values: _Values) -> MetricLine:
-        low, high = self._interval(values.ok)
-        return MetricLine(
-            name=name,
-            n=len(values.ok),
-            mean=fmean(values.ok) if values.ok else None,
-            low=low,
-            high=high,
-            na=dict(values.na),
-            errors=dict(values.errors),
-        )
-
-    def _watch(self, number: int, record: RagRecord, score: Score) -> None:
-        value = score.result.value
-        if value is None:
-            return
-        self._points.append(Point(question=number, value=value))
-        self._note_worst(number, record, score, value)
-        line = self._detector()
-        if self._alarm is None and line is not None and line.state == "alarm":
-            self._alarm = self._explained(number, line)
-
-    def _note_worst(self, number: int, record: RagRecord, score: Score, value: float) -> None:
-        if len(self._worst) == WORST_KEPT and value >= self._worst[-1].value:
-            return
-        marked, why = weakest(score.result.details)
-        worst = WorstAnswer(
-            question=number,
-            query=record.query,
-            value=value,
-            before=before(record.answer, marked),
-            marked=marked,
-            why=why,
-        )
-        others = [kept for kept in self._worst if kept.query != record.query or kept.value < value]
-        if any(kept.query == record.query for kept in others):
-            return  # one line a question: the worst of its answers
-        self._worst = sorted([*others, worst], key=lambda kept: kept.value)[:WORST_KEPT]
-
-    def _explained(self, number: int, line: DetectorLine) -> Alarm:
-        index = line.changed_at if line.changed_at is not None else len(self._points) - 1
-        since = self._points[min(max(index, 0), len(self._points) - 1) :]
-        return Alarm(
-            metric=WATCHED,
-            question=number,
-            changed_at=since[0].question,
-            baseline_mean=line.baseline_mean if line.baseline_mean is not None else 0.0,
-            recent_mean=fmean(point.value for point in since),
-            recent_n=len(since),
-            statistic=line.statistic,
-            threshold=line.threshold,
-            after_incident=None if self._incident_at is None else number - self._incident_at + 1,
-        )
+def _support(claim: Mapping[str, Any]) -> float:
+    support = claim.get("support")
+    return float(claim.get("verdict") == "supported") if support is None else float(support)

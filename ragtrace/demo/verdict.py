@@ -1,4 +1,4 @@
-"""What the local stack made of a run, once every score has been read and every rule evaluated after it."""
+"""Alerts that the local stack raised in a run, once every score was read and every rule evaluated after it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from ragtrace.demo.progress import WATCHED
+from rich.text import Text
+
+from ragtrace.demo.tally import WATCHED
+from ragtrace.demo.view import QUIET
 from ragtrace.errors import ConfigError
 from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.drift import DRIFT_ALERTS
@@ -19,7 +22,9 @@ from ragtrace_dashboards.expressions import METRIC
 from ragtrace_dashboards.prometheus_files import GROUPS
 
 if TYPE_CHECKING:
-    from ragtrace.demo.inbox import Delivered
+    from collections.abc import Callable, Iterator
+
+    from ragtrace.demo.inbox import DeliveredAlert
     from ragtrace.demo.stack import LocalStack
 
 LIMIT_S = 60.0
@@ -37,85 +42,106 @@ class Verdict:
         others: other alerts that it delivered.
         missing: names of drift alerts that Prometheus raised and Alertmanager did not deliver.
         largest_z: of the watched metric over the whole run; None when its windows never held enough scores.
-        limit_z: what fires.
+        limit_z: the z at which the alert fires.
         is_settled: every rule was evaluated after the last score was read; else the rest tells too little.
     """
 
-    drifts: tuple[Delivered, ...]
-    others: tuple[Delivered, ...]
+    drifts: tuple[DeliveredAlert, ...]
+    others: tuple[DeliveredAlert, ...]
     missing: tuple[str, ...]
     largest_z: float | None
     limit_z: float
     is_settled: bool
 
 
-def verdict_of(stack: LocalStack, *, limit_s: float = LIMIT_S) -> Verdict:
-    """Wait until the stack has seen everything, and say what came of it.
+def wait_for_verdict(stack: LocalStack, *, limit_s: float = LIMIT_S) -> Verdict:
+    """Wait until the stack has seen everything, and return the alerts.
 
     Args:
-        stack: running; everything asked is scored.
+        stack: running; every question is scored.
         limit_s: seconds to wait for Prometheus, and again for Alertmanager.
     """
-    is_settled = _has_seen_all(stack.prometheus, time.time(), limit_s) and _none_pends(stack.prometheus, limit_s)
-    raised = _raised(stack.prometheus)
+    server, deadline = stack.prometheus, time.monotonic() + limit_s
+    moment, is_settled = time.time(), True
+    # Each step reads the series that the one before has written.
+    for last in (partial(_last_scrape, server), *(partial(_last_evaluation, server, name) for name in GROUPS)):
+        is_settled = is_settled and _wait_until(partial(_is_after, last, moment), deadline)
+        moment = last()
+    is_settled = is_settled and _wait_until(lambda: not _query(server, _drift_alerts("pending")), deadline)
+    fired = f"count by (alertname) (max_over_time({_drift_alerts('firing')}{_RUN}))"
+    raised = {it["metric"]["alertname"] for it in _query(server, fired)}
     stack.inbox.wait_for(raised, limit_s)
-    came = stack.inbox.alerts
+    delivered = stack.inbox.alerts
+    z = _query(server, f'max_over_time(ragtrace:drift_z:day{{{METRIC}="{WATCHED}"}}{_RUN})')
     return Verdict(
-        drifts=tuple(it for it in came if it.name in DRIFT_ALERTS),
-        others=tuple(it for it in came if it.name not in DRIFT_ALERTS),
-        missing=tuple(sorted(raised - {it.name for it in came})),
-        largest_z=_largest_z(stack.prometheus),
+        drifts=tuple(it for it in delivered if it.name in DRIFT_ALERTS),
+        others=tuple(it for it in delivered if it.name not in DRIFT_ALERTS),
+        missing=tuple(sorted(raised - {it.name for it in delivered})),
+        largest_z=max((float(it["value"][1]) for it in z), default=None),
         limit_z=Config.demo().z,
         is_settled=is_settled,
     )
 
 
-def _has_seen_all(prometheus: str, since: float, limit_s: float) -> bool:
-    """Wait until the endpoint was read after a moment, and each group of rules evaluated after what it reads."""
-    deadline = time.monotonic() + limit_s
-    steps = [partial(_scraped, prometheus), *(partial(_evaluated, prometheus, name) for name in GROUPS)]
-    moment = since
-    for step in steps:
-        while (done := step()) <= moment:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_PAUSE_S)
-        moment = done
-    return True
+def describe_verdict(verdict: Verdict) -> Iterator[Text]:
+    """Return the lines that a person reads."""
+    if not verdict.is_settled:
+        yield Text("Prometheus did not read and evaluate everything in time: the machine is too busy.")
+    for name in verdict.missing:
+        yield Text(f"Prometheus raised {name}, and Alertmanager did not deliver it in time.")
+    for alert in verdict.drifts:
+        yield Text("Alertmanager delivered this alert:", style=QUIET)
+        yield Text(f"  {_name(alert)}", style="bold")
+        for name in ("summary", "description"):
+            yield Text(f"  {alert.annotations.get(name, '')}")
+        for name in ("runbook", "dashboard"):
+            yield Text(f"  {name:<10} {alert.annotations.get(f'{name}_url', '')}")
+    if not verdict.drifts and verdict.largest_z is None:
+        yield Text(
+            f"Alertmanager delivered no drift alert: too few scores of {WATCHED} came in time to tell a drop."
+        )
+    elif not verdict.drifts:
+        yield Text(
+            f"Alertmanager delivered no drift alert: z of {WATCHED} was {verdict.largest_z:.1f} at most,"
+            f" {verdict.limit_z:g} fires."
+        )
+    if verdict.others:
+        names = dict.fromkeys(_name(alert) for alert in verdict.others)
+        yield Text(f"Also delivered: {', '.join(names)}.", style=QUIET)
 
 
-def _scraped(prometheus: str) -> float:
-    targets = _get(prometheus, "targets")["activeTargets"]
-    return max((_moment(it["lastScrape"]) for it in targets if it["health"] == "up"), default=0.0)
+def _name(alert: DeliveredAlert) -> str:
+    return f"{alert.name} ({alert.labels.get('severity', '')})"
 
 
-def _evaluated(prometheus: str, group: str) -> float:
-    groups = _get(prometheus, "rules")["groups"]
-    return max((_moment(it["lastEvaluation"]) for it in groups if it["name"] == group), default=0.0)
-
-
-def _none_pends(prometheus: str, limit_s: float) -> bool:
-    """Wait until each drift alert that has begun to be true fires or is over."""
-    deadline = time.monotonic() + limit_s
-    while _query(prometheus, _drifts("pending")):
+def _wait_until(holds: Callable[[], bool], deadline: float) -> bool:
+    while not holds():
         if time.monotonic() > deadline:
             return False
         time.sleep(_PAUSE_S)
     return True
 
 
-def _raised(prometheus: str) -> set[str]:
-    expr = f"count by (alertname) (max_over_time({_drifts('firing')}{_RUN}))"
-    return {it["metric"]["alertname"] for it in _query(prometheus, expr)}
+def _is_after(last: Callable[[], float], moment: float) -> bool:
+    return last() > moment
 
 
-def _drifts(state: str) -> str:
+def _last_scrape(prometheus: str) -> float:
+    targets = _get(prometheus, "targets")["activeTargets"]
+    return max((_seconds(it["lastScrape"]) for it in targets if it["health"] == "up"), default=0.0)
+
+
+def _last_evaluation(prometheus: str, group: str) -> float:
+    groups = _get(prometheus, "rules")["groups"]
+    return max((_seconds(it["lastEvaluation"]) for it in groups if it["name"] == group), default=0.0)
+
+
+def _seconds(time_text: str) -> float:
+    return datetime.fromisoformat(time_text).timestamp()
+
+
+def _drift_alerts(state: str) -> str:
     return f'ALERTS{{alertname=~"{"|".join(DRIFT_ALERTS)}",alertstate="{state}"}}'
-
-
-def _largest_z(prometheus: str) -> float | None:
-    expr = f'max_over_time(ragtrace:drift_z:day{{{METRIC}="{WATCHED}"}}{_RUN})'
-    return max((float(it["value"][1]) for it in _query(prometheus, expr)), default=None)
 
 
 def _query(prometheus: str, expr: str) -> list[dict[str, Any]]:
@@ -130,7 +156,3 @@ def _get(prometheus: str, path: str) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"--stack local: prometheus no longer answers: {error}") from error
     return data
-
-
-def _moment(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()

@@ -1,8 +1,11 @@
-"""The live view: one frame of the demo as rich renderables."""
+"""The live view: one frame of the demo as rich renderables, and the same frame as an SVG picture."""
 
 from __future__ import annotations
 
+import io
+import re
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -11,35 +14,41 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ragtrace.demo import wording
-from ragtrace.demo.chart import RUN, chart
-from ragtrace.demo.progress import WATCHED
+from ragtrace.demo.console import PlainConsole
+from ragtrace.demo.tally import WATCHED
+from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from rich.console import RenderableType
 
-    from ragtrace.demo.progress import MetricLine, Progress, WorstAnswer
+    from ragtrace.demo.tally import Alarm, MetricScores, Progress, WorstAnswer
 
 WIDEST = 100
-_QUIET = "dim"
+PICTURE_HEIGHT = 60
+RUN = 20
+"""Scores behind each bar of the chart."""
+
+QUIET = "dim"
 _STATES = {"learning": "blue", "ok": "green", "warning": "yellow", "alarm": "bold red"}
-_FIXED_LINES = 14  # of heading, table head, chart title and axis, detector, footer, and the prompt below
-_WORST_HEAD = 2
+_FIXED_LINES = 14  # heading, table head, chart title and axis, detector, footer, and the prompt below
 _WORST_LINES = 4
+_BARS = " ▁▂▃▄▅▆▇█"
+_LOW_BY = 0.05  # a bar this far below the baseline is red
+# rich points the picture at a font on a foreign server; every viewer has a monospace font of its own.
+_FOREIGN_FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """What does not change while the demo runs.
+    """Facts that do not change while the demo runs.
 
     Attributes:
-        model: who answers.
-        judge: who scores.
+        model: name of the answering model.
+        judge: name of the judge.
         seed: of questions, wording and incident.
-        total: questions that will be asked.
-        incident_at: number of the question with which the incident begins, None without one.
         endpoint: URL of the OpenMetrics endpoint, None without one.
         out: name of the file with the scored records.
     """
@@ -47,164 +56,217 @@ class Heading:
     model: str
     judge: str
     seed: int
-    total: int
-    incident_at: int | None
     endpoint: str | None
     out: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """What fits on a terminal: rows of metrics, of the chart, and worst answers."""
-
-    width: int
-    metrics: int
-    chart: int
-    worst: int
-
-    @classmethod
-    def on(cls, width: int, height: int, metrics: int) -> Room:
-        """Share out the lines of a terminal: one worst answer, the metrics, the chart, two more worst answers.
-
-        Example:
-            >>> Room.on(80, 24, metrics=12)
-            Room(width=80, metrics=2, chart=2, worst=1)
-            >>> Room.on(120, 50, metrics=12)
-            Room(width=100, metrics=12, chart=5, worst=3)
-        """
-        free = max(height - _FIXED_LINES, 0)
-        worst = int(free >= _WORST_HEAD + _WORST_LINES + 4)
-        free -= worst * (_WORST_HEAD + _WORST_LINES)
-        rows = 5 if free >= 17 else 3 if free >= 8 else 2 if free >= 4 else 0
-        shown = max(min(metrics, free - rows), 1)
-        worst += worst * max(min(2, (free - rows - shown) // _WORST_LINES), 0)
-        return cls(width=min(width, WIDEST), metrics=shown, chart=rows, worst=worst)
-
-
-def frame(progress: Progress, heading: Heading, room: Room) -> RenderableType:
-    """Return one frame; at most `WIDEST` columns."""
-    parts: list[RenderableType] = [_title(heading), _bar(progress, room), _counts(progress), Text()]
-    parts += [metrics_table(progress.metrics[: room.metrics]), Text()]
-    if room.chart:
-        parts += [*_trend(progress, room)]
+def frame(progress: Progress, heading: Heading, *, width: int, height: int) -> RenderableType:
+    """Return one frame: on a low terminal fewer metrics, a lower chart and fewer worst answers."""
+    width = min(width, WIDEST)
+    free = max(height - _FIXED_LINES, 0)
+    has_worst = bool(progress.worst) and free >= 10
+    free -= (2 + _WORST_LINES) * has_worst
+    chart_rows = 5 if free >= 17 else 3 if free >= 8 else 2 if free >= 4 else 0
+    metrics = progress.metrics[: max(free - chart_rows, 1)]
+    worst = 1 + min(max(free - chart_rows - len(metrics), 0) // _WORST_LINES, 2) if has_worst else 0
+    parts: list[RenderableType] = [*_heading(progress, heading, width), Text(), metrics_table(metrics), Text()]
+    if chart_rows:
+        parts += _chart_with_title(progress, width, chart_rows)
     parts.append(_detector(progress))
-    if room.worst and progress.worst:
-        parts += [Text(), Text("worst answers", style=_QUIET)]
-        parts += [part for worst in progress.worst[: room.worst] for part in worst_lines(worst)]
+    if worst:
+        parts += [Text(), Text("worst answers", style=QUIET)]
+        parts += [line for answer in progress.worst[:worst] for line in worst_lines(answer)]
     parts += [Text(), _footer(progress, heading)]
     return Padding(Group(*parts), (0, 1), expand=False)
 
 
-def _title(heading: Heading) -> Text:
+def save_picture(path: Path, progress: Progress, heading: Heading) -> None:
+    """Write the last frame as an SVG picture, at full width and with every row.
+
+    README's picture is made by ``ragtrace demo --save-svg docs/images/demo.svg``.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    console = PlainConsole(
+        record=True, width=WIDEST, height=PICTURE_HEIGHT, file=io.StringIO(), force_terminal=True
+    )
+    console.print(frame(progress, heading, width=WIDEST, height=PICTURE_HEIGHT))
+    svg = console.export_svg(title="ragtrace demo")
+    try:
+        path.write_text(_FOREIGN_FONT.sub("", svg), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--save-svg {path}: {error.strerror or error}; choose another file") from None
+
+
+def _heading(progress: Progress, heading: Heading, width: int) -> list[RenderableType]:
     facts = f"   answers: {heading.model}   judge: {heading.judge}   seed {heading.seed}"
-    return Text.assemble(("ragtrace demo", "bold"), (facts, _QUIET), no_wrap=True, overflow="ellipsis")
-
-
-def _bar(progress: Progress, room: Room) -> RenderableType:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    done = ProgressBar(
-        total=progress.total,
-        completed=progress.asked,
-        width=room.width - 34,
-        complete_style="cyan",
-        finished_style="cyan",
-    )
+    bar = Table.grid(padding=(0, 2, 0, 0))
     minutes, seconds = divmod(int(progress.seconds), 60)
-    grid.add_row(
-        done, f"question {progress.asked} of {progress.total}", Text(f"{minutes}:{seconds:02d}", style=_QUIET)
+    bar.add_row(
+        ProgressBar(
+            total=progress.total,
+            completed=progress.asked,
+            width=width - 34,
+            complete_style="cyan",
+            finished_style="cyan",
+        ),
+        f"question {progress.asked} of {progress.total}",
+        Text(f"{minutes}:{seconds:02d}", style=QUIET),
     )
-    return grid
-
-
-def _counts(progress: Progress) -> Text:
-    text = Text(no_wrap=True, overflow="ellipsis")
-    for name, count in (("sampled", progress.sampled), ("scored", progress.scored), ("waiting", progress.pending)):
-        text.append(f"{name} ", style=_QUIET).append(f"{count}   ")
-    text.append("dropped ", style=_QUIET).append(f"{progress.dropped}   ", style="red" if progress.dropped else "")
+    counts = _line()
+    for name, count in progress.counts.items():
+        style = "red" if name == "dropped" and count else ""
+        counts.append(f"{name} ", style=QUIET).append(f"{count}   ", style=style)
     if progress.failed:
-        text.append("not answered ", style=_QUIET).append(f"{progress.failed}   ", style="red")
-    return text.append("incident running", style="yellow") if progress.has_incident else text
+        counts.append("not answered ", style=QUIET).append(f"{progress.failed}   ", style="red")
+    if progress.has_incident:
+        counts.append("incident running", style="yellow")
+    return [_line(("ragtrace demo", "bold"), (facts, QUIET)), bar, counts]
 
 
-def metrics_table(lines: Sequence[MetricLine]) -> RenderableType:
+def metrics_table(metrics: Sequence[MetricScores]) -> RenderableType:
     """Return the metrics with mean, interval, n, and na and errors by reason."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style=_QUIET, pad_edge=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style=QUIET, pad_edge=False)
     table.add_column("metric", min_width=24, no_wrap=True)
     table.add_column("mean", justify="right", min_width=5, no_wrap=True)
     table.add_column("95 % interval", justify="right", min_width=14, no_wrap=True)
     table.add_column("n", justify="right", min_width=3, no_wrap=True)
     table.add_column("na", min_width=12, no_wrap=True, overflow="ellipsis")
     table.add_column("error", min_width=5, no_wrap=True, overflow="ellipsis")
-    for line in lines:
-        style = "bold" if line.name == WATCHED else ""
+    for metric in metrics:
+        style = "bold" if metric.name == WATCHED else ""
         table.add_row(
-            Text(line.name, style=style),
-            Text(wording.number(line.mean), style=style),
-            Text(wording.bounds(line), style=_QUIET),
-            str(line.n),
-            _count(line, "na"),
-            _count(line, "errors"),
+            Text(metric.name, style=style),
+            Text(mean_text(metric), style=style),
+            Text(interval_text(metric), style=QUIET),
+            str(len(metric.values)),
+            Text(reasons_text(metric.na), style="" if metric.na else QUIET),
+            Text(reasons_text(metric.errors), style="red" if metric.errors else QUIET),
         )
     return table
 
 
-def _count(line: MetricLine, kind: str) -> Text:
-    counts = line.na if kind == "na" else line.errors
-    return Text(wording.reasons(counts), style=("red" if kind == "errors" else "") if counts else _QUIET)
+def mean_text(metric: MetricScores) -> str:
+    """Return the mean, a dash for none."""
+    return "-" if metric.mean is None else f"{metric.mean:.3f}"
 
 
-def _trend(progress: Progress, room: Room) -> list[Text]:
-    baseline = progress.detector.baseline_mean if progress.detector else None
-    title = Text(f"faithfulness, mean of the last {RUN} scores", style=_QUIET)
-    if baseline is not None:
-        title.append(f"   ┄ baseline {baseline:.3f}")
-    return [
-        title,
-        *chart(
-            progress.points,
-            total=progress.total,
-            width=min(room.width - 6, 75),
-            height=room.chart,
-            baseline=baseline,
-            incident_at=progress.incident_at if progress.has_incident else None,
-        ),
-    ]
+def interval_text(metric: MetricScores) -> str:
+    """Return the interval, a dash for none."""
+    low, high = metric.interval
+    return "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
 
 
-def _detector(progress: Progress) -> Text:
-    line = progress.detector
-    alarm = progress.alarm
-    if alarm is None:
-        state = line.state if line else "learning"
-        return Text.assemble(("detector  ", _QUIET), (wording.detector(line), _STATES[state]))
-    return Text.assemble(
-        ("ALARM     ", _STATES["alarm"]),
-        (wording.what_fell(alarm), "bold"),
-        f"\n          {wording.when(alarm)}",
-        (f"\n          {wording.why(alarm)}", _QUIET),
-        no_wrap=True,
-        overflow="ellipsis",
+def reasons_text(counts: Mapping[str, int]) -> str:
+    """Return counts with their reasons, most frequent first, 0 for none.
+
+    Example:
+        >>> reasons_text({"abstained": 2, "no_claims": 9}), reasons_text({})
+        ('9 no_claims, 2 abstained', '0')
+    """
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count} {reason}" for reason, count in ordered) or "0"
+
+
+def alarm_text(alarm: Alarm, incident_at: int | None) -> tuple[str, str, str]:
+    """Return three lines on the alarm: the drop, its place, and the evidence."""
+    found = f"found at question {alarm.question}"
+    if incident_at is None:
+        found += ", although no incident was staged: a false alarm"
+    elif alarm.question < incident_at:
+        found += ", before the incident began: a false alarm"
+    else:
+        found += f", {alarm.question - incident_at + 1} into the incident; change placed at {alarm.changed_at}"
+    fell = f"{WATCHED} fell from {alarm.baseline_mean:.3f} (baseline) to {alarm.recent_mean:.3f}"
+    return (
+        f"{fell} (last {alarm.recent_n})",
+        found,
+        f"evidence of a drop: {alarm.statistic:.1f} crossed the threshold {alarm.threshold:.1f}",
     )
 
 
 def worst_lines(worst: WorstAnswer) -> list[Text]:
-    """Return an answer with low faithfulness: score and question, the unsupported sentence marked, and why."""
-    parts = [
-        Text.assemble((f"{worst.value:.2f}  ", "red"), worst.query, (f"   question {worst.question}", _QUIET)),
-        Text(f"      {worst.before}", style=_QUIET),
-        Text.assemble(("    ✗ ", "red"), (worst.marked, "red underline")),
-        Text(f"      {worst.why}", style=_QUIET),
+    """Return score and question, the unsupported sentence marked, and the judge's reason."""
+    lines = [_line((f"{worst.value:.2f}  ", "red"), worst.query, (f"   question {worst.question}", QUIET))]
+    if worst.before:
+        lines.append(_line((f"      {worst.before}", QUIET)))
+    if worst.sentence:
+        lines.append(_line(("    ✗ ", "red"), (worst.sentence, "red underline")))
+    if worst.reason:
+        lines.append(_line((f"      {worst.reason}", QUIET)))
+    return lines
+
+
+def running_means(points: Sequence[tuple[int, float]], total: int, columns: int) -> list[float | None]:
+    """Return the mean of the last `RUN` scores at each of `columns` equal steps through the questions.
+
+    None before the fifth score and beyond the last question scored.
+
+    Example:
+        >>> running_means([(n, 1.0) for n in range(1, 11)], total=20, columns=4)
+        [1.0, 1.0, None, None]
+    """
+    ordered, step = sorted(points), total / columns
+    last = ordered[-1][0] if ordered else 0
+    means: list[float | None] = []
+    for column in range(columns):
+        seen = [value for number, value in ordered if number <= (column + 1) * step][-RUN:]
+        means.append(fmean(seen) if len(seen) >= RUN // 4 and column * step < last else None)
+    return means
+
+
+def chart(means: Sequence[float | None], *, height: int, baseline: float | None) -> list[Text]:
+    """Return bars from 0.5 (or 0) to 1, top row first; bars below the baseline are red."""
+    floor = 0.0 if any(mean is not None and mean < 0.5 for mean in means) else 0.5
+    levels = [0 if mean is None else max(round((mean - floor) / (1.0 - floor) * height * 8), 1) for mean in means]
+    styles = [
+        "red" if mean is not None and baseline is not None and mean < baseline - _LOW_BY else "cyan"
+        for mean in means
     ]
-    parts = [part for part in parts if part.plain.strip()]
-    for part in parts:
-        part.no_wrap, part.overflow = True, "ellipsis"
-    return parts
+    rows = []
+    for row in reversed(range(height)):
+        label = "1.0 " if row == height - 1 else f"{floor:.1f} " if row == 0 else "    "
+        text = Text(label, style=QUIET)
+        for level, style in zip(levels, styles, strict=True):
+            text.append(_BARS[min(max(level - row * 8, 0), 8)], style=style)
+        rows.append(text)
+    return rows
+
+
+def _chart_with_title(progress: Progress, width: int, height: int) -> list[Text]:
+    columns = min(width - 6, 75)
+    means = running_means(progress.points, progress.total, columns)
+    title = Text(f"{WATCHED}, mean of the last {RUN} scores", style=QUIET)
+    if progress.baseline_mean is not None:
+        title.append(f"   baseline {progress.baseline_mean:.3f}")
+    axis = Text("    ").append("─" * columns, style=QUIET)
+    if progress.has_incident and progress.incident_at is not None:
+        place = min((progress.incident_at - 1) * columns // max(progress.total, 1), columns - 1)
+        label = "▲ the incident begins"[: columns - place]
+        rest = columns - place - len(label)
+        axis = Text("    ").append("─" * place, style=QUIET).append(label, style="yellow")
+        axis.append("─" * rest, style=QUIET)
+    return [title, *chart(means, height=height, baseline=progress.baseline_mean), axis]
+
+
+def _detector(progress: Progress) -> Text:
+    if progress.alarm is None:
+        return Text.assemble(("detector  ", QUIET), (progress.detector, _STATES[progress.state]))
+    fell, found, evidence = alarm_text(progress.alarm, progress.incident_at)
+    return _line(
+        ("ALARM     ", _STATES["alarm"]), (fell, "bold"), f"\n          {found}", (f"\n          {evidence}", QUIET)
+    )
 
 
 def _footer(progress: Progress, heading: Heading) -> Text:
-    text = Text(no_wrap=True, overflow="ellipsis")
+    text = _line()
     if heading.endpoint:
-        text.append("OpenMetrics ", style=_QUIET).append(heading.endpoint, style="cyan").append("   ")
-    text.append("records ", style=_QUIET).append(heading.out, style="cyan")
-    is_over = progress.asked == progress.total and not progress.pending
-    return text if is_over else text.append("   Ctrl-C stops", style=_QUIET)
+        text.append("OpenMetrics ", style=QUIET).append(heading.endpoint, style="cyan").append("   ")
+    text.append("records ", style=QUIET).append(heading.out, style="cyan")
+    is_over = progress.asked == progress.total and not progress.counts["waiting"]
+    return text if is_over else text.append("   Ctrl-C stops", style=QUIET)
+
+
+def _line(*parts: str | tuple[str, str]) -> Text:
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace import semconv
 from ragtrace.capture import record_internal_error
 from ragtrace.stats.baseline import STATE_NUMBERS, Series
-from ragtrace.stats.e_detector import SPAN_S, TARGET_ARL, EDetector
+from ragtrace.stats.e_detector import EDetector
 from ragtrace.telemetry.metrics.series import judge_version
 from ragtrace.telemetry.wire import clean_attributes
 
@@ -171,10 +171,6 @@ class DriftMonitor:
         tolerance: the drop that is not worth an alarm, in score units.
         count_alarms: called with attributes and 0 at a series' first score, with 1 at each new alarm.
         frozen: reads the frozen baselines; None = there are none.
-
-    Attributes:
-        target_arl: scores between false alarms on average, of series that begin from now on.
-        span_s: seconds that the evidence of an alarm has to span, of the same.
     """
 
     def __init__(
@@ -192,8 +188,6 @@ class DriftMonitor:
         self._count_alarms = count_alarms
         self._frozen = frozen
         self._numbers = itertools.count(1)
-        self.target_arl = TARGET_ARL
-        self.span_s = SPAN_S
         self.reset_after_fork()
 
     def reset_after_fork(self) -> None:
@@ -270,8 +264,6 @@ class DriftMonitor:
         detector = EDetector(
             learn=self._learn,
             tolerance=self._tolerance,
-            target_arl=self.target_arl,
-            span_s=self.span_s,
             baseline=_turned_baseline(output, frozen.baseline) if frozen else None,
         )
         return _Watch(output, series, detector, begun=begun, frozen=frozen)

@@ -9,8 +9,6 @@ from ragtrace.stats.baseline import Baseline, Learner, State, state_of
 GRID = (0.05, 0.1, 0.2, 0.35, 0.55, 0.8)
 """Shares of what may be bet at most; small ones find small drops late, large ones large drops soon."""
 _LOG_PATHS = math.log(len(GRID))
-TARGET_ARL = 73_000.0
-SPAN_S = 3_600.0
 
 
 class EDetector:
@@ -67,8 +65,8 @@ class EDetector:
         *,
         learn: int = 500,
         tolerance: float = 0.02,
-        target_arl: float = TARGET_ARL,
-        span_s: float = SPAN_S,
+        target_arl: float = 73_000.0,
+        span_s: float = 3_600.0,
         baseline: Baseline | None = None,
         max_weight: float | None = None,
     ) -> None:

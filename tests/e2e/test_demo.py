@@ -84,6 +84,7 @@ def scraped(url: SplitResult, wanted: re.Pattern[str]) -> str:
     raise AssertionError(f"{wanted.pattern} never appeared in:\n{body}")
 
 
+@pytest.mark.slow
 def test_the_drop_is_found_after_the_incident_and_the_records_can_be_used(tmp_path: Path) -> None:
     out = tmp_path / "demo.jsonl"
     process = begin(out, "--fast", "--questions", "300", "--save-svg", str(tmp_path / "demo.svg"))
@@ -132,6 +133,7 @@ def check_resume(out: Path) -> None:
     assert {line["id"]: values_of(line)["faithfulness"] for line in again} == was
 
 
+@pytest.mark.slow
 def test_without_an_incident_the_detector_stays_quiet(tmp_path: Path) -> None:
     out = tmp_path / "demo.jsonl"
     status, said = finish(out, "--fast", "--questions", "240", "--no-incident", "--seed", "1")
@@ -141,6 +143,7 @@ def test_without_an_incident_the_detector_stays_quiet(tmp_path: Path) -> None:
     assert "No alarm: the detector stayed quiet" in said
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_cleanly_and_keeps_the_file(tmp_path: Path) -> None:
     out = tmp_path / "demo.jsonl"
     process = begin(out, "--rate", "50", "--questions", "300")
@@ -224,6 +227,7 @@ def collector() -> Iterator[tuple[str, list[str]]]:
     thread.join()
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_a_run_on_a_terminal_too_and_a_taken_port_is_replaced(
     tmp_path: Path, collector: tuple[str, list[str]]
 ) -> None:
@@ -277,6 +281,7 @@ def run_on_terminal(arguments: list[str]) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode(errors="replace"))
 
 
+@pytest.mark.slow
 def test_a_real_model_behind_a_base_url_answers(tmp_path: Path, collector: tuple[str, list[str]]) -> None:
     out = tmp_path / "demo.jsonl"
     flags = ("--fast", "--questions", "4", "--no-incident", "--base-url", f"{collector[0]}/v1")
@@ -289,25 +294,22 @@ def test_a_real_model_behind_a_base_url_answers(tmp_path: Path, collector: tuple
     assert {line["usage"]["input_tokens"] for line in lines} == {7}
 
 
-def test_a_server_that_lists_no_models_is_named_without_its_password(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_wrong_choice_is_one_line(tmp_path: Path) -> None:
+    out, picture = tmp_path / "demo.jsonl", tmp_path / "no" / "demo.svg"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    status, said = finish(tmp_path / "demo.jsonl", "--base-url", f"http://ada:s3cret@127.0.0.1:{port}/v1")
+    status, said = finish(out, "--base-url", f"http://ada:s3cret@127.0.0.1:{port}/v1")
     assert status == 2, said
     assert f"http://***@127.0.0.1:{port}/v1: the server lists no models" in said
     assert "s3cret" not in said
-
-
-def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    picture = tmp_path / "no" / "demo.svg"
-    status, said = finish(
-        tmp_path / "demo.jsonl", "--fast", "--questions", "2", "--no-incident", "--save-svg", str(picture)
-    )
+    status, said = finish(out, "--fast", "--questions", "2", "--no-incident", "--save-svg", str(picture))
     assert status == 2, said
     assert f"ragtrace: --save-svg {picture}: No such file or directory; choose another file" in said
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_a_model_that_is_down_ends_the_run_with_a_reason(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

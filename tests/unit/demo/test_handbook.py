@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.demo.handbook import handbook
-from ragtrace.demo.questions import asked, questions
+from ragtrace.demo.handbook import handbook, questions, shuffled_questions
 
 FORBIDDEN = ("http://", "https://", "/work", "TODO")
 
@@ -52,9 +51,9 @@ def test_the_label_universe_is_the_whole_handbook() -> None:
 @pytest.mark.parametrize("seed", [0, 7])
 def test_questions_come_round_by_round_in_an_order_of_the_seed(seed: int) -> None:
     size = len(questions())
-    order = [question.id for question in asked(3 * size, seed)]
+    order = [question.id for question in shuffled_questions(3 * size, seed)]
     rounds = [order[start : start + size] for start in range(0, 3 * size, size)]
     assert all(sorted(part) == sorted(order[:size]) for part in rounds)
     assert rounds[0] != rounds[1]
-    assert order == [question.id for question in asked(3 * size, seed)]
-    assert order != [question.id for question in asked(3 * size, seed + 1)]
+    assert order == [question.id for question in shuffled_questions(3 * size, seed)]
+    assert order != [question.id for question in shuffled_questions(3 * size, seed + 1)]

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ragtrace.demo.inbox import HOOK, Inbox, serving
+from ragtrace.demo.inbox import HOOK, Inbox, serve_inbox
 from ragtrace_dashboards.alerts import ANCHOR, alerts
 from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.runbook_files import runbook_files
@@ -27,7 +27,7 @@ def inbox() -> Inbox:
 @pytest.fixture
 def address(inbox: Inbox) -> Iterator[str]:
     inbox.pages = runbook_files(Config.demo())
-    with serving(inbox) as url:
+    with serve_inbox(inbox) as url:
         yield url
 
 

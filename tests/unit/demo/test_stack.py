@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.demo.inbox import Delivered
+from ragtrace.demo.inbox import DeliveredAlert
 from ragtrace.demo.options import STACK_QUESTIONS, STACK_RATE, DemoOptions
-from ragtrace.demo.programs import find_programs
+from ragtrace.demo.processes import find_programs, run_server
 from ragtrace.demo.stack import check_pace, stack_config, stack_files
-from ragtrace.demo.stacked import told
-from ragtrace.demo.verdict import Verdict
+from ragtrace.demo.verdict import Verdict, describe_verdict
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -77,13 +78,13 @@ def test_promtool_takes_the_files(tmp_path: Path) -> None:
     assert "http://127.0.0.1:1/runbooks/RagtraceQualityDrift.md#meaning" in files["rules/ragtrace-alerts.yaml"]
 
 
-def alert(name: str) -> Delivered:
+def alert(name: str) -> DeliveredAlert:
     notes = {"summary": "It fell.", "description": "Look.", "runbook_url": "http://r", "dashboard_url": "http://d"}
-    return Delivered(labels={"alertname": name, "severity": "critical"}, annotations=notes)
+    return DeliveredAlert(labels={"alertname": name, "severity": "critical"}, annotations=notes)
 
 
 def lines(verdict: Verdict) -> list[str]:
-    return [line.plain for line in told(verdict)]
+    return [line.plain for line in describe_verdict(verdict)]
 
 
 def test_a_delivered_alert_is_shown_whole() -> None:
@@ -104,3 +105,48 @@ def test_what_did_not_happen_in_time_is_said() -> None:
     said = lines(replace(QUIET, missing=("Drift",), is_settled=False))
     assert "the machine is too busy" in said[0]
     assert said[1] == "Prometheus raised Drift, and Alertmanager did not deliver it in time."
+
+
+SERVER = """
+import http.server, signal, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+if "deaf" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+@pytest.mark.parametrize("flag", ["", "deaf"])
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_a_server_has_ended_however_the_block_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], flag: str
+) -> None:
+    monkeypatch.setattr("ragtrace.demo.processes.STOP_LIMIT_S", 0.2)
+    ports = []
+
+    def command(port: int) -> tuple[str, ...]:
+        ports.append(port)
+        return sys.executable, "-c", SERVER, str(port), flag
+
+    with pytest.raises(error), run_server("server", command, tmp_path / "log"):
+        raise error
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", ports[0]), timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [("raise SystemExit('address in use')", "address in use"), ("import time; time.sleep(60)", "its log is empty")],
+)
+def test_a_server_that_never_becomes_ready_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
+) -> None:
+    monkeypatch.setattr("ragtrace.demo.processes.READY_LIMIT_S", 0.5)
+    with (
+        pytest.raises(ConfigError, match=reason),
+        run_server("server", lambda _: (sys.executable, "-c", code), tmp_path / "log"),
+    ):
+        pass

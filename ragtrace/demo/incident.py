@@ -20,11 +20,11 @@ _SENTENCES = (
 _SEASONS = ("spring", "summer", "autumn", "winter")
 
 
-def invented(draw: random.Random) -> str:
+def invent_sentence(draw: random.Random) -> str:
     """Return one sentence that nothing supports.
 
     Example:
-        >>> invented(random.Random(1)) == invented(random.Random(1))
+        >>> invent_sentence(random.Random(1)) == invent_sentence(random.Random(1))
         True
     """
     return draw.choice(_SENTENCES).format(
@@ -40,14 +40,14 @@ def invented(draw: random.Random) -> str:
 
 
 class Incident:
-    """Decides which answers get invented sentences: none before `first`, then `INVENTING_SHARE` of them.
+    """Adds invented sentences to `INVENTING_SHARE` of the answers, from answer `first` on.
 
     Args:
-        first: number of the first answer, from 1, that may be touched; None means never.
+        first: number of the first answer, from 1, that may be changed; None means never.
         seed: makes it repeatable.
 
     Example:
-        >>> Incident(first=None, seed=0).touch("In Oslo.", number=1)
+        >>> Incident(first=None, seed=0).apply("In Oslo.", number=1)
         'In Oslo.'
     """
 
@@ -55,11 +55,11 @@ class Incident:
         self.first = first
         self._seed = seed
 
-    def touch(self, answer: str, number: int) -> str:
-        """Return the answer, with one or two invented sentences where this answer is one to be touched."""
+    def apply(self, answer: str, number: int) -> str:
+        """Return the answer, with one or two invented sentences where the draw chooses it."""
         if self.first is None or number < self.first:
             return answer
         draw = random.Random(f"incident:{self._seed}:{number}")
         if draw.random() >= INVENTING_SHARE:
             return answer
-        return " ".join([answer, *(invented(draw) for _ in range(draw.choice((1, 1, 2))))])
+        return " ".join([answer, *(invent_sentence(draw) for _ in range(draw.choice((1, 1, 2))))])

@@ -1,0 +1,177 @@
+"""Writers of the demo's answers: an offline answerer, or a model behind an OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ragtrace.demo.handbook import coverage
+from ragtrace.errors import ConfigError, MissingExtra
+from ragtrace.judges.offline.words import sentences
+from ragtrace.settings import shown_address
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OFFLINE_MODEL = "demo-extractive"
+REFUSAL = "I could not find an answer to that in the handbook."
+SYSTEM = (
+    "Answer the question from the passages of the handbook alone, in one to three sentences. "
+    "If they do not answer it, say that the handbook does not say."
+)
+_TIMEOUT_S = 60.0
+_MOST_SENTENCES = 3
+_LEAST_MATCH = 0.32  # share of the question's weight; a sentence below it answers something else
+_NEAR_BEST = 0.8
+_REWORDED_SHARE = 0.8
+# A model that paraphrases would write these; a word judge sees some support lost, as with real answers.
+_WORDINGS = {
+    "absent": "missing", "although": "even though", "because": "since", "begins": "starts", "carries": "bears",
+    "chosen": "picked", "computed": "calculated", "contains": "includes", "counted": "tallied",
+    "crosses": "exceeds", "ends": "finishes", "evidence": "proof", "gets": "receives", "holds": "contains",
+    "kept": "retained", "largest": "biggest", "needs": "requires", "relevant": "pertinent", "reported": "noted",
+    "says": "states", "sends": "transmits", "share": "fraction", "shows": "reveals", "small": "little",
+    "therefore": "thus", "used": "employed", "uses": "employs", "whole": "entire", "worst": "poorest",
+}  # fmt: skip
+_OPENINGS = ("In short: ", "Briefly: ", *[""] * 10)
+_WORD = re.compile(r"[A-Za-z]+")
+_PASSAGE = re.compile(r"^\[\S+\] (.+)$", re.MULTILINE)
+_QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """One answer; tokens are None where nobody counted."""
+
+    text: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class Writer(Protocol):
+    """Answers a prompt; `model` and `provider` are the names that stand on spans."""
+
+    model: str
+    provider: str
+
+    def write(self, system: str, user: str) -> Written:
+        """Return the answer to a prompt."""
+        ...
+
+
+def render_prompt(question: str, passages: Sequence[tuple[str, str]]) -> str:
+    r"""Return the user's part of the prompt: the passages by id, then the question.
+
+    Example:
+        >>> render_prompt("Where?", [("faq", "In Oslo.")])
+        'Passages:\n\n[faq] In Oslo.\n\nQuestion: Where?'
+    """
+    shown = "\n\n".join(f"[{name}] {text}" for name, text in passages)
+    return f"Passages:\n\n{shown}\n\nQuestion: {question}"
+
+
+class OfflineWriter:
+    """Answers with the passages' sentences that match the question, lightly reworded.
+
+    Equal prompts in equal order get equal answers.
+
+    Args:
+        seed: decides the wording.
+
+    Example:
+        >>> OfflineWriter(0).write("", render_prompt("Where is the lab?", [("faq", "The lab is in Oslo.")])).text
+        'The lab is in Oslo.'
+    """
+
+    model = OFFLINE_MODEL
+    provider = "ragtrace-demo"
+
+    def __init__(self, seed: int) -> None:
+        self._draw = random.Random(f"wording:{seed}")
+
+    def write(self, system: str, user: str) -> Written:  # noqa: ARG002 - a model reads it, this one obeys anyway
+        """Answer from the passages in the prompt, or say that they do not answer the question."""
+        question = (_QUESTION.findall(user) or [""])[-1]
+        chosen = best_sentences(question, _PASSAGE.findall(user))
+        if not chosen:
+            return Written(text=REFUSAL)
+        opening = self._draw.choice(_OPENINGS)
+        return Written(text=opening + " ".join(_WORD.sub(self._reword, sentence) for sentence in chosen))
+
+    def _reword(self, found: re.Match[str]) -> str:
+        other = _WORDINGS.get(found.group())
+        return other if other is not None and self._draw.random() < _REWORDED_SHARE else found.group()
+
+
+def best_sentences(question: str, contexts: Sequence[str]) -> list[str]:
+    """Return the sentences that match a question best, in their order; empty when none matches.
+
+    Example:
+        >>> best_sentences("Where is the moon?", ["Lunch is at noon."])
+        []
+    """
+    scored: list[tuple[float, int, str]] = []
+    for rank, context in enumerate(contexts):
+        around = coverage(question, context)
+        for place, sentence in enumerate(sentences(context)):
+            match = coverage(question, sentence) + around - 0.15 * rank - 0.03 * place
+            scored.append((match / 2.0, len(scored), sentence))
+    best = sorted(scored, key=lambda item: (-item[0], item[1]))[:_MOST_SENTENCES]
+    if not best or best[0][0] < _LEAST_MATCH:
+        return []
+    kept = [item for item in best if item[0] >= _NEAR_BEST * best[0][0]]
+    return [sentence for _, _, sentence in sorted(kept, key=lambda item: item[1])]
+
+
+class ServerWriter:
+    """Asks a model on an OpenAI-compatible server, one call an answer.
+
+    Args:
+        model: its name; None takes the first that the server lists.
+        base_url: the server; None is OpenAI's own, or ``OPENAI_BASE_URL``.
+        api_key: None for ``OPENAI_API_KEY``; a server without keys needs none.
+
+    Raises:
+        MissingExtra: the package openai is not installed.
+        ConfigError: no key and no base URL, or the server lists no model.
+    """
+
+    provider = "openai"
+
+    def __init__(self, model: str | None, *, base_url: str | None, api_key: str | None) -> None:
+        if not base_url and not api_key:
+            raise ConfigError("--model needs a key or a server: set OPENAI_API_KEY, or give --base-url URL")
+        try:
+            import openai  # noqa: PLC0415 - takes 0.6 s and is wanted by few
+        except ImportError as error:
+            raise MissingExtra("openai", "openai") from error
+        # The client refuses to be made without a key, also for a server that needs none.
+        self._client = openai.OpenAI(
+            base_url=base_url, api_key=api_key or "none", timeout=_TIMEOUT_S, max_retries=1
+        )
+        self.model = model or self._first_model(shown_address(base_url or ""))
+
+    def write(self, system: str, user: str) -> Written:
+        """Ask the model; raises the client's own errors."""
+        reply = self._client.chat.completions.create(
+            model=self.model,
+            temperature=0.0,
+            messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+        )
+        usage = reply.usage
+        return Written(
+            text=(reply.choices[0].message.content or "").strip(),
+            input_tokens=usage.prompt_tokens if usage else None,
+            output_tokens=usage.completion_tokens if usage else None,
+        )
+
+    def _first_model(self, where: str) -> str:
+        try:
+            listed = list(self._client.models.list())
+        except Exception as error:
+            raise ConfigError(f"{where}: the server lists no models ({error}); give --model NAME") from error
+        if not listed:
+            raise ConfigError(f"{where}: the server lists no models; give --model NAME")
+        return str(listed[0].id)

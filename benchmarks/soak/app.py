@@ -104,7 +104,7 @@ class JudgeSession:
 def report(asking: JudgeSession, *, is_last: bool = False) -> None:
     gc.collect()
     service = current()
-    counts, pending = service.readings.accounts() if service else ({}, 0)
+    counts, pending = service.gauges.accounts() if service else ({}, 0)
     facts = {
         "asked": asking.asked,
         "failed": asking.failed,

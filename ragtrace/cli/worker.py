@@ -154,7 +154,7 @@ class _Backlog:
         from ragtrace.scoring.limits.blocked import error_of
 
         n, due_s = (self._spool.pending, self._spool.due_s) if self._spool else (0, None)
-        closed = self._service.readings.blocked()
+        closed = self._service.gauges.blocked()
         why = self._service.postponed_for or "they failed before"
         if closed is not None:
             why = str(error_of(closed, self._service.settings.judge))
@@ -169,7 +169,7 @@ class _Backlog:
 def _ends(service: Service) -> Mapping[tuple[str, str], int]:
     """Count the spool's traces by their end; none where the spool cannot be read."""
     try:
-        return service.readings.accounts(is_fresh=True)[0]
+        return service.gauges.accounts(is_fresh=True)[0]
     except _unreadable():
         return {}
 
@@ -180,9 +180,9 @@ def _accounts(service: Service, before: Mapping[tuple[str, str], int]) -> str:
     Where the spool cannot be read now, the counts are those of the last look.
     """
     try:
-        counts, pending = service.readings.accounts(is_fresh=True)
+        counts, pending = service.gauges.accounts(is_fresh=True)
     except _unreadable() as error:
-        counts, pending = service.readings.accounts()
+        counts, pending = service.gauges.accounts()
         return f"{_since(counts, before)}, {pending} pending when last seen; the spool cannot be read: {error}"
     return f"{_since(counts, before)}, {pending} pending"
 

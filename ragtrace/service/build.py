@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragtrace import semconv
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.evaluate import expected
-from ragtrace.service.drift import GAUGES, DriftMonitor
+from ragtrace.service.drift import DriftMonitor
 from ragtrace.service.judges import build_scorer, is_limited, left_out_text
 from ragtrace.service.publish import Publisher, unpriced
 from ragtrace.service.service import Service
@@ -83,7 +81,7 @@ def build(
             settings, recorder, scorer, given, endpoint, sinks, storing, limiter, captures=captures
         )
         _opened(service.serve_health, needs_ports=needs_ports)
-        service.publisher.instruments.own()  # nothing fails behind it: until now the gauges are another's
+        service.publisher.instruments.take_gauges()  # nothing fails behind it: until now the gauges are another's
         undone.pop_all()
     return service
 
@@ -133,7 +131,7 @@ def _assembled(
         limiter=limiter,
         canaries=_canaries(settings, limiter),
     )
-    _observe(publisher.instruments, service)
+    publisher.instruments.observe(service.gauges.readers())
     service.refresh_baselines()
     return service
 
@@ -147,7 +145,7 @@ def _publisher(
     captures: bool,
 ) -> Publisher:
     publisher = Publisher(
-        instruments=Instruments(given.meters(), window_s=settings.window_s, is_owner=False, captures=captures),
+        instruments=Instruments(given.meters(), window_s=settings.window_s, captures=captures),
         evaluation=EvaluationWriter(
             given.tracer(),
             given.logger(),
@@ -159,7 +157,7 @@ def _publisher(
         price_of=limiter.price_of if limiter is not None else unpriced,
     )
     for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):
-        publisher.expect(result)
+        publisher.precreate(result)
     return publisher
 
 
@@ -235,15 +233,3 @@ def _own_sinks(settings: Settings, metrics: Sequence[Metric]) -> list[Sink]:
         key, content = settings.phoenix_api_key, settings.content
         found.append(PhoenixSink(settings.phoenix_endpoint, api_key=key, content=content))
     return found
-
-
-def _observe(instruments: Instruments, service: Service) -> None:
-    """Let the gauges read the service."""
-    readings = service.readings
-    instruments.observe_queue(readings.queue)
-    instruments.observe_ledger(readings.ledger, has_coverage=service.settings.scorer == "thread")
-    for name, field in GAUGES.items():
-        instruments.observe(name, partial(service.drift.points, field))
-    instruments.observe(semconv.BUDGET_REMAINING, readings.budget_left)
-    instruments.observe(semconv.BREAKER_STATE, readings.breaker_state)
-    instruments.observe(semconv.CANARY_GAP, readings.canary_gap)

@@ -140,7 +140,7 @@ class Handling:
     @guarded
     def _announce(self, unit: Unit) -> None:
         """Let the series of a unit from another process exist at 0 before its scores: there it was captured."""
-        self._publisher.instruments.eligible(unit.record)
+        self._publisher.instruments.precreate(unit.record.workflow, unit.record.model or None)
 
     def _say_no_metric(self, unit: Unit) -> None:
         if not self._has_said_no_metric:

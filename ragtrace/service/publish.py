@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded
-from ragtrace.model import Scale
 from ragtrace.scoring.scorer import MAX_WEIGHT
 from ragtrace.stores.outbox import COUNT, EVENT
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from ragtrace.stores.base import OutboxEntry
     from ragtrace.telemetry.evaluation import EvaluationWriter
     from ragtrace.telemetry.metrics.instruments import Instruments
-
-_UNKNOWN = Scale()  # of a score that no chosen metric gives: one that a killed scorer had written
 
 
 def unpriced(model: str, input_tokens: int, output_tokens: int) -> float | None:  # noqa: ARG001 - of any
@@ -53,11 +50,11 @@ class Publisher:
         self.outputs = outputs
         self._price_of = price_of
 
-    def expect(self, result: MetricResult) -> None:
-        """Announce a metric before its first score, so that its label sets exist at 0 first."""
+    def precreate(self, result: MetricResult) -> None:
+        """Let a metric's label sets exist at 0 before its first score."""
         output = self.outputs.get(result.name)
         if output is not None:
-            self.instruments.expect(result, output)
+            self.instruments.precreate_metric(result, output)
 
     def close(self) -> None:
         """Show nothing any more in the gauges."""
@@ -102,9 +99,8 @@ class Publisher:
         if sent:
             self._to_span(unit, sent, started_ns, ended_ns, entry)
         counted = [score for score in scores if entry is None or entry.is_owed(score, COUNT)]
-        for score in counted:
-            self._to_metrics(unit, score)
         if counted:
+            self._to_metrics(unit, counted)
             self._to_self_metrics(unit, counted, started_ns, ended_ns, is_left=is_left)
 
     @guarded
@@ -137,9 +133,8 @@ class Publisher:
         )
 
     @guarded
-    def _to_metrics(self, unit: Unit, score: Score) -> None:
-        scale = self.outputs.get(score.result.name, _UNKNOWN)
-        self.instruments.scored(unit.record, score, scale, is_recorded=unit.is_recorded)
+    def _to_metrics(self, unit: Unit, scores: Sequence[Score]) -> None:
+        self.instruments.scored(unit.record, scores, self.outputs, is_recorded=unit.is_recorded)
 
     @guarded
     def _to_self_metrics(

@@ -13,10 +13,10 @@ from ragtrace.errors import ConfigError, QueueError
 from ragtrace.queues import MemoryQueue
 from ragtrace.sampling import Pressure, Sampler
 from ragtrace.scoring import Ledger, Worker
+from ragtrace.service.gauges import ServiceGauges
 from ragtrace.service.handling import Handling
 from ragtrace.service.intake import Intake
 from ragtrace.service.rates import rates_of
-from ragtrace.service.readings import Readings
 from ragtrace.telemetry.setup.deadline import all_within
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Service:
         intake: listens to the recorder.
         handling: scores and publishes.
         publisher: sends scores out as telemetry.
-        readings: what it says of itself.
+        gauges: observe it.
         drift: watches the scores.
         canaries: tell whether the judge obeys what it reads; None where there are none.
         endpoint: serves the metrics; None without a port.
@@ -98,10 +98,15 @@ class Service:
         self.canaries = canaries()
         self.ledger = Ledger()
         self.queue = _queue_of(settings, self.ledger)
-        self.readings = Readings(
-            settings, ledger=self.ledger, queue=self.queue, limiter=limiter, canaries=lambda: self.canaries
+        self.gauges = ServiceGauges(
+            settings,
+            ledger=self.ledger,
+            queue=self.queue,
+            monitor=drift,
+            limiter=limiter,
+            canaries=lambda: self.canaries,
         )
-        self.sampler = Sampler(rates_of(settings), pressure=Pressure(self.readings.load))
+        self.sampler = Sampler(rates_of(settings), pressure=Pressure(self.gauges.load))
         self.intake = Intake(
             writer=writer,
             publisher=publisher,
@@ -144,7 +149,7 @@ class Service:
             ready_facts(
                 queue=lambda: self.queue.fullest,
                 spool=Path(self.settings.spool) if self.settings.spool else None,
-                closed=self.readings.blocked,
+                closed=self.gauges.blocked,
                 still_s=self._still_s,
                 quiet_s=longest_quiet_s(self.settings.judge_timeout_s, has_pairs=self.settings.pairs is not None),
                 unwritten=lambda: self._worker.unwritten,
@@ -345,8 +350,8 @@ class Service:
     def _share_series(self) -> None:
         """Tell the other processes of a spool what is captured here, and pre-create the series of theirs."""
         instruments = self.publisher.instruments
-        for name in self.queue.share([json.dumps(like) for like in instruments.likes()]):
-            instruments.announce(*json.loads(name))
+        for name in self.queue.share([json.dumps(like) for like in instruments.known_series()]):
+            instruments.precreate(*json.loads(name))
 
     def _is_spool_scored(self, deadline: float) -> bool:
         """Wait until a spool that this process scores is empty; what a worker scores is out of our hands."""

@@ -36,8 +36,11 @@ def send_one_run(found):
         started_ns=T0 + 600 * MS, ended_ns=T0 + 700 * MS, root=root,
     )  # fmt: skip
     instruments = Instruments(found.meters())
+    instruments.take_gauges()
     instruments.operations(captured)
-    instruments.scored(captured.record, scores[0], Scale(threshold=0.8), is_recorded=root.is_recording)
+    instruments.scored(
+        captured.record, scores[:1], {scores[0].result.name: Scale(threshold=0.8)}, is_recorded=root.is_recording
+    )
     instruments.evaluated(captured.record, scores, duration_s=0.1, lag_s=0.2)
     return root
 

@@ -62,7 +62,7 @@ def ask(question="Where?", **about):
 
 
 def balanced(service):
-    counts, pending = service.readings.accounts()
+    counts, pending = service.gauges.accounts()
     assert service.ledger.offered == sum(counts.values()) + pending
     return counts
 

@@ -61,7 +61,7 @@ def test_a_unit_drawn_for_metrics_that_the_scorer_has_not_is_skipped_and_said_on
     with caplog.at_level(logging.WARNING, "ragtrace"):
         current().begin()
         assert ragtrace.flush(30)
-    counts, pending = current().readings.accounts(is_fresh=True)
+    counts, pending = current().gauges.accounts(is_fresh=True)
     assert (counts, pending) == ({("skipped", "no_metric"): 3}, 0)
     (said,) = [record.message for record in caplog.records if "citations" in record.message]
     assert "faithfulness" in said
@@ -93,7 +93,7 @@ def test_a_worker_has_the_series_of_what_was_captured_before_anything_of_it_is_d
     current().begin()
     ask(1)
     until(lambda: current().queue.share([]))
-    assert current().readings.accounts() == ({("skipped", "not_sampled"): 1}, 0)
+    assert current().gauges.accounts() == ({("skipped", "not_sampled"): 1}, 0)
     ragtrace.shutdown(5)
     reader = configure(path, metrics=["faithfulness"])
     current().begin()
@@ -128,7 +128,7 @@ def test_coverage_and_ledger_count_what_went_through_the_spool_once(path):
     assert total(found) == 5
     spool = next(spool for spool, _ in found if spool)
     assert points(reader, semconv.QUEUE_SIZE) == {(): 0, ((semconv.SPOOL, spool),): 0}
-    assert current().readings.accounts(is_fresh=True) == ({("scored", ""): 5}, 0)
+    assert current().gauges.accounts(is_fresh=True) == ({("scored", ""): 5}, 0)
 
 
 def scored(reader):

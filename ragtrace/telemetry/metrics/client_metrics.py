@@ -10,98 +10,94 @@ from ragtrace.model import Usage
 from ragtrace.telemetry.wire import clean_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ragtrace.capture import FinishedRun, Step
-    from ragtrace.telemetry.metrics.multi_meter import Fan
+    from ragtrace.telemetry.metrics.multi_meter import MultiMeter
+    from ragtrace.telemetry.metrics.series import LabelValues
 
 _NS = 1e9
 _NO_USAGE = Usage()
 
 
 def record_operations(
-    fan: Fan,
+    meter: MultiMeter,
     captured: FinishedRun,
     workflow: str,
-    *,
-    model_name: Callable[[str], str],
-    source_name: Callable[[str], str],
+    labels: LabelValues,
 ) -> None:
     """Record the durations of a run and of its steps, and the tokens of its model calls.
 
     Args:
-        fan: the instruments.
+        meter: the instruments.
         captured: the finished run.
         workflow: its bounded name.
-        model_name: keeps the number of model names finite.
-        source_name: keeps the number of data sources finite.
+        labels: keeps the numbers of model names and of data sources finite.
     """
     about: dict[str, Any] = {semconv.GEN_AI_WORKFLOW_NAME: workflow}
     if captured.record.outcome == "error":
         about[semconv.ERROR_TYPE] = clean_value(captured.failure.kind) if captured.failure else "_OTHER"
-    fan.record(semconv.INVOKE_WORKFLOW_DURATION, _seconds(captured), about)
+    meter.record(semconv.INVOKE_WORKFLOW_DURATION, _seconds(captured), about)
     for step in captured.steps:
         if isinstance(step, Generation):
-            _record_generation(fan, step, _about(step, model_name))
+            _record_generation(meter, step, _about(step, labels))
         elif isinstance(step, Retrieval):
             named = {semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_RETRIEVAL}
             if step.source:
-                named[semconv.GEN_AI_DATA_SOURCE_ID] = source_name(step.source)
-            _record_duration(fan, semconv.CLIENT_OPERATION_DURATION, step, named)
+                named[semconv.GEN_AI_DATA_SOURCE_ID] = labels.source(step.source)
+            _record_duration(meter, semconv.CLIENT_OPERATION_DURATION, step, named)
         elif isinstance(step, Rerank):
-            named = {semconv.GEN_AI_REQUEST_MODEL: model_name(step.model)} if step.model else {}
-            _record_duration(fan, semconv.RERANK_DURATION, step, named)
+            named = {semconv.GEN_AI_REQUEST_MODEL: labels.model(step.model)} if step.model else {}
+            _record_duration(meter, semconv.RERANK_DURATION, step, named)
 
 
-def _about(step: Generation, model_name: Callable[[str], str]) -> dict[str, Any]:
+def _about(step: Generation, labels: LabelValues) -> dict[str, Any]:
     about = {
         semconv.GEN_AI_OPERATION_NAME: clean_value(step.operation),
         semconv.GEN_AI_PROVIDER_NAME: clean_value(step.provider or semconv.PROVIDER_UNKNOWN),
     }
     if step.model:
-        about[semconv.GEN_AI_REQUEST_MODEL] = model_name(step.model)
+        about[semconv.GEN_AI_REQUEST_MODEL] = labels.model(step.model)
     if step.response_model:
-        about[semconv.GEN_AI_RESPONSE_MODEL] = model_name(step.response_model)
+        about[semconv.GEN_AI_RESPONSE_MODEL] = labels.model(step.response_model)
     return about
 
 
-def _record_duration(fan: Fan, name: str, step: Retrieval | Rerank, about: dict[str, Any]) -> None:
+def _record_duration(meter: MultiMeter, name: str, step: Retrieval | Rerank, about: dict[str, Any]) -> None:
     # A step that was reported without times has none: 0 s would be a false latency.
     if step.ended_ns > step.started_ns:
-        fan.record(name, _seconds(step), _with_failure(step, about))
+        meter.record(name, _seconds(step), _with_failure(step, about))
 
 
-def _record_generation(fan: Fan, step: Generation, about: dict[str, Any]) -> None:
+def _record_generation(meter: MultiMeter, step: Generation, about: dict[str, Any]) -> None:
     is_embedding = step.operation == "embeddings"
     seconds, described = _seconds(step), _with_failure(step, about)
-    fan.record(semconv.CLIENT_OPERATION_DURATION, seconds, described)  # the former name
+    meter.record(semconv.CLIENT_OPERATION_DURATION, seconds, described)  # the former name
     today = semconv.CLIENT_EMBEDDINGS_DURATION if is_embedding else semconv.CLIENT_INFERENCE_DURATION
-    fan.record(today, seconds, described)
+    meter.record(today, seconds, described)
     usage = step.usage
     if usage is not None:
-        _record_tokens(fan, usage, about)
+        _record_tokens(meter, usage, about)
     if not is_embedding:
         about[semconv.GEN_AI_TOKEN_MODALITY] = semconv.MODALITY_UNKNOWN
-        _count_tokens(fan, usage or _NO_USAGE, about)
+        _count_tokens(meter, usage or _NO_USAGE, about)
 
 
-def _record_tokens(fan: Fan, usage: Usage, about: dict[str, Any]) -> None:
+def _record_tokens(meter: MultiMeter, usage: Usage, about: dict[str, Any]) -> None:
     """Record the tokens under their former name."""
     for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
         if _is_count(tokens):
-            fan.record(semconv.CLIENT_TOKEN_USAGE, tokens or 0, about | {semconv.GEN_AI_TOKEN_TYPE: kind})
+            meter.record(semconv.CLIENT_TOKEN_USAGE, tokens or 0, about | {semconv.GEN_AI_TOKEN_TYPE: kind})
 
 
-def _count_tokens(fan: Fan, usage: Usage, about: dict[str, Any]) -> None:
+def _count_tokens(meter: MultiMeter, usage: Usage, about: dict[str, Any]) -> None:
     """Count the tokens of one call; of a call without usage, input and output count 0, as the conventions ask."""
-    fan.add(semconv.CLIENT_INPUT_TOKENS, _counted(usage.input_tokens), about)
-    fan.add(semconv.CLIENT_OUTPUT_TOKENS, _counted(usage.output_tokens), about)
+    meter.add(semconv.CLIENT_INPUT_TOKENS, _counted(usage.input_tokens), about)
+    meter.add(semconv.CLIENT_OUTPUT_TOKENS, _counted(usage.output_tokens), about)
     if usage.cache_read_tokens is not None:
-        fan.add(semconv.CLIENT_CACHE_READ_TOKENS, _counted(usage.cache_read_tokens), about)
+        meter.add(semconv.CLIENT_CACHE_READ_TOKENS, _counted(usage.cache_read_tokens), about)
     if usage.cache_write_tokens is not None:
-        fan.add(semconv.CLIENT_CACHE_WRITE_TOKENS, _counted(usage.cache_write_tokens), about)
+        meter.add(semconv.CLIENT_CACHE_WRITE_TOKENS, _counted(usage.cache_write_tokens), about)
     if usage.reasoning_tokens is not None:
-        fan.add(semconv.CLIENT_REASONING_TOKENS, _counted(usage.reasoning_tokens), about)
+        meter.add(semconv.CLIENT_REASONING_TOKENS, _counted(usage.reasoning_tokens), about)
 
 
 def _is_count(tokens: int | None) -> bool:

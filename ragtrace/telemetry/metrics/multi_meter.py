@@ -1,4 +1,4 @@
-"""Creates the instruments of one meter once, and lets their owner change (configure may be called again)."""
+"""The instruments of several meters, written to as one."""
 
 from __future__ import annotations
 
@@ -16,90 +16,91 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter
 
-    Read = Callable[[str], Iterable[tuple[float, Mapping[str, Any]]]]
+    Points = Iterable[tuple[float, Mapping[str, Any]]]
+    Reader = Callable[[], Points]
 
 
-class Board:
-    """All instruments of one meter.
+class MultiMeter:
+    """Every instrument of `ragtrace.semconv.METRICS` on each of several meters.
 
-    The SDK never unregisters a callback, and ignores that of a second instrument of the same name: callbacks
-    are registered once and ask whoever owns the board at the time.
+    A scrape endpoint's meter may stand beside the application's own.
 
     Attributes:
-        sync: counters and histograms by name.
-        owner: holds what gives the observations of an observable instrument by name; empty observes nothing.
+        readers: give the points of observable instruments by name, from `observe` on.
+
+    Example:
+        >>> from opentelemetry.metrics import NoOpMeter
+        >>> MultiMeter([NoOpMeter("ragtrace")]).add(semconv.SCORE_N, 1.0, {})
+    """
+
+    def __init__(self, meters: Sequence[Meter]) -> None:
+        self._meters = [_instruments_of(meter) for meter in meters]
+        self.readers: dict[str, Reader] = {}
+
+    def add(self, name: str, amount: float, attributes: Mapping[str, Any]) -> None:
+        """Add to a counter."""
+        for meter in self._meters:
+            meter.sync[name].add(amount, dict(attributes))  # type: ignore[union-attr]
+
+    def record(
+        self, name: str, value: float, attributes: Mapping[str, Any], context: Context | None = None
+    ) -> None:
+        """Record into a histogram; `context` gives the exemplar its trace."""
+        for meter in self._meters:
+            meter.sync[name].record(value, dict(attributes), context)  # type: ignore[union-attr]
+
+    def observe(self) -> None:
+        """Take the observable instruments over from an earlier `MultiMeter` on the same meters."""
+        for meter in self._meters:
+            meter.readers = self.readers
+
+    def close(self) -> None:
+        """Observe nothing any more; a later `MultiMeter` that took over has readers of its own."""
+        self.readers.clear()
+
+
+class _MeterInstruments:
+    """All instruments of one meter.
+
+    The SDK never unregisters a callback, and ignores that of a second instrument of the same name. So callbacks are
+    registered once and ask the readers of the time.
     """
 
     def __init__(self, meter: Meter) -> None:
-        self.owner: Sequence[Read] = ()
+        self.readers: Mapping[str, Reader] = {}
         self.sync: dict[str, Counter | Histogram] = {}
         for instrument in semconv.METRICS:
             self._create(meter, instrument)
 
     def _create(self, meter: Meter, it: semconv.Instrument) -> None:
+        about: dict[str, Any] = {"unit": it.unit, "description": it.description}
         if it.kind == "counter":
-            self.sync[it.name] = meter.create_counter(it.name, unit=it.unit, description=it.description)
+            self.sync[it.name] = meter.create_counter(it.name, **about)
         elif it.kind == "histogram":
-            self.sync[it.name] = meter.create_histogram(
-                it.name,
-                unit=it.unit,
-                description=it.description,
-                explicit_bucket_boundaries_advisory=it.boundaries,
-            )
+            about["explicit_bucket_boundaries_advisory"] = it.boundaries
+            self.sync[it.name] = meter.create_histogram(it.name, **about)
         elif it.kind == "observable_gauge":
-            callbacks = [self._callback(it.name)]
-            meter.create_observable_gauge(it.name, callbacks, unit=it.unit, description=it.description)
+            meter.create_observable_gauge(it.name, [self._callback(it.name)], **about)
         else:
-            callbacks = [self._callback(it.name)]
-            meter.create_observable_counter(it.name, callbacks, unit=it.unit, description=it.description)
+            meter.create_observable_counter(it.name, [self._callback(it.name)], **about)
 
     def _callback(self, name: str) -> Callable[[CallbackOptions], list[Observation]]:
         def observe(_: CallbackOptions) -> list[Observation]:
+            read = self.readers.get(name)
             try:
-                return [Observation(value, about) for read in self.owner for value, about in read(name)]
-            except Exception as error:  # a reader of the service; the other gauges are collected all the same
+                return [] if read is None else [Observation(value, about) for value, about in read()]
+            except Exception as error:  # the other gauges are collected all the same
                 record_internal_error(f"ragtrace.telemetry.board.{name}", error)
                 return []
 
         return observe
 
 
-_boards: weakref.WeakKeyDictionary[Meter, Board] = weakref.WeakKeyDictionary()
+_instruments: weakref.WeakKeyDictionary[Meter, _MeterInstruments] = weakref.WeakKeyDictionary()
 
 
-def board_of(meter: Meter) -> Board:
-    """Return the board of a meter; the same meter has one."""
-    board = _boards.get(meter)
-    if board is None:
-        board = _boards[meter] = Board(meter)
-    return board
-
-
-class Fan:
-    """The instruments of several meters, written to as one: a scrape-only provider beside the application's own."""
-
-    def __init__(self, meters: Sequence[Meter]) -> None:
-        self._boards = [board_of(meter) for meter in meters]
-        self._owner: list[Read] = []
-
-    def own(self, read: Read) -> None:
-        """Let `read` give the observations from now on."""
-        self._owner = [read]
-        for board in self._boards:
-            board.owner = self._owner
-
-    def disown(self) -> None:
-        """Observe nothing, unless somebody else took over."""
-        self._owner.clear()  # who takes over in this moment, in another thread, brings a list of its own
-
-    def add(self, name: str, amount: float, attributes: Mapping[str, Any]) -> None:
-        """Add to a counter."""
-        for board in self._boards:
-            board.sync[name].add(amount, dict(attributes))  # type: ignore[union-attr]
-
-    def record(
-        self, name: str, value: float, attributes: Mapping[str, Any], context: Context | None = None
-    ) -> None:
-        """Record into a histogram; `context` gives the exemplar its trace."""
-        for board in self._boards:
-            board.sync[name].record(value, dict(attributes), context)  # type: ignore[union-attr]
+def _instruments_of(meter: Meter) -> _MeterInstruments:
+    found = _instruments.get(meter)
+    if found is None:
+        found = _instruments[meter] = _MeterInstruments(meter)
+    return found

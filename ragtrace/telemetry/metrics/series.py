@@ -1,4 +1,4 @@
-"""What tells one series of scores from another: the point attributes of a score, with bounded cardinality."""
+"""The point attributes of scores and runs, with a bounded number of values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
-from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.telemetry.wire import clean_attributes, clean_value
 
 if TYPE_CHECKING:
@@ -15,30 +14,51 @@ if TYPE_CHECKING:
     from ragtrace.model import MetricResult, Scale
 
 OTHER = "other"
+_MOST_NAMES = 100
+_MOST_CHARS = 128
+_MOST_K = 1_000
 
 
-class Names:
-    """Keeps the first `limit` names, and calls every further one ``other``. Thread-safe.
+class LabelValues:
+    """Cleans what an application names, and calls it ``other`` beyond 100 values of a label.
+
+    Threads may pass the limit by a name or two; it guards memory.
 
     Example:
-        >>> names = Names(1)
-        >>> names.bounded("support"), names.bounded("sales"), names.bounded("support")
-        ('support', 'other', 'support')
+        >>> labels = LabelValues()
+        >>> {labels.workflow(f"w{number}") for number in range(150)} >= {"w0", "w99", "other"}
+        True
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._lock = ForkSafeLock()
-        self._known: set[str] = set()
+    def __init__(self) -> None:
+        self._known: dict[str, set[str]] = {"workflow": set(), "model": set(), "source": set(), "k": set()}
 
-    def bounded(self, name: str) -> str:
-        """Return the name, or ``other``."""
-        if name in self._known:
-            return name
-        with self._lock:
-            if len(self._known) < self._limit:
-                self._known.add(name)
-            return name if name in self._known else OTHER  # another thread may have added it meanwhile
+    def workflow(self, name: str) -> str:
+        """Return a workflow's name."""
+        return self._bounded("workflow", bounded_text(name))
+
+    def model(self, name: str) -> str:
+        """Return a model's name."""
+        return self._bounded("model", bounded_text(name))
+
+    def source(self, name: str) -> str:
+        """Return a data source's name."""
+        return self._bounded("source", bounded_text(name))
+
+    def cutoff(self, k: int | None) -> int | str | None:
+        """Return a cut-off; an application names it, or its retriever returns so many."""
+        if k is None or (0 <= k <= _MOST_K and self._bounded("k", str(k)) != OTHER):
+            return k
+        return OTHER
+
+    def _bounded(self, label: str, value: str) -> str:
+        known = self._known[label]
+        if value in known:
+            return value
+        if len(known) >= _MOST_NAMES:
+            return OTHER
+        known.add(value)
+        return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +75,7 @@ class Measure:
     judge_model: str | None = None
     judge_version: str | None = None
     label_scale: str | None = None
-    universe: str | None = None
+    label_scope: str | None = None
     k: int | str | None = None
 
     @classmethod
@@ -67,7 +87,7 @@ class Measure:
             judge_model=judge.model if judge else None,
             judge_version=judge_version(result),
             label_scale=judge.label_scale if judge else None,
-            universe=result.label_scope,
+            label_scope=result.label_scope,
             k=k,
             scale=scale,
         )
@@ -82,7 +102,7 @@ class Measure:
                 semconv.JUDGE_VERSION: self.judge_version,
                 semconv.K: self.k,
                 semconv.LABEL_SCALE: self.label_scale,
-                semconv.UNIVERSE: self.universe,
+                semconv.UNIVERSE: self.label_scope,
                 semconv.STRATUM: stratum,
             }
         )
@@ -93,7 +113,7 @@ def judge_version(result: MetricResult) -> str | None:
     return (result.version or result.judge.prompt_hash or None) if result.judge else None
 
 
-def bounded_text(text: str, limit: int = 128) -> str:
-    """Return a label value of at most `limit` characters in valid Unicode."""
-    shown: str = clean_value(text[:limit])
+def bounded_text(text: str) -> str:
+    """Return a label value of at most 128 characters in valid Unicode."""
+    shown: str = clean_value(text[:_MOST_CHARS])
     return shown

@@ -10,6 +10,7 @@ from ragtrace.semconv import SCORE_VARIANCE_FLOOR
 
 _SLOTS = 60
 _Z95 = 1.96
+_WIDE = 2.0  # the range of a cosine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +74,10 @@ class Window:
     def read(self, now: float) -> WindowMean | None:
         """Return mean and bounds at `now`, None when the window is empty.
 
-        Variance of the mean as in MONITORING.md 3, (W2X2 - 2 m W2X + m^2 W2) / W^2, with the variance of one
-        score floored at .02 of the squared range.
+        The variance of the mean is (W2X2 - 2 m W2X + m^2 W2) / W^2, with sums of w, w x, w^2, w^2 x and w^2 x^2 and
+        their mean m. The variance of one score is floored at .02 of the squared range, since a few equal scores
+        prove little. A range wider than 2 says nothing of the values: of (0, 2000) a mean of 3 would have bounds of
+        0 and 557. There the mean square of the scores takes its place, where it is less.
         """
         oldest = now // self._slot_s - _SLOTS + 1
         while self._slots and self._slots[0][0] < oldest:
@@ -87,7 +90,10 @@ class Window:
         mean = wx / w
         effective_n = w * w / w2
         spread = effective_n * max(w2x2 - 2.0 * mean * w2x + mean * mean * w2, 0.0) / (w * w)
-        floor = SCORE_VARIANCE_FLOOR * (self._high - self._low) ** 2
+        square = (self._high - self._low) ** 2
+        if self._high - self._low > _WIDE:
+            square = min(square, w2x2 / w2)
+        floor = SCORE_VARIANCE_FLOOR * square
         half = _Z95 * math.sqrt(max(spread, floor) / effective_n)
         return WindowMean(
             mean=mean,

@@ -42,11 +42,11 @@ def test_of_a_spool_it_is_what_all_processes_did(start, tmp_path):
     for job in other.lease(2):
         assert other.settle(job, "scored")
     service = start(spool=str(path), scorer="worker")
-    assert service.readings.load() is None
+    assert service.gauges.load() is None
     ask()
     assert ragtrace.flush(30)
-    until(lambda: (load := service.readings.load()) is not None and load.wanted == 5 / 0.5 + 1)
-    assert service.readings.load().served == 2
+    until(lambda: (load := service.gauges.load()) is not None and load.wanted == 5 / 0.5 + 1)
+    assert service.gauges.load().served == 2
     other.close()
 
 
@@ -54,5 +54,5 @@ def test_of_a_queue_of_one_s_own_it_is_one_s_own(start):
     service = start()
     ask()
     assert ragtrace.flush(30)
-    load = service.readings.load()
+    load = service.gauges.load()
     assert (load.size, load.served, load.wanted) == (0, 1, None)

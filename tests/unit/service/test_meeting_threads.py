@@ -21,7 +21,7 @@ from ragtrace.model import RagRecord
 from ragtrace.queues import Job, MemoryQueue, Unit
 from ragtrace.scoring import Ledger
 from ragtrace.service import current, runtime
-from ragtrace.service.readings import Readings
+from ragtrace.service.gauges import ServiceGauges
 from ragtrace.settings import Settings
 from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.otlp import OtlpReceiver
@@ -57,12 +57,14 @@ def test_the_accounts_balance_at_every_moment():
     ledger, offered = Ledger(), 20_000
     for _ in range(offered):
         ledger.offer()
-    readings = Readings(Settings(), ledger=ledger, queue=MemoryQueue(), gate=None, canaries=lambda: None)
+    gauges = ServiceGauges(
+        Settings(), ledger=ledger, queue=MemoryQueue(), monitor=None, limiter=None, canaries=lambda: None
+    )
     ending = threading.Thread(target=lambda: [ledger.end("scored") for _ in range(offered)])
     ending.start()
     seen = set()
     while ending.is_alive():
-        counts, pending = readings.accounts()
+        counts, pending = gauges.accounts()
         seen.add(sum(counts.values()) + pending)
     ending.join()
     assert seen == {offered}
@@ -221,7 +223,7 @@ def test_a_flush_does_not_take_runs_that_are_not_drawn_for_those_that_wait(start
     assert not ragtrace.flush(1.0)
     is_flushed.set()
     going_on.join(30)
-    counts, pending = current().readings.accounts()
+    counts, pending = current().gauges.accounts()
     assert pending == 1
     assert set(counts) == {("skipped", "not_sampled")}
     ragtrace.shutdown(0.1)

@@ -7,34 +7,19 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from ragtrace import semconv
-from ragtrace.telemetry.metrics.multi_meter import Fan
-from ragtrace.telemetry.metrics.series import Names
+from ragtrace.telemetry.metrics.multi_meter import MultiMeter
 from ragtrace.telemetry.setup.delivery import Delivery
 from ragtrace.telemetry.setup.providers import Providers
-
-
-class AddedMeanwhile(set):
-    """A set to which another thread adds what this one has just not found."""
-
-    def __contains__(self, name):
-        is_there = super().__contains__(name)
-        self.add(name)
-        return is_there
-
-
-def test_a_name_that_another_thread_has_just_added_is_no_other():
-    names = Names(1)
-    names._known = AddedMeanwhile()
-    assert names.bounded("support") == "support"
 
 
 def test_who_ends_does_not_take_the_gauges_from_who_has_begun():
     reader = InMemoryMetricReader()
     meter = MeterProvider([reader]).get_meter("ragtrace")
-    first = Fan([meter])
-    first.own(lambda name: [])
-    Fan([meter]).own(lambda name: [(1.0, {})] if name == semconv.QUEUE_SIZE else [])
-    first.disown()
+    first, second = MultiMeter([meter]), MultiMeter([meter])
+    second.readers[semconv.QUEUE_SIZE] = lambda: [(1.0, {})]
+    first.observe()
+    second.observe()
+    first.close()
     data = reader.get_metrics_data()
     assert data is not None
     shown = {metric.name for scope in data.resource_metrics[0].scope_metrics for metric in scope.metrics}

@@ -269,12 +269,12 @@ async def test_canaries_leave_no_trace_and_no_account(service):
     watch = canaries(LLMJudge(ReadingChat("everything")))
     ragtrace.configure(judge="overlap", sample_rate=1.0, sinks=[exported.sink], **exported.providers)
     now = ragtrace.service.current()
-    now.publisher.instruments.observe("ragtrace.canary.gap", watch.points)
+    now.publisher.instruments.observe({"ragtrace.canary.gap": watch.points})
     await watch.round()
     assert ragtrace.flush(10)
     assert exported.spans() == []
     assert exported.sink.seen == []
-    assert now.readings.accounts() == ({}, 0)
+    assert now.gauges.accounts() == ({}, 0)
     points = exported.points()
     assert points.pop("ragtrace.canary.gap") == [(watch.last.gap, {"ragtrace.judge.model": "openai:reading"})]
     assert [name for name in points if "score" in name or "evaluation" in name or "traces" in name] == []

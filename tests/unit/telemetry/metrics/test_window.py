@@ -1,4 +1,4 @@
-"""The window of the gauges: the formulas of MONITORING.md 3, and what they promise."""
+"""The window of the gauges: its formulas, and what they promise."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_perfect_window_does_not_claim_certainty() -> None:
 
 
 def test_the_weighted_mean_undoes_unequal_sampling_and_its_interval_covers() -> None:
-    """The bias of MONITORING.md 5: bad traces always kept, the others at .1."""
+    """Bad traces always kept, the others at .1."""
     rng = np.random.default_rng(2)
     naive, weighted, hits = [], [], 0
     for _ in range(200):
@@ -76,3 +76,29 @@ def test_the_weighted_mean_undoes_unequal_sampling_and_its_interval_covers() -> 
     assert np.mean(naive) < -0.1
     assert abs(np.mean(weighted)) < 0.002
     assert hits >= 184  # .92; the floor of the variance makes it wider than .95
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "values", "half"),
+    [
+        (0.0, 2_000.0, [3.0] * 40, 1.96 * 3 * math.sqrt(0.02 / 40)),  # it once was 0 to 557
+        (0.0, 2_000.0, [2.0, 4.0] * 20, 1.96 * math.sqrt(1 / 40)),
+        (-math.inf, math.inf, [0.3] * 10, 1.96 * 0.3 * math.sqrt(0.02 / 10)),
+        (-1.0, 1.0, [0.5] * 10, 1.96 * 2 * math.sqrt(0.02 / 10)),
+        (0.0, 2_000.0, [0.0] * 10, 0.0),
+    ],
+)
+def test_a_wide_range_does_not_widen_the_interval(low, high, values, half) -> None:
+    window = Window(60.0, low, high)
+    for value in values:
+        window.add(0.0, value, 5.0, is_pass=None)
+    found, mean = window.read(0.0), float(np.mean(values))
+    assert (found.low, found.high) == pytest.approx((max(mean - half, low), mean + half))
+
+
+def test_it_slides() -> None:
+    window = Window(60.0, 0.0, 1.0)
+    for second in range(120):
+        window.add(float(second), float(second >= 60), 1.0, is_pass=None)
+    assert window.read(119.0).mean == 1.0
+    assert window.read(119.0).low == pytest.approx(1 - 1.96 * math.sqrt(0.02 / 60)), "of sixty scores"

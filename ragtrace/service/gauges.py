@@ -1,0 +1,202 @@
+"""Observe a running service: its queue, accounts, judge limits, canaries and drift detectors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ragtrace import semconv
+from ragtrace.host import file_identity
+from ragtrace.model import SERVED, is_drawn
+from ragtrace.sampling import Load
+from ragtrace.service import drift
+from ragtrace.telemetry.wire import clean_attributes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ragtrace.queues import Queue
+    from ragtrace.scoring import Ledger
+    from ragtrace.scoring.canary.canaries import Canaries
+    from ragtrace.scoring.limits import Blocked
+    from ragtrace.service.drift import DriftMonitor
+    from ragtrace.service.limits import ServiceLimiter
+    from ragtrace.settings import Settings
+
+    Points = list[tuple[float, dict[str, Any]]]
+    Ends = Mapping[Any, int]
+
+_QUEUE_FIELDS = {semconv.QUEUE_SIZE: "size", semconv.QUEUE_CAPACITY: "capacity", semconv.QUEUE_OLDEST: "oldest_s"}
+
+
+class Accounts(NamedTuple):
+    """Ends by (state, reason) and pending traces; of a spool, every process that scores it tells the same.
+
+    Attributes:
+        ends: ended traces by (state, reason).
+        pending: those without an end.
+        spool: the spool's identity; None for a process's own accounts.
+    """
+
+    ends: Ends
+    pending: int
+    spool: str | None = None
+
+
+class ServiceGauges:
+    """Reads queue, accounts, limits, canaries and detectors; from any thread.
+
+    Args:
+        settings: who scores, and under which judge.
+        ledger: the accounts of this process.
+        queue: what waits, and the accounts of a spool.
+        monitor: watches the scores.
+        limiter: before the judge, where it has limits.
+        canaries: returns this process's, None where there are none.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        ledger: Ledger,
+        queue: Queue,
+        monitor: DriftMonitor,
+        limiter: ServiceLimiter | None,
+        canaries: Callable[[], Canaries | None],
+    ) -> None:
+        self._settings = settings
+        self._ledger = ledger
+        self._queue = queue
+        self._monitor = monitor
+        self._limiter = limiter
+        self._canaries = canaries
+
+    def readers(self) -> dict[str, Callable[[], Points]]:
+        """Return a function for each observable instrument of a service, which gives its points."""
+        return {
+            **{name: partial(self._queue_points, field) for name, field in _QUEUE_FIELDS.items()},
+            **{name: partial(self._monitor.points, field) for name, field in drift.GAUGES.items()},
+            semconv.LEDGER: self._ledger_points,
+            semconv.COVERAGE_RATIO: self._coverage_points,
+            semconv.BUDGET_REMAINING: self._budget_points,
+            semconv.BREAKER_STATE: self._breaker_points,
+            semconv.CANARY_GAP: self._canary_points,
+        }
+
+    def load(self) -> Load | None:
+        """Return what stands behind the queue, a spool's by its own accounts; None before these are known."""
+        size, capacity = self._queue.size, self._queue.capacity
+        if not self._queue.is_shared:
+            return Load(size=size, capacity=capacity, served=_served(self._ledger.counts()))
+        accounts = self._queue.accounts()
+        if accounts is None:
+            return None
+        return Load(size=size, capacity=capacity, served=_served(accounts.ends), wanted=accounts.wanted)
+
+    def blocked(self) -> Blocked | None:
+        """Return why no call of the judge passes, None when one may."""
+        return self._limiter.current.blocked() if self._limiter is not None else None
+
+    def accounts(self, *, is_fresh: bool = False) -> tuple[Mapping[tuple[str, str], int], int]:
+        """Return the ends by (state, reason), and the number of pending traces, of process and spool together.
+
+        Beside the spool's accounts ``spooled`` is no end but a way there, and left out. The spool's are as of the
+        last look or, fresh, as they are now.
+        """
+        own, *shared = self._all_accounts(is_fresh=is_fresh)
+        counts, pending = Counter(own.ends), own.pending
+        for spool in shared:
+            counts.pop(("spooled", ""), None)
+            counts.update(spool.ends)
+            pending += spool.pending
+        return counts, pending
+
+    def _all_accounts(self, *, is_fresh: bool = False) -> list[Accounts]:
+        """Return the accounts of this process and, where it scores a spool, those that its processes share."""
+        found = [Accounts(*self._ledger.read())]
+        if self._settings.spool is not None and self._settings.scorer == "thread":
+            spool = self._queue.snapshot() if is_fresh else self._queue.accounts()
+            if spool is not None:
+                found.append(Accounts(spool.ends, spool.pending, self._spool()))
+        return found
+
+    def _spool(self) -> str | None:
+        path = self._settings.spool
+        return None if path is None else file_identity(Path(path))
+
+    def _queue_points(self, field: str) -> Points:
+        return [
+            (getattr(part, field), clean_attributes({semconv.SPOOL: self._spool() if part.is_shared else None}))
+            for part in self._queue.parts()
+        ]
+
+    def _ledger_points(self) -> Points:
+        return ledger_points(self._all_accounts())
+
+    def _coverage_points(self) -> Points:
+        """Who hands its traces to another process cannot tell how many were scored."""
+        share = coverage(self._all_accounts()) if self._settings.scorer == "thread" else None
+        return [] if share is None else [(share, {})]
+
+    def _budget_points(self) -> Points:
+        """Return what is left of today's budgets: dollars and tokens, each with its unit."""
+        if self._limiter is None:
+            return []
+        reading = self._limiter.current.reading()
+        left = {"USD": reading.budget_usd, "token": reading.budget_tokens}
+        about = {semconv.JUDGE_MODEL: self._settings.judge}
+        return [(float(n), {**about, semconv.UNIT: unit}) for unit, n in left.items() if n is not None]
+
+    def _breaker_points(self) -> Points:
+        """Return the judge's circuit breaker: 0 closed, 1 half-open, 2 open or held."""
+        if self._limiter is None:
+            return []
+        return [(float(self._limiter.current.reading().breaker), {semconv.JUDGE_MODEL: self._settings.judge})]
+
+    def _canary_points(self) -> Points:
+        """Return the canaries' gap; nothing before a round succeeded."""
+        canaries = self._canaries()
+        return [(value, dict(about)) for value, about in canaries.points()] if canaries else []
+
+
+def ledger_points(accounts: Iterable[Accounts]) -> Points:
+    """Return the ledger: what became of offered traces, by state and reason, and those still pending.
+
+    Points of a spool have its identity: over processes their maximum counts, and the sum of all other points.
+    ``spooled`` is the way from the one to the other, and no end.
+
+    Example:
+        >>> ledger_points([Accounts({("scored", ""): 9}, 1)])
+        [(9.0, {'ragtrace.state': 'scored'}), (1.0, {'ragtrace.state': 'pending'})]
+    """
+    return [
+        (
+            float(count),
+            clean_attributes({semconv.STATE: state, semconv.REASON: reason or None, semconv.SPOOL: each.spool}),
+        )
+        for each in accounts
+        for (state, reason), count in (*each.ends.items(), (("pending", ""), each.pending))
+    ]
+
+
+def coverage(accounts: Iterable[Accounts]) -> float | None:
+    """Return the share of drawn and ended traces that were scored; None before the first.
+
+    Example:
+        >>> own = Accounts({("spooled", ""): 9, ("dropped", "queue_full"): 1}, 0)
+        >>> coverage([own, Accounts({("scored", ""): 9}, 0, spool="0a1b2c3d")])
+        0.9
+    """
+    drawn = scored = 0
+    for each in accounts:
+        for (state, reason), count in each.ends.items():
+            drawn += count * is_drawn(state, reason)
+            scored += count * (state == "scored")
+    return scored / drawn if drawn else None
+
+
+def _served(ends: Ends) -> int:
+    return sum(n for (state, _), n in ends.items() if state in SERVED)

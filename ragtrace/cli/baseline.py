@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
 import time
-from dataclasses import asdict
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from ragtrace.cli.io.arguments import positive
+import typer
+
+from ragtrace.cli.io.arguments import StoreOption, Workflow
 from ragtrace.cli.io.jsonl_reader import JSON_ESCAPES
 from ragtrace.cli.io.say import say
-from ragtrace.cli.io.stored import MOMENT, add_store, failures, moment, open_store, store_path
+from ragtrace.cli.io.stored import MOMENT, failures, moment, open_store, store_path
 from ragtrace.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ragtrace.service.baselines import Weighed
     from ragtrace.stats.baseline import Baseline, Series
     from ragtrace.stores.baselines import FrozenBaseline
@@ -30,54 +34,116 @@ scorer with the same store takes a new baseline within 15 seconds and begins its
 `ragtrace dashboards` take it too, instead of their own, if it has 200 effective scores: unequal weights make fewer
 of the same scores. Each judge version, K, label scale and labelled universe
 has a baseline of its own.
+
 Exit status: 0 done (or kept already), 2 usage, a failure, or too few scores; nothing has changed then.
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "baseline",
-        help="show, freeze or accept what the drift detectors take for normal",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+command = typer.Typer(
+    help="Show, freeze or accept what the drift detectors take for normal.",
+    epilog=EPILOG,
+    rich_markup_mode="markdown",
+)
+Since = Annotated[str | None, typer.Option(metavar="WHEN", help=f"{MOMENT}; default 14d")]
+Until = Annotated[str | None, typer.Option(metavar="WHEN", help="the same; default now")]
+Least = Annotated[int, typer.Option(min=1, metavar="N", help="effective scores needed")]
+Metric = Annotated[str | None, typer.Option(help="of this metric alone, by its exported name")]
+Note = Annotated[str, typer.Option(help="a release or a reason, shown by show")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The scores that `freeze` and `accept` take."""
+
+    action: Literal["freeze", "accept"]
+    since: str | None
+    until: str | None
+    scores: int | None
+    least: int
+    metric: str | None
+    workflow: str | None
+    note: str
+
+
+@command.command()
+def show(
+    *,
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON array")] = False,
+) -> int:
+    """List the frozen baselines."""
+    with _opened(store) as opened:
+        return _show(opened, is_json=as_json)
+
+
+@command.command()
+def freeze(
+    *,
+    store: StoreOption = None,
+    since: Since = None,
+    until: Until = None,
+    scores: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="the last N of each series; default all since then")
+    ] = None,
+    least: Least = LEAST,
+    metric: Metric = None,
+    workflow: Workflow = None,
+    note: Note = "",
+) -> int:
+    """Keep the scores of the store as the normal; frozen baselines stay as they are."""
+    choice = Choice(
+        action="freeze",
+        since=since,
+        until=until,
+        scores=scores,
+        least=least,
+        metric=metric,
+        workflow=workflow,
+        note=note,
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    show = actions.add_parser("show", help="list the frozen baselines")
-    add_store(show)
-    show.add_argument("--json", action="store_true", help="print one JSON array")
-    _add_choice(actions, "freeze", "keep the scores of the store as the normal; frozen baselines stay as they are")
-    _add_choice(actions, "accept", "make recent scores the new normal, over frozen ones; give --since the change")
+    with _opened(store) as opened:
+        return _write(opened, choice)
 
 
-def _add_choice(actions: Any, name: str, text: str) -> None:
-    parser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    add_store(parser)
-    last = "all since then" if name == "freeze" else "RAGTRACE_DRIFT_BASELINE (500), all where --since is given"
-    parser.add_argument("--since", metavar="WHEN", help=f"{MOMENT}; default 14d")
-    parser.add_argument("--until", metavar="WHEN", help="the same; default now")
-    parser.add_argument("--scores", metavar="N", type=positive, help=f"the last N of each series; default {last}")
-    parser.add_argument(
-        "--least", metavar="N", type=positive, default=LEAST, help=f"effective scores needed; default {LEAST}"
+@command.command()
+def accept(
+    *,
+    store: StoreOption = None,
+    since: Since = None,
+    until: Until = None,
+    scores: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="the last N of each series; default RAGTRACE_DRIFT_BASELINE (500), all where --since is given",
+        ),
+    ] = None,
+    least: Least = LEAST,
+    metric: Metric = None,
+    workflow: Workflow = None,
+    note: Note = "",
+) -> int:
+    """Make recent scores the new normal, over frozen ones; give --since the change."""
+    choice = Choice(
+        action="accept",
+        since=since,
+        until=until,
+        scores=scores,
+        least=least,
+        metric=metric,
+        workflow=workflow,
+        note=note,
     )
-    parser.add_argument("--metric", help="of this metric alone, by its exported name")
-    parser.add_argument("--workflow", help="of this workflow alone")
-    parser.add_argument("--note", default="", help="a release or a reason, shown by show")
+    with _opened(store) as opened:
+        return _write(opened, choice)
 
 
-def run(args: argparse.Namespace) -> int:
-    """List baselines, or write them.
-
-    Raises:
-        ConfigError: an option is wrong, the store cannot be used, or no series has enough scores.
-    """
-    path = store_path(args)
-    store = open_store(path)
-    try:
-        with failures(path):
-            return _show(store, is_json=args.json) if args.action == "show" else _write(store, args)
-    finally:
-        store.close()
+@contextmanager
+def _opened(name: str | None) -> Iterator[SqliteStore]:
+    path = store_path(name, "baseline")
+    with closing(open_store(path)) as store, failures(path):
+        yield store
 
 
 def _show(store: SqliteStore, *, is_json: bool) -> int:
@@ -116,30 +182,31 @@ def _plain(it: FrozenBaseline) -> dict[str, Any]:
     return {**facts, **figures, "frozen_at": _date(it.frozen_at)}
 
 
-def _write(store: SqliteStore, args: argparse.Namespace) -> int:
+def _write(store: SqliteStore, choice: Choice) -> int:
     from ragtrace.service.baselines import frozen_baseline
 
     now = time.time()
-    kept = {it.series: it for it in store.baselines()} if args.action == "freeze" else {}
+    kept = {it.series: it for it in store.baselines()} if choice.action == "freeze" else {}
     found = [
-        frozen_baseline(key, scores, at=now, note=args.note) for key, scores in _chosen(store, args, now).items()
+        frozen_baseline(key, scores, at=now, note=choice.note)
+        for key, scores in _chosen(store, choice, now).items()
     ]
-    enough = [it for it in found if _worth(it.baseline) >= args.least]
+    enough = [it for it in found if _worth(it.baseline) >= choice.least]
     if not enough:
-        raise ConfigError(_too_few(found, args))
+        raise ConfigError(_too_few(found, choice))
     made = [it for it in enough if it.series not in kept]
     store.freeze(made)
     for it in made:
-        say(f"{_done(args)}: {_named(it.series)}: mean {it.baseline.mean:.3f} over {_counted(it.baseline)}")
+        say(f"{_done(choice)}: {_named(it.series)}: mean {it.baseline.mean:.3f} over {_counted(it.baseline)}")
         if _worth(it.baseline) < LEAST:
             say(_aside(it.baseline), file=sys.stderr)
-    if args.action == "accept" and not args.since:
+    if choice.action == "accept" and not choice.since:
         say("Taken are the last scores, also from before a change: give --since the change to leave those out.")
     for it in enough:
         if it.series in kept:
             say(f"kept: {_named(it.series)}, frozen {_date(kept[it.series].frozen_at)}; accept replaces it")
     for it in (it for it in found if it not in enough):
-        say(f"too few: {_named(it.series)}: {_counted(it.baseline)}, {args.least} are needed", file=sys.stderr)
+        say(f"too few: {_named(it.series)}: {_counted(it.baseline)}, {choice.least} are needed", file=sys.stderr)
     return 0
 
 
@@ -160,38 +227,40 @@ def _counted(baseline: Baseline) -> str:
     return f"{n} scores" if n == worth else f"{worth} effective scores (of {n})"
 
 
-def _done(args: argparse.Namespace) -> str:
-    return "frozen" if args.action == "freeze" else "accepted"
+def _done(choice: Choice) -> str:
+    return "frozen" if choice.action == "freeze" else "accepted"
 
 
-def _chosen(store: SqliteStore, args: argparse.Namespace, now: float) -> dict[Series, list[Weighed]]:
+def _chosen(store: SqliteStore, choice: Choice, now: float) -> dict[Series, list[Weighed]]:
     from ragtrace.service.baselines import gathered, watched_outputs
     from ragtrace.settings import Settings
 
     names = watched_outputs()
-    if args.metric is not None and args.metric not in names:
-        raise ConfigError(f"--metric {args.metric}: no drift detector watches it{nearest(args.metric, names)}")
-    until = moment(args.until, now) if args.until else None
-    since = moment(args.since or "14d", now)
+    if choice.metric is not None and choice.metric not in names:
+        raise ConfigError(f"--metric {choice.metric}: no drift detector watches it{nearest(choice.metric, names)}")
+    until = moment(choice.until, now) if choice.until else None
+    since = moment(choice.since or "14d", now)
     if since >= (until or now):
         raise ConfigError("--since: it lies after the end; nothing can be between them")
-    found = gathered(store, since=since, until=until, metric=args.metric, workflow=args.workflow)
-    most = args.scores
-    if most is None and args.action == "accept" and not args.since:
-        most = max(Settings.resolve({}).drift_baseline, args.least)
+    found = gathered(store, since=since, until=until, metric=choice.metric, workflow=choice.workflow)
+    most = choice.scores
+    if most is None and choice.action == "accept" and not choice.since:
+        most = max(Settings.resolve({}).drift_baseline, choice.least)
     return {key: scores[-most:] if most else scores for key, scores in found.items()}
 
 
-def _too_few(found: list[FrozenBaseline], args: argparse.Namespace) -> str:
+def _too_few(found: list[FrozenBaseline], choice: Choice) -> str:
     if not found:
-        return f"baseline {args.action}: the store has no such scores; look with `ragtrace export`"
+        return f"baseline {choice.action}: the store has no such scores; look with `ragtrace export`"
     best = max(found, key=lambda it: _worth(it.baseline))
     n, worth = best.baseline.n, _worth(best.baseline)
     needed, has = (
-        (f"{args.least} scores", str(n)) if n == worth else (f"{args.least} effective scores", f"{worth} (of {n})")
+        (f"{choice.least} scores", str(n))
+        if n == worth
+        else (f"{choice.least} effective scores", f"{worth} (of {n})")
     )
     return (
-        f"baseline {args.action}: no series has {needed}; {_named(best.series)} has {has}: wait, or take --since"
+        f"baseline {choice.action}: no series has {needed}; {_named(best.series)} has {has}: wait, or take --since"
         f" further back or --least lower (alerts leave one below {LEAST} aside)"
     )
 

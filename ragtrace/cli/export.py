@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
@@ -10,8 +9,11 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
+
+from ragtrace.cli.io.arguments import Workflow
 from ragtrace.cli.io.jsonl_reader import one_line
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import MOMENT, failures, moment, open_store, store_path
@@ -23,61 +25,65 @@ if TYPE_CHECKING:
     from ragtrace.stores.sqlite import SqliteStore
 
 _CACHED = 64  # traces whose texts are kept at hand: rows of one trace stand together
+HELP = "Write the scores of a store as JSON lines, CSV or Parquet."
 EPILOG = f"""\
 A row is a score, or a human label (source=human); rows of one trace have one trace_id. Weighted means: the random
 stratum alone, sum(weight * value) / sum(weight). CSV is safe to open in a spreadsheet: a text that it could take
 for a formula begins with an apostrophe. Where the store kept a trace's record (content=full: low, failed and
 flagged ones, and 1 %), its rows have query, answer and contexts too. SINCE and UNTIL: {MOMENT}; UNTIL is exclusive.
+
 Exit status: 0 written (also when nothing fits), 2 usage or a failure; an --out that failed is removed.
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "export",
-        help="write the scores of a store as JSON lines, CSV or Parquet",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    store = parser.add_mutually_exclusive_group()
-    store.add_argument("source", nargs="?", metavar="STORE", help="the store's file; default RAGTRACE_STORE")
-    store.add_argument("--store", dest="store", metavar="STORE", help="the same")
-    add("--format", choices=("jsonl", "csv", "parquet"), default="jsonl", help="jsonl (default), csv or parquet")
-    add("--out", metavar="FILE", required=True, help="a new file; - is standard output (not for parquet)")
-    add("--since", help="no earlier scores")
-    add("--until", help="no later ones")
-    add("--metric", help="this metric alone, by a name that `ragtrace metrics` lists or that stands in the store")
-    add("--workflow", help="this workflow alone")
-    add("--no-texts", action="store_true", help="leave query, answer and contexts empty, also where they were kept")
-
-
-def run(args: argparse.Namespace) -> int:
+def command(
+    source: Annotated[
+        str | None, typer.Argument(metavar="[STORE]", help="the store's file; default RAGTRACE_STORE")
+    ] = None,
+    *,
+    store: Annotated[str | None, typer.Option(metavar="STORE", help="the same")] = None,
+    form: Annotated[
+        Literal["jsonl", "csv", "parquet"], typer.Option("--format", help="form of the rows")
+    ] = "jsonl",
+    out: Annotated[str, typer.Option(metavar="FILE", help="a new file; - is standard output (not for parquet)")],
+    since: Annotated[str | None, typer.Option(help="no earlier scores")] = None,
+    until: Annotated[str | None, typer.Option(help="no later ones")] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="this metric alone, by a name that `ragtrace metrics` lists or that stands in the store"),
+    ] = None,
+    workflow: Workflow = None,
+    no_texts: Annotated[
+        bool,
+        typer.Option("--no-texts", help="leave query, answer and contexts empty, also where they were kept"),
+    ] = False,
+) -> int:
     """Write the rows, page by page."""
     from ragtrace.cli.io.row_writers import writer_of
 
-    path = store_path(args)
-    if args.format == "parquet" and args.out == "-":
+    if source is not None and store is not None:
+        raise ConfigError("export: give the store once: STORE or --store STORE")
+    path = store_path(store or source, "export")
+    if form == "parquet" and out == "-":
         raise ConfigError("parquet is no text: give --out FILE")
     now = time.time()
-    given = {
-        "since": moment(args.since, now) if args.since else 0.0,
-        "until": moment(args.until, now) if args.until else None,
-        "workflow": args.workflow,
+    given: dict[str, Any] = {
+        "since": moment(since, now) if since else 0.0,
+        "until": moment(until, now) if until else None,
+        "workflow": workflow,
     }
-    names, unknown = _names(args.metric)
-    store = open_store(path)
-    texts_of = lru_cache(_CACHED)(lambda trace_id: _texts(store, trace_id))
+    names, unknown = _names(metric)
+    opened = open_store(path)
+    texts_of = lru_cache(_CACHED)(lambda trace_id: _texts(opened, trace_id))
     count = 0
-    with failures(path), _out(args.out) as stream, writer_of(args.format, stream) as write:
-        for row in chain.from_iterable(store.rows(**given, metric=name) for name in names):
-            write(row if args.no_texts else row | texts_of(row["trace_id"]))
+    with failures(path), _out(out) as stream, writer_of(form, stream) as write:
+        for row in chain.from_iterable(opened.rows(**given, metric=name) for name in names):
+            write(row if no_texts else row | texts_of(row["trace_id"]))
             count += 1
         if unknown is not None and not count:
             raise unknown
-    store.close()
-    say(f"{count} rows{'' if args.out == '-' else f' in {args.out}'}", file=sys.stderr)
+    opened.close()
+    say(f"{count} rows{'' if out == '-' else f' in {out}'}", file=sys.stderr)
     return 0
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from ragtrace.cli.io.arguments import StoreOption
 from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
 from ragtrace.cli.io.say import say
-from ragtrace.cli.io.stored import add_store, failures, open_store, store_path
+from ragtrace.cli.io.stored import failures, open_store, store_path
 from ragtrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,44 +18,38 @@ if TYPE_CHECKING:
 
     from ragtrace.stores import Label
 
+HELP = "Keep human labels of traces in the store."
 EPILOG = """\
 A line is {"trace_id": ..., "value": 0 to 1, true or false} and, where there is one, "comment", "metric" (default
 feedback: the answer as a whole), "rater", "at" (Unix seconds), and the trace's "session" and "user", by which
 `ragtrace forget` finds it. A line of the same trace, metric and rater as an earlier one replaces it. Traces need
 not be scored yet. Comments are kept with content=full alone.
+
 Exit status: 0 fine, 1 broken lines (the rest is kept), 2 usage or a failure.
 """
 _BATCH = 500
 _TEXTS = ("comment", "metric", "rater", "session", "user")
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "feedback",
-        help="keep human labels of traces in the store",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("file", help="JSON lines, gzip too; - reads standard input")
-    add_store(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+def command(
+    file: Annotated[str, typer.Argument(help="JSON lines, gzip too; - reads standard input")],
+    *,
+    store: StoreOption = None,
+) -> int:
     """Read the file, and write its good lines."""
-    path = store_path(args)
-    store = open_store(path)
-    broken = BrokenLines(args.file)
+    path = store_path(store, "feedback")
+    opened = open_store(path)
+    broken = BrokenLines(file)
     kept = 0
     batch: list[Label] = []
     with failures(path):
-        for label in _labels(args.file, broken):
+        for label in _labels(file, broken):
             batch.append(label)
             if len(batch) >= _BATCH:
-                kept += store.rate(batch)
+                kept += opened.rate(batch)
                 batch = []
-        kept += store.rate(batch)
-    store.close()
+        kept += opened.rate(batch)
+    opened.close()
     say(f"{kept} labels kept, {broken.count} broken lines", file=sys.stderr)
     return 1 if broken.count else 0
 

@@ -5,52 +5,97 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import platform
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.main import get_command
 
 from ragtrace._version import __version__
-from ragtrace.cli.io.parser import Parser
 from ragtrace.cli.io.say import escape_log, say
 from ragtrace.errors import ConfigError, InputError, MissingExtra, nearest
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
-COMMANDS: dict[str, str] = {
-    "score": "ragtrace.cli.score",
-    "worst": "ragtrace.cli.worst",
-    "show": "ragtrace.cli.show",
-    "compare": "ragtrace.cli.compare.command",
-    "calibrate": "ragtrace.cli.calibrate.command",
-    "demo": "ragtrace.cli.demo",
-    "worker": "ragtrace.cli.worker",
-    "doctor": "ragtrace.cli.doctor.command",
-    "export": "ragtrace.cli.export",
-    "feedback": "ragtrace.cli.feedback",
-    "rescore": "ragtrace.cli.rescore",
-    "forget": "ragtrace.cli.forget",
-    "baseline": "ragtrace.cli.baseline",
-    "dashboards": "ragtrace.cli.dashboards",
-    "metrics": "ragtrace.cli.metrics",
-    "schema": "ragtrace.cli.schema",
-    "settings": "ragtrace.cli.settings",
-    "version": "ragtrace.cli.version",
+    from typer.core import TyperGroup
+
+# Each command is `command` of the module of its name, under a heading of `ragtrace --help`.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Score files": ("score", "worst", "show", "compare", "calibrate"),
+    "Run": ("demo", "worker", "doctor"),
+    "Work with a store": ("export", "feedback", "rescore", "forget", "baseline"),
+    "Look up": ("metrics", "settings", "schema", "version", "dashboards"),
 }
+COMMANDS = {name: heading for heading, names in GROUPS.items() for name in names}
+_PACKAGES = {"calibrate", "compare", "doctor"}
+# Phrases of typer and pydantic, and their replacement in one line.
+_PHRASES = {
+    "Invalid value for ": "argument ",
+    "Value error, ": "",
+    "Input should be": "must be",
+    ", unable to parse string as an integer": "",
+}
+EPILOG = """\
+Examples:
+
+- `ragtrace demo` shows a real chain, scored live
+- `ragtrace score answers.jsonl --out scored.jsonl`, then `ragtrace worst scored.jsonl`
+- `ragtrace COMMAND --help` describes one command
+"""
 
 
-def build_parser(command: str | None) -> argparse.ArgumentParser:
-    """Build the parser; only the command that was asked for is imported, all of them for ``--help``."""
-    parser = Parser(prog="ragtrace", description="Traces RAG applications and scores them.")
-    parser.add_argument("--version", action="version", version=f"ragtrace {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    wanted = [command] if command in COMMANDS else list(COMMANDS)
-    for name in wanted:
-        importlib.import_module(COMMANDS[str(name)]).add_parser(commands)
-    return parser
+def build_app(command: str | None) -> TyperGroup:
+    """Build the application with one command, or with all of them for ``--help``."""
+    app = typer.Typer(
+        add_completion=False,
+        rich_markup_mode="markdown",
+        epilog=EPILOG,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for name in [command] if command in COMMANDS else COMMANDS:
+        if name == "version":
+            app.command(rich_help_panel=COMMANDS[name])(version)
+            continue
+        module = importlib.import_module(f"ragtrace.cli.{name}{'.command' if name in _PACKAGES else ''}")
+        if isinstance(module.command, typer.Typer):
+            app.add_typer(module.command, name=name, rich_help_panel=COMMANDS[name])
+        else:
+            epilog = getattr(module, "EPILOG", None)
+            app.command(name, help=module.HELP, epilog=epilog, rich_help_panel=COMMANDS[name])(module.command)
+    group: TyperGroup = get_command(app)  # type: ignore[assignment] # it has a callback
+    return group
+
+
+def _show_version(is_asked: bool) -> None:  # noqa: FBT001 - typer calls it
+    if is_asked:
+        say(f"ragtrace {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    *,
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Trace RAG applications and score their answers."""
+
+
+def version() -> int:
+    """Print the versions of ragtrace and of the packages below it."""
+    from ragtrace.cli.doctor.packages import SHOWN, installed
+
+    say(f"ragtrace {__version__} (Python {platform.python_version()})")
+    for name in (*SHOWN, "numpy", "pydantic"):
+        say(f"{name} {installed(name) or 'is not installed'}")
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,13 +109,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if command is not None and command not in COMMANDS and not args[0].startswith("-"):
         return _complain(f"unknown command {command!r}{nearest(command, COMMANDS)}")
     try:
-        parser = build_parser(command)
-        parsed = parser.parse_args(args)
-        if parsed.command is None:
-            parser.print_help()
-            return 2
-        status: int = importlib.import_module(COMMANDS[parsed.command]).run(parsed)
+        status = _run(command, args)
         sys.stdout.flush()  # here, where a reader that has gone is still caught
+    except typer.TyperException as error:
+        return _complain(_usage(error))
     except (ConfigError, InputError, MissingExtra) as error:
         return _complain(str(error))
     except KeyboardInterrupt:
@@ -83,6 +125,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         _leave_stdout()
         return _complain(": ".join(str(said) for said in (error.filename, error.strerror or error) if said))
     return status
+
+
+def _run(command: str | None, args: list[str]) -> int:
+    """Run the command without typer's own handling of errors, interrupts and closed pipes."""
+    group = build_app(command)
+    try:
+        with group.make_context("ragtrace", list(args) or ["--help"]) as context:
+            status: int = group.invoke(context)
+    except typer.Exit as exit_:
+        return exit_.exit_code if args else 2
+    return status
+
+
+def _usage(error: typer.TyperException) -> str:
+    """Return an error of usage in one line, with the nearest option or where to read more."""
+    context = getattr(error, "ctx", None)
+    unknown = getattr(error, "option_name", None)
+    if context is not None and unknown is not None and "No such option" in str(error):
+        known = [flag for param in context.command.params for flag in param.opts if flag.startswith("--")]
+        return f"unknown argument {unknown!r}{nearest(unknown, known)}"
+    line = error.format_message().rstrip(".")
+    for theirs, ours in _PHRASES.items():
+        line = line.replace(theirs, ours)
+    return f"{line}; see {context.command_path} --help" if context is not None else line
 
 
 def _open_missing_streams() -> None:

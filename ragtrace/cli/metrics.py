@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ragtrace.cli.io.say import say
 
@@ -13,18 +14,15 @@ if TYPE_CHECKING:
 
     from ragtrace.metrics.base import MetricSpec, Output
 
+HELP = "Print every metric: its meaning, needs, range, direction and calls."
 NARROW = 110  # columns below which the table itself would
 _READABLE = 120
 WIDE = 150  # columns below which calls and sources would fold into towers
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser("metrics", help="print every metric: its meaning, needs, range, direction, calls")
-    parser.add_argument("--markdown", action="store_true", help="as a Markdown table, for documentation")
-
-
-def run(args: argparse.Namespace) -> int:
+def command(
+    *, markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table, for documentation")] = False
+) -> int:
     """Print one row an output."""
     from rich.table import Table
 
@@ -33,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     specs = _specs()
     rows = [row for metric in specs for row in _rows(metric)]
     head = ("metric", "exported as", "needs", "range", "direction", "threshold", "calls", "source")
-    if args.markdown:
+    if markdown:
         _markdown(head, rows)
         say()
         _markdown(("metric", "meaning"), [(metric.name, metric.summary) for metric in specs])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 import time
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
-from ragtrace.cli.io.arguments import positive
+import typer
+
+from ragtrace.cli.io.arguments import METRICS_HELP, BaseUrl, Jobs, Judge, StoreOption, Workflow
 from ragtrace.cli.io.say import say
-from ragtrace.cli.io.stored import MOMENT, add_store, failures, moment, open_store, store_path
+from ragtrace.cli.io.stored import MOMENT, failures, moment, open_store, store_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,62 +23,55 @@ if TYPE_CHECKING:
     from ragtrace.scoring.offline.rescore import Rescored, Rescoring
     from ragtrace.settings import Settings
 
+HELP = "Score the records of a store again, as a series of its own."
 EPILOG = f"""\
 Scored are the records that the store kept: with content=full those with low, failed or flagged scores and 1 % of
 the others, for 72 hours. The new scores are a series of their own, by their version; the old ones stay. Their
 weights make up for the uneven choice. They are in the export (source=rescore) and not in live metrics.
+
 A run that was stopped, by Ctrl-C, by its budget or by a judge that is away, goes on when the same command is given
 again. The limits of the settings hold (judge_rpm, judge_tpm, budget_usd_per_day, budget_tokens_per_day): rates
 together with the processes of the spool that is set, budgets apart from them and of the same size.
+
 SINCE: {MOMENT}.
+
 Exit status: 0 done, 1 some results are errors or the judge is away, 2 usage or a failure, 3 the budget is spent,
 130 stopped by Ctrl-C.
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "rescore",
-        help="score the records of a store again, as a series of its own",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add_store(parser)
-    add("--since", required=True, help="records no older than this")
-    help_text = "names, separated by commas, as `ragtrace metrics` lists them; or all"
-    add("--metrics", "--metric", required=True, metavar="METRICS", help=help_text)
-    add("--judge", help="overlap (offline, the default) or openai:MODEL")
-    add("--base-url", help="an OpenAI-compatible server for the judge")
-    add("--workflow", help="this workflow alone")
-    add("--budget-calls", type=positive, metavar="N", help="most calls of the judge; what is begun is finished")
-    add("--jobs", type=positive, default=4, help="records scored at once (4)")
-
-
-def run(args: argparse.Namespace) -> int:
+def command(
+    *,
+    store: StoreOption = None,
+    since: Annotated[str, typer.Option(help="records no older than this")],
+    metrics: Annotated[str, typer.Option("--metrics", "--metric", metavar="METRICS", help=METRICS_HELP)],
+    judge: Judge = None,
+    base_url: BaseUrl = None,
+    workflow: Workflow = None,
+    budget_calls: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="most calls of the judge; what is begun is finished")
+    ] = None,
+    jobs: Jobs = 4,
+) -> int:
     """Score what is not yet; see `EPILOG` for the exit status."""
     from ragtrace.scoring.offline.rescore import Rescoring
     from ragtrace.service.judges import build_scorer
+    from ragtrace.settings import Settings
 
-    path = store_path(args)
-    since = moment(args.since, time.time())
-    settings = _settings(args)
+    path = store_path(store, "rescore")
+    earliest = moment(since, time.time())
+    settings = Settings.resolve({"metrics": metrics, "judge": judge, "judge_base_url": base_url})
     is_interrupted = False
     with ExitStack() as stack:
         limiter = _limiter(settings, stack)
         scorer = build_scorer(settings, limiter)
-        store = stack.enter_context(closing(open_store(path)))
+        opened = stack.enter_context(closing(open_store(path)))
         rescoring = Rescoring(
-            store,
-            scorer,
-            budget_calls=args.budget_calls,
-            jobs=args.jobs,
-            closed=limiter.blocked if limiter else None,
+            opened, scorer, budget_calls=budget_calls, jobs=jobs, closed=limiter.blocked if limiter else None
         )
         try:
             with failures(path):
-                asyncio.run(_work(rescoring, scorer, store.records(since=since, workflow=args.workflow)))
+                asyncio.run(_work(rescoring, scorer, opened.records(since=earliest, workflow=workflow)))
         except KeyboardInterrupt:
             is_interrupted = True
     return _report(rescoring.total, is_interrupted=is_interrupted)
@@ -91,12 +85,6 @@ async def _work(rescoring: Rescoring, scorer: Scorer, records: Iterable[tuple[Ra
             await rescoring.run(records, step=step)
     finally:
         await scorer.aclose()
-
-
-def _settings(args: argparse.Namespace) -> Settings:
-    from ragtrace.settings import Settings
-
-    return Settings.resolve({"metrics": args.metrics, "judge": args.judge, "judge_base_url": args.base_url})
 
 
 def _limiter(settings: Settings, stack: ExitStack) -> JudgeLimiter | None:

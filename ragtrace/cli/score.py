@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ragtrace.cli.io.arguments import cutoffs, positive
+import typer
+
+from ragtrace.cli.io.arguments import METRICS_HELP, BaseUrl, Jobs, Limit, Pairs, cutoffs
 from ragtrace.cli.io.jsonl_reader import BrokenLines, Line, open_lines, read_lines
 from ragtrace.cli.io.jsonl_writer import ScoredLines, done_before
+from ragtrace.cli.io.progress import progress
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.summary import Summary, limits_from, maker_text
 from ragtrace.cli.worst import WorstAnswers
@@ -19,11 +21,13 @@ from ragtrace.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ragtrace.metrics.base import Output
     from ragtrace.scoring import Scorer
+    from ragtrace.scoring.offline.file import Scores
 
+HELP = "Score a file of RAG answers."
 EPILOG = """\
 Input: JSON lines, plain or gzip. A line is a record (`ragtrace schema`), or just
 {"query": ..., "answer": ..., "contexts": ["...", ...]}. Records of ragas and DeepEval
@@ -31,98 +35,134 @@ are read under their names (user_input, response, retrieved_contexts; input, act
 retrieval_context, expected_output). Other fields stay in the output and are read by no
 metric; a warning names them. An answer that is missing is na, and one that is blank is of
 an application that answered nothing.
+
 Output: each line as it was, with its id (or line number) and "scores", written as
 soon as it is scored, and so not always in the order of the input. The summary goes
 to standard error where the lines go to standard output, else to standard output.
+
 Means are over one K and one label scale; other K or scales have rows of their own, and a
 threshold over several of them is missed: give --k-values.
+
 Resuming: a line is known by its id, lines of one id by their order in the file. Lines
 that stand in --out are not scored again, also those whose scores are errors, of another
 judge or of other metrics; a warning tells.
+
 Exit status: 0 fine, 1 broken lines (the rest is scored), 2 usage, 3 a threshold was
 missed or had no score to measure, or a metric has no value since the judge failed on
 every line that has one to judge (also when lines are broken), 130 stopped by Ctrl-C.
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "score",
-        help="score a file of RAG answers",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("file", help="JSON lines, gzip too; - reads standard input")
-    add("--metrics", help="names, separated by commas, as `ragtrace metrics` lists them; or all")
-    add("--judge", help="overlap (offline, the default) or openai:MODEL; several, with commas, are a panel")
-    add("--judge-repeats", type=positive, metavar="N", help="ask each judge so often, with other seeds (1)")
-    add("--consensus", metavar="RULE", help="how several judges become one number: mean (the default) or median")
-    add("--base-url", help="an OpenAI-compatible server for the judge")
-    add("--grading", metavar="SCALE", help="scale of the judge's grades: direct5, umbrela or umbrela_strict")
-    add("--unfused", action="store_true", help="ask the judge step by step, to compare with fused calls; dearer")
-    add("--grade-cache", metavar="FILE", help="keep grades there, and ask for none twice; or memory (default), off")
-    add("--embedder", help="overlap (offline, the default), local or local:FOLDER (offline), or openai:MODEL")
-    add("--pairs", metavar="onnx:FOLDER", help="a local model that scores pairs, for the metric hallucination")
-    add("--k-values", help="cut-offs of @K metrics, separated by commas; default the number of contexts")
-    add("--out", help="where scored lines go; default standard output")
-    add("--jobs", type=positive, default=8, help="records scored at once (8)")
-    add("--limit", type=positive, help="read no further than so many good lines")
-    add("--resume", action="store_true", help="go on with --out: what stands there is not scored again")
-    add("--fail-under", action="append", default=[], metavar="METRIC=VALUE", help="exit 3 when its mean is worse")
-
-
-def run(args: argparse.Namespace) -> int:
+def command(
+    file: Annotated[str, typer.Argument(help="JSON lines, gzip too; - reads standard input")],
+    *,
+    metrics: Annotated[str | None, typer.Option(help=METRICS_HELP)] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="overlap (offline, the default) or openai:MODEL; several, with commas, are a panel"),
+    ] = None,
+    judge_repeats: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="ask each judge so often, with other seeds (1)")
+    ] = None,
+    consensus: Annotated[
+        str | None,
+        typer.Option(metavar="RULE", help="how several judges become one number: mean (the default) or median"),
+    ] = None,
+    base_url: BaseUrl = None,
+    grading: Annotated[
+        str | None,
+        typer.Option(metavar="SCALE", help="scale of the judge's grades: direct5, umbrela or umbrela_strict"),
+    ] = None,
+    unfused: Annotated[
+        bool, typer.Option("--unfused", help="ask the judge step by step, to compare with fused calls; dearer")
+    ] = False,
+    grade_cache: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="keep grades there, and ask for none twice; or memory (default), off"),
+    ] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="overlap (offline, the default), local or local:FOLDER (offline), or openai:MODEL"),
+    ] = None,
+    pairs: Pairs = None,
+    k_values: Annotated[
+        str | None,
+        typer.Option(help="cut-offs of @K metrics, separated by commas; default the number of contexts"),
+    ] = None,
+    out: Annotated[str | None, typer.Option(help="where scored lines go; default standard output")] = None,
+    jobs: Jobs = 8,
+    limit: Limit = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="go on with --out: what stands there is not scored again")
+    ] = False,
+    fail_under: Annotated[
+        list[str] | None, typer.Option(metavar="METRIC=VALUE", help="exit 3 when its mean is worse")
+    ] = None,
+) -> int:
     """Score the file; see `EPILOG` for the exit status."""
-    from ragtrace.service.judges import left_out_text
-
-    scorer = _scorer(args)
-    outputs: dict[str, Output] = {o.name: o for metric in scorer.metrics for o in metric.spec.outputs}
-    limits = limits_from(args.fail_under, outputs, scorer.options.k_values)
-    if args.resume and args.out in {None, "-"}:
-        raise ConfigError("--resume needs --out: the file to go on with")
-    summary = Summary(_asked(scorer) if args.resume else None)
-    stream = open_lines(args.file)
-    worst = WorstAnswers(outputs)
-    done = done_before(Path(args.out), _taking(summary, worst, args.out)) if args.resume else None
-    before = summary.lines
-    out = ScoredLines(args.out, is_resumed=args.resume)
-    is_interrupted = False
-    try:
-        asyncio.run(_score(args, scorer, stream, out, summary, worst, done))
-    except KeyboardInterrupt:
-        is_interrupted = True
-    except InputError:
-        out.discard_if_empty()
-        raise
-    finally:
-        out.close()
-    missed = [*summary.missed(limits), *filter(None, [summary.unjudged()])]
-    _report(args, summary, worst, missed, before, left_out_text(scorer), is_interrupted=is_interrupted)
-    if is_interrupted:
-        return 130
-    return 3 if missed else 1 if summary.broken else 0
-
-
-def _scorer(args: argparse.Namespace) -> Scorer:
-    from ragtrace.service.judges import build_scorer
+    from ragtrace.service.judges import build_scorer, left_out_text
     from ragtrace.settings import Settings
 
     given = {
-        "metrics": args.metrics or None,
-        "judge": args.judge,
-        "judge_repeats": args.judge_repeats,
-        "consensus": args.consensus,
-        "judge_base_url": args.base_url,
-        "grading": args.grading,
-        "batch_metrics": False if args.unfused else None,
-        "grade_cache": args.grade_cache,
-        "embedder": args.embedder,
-        "pairs": args.pairs,
-        "k_values": cutoffs(args.k_values),
+        "metrics": metrics or None,
+        "judge": judge,
+        "judge_repeats": judge_repeats,
+        "consensus": consensus,
+        "judge_base_url": base_url,
+        "grading": grading,
+        "batch_metrics": False if unfused else None,
+        "grade_cache": grade_cache,
+        "embedder": embedder,
+        "pairs": pairs,
+        "k_values": cutoffs(k_values),
     }
-    return build_scorer(Settings.resolve(given))
+    scorer = build_scorer(Settings.resolve(given))
+    outputs: dict[str, Output] = {o.name: o for metric in scorer.metrics for o in metric.spec.outputs}
+    limits = limits_from(fail_under or [], outputs, scorer.options.k_values)
+    if resume and out in {None, "-"}:
+        raise ConfigError("--resume needs --out: the file to go on with")
+    summary = Summary(_asked(scorer) if resume else None)
+    stream = open_lines(file)
+    worst = WorstAnswers(outputs)
+    done = done_before(Path(out), _taking(summary, worst, out)) if resume and out is not None else None
+    before = summary.lines
+    lines = ScoredLines(out, is_resumed=resume)
+    is_interrupted = False
+    try:
+        with progress(file, limit=limit, done_before=sum(done.values()) if done else 0) as step:
+            broken = BrokenLines(file)
+            wanted = _wanted(read_lines(stream, file, broken), done, limit)
+
+            def add(line: Line, scores: dict[str, dict[str, Any]]) -> None:
+                lines.write(line.scored(scores))
+                summary.add(scores)
+                worst.add(line.record, scores, f"{file}:{line.number}")
+                summary.unknown.update(line.unknown)
+                step()
+
+            asyncio.run(score_lines(wanted, scorer, jobs=jobs, add=add))
+            summary.broken = broken.count
+            broken.close()
+    except KeyboardInterrupt:
+        is_interrupted = True
+    except InputError:
+        lines.discard_if_empty()
+        raise
+    finally:
+        lines.close()
+    missed = [*summary.missed(limits), *filter(None, [summary.unjudged()])]
+    _report(
+        out,
+        summary,
+        worst,
+        missed,
+        before if resume else None,
+        left_out_text(scorer),
+        is_interrupted=is_interrupted,
+    )
+    if is_interrupted:
+        return 130
+    return 3 if missed else 1 if summary.broken else 0
 
 
 def _asked(scorer: Scorer) -> dict[str, str | None]:
@@ -135,33 +175,17 @@ def _asked(scorer: Scorer) -> dict[str, str | None]:
     return {name: makers.get(name) for name in outputs}
 
 
-async def _score(
-    args: argparse.Namespace,
-    scorer: Scorer,
-    stream: IO[bytes],
-    out: ScoredLines,
-    summary: Summary,
-    worst: WorstAnswers,
-    done: Counter[str] | None,
+async def score_lines(
+    lines: Iterable[Line], scorer: Scores, *, jobs: int, add: Callable[[Line, dict[str, dict[str, Any]]], None]
 ) -> None:
-    from ragtrace.cli.io.progress import progress
+    """Score lines as they are read, and give `add` each with its scores in their JSON form."""
     from ragtrace.model.codec import score_to_json
     from ragtrace.scoring.offline.file import score_stream
 
-    broken = BrokenLines(args.file)
-    lines = _wanted(read_lines(stream, args.file, broken), done, args.limit)
     items = ((line, line.record) for line in lines)
-    with progress(args.file, limit=args.limit, done_before=sum(done.values()) if done else 0) as step:
-        async with aclosing(score_stream(items, scorer, jobs=args.jobs)) as scored:
-            async for line, results in scored:
-                scores = {result.key: score_to_json(result) for result in results}
-                out.write(line.scored(scores))
-                summary.add(scores)
-                worst.add(line.record, scores, f"{args.file}:{line.number}")
-                summary.unknown.update(line.unknown)
-                step()
-    summary.broken = broken.count
-    broken.close()
+    async with aclosing(score_stream(items, scorer, jobs=jobs)) as scored:
+        async for line, results in scored:
+            add(line, {result.key: score_to_json(result) for result in results})
 
 
 def _wanted(lines: Iterator[Line], done: Counter[str] | None, limit: int | None) -> Iterator[Line]:
@@ -190,28 +214,28 @@ def _taking(summary: Summary, worst: WorstAnswers, name: str) -> Callable[[dict[
 
 
 def _report(
-    args: argparse.Namespace,
+    out: str | None,
     summary: Summary,
     worst: WorstAnswers,
     missed: list[str],
-    before: int,
+    before: int | None,
     left_out: str,
     *,
     is_interrupted: bool,
 ) -> None:
     from ragtrace.cli.io.console import Shown
 
-    to_file = args.out not in {None, "-"}
+    to_file = out not in {None, "-"}
     console = Shown(stderr=not to_file)
     summary.show(console)
     if left_out:
         console.print(left_out)
     for warning in summary.warnings():
         console.print(f"warning: {warning}")
-    where = f" in {args.out}" if to_file else ""
-    now = f" now{where}, {before} there already" if args.resume else where
-    console.print(f"{summary.lines - before} scored{now}, {summary.broken} broken")
-    for line in worst.lines(console.width, args.out if to_file else None):
+    where = f" in {out}" if to_file else ""
+    now = where if before is None else f" now{where}, {before} there already"
+    console.print(f"{summary.lines - (before or 0)} scored{now}, {summary.broken} broken")
+    for line in worst.lines(console.width, out if to_file else None):
         console.print(line)
     for line in missed:
         say(f"ragtrace: {line}", file=sys.stderr)

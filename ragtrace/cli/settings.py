@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     Row = tuple[str, str, str, str]
 
+HELP = "Print every setting, its variable and its present value."
 WIDE = 160  # columns below which descriptions would fold into towers
 _READABLE = 100
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    commands.add_parser("settings", help="print every setting, its variable and its present value")
-
-
-def run(args: argparse.Namespace) -> int:
+def command() -> int:
     """Print a table, or blocks where it is narrow; a key is shown as set or not, an address without its login."""
     from ragtrace.cli.io.console import Shown
     from ragtrace.settings import Settings, shown, variables
 
-    del args
     now = shown(Settings.resolve({}))
     rows = [
         (name, variable, ("set" if now[name] else "not set") if name.endswith("_key") else _value(now[name]), doc)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ragtrace.cli.io.answers import ScoredAnswer, find_line, find_stored, is_store, opened_store, source_of
 from ragtrace.errors import ConfigError
@@ -19,40 +20,36 @@ if TYPE_CHECKING:
 _READABLE = 120
 _MOST_ID_CHARS = 24
 _WIDE = 100
+HELP = "Show one answer: question, pool, prompt, bad claims and reasons."
 EPILOG = """\
 WHICH, in a file: a line number as `ragtrace worst` prints it, a record's id, or a trace id; --id takes
 a number for an id too. In a store: a trace id, or at least 6 of its first digits.
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "show",
-        usage="ragtrace show [FILE|STORE] WHICH [--full]\n       ragtrace show [FILE|STORE] --id ID [--full]",
-        help="show one answer: question, pool, prompt, bad claims, reasons",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("where", nargs="*", metavar="FILE|STORE WHICH", help="a file or a store (RAGTRACE_STORE), and the answer")
-    add("--id", metavar="ID", help="the record's id, also where it is a number")
-    add("--full", action="store_true", help="print passages whole")
-
-
-def run(args: argparse.Namespace) -> int:
+def command(
+    where: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE|STORE] WHICH", help="a file or a store (RAGTRACE_STORE), and the answer"),
+    ] = None,
+    *,
+    identity: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="the record's id, also where it is a number")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="print passages whole")] = False,
+) -> int:
     """Print the answer."""
     from ragtrace.cli.io.console import Shown
 
-    given, which = _chosen(args.where, args.id)
+    given, which = _chosen(where or [], identity)
     source = source_of(given)
     if is_store(source):
         with opened_store(source) as store:
             answer = find_stored(store, which)
     else:
-        answer = find_line(source, which, is_id=args.id is not None)
+        answer = find_line(source, which, is_id=identity is not None)
     console = Shown()
-    for line in lines_of(answer, min(console.width, _READABLE), is_full=args.full):
+    for line in lines_of(answer, min(console.width, _READABLE), is_full=full):
         console.print(line)
     return 0
 

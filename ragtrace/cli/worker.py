@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ragtrace.cli.io.arguments import port, seconds
+import typer
+
+from ragtrace.cli.io.arguments import METRICS_HELP, Judge, seconds
 from ragtrace.cli.io.say import say
 
 if TYPE_CHECKING:
@@ -20,16 +21,25 @@ if TYPE_CHECKING:
     from ragtrace.service.service import Service
 
 SCRAPE = "scrape_configs: [{{job_name: ragtrace, static_configs: [{{targets: ['{target}']}}]}}]"
-EPILOG = f"""\
+HELP = "Score the answers that applications put into a spool."
+EPILOG = """\
 The applications: RAGTRACE_SPOOL=FILE RAGTRACE_SCORER=worker. Every setting of `ragtrace settings` counts here
 too, so that one environment serves both; several workers may share a spool. SIGTERM and Ctrl-C let what is under
 way come to its end within --deadline and give the rest back; a worker that is killed loses nothing, its jobs are
 taken up by another when their leases end.
+
 --once scores what is due, and waits for what another worker holds and for retries within a minute. It ends when the
 spool is empty. It also ends when nothing is under way and every unit that is left is due later, for example while
 the judge is down or over its budget, or when no unit has ended for ten minutes. The units stay in the spool.
+
 Prometheus, with --metrics-port 9464 (captured traces are counted by the applications, scores here):
-  {SCRAPE.format(target="127.0.0.1:9464")}
+
+```yaml
+scrape_configs:
+- job_name: ragtrace
+  static_configs: [{targets: ["127.0.0.1:9464"]}]
+```
+
 Exit status: 0 stopped by a signal, or the spool is empty; 1 something was not scored or not sent within --deadline,
 or --once left units that wait or could not read the spool; 2 usage. Where no collector is configured and none
 listens at the default address, nothing counts as not sent.
@@ -40,34 +50,29 @@ _WAIT_S = 60.0  # --once waits as long for a retry, as the judge's limiter does 
 _STILL_S = 600.0  # a judge that asks for one short wait after another must not hold --once for a day
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "worker",
-        help="score what applications put into a spool",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("--spool", help="the file; default RAGTRACE_SPOOL")
-    add("--judge", help="overlap (offline, the default) or openai:MODEL")
-    add("--metrics", help="names, separated by commas, as `ragtrace metrics` lists them; or all")
-    add("--metrics-port", type=port, help="serve OpenMetrics on this port of loopback")
-    add("--once", action="store_true", help="stop when the spool is empty or all that is left waits")
-    add("--deadline", type=seconds, default=30.0, metavar="S", help="seconds for the end (30)")
-
-
-def run(args: argparse.Namespace) -> int:
+def command(
+    *,
+    spool: Annotated[str | None, typer.Option(help="the file; default RAGTRACE_SPOOL")] = None,
+    judge: Judge = None,
+    metrics: Annotated[str | None, typer.Option(help=METRICS_HELP)] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="serve OpenMetrics on this port of loopback; 0: any free")
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="stop when the spool is empty or all that is left waits")
+    ] = False,
+    deadline: Annotated[float, typer.Option(parser=seconds, metavar="S", help="seconds for the end")] = 30.0,
+) -> int:
     """Score until a signal comes or, with ``--once``, the spool is empty."""
     from ragtrace.errors import ConfigError
     from ragtrace.service import runtime
     from ragtrace.settings import Settings
 
     given = {
-        "spool": args.spool,
-        "judge": args.judge,
-        "metrics": args.metrics or None,
-        "metrics_port": args.metrics_port,
+        "spool": spool,
+        "judge": judge,
+        "metrics": metrics or None,
+        "metrics_port": metrics_port,
     }
     path = Settings.resolve({**given, "scorer": "thread"}).spool
     if path is None:
@@ -90,11 +95,11 @@ def run(args: argparse.Namespace) -> int:
     service.begin()
     is_read = True
     try:
-        is_read = _watch(service, stop, is_once=args.once, before=before)
+        is_read = _watch(service, stop, is_once=once, before=before)
     except KeyboardInterrupt:
         stop.set()
     finally:
-        is_done = runtime.shutdown(args.deadline)
+        is_done = runtime.shutdown(deadline)
     _say(f"stopped; {_accounts(service, before)}")
     return 0 if is_done and is_read else 1
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import heapq
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ragtrace.cli.io.answers import (
     SOURCE_HELP,
@@ -16,7 +17,6 @@ from ragtrace.cli.io.answers import (
     source_of,
     stored_answer,
 )
-from ragtrace.cli.io.arguments import positive
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,36 +27,32 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Output
     from ragtrace.model import RagRecord
 
+HELP = "List the answers with the lowest scores, and their worst claims."
 FIRST_METRICS = ("faithfulness", "hallucination", "faithfulness_1to5", "answer_relevancy")
 _READABLE = 140
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser("worst", help="list the answers with the lowest scores, and their worst claims")
-    parser.add_argument("source", nargs="?", metavar="FILE|STORE", help=SOURCE_HELP)
-    parser.add_argument("-n", "--count", type=positive, default=20, metavar="N", help="most answers (20)")
-    parser.add_argument("--metric", help="by this score (faithfulness, or the first one that is there)")
-
-
-def run(args: argparse.Namespace) -> int:
+def command(
+    source: Annotated[str | None, typer.Argument(metavar="[FILE|STORE]", help=SOURCE_HELP)] = None,
+    *,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, metavar="N", help="most answers")] = 20,
+    metric: Annotated[str | None, typer.Option(help="by this score; default faithfulness, else the first")] = None,
+) -> int:
     """Print the list."""
     from ragtrace.cli.io.console import Shown
 
-    source = source_of(args.source)
+    source = source_of(source)
     console = Shown()
     if is_store(source):
         with opened_store(source) as store:
-            name = args.metric or next(
-                filter(lambda one: any(store.rows(metric=one)), FIRST_METRICS), FIRST_METRICS[0]
-            )
-            found = Ranking(name, args.count)
+            name = metric or next(filter(lambda one: any(store.rows(metric=one)), FIRST_METRICS), FIRST_METRICS[0])
+            found = Ranking(name, count)
             latest = {row["trace_id"]: row for row in _judged(store.rows(metric=name))}
             for trace_id, row in latest.items():
                 found.add(row["value"], trace_id)
             shown = [(value, stored_answer(store, trace_id)) for value, trace_id in found.worst()]
     else:
-        found = _of_file(source, args.metric, args.count)
+        found = _of_file(source, metric, count)
         shown = found.worst()
     if not found.count:
         raise ConfigError(f"{source}: no answer has a score of {found.metric}; choose another --metric")

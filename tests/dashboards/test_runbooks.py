@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragtrace import errors
-from ragtrace.cli.main import COMMANDS, build_parser
+from ragtrace.cli.main import COMMANDS
 from ragtrace.semconv import METRICS
 from ragtrace.settings import variables
 from ragtrace_dashboards.alerts import ANCHOR, alerts
@@ -19,6 +19,7 @@ from ragtrace_dashboards.config import Config, Watched, duration
 from ragtrace_dashboards.drift import baseline_rules, window_rules
 from ragtrace_dashboards.export import files
 from ragtrace_dashboards.runbook_files import INDEX, RULE_FIELDS, filled, in_words, runbook_files, template
+from tests.command_line import parsed
 from tests.dashboards.promql import asked
 
 DIST = Path(__file__).resolve().parents[2] / "dashboards" / "dist"
@@ -150,7 +151,7 @@ def test_every_command_exists_with_its_options(line):
     words = shlex.split(line)[1:]
     assert words[0] in COMMANDS
     if words[1:]:
-        build_parser(words[0]).parse_args(words)  # it would be taken as it stands
+        parsed(words)  # it would be taken as it stands
 
 
 @pytest.mark.parametrize("name", ALERTS)

@@ -14,17 +14,18 @@ import urllib.parse
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 from ragtrace import semconv
-from ragtrace.cli.main import build_parser
 from ragtrace_dashboards.boards import board_files
 from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.grafana_files import ALERTING, BOARDS_PATH, DATASOURCES, PROVIDER
 from ragtrace_dashboards.prometheus_files import GROUPS, prometheus_files
+from tests.command_line import parsed
 
 REPOSITORY = Path(__file__).parents[2]
 STACK = REPOSITORY / "dashboards" / "stack"
@@ -111,7 +112,7 @@ def used() -> list[tuple[str, str, int]]:
 def demo():
     """Return the options of the traffic's `ragtrace demo`, read by ragtrace's own parser."""
     words = shlex.split(SERVICES["traffic"]["command"][-1])
-    return build_parser("demo").parse_args(words[words.index("ragtrace") + 1 :])
+    return SimpleNamespace(**parsed(words[words.index("ragtrace") + 1 :]))
 
 
 def test_every_image_is_pinned_and_named_in_the_readme():

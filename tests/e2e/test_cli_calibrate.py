@@ -320,7 +320,7 @@ def test_labels_of_two_scales_name_both_lines(tmp_path: Path, capsys: pytest.Cap
         (["--label", "faithful", "--json", "no/such/folder.json"], "in a folder that exists"),
         (["--label", "faithful", "--high-from", "0"], "--high-from 0 must be above 0 and at most 1"),
         (["--label", "faithful", "--high-from", "nan"], "--high-from nan must be above 0"),
-        (["--label", "faithful", "--gate-pairs", "-1"], "not a whole number of 0 or more"),
+        (["--label", "faithful", "--gate-pairs", "-1"], "greater than or equal to 0"),
         (["--label", "faithful", "--k-values", "x"], "write whole numbers"),
         (["--label", "faithful", "--metric", "p_at_k@5", "--k-values", "3,1"], "K 5 is not computed"),
         (["--label", "faithful", "--metric", "p_at_k@x"], "write K as a whole number, for example p_at_k@5"),
@@ -350,7 +350,7 @@ def test_broken_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         ([str(tmp_path / "none.jsonl")], "No such file"),
         (["-"], "reads its file twice"),
         ([str(write(tmp_path / "empty.jsonl", []))], "no line has a label in 'faithful'"),
-        ([str(path), "--json", str(path)], "is a file of records"),
+        ([str(path), "--json", str(path)], "is read or written already"),
     ):
         assert main(["calibrate", *args, "--label", "faithful"]) == 2
         error = capsys.readouterr().err

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import textwrap
 import urllib.request
 from pathlib import Path
 
@@ -120,7 +121,7 @@ def test_a_deadline_that_is_no_time_is_a_matter_of_usage(path, wrong):
     process = worker(path, f"--deadline={wrong}")
     _, said = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert said.startswith(f"ragtrace: argument --deadline: '{wrong}' is not a number of seconds")
+    assert said.startswith(f"ragtrace: argument '--deadline': '{wrong}' is not a number of seconds")
     assert said.count("\n") == 1
 
 
@@ -182,6 +183,6 @@ def test_help_shows_a_scrape_config_that_prometheus_reads():
     done = subprocess.run(
         [sys.executable, "-m", "ragtrace", "worker", "--help"], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    (line,) = [line for line in done.stdout.splitlines() if "scrape_configs" in line]
-    (job,) = yaml.safe_load(line)["scrape_configs"]
+    text = textwrap.dedent(done.stdout[done.stdout.index("\n", done.stdout.index("here):")) :])
+    (job,) = yaml.safe_load(text.partition("Exit status")[0])["scrape_configs"]
     assert job["static_configs"] == [{"targets": ["127.0.0.1:9464"]}]

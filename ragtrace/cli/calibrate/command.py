@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
 from collections import defaultdict, deque
-from contextlib import aclosing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ragtrace.cli.calibrate.label_reader import Labelled, good_lines, read_labelled
-from ragtrace.cli.io.arguments import count, cutoffs, positive
+from ragtrace.cli.io.arguments import BaseUrl, Jobs, JsonFile, Judge, Limit, Pairs, cutoffs
 from ragtrace.cli.io.jsonl_writer import ScoredLines, done_before
-from ragtrace.cli.io.report_file import written
+from ragtrace.cli.io.progress import progress
+from ragtrace.cli.io.report_file import check_reports, write_json, written
 from ragtrace.cli.io.say import say
+from ragtrace.cli.score import score_lines
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from ragtrace.cli.io.jsonl_reader import Line
     from ragtrace.metrics.base import Output
@@ -31,81 +34,132 @@ if TYPE_CHECKING:
 
 _COMPARED = "compared"  # of what is kept of a line: the score beside the label
 
+HELP = "Compare a judge's scores with human labels."
 EPILOG = """\
 Input: JSON lines as `ragtrace score` reads them. --label names the field of the human
 label: 0 or 1, 0 to 1, or a grade from 1 to 5; a list holds the labels of several
 raters, and so does --label given more than once. A line without a label is scored
 for the corrected mean alone; labelled lines should be a random choice of all.
+
 A high label means what a high score means; --inverted where it is the opposite (for
 example 1 = made up). Every line must be good: nothing is judged before all are read.
-JudgeSession again: a metric with a length setting is judged twice on labelled lines, and
+
+Asking again: a metric with a length setting is judged twice on labelled lines, and
 one that grades passages grades 200 of them one by one (--gate-pairs 0: not at all).
+
 Exit status: 0 fine, 2 usage or bad input, 3 no line with a label has a score since the
 judge failed, 130 stopped by Ctrl-C.
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "calibrate",
-        help="compare a judge's scores with human labels",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("file", help="JSON lines, gzip too")
-    add("--label", action="append", required=True, metavar="FIELD", help="where the human label stands; a.b too")
-    add("--metric", default="faithfulness", help="the number to compare (faithfulness), NAME@K at one cut-off")
-    add("--inverted", action="store_true", help="a high label means a low score")
-    add("--high-from", type=float, metavar="LABEL", help="the high class begins here (.5; 3 of 1 to 5)")
-    add("--judge", help="overlap (offline, the default) or openai:MODEL")
-    add("--base-url", help="an OpenAI-compatible server for the judge")
-    add("--embedder", help="as in `ragtrace score`")
-    add("--pairs", metavar="onnx:FOLDER", help="as in `ragtrace score`")
-    add("--k-values", help="cut-offs of @K metrics; without NAME@K the first one is compared")
-    add("--out", help="where scored lines go, to go on with; default nowhere")
-    add("--resume", action="store_true", help="go on with --out: what stands there is not judged again")
-    add("--json", type=Path, metavar="FILE", help="write the report there, as JSON")
-    add("--plot", type=Path, metavar="FILE", help="draw it, as .png or .svg (extra: plots)")
-    add("--jobs", type=positive, default=8, help="records scored at once (8)")
-    add("--limit", type=positive, help="read no further than so many lines")
-    add("--gate-pairs", type=count, default=200, metavar="N", help="passages graded one by one (200)")
-    add("--no-length-check", action="store_true", help="judge nothing again with the opposite length setting")
-
-
-def run(args: argparse.Namespace) -> int:
+def command(
+    file: Annotated[str, typer.Argument(help="JSON lines, gzip too")],
+    *,
+    label: Annotated[list[str], typer.Option(metavar="FIELD", help="where the human label stands; a.b too")],
+    metric: Annotated[str, typer.Option(help="the number to compare, NAME@K at one cut-off")] = "faithfulness",
+    inverted: Annotated[bool, typer.Option("--inverted", help="a high label means a low score")] = False,
+    high_from: Annotated[
+        float | None, typer.Option(metavar="LABEL", help="the high class begins here (.5; 3 of 1 to 5)")
+    ] = None,
+    judge: Judge = None,
+    base_url: BaseUrl = None,
+    embedder: Annotated[str | None, typer.Option(help="as in `ragtrace score`")] = None,
+    pairs: Pairs = None,
+    k_values: Annotated[
+        str | None, typer.Option(help="cut-offs of @K metrics; without NAME@K the first one is compared")
+    ] = None,
+    out: Annotated[str | None, typer.Option(help="where scored lines go, to go on with; default nowhere")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="go on with --out: what stands there is not judged again")
+    ] = False,
+    json_file: JsonFile = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="draw it, as .png or .svg (extra: plots)")
+    ] = None,
+    jobs: Jobs = 8,
+    limit: Limit = None,
+    gate_pairs: Annotated[int, typer.Option(min=0, metavar="N", help="passages graded one by one")] = 200,
+    no_length_check: Annotated[
+        bool, typer.Option("--no-length-check", help="judge nothing again with the opposite length setting")
+    ] = False,
+) -> int:
     """Score, compare and report; see `EPILOG` for the exit status."""
-    if args.resume and args.out in {None, "-"}:
-        raise ConfigError("--resume needs --out: the file to go on with")
-    if args.out == "-":
-        raise ConfigError("--out - would stand among the report; name a file")
-    _check_reports(args)
-    settings = _settings(args)
-    scorer, number = _scorer(args.metric, settings)
-    labelled = read_labelled(
-        args.file, args.label, limit=args.limit, is_inverted=args.inverted, high_from=args.high_from
-    )
+    from ragtrace.scoring.offline.calibrating import CalibrationScorer, debiases_length
+
+    _check(file, out, {"--json": json_file, "--plot": plot}, is_resumed=resume)
+    given = {"judge": judge, "judge_base_url": base_url, "embedder": embedder, "pairs": pairs}
+    settings = _settings(metric, cutoffs(k_values), given)
+    scorer, number = _scorer(metric, settings)
+    labelled = read_labelled(file, label, limit=limit, is_inverted=inverted, high_from=high_from)
     has_batches = settings.batch_metrics and settings.grade_batch > 1 and _grades_with_judge(scorer)
-    scores = _Scores(args.out, number)
-    if args.resume:
+    is_rejudged = debiases_length(scorer.metrics[0].spec) and not no_length_check
+    asked = CalibrationScorer(
+        scorer=scorer,
+        rejudged=frozenset(labelled.ids if is_rejudged else ()),
+        gated=labelled.gated(gate_pairs) if has_batches else frozenset(),
+    )
+    scores = _Scores(out, number)
+    if resume:
         scores.load()
-    out = None if args.out is None else ScoredLines(args.out, is_resumed=args.resume)
     try:
-        asyncio.run(_score(args, _asking(args, scorer, labelled, has_batches=has_batches), scores, out))
+        _score(file, asked, scores, jobs=jobs, limit=limit, is_resumed=resume)
     except KeyboardInterrupt:
-        _say_stopped(args, scores)
+        hint = "the same command with --resume goes on" if out else "with --out FILE a run can be resumed"
+        say(f"ragtrace: stopped; {len(scores.by_line)} lines are scored, {hint}", file=sys.stderr)
         return 130
-    finally:
-        if out is not None:
-            out.close()
     report = _calibration(labelled, scores, scorer, number, has_batches=has_batches)
-    _report(args, report)
+    _report(report, ", ".join(label), json_file, plot)
     if not report.points and any(state.startswith("error ") for state in report.states):
         why = ", ".join(f"{n} {state}" for state, n in report.states.items())
         say(f"ragtrace: no line with a label has a score to compare: {why}", file=sys.stderr)
         return 3
     return 0
+
+
+def _check(file: str, out: str | None, reports: dict[str, Path | None], *, is_resumed: bool) -> None:
+    """Refuse, before any judge is asked, output that cannot be written afterwards."""
+    if is_resumed and out in {None, "-"}:
+        raise ConfigError("--resume needs --out: the file to go on with")
+    if out == "-":
+        raise ConfigError("--out - would stand among the report; name a file")
+    check_reports(reports, taken=(file, out))
+    if plot := reports["--plot"]:
+        from ragtrace.report.calibration_plot import check_plot
+
+        check_plot(plot)
+
+
+def _score(
+    file: str, scorer: CalibrationScorer, scores: _Scores, *, jobs: int, limit: int | None, is_resumed: bool
+) -> None:
+    """Score the lines that an earlier run did not, and write them where ``--out`` says."""
+    with ExitStack() as stack:
+        out = None
+        if scores.path is not None:
+            out = stack.enter_context(closing(ScoredLines(scores.path, is_resumed=is_resumed)))
+        step = stack.enter_context(progress(file, done_before=sum(map(len, scores.before.values()))))
+
+        def add(line: Line, found: dict[str, dict[str, Any]]) -> None:
+            if out is not None:
+                out.write(line.scored(found))
+            scores.add(line, found)
+            step()
+
+        owed = (line for line in good_lines(file, limit) if not scores.take(line))
+        asyncio.run(score_lines(owed, scorer, jobs=jobs, add=add))
+
+
+def _report(report: Calibration, label: str, json_file: Path | None, plot: Path | None) -> None:
+    from ragtrace.cli.calibrate.table import show
+    from ragtrace.cli.io.console import Shown
+
+    show(report, Shown(), label=label)
+    write_json(json_file, report.to_json())
+    if plot is not None:
+        from ragtrace.report.calibration_plot import draw
+
+        with written("--plot", plot):
+            draw(report, plot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,30 +240,21 @@ class _Scores:
         return kept
 
 
-def _settings(args: argparse.Namespace) -> Settings:
+def _settings(metric: str, k_values: tuple[int, ...] | None, given: dict[str, str | None]) -> Settings:
     from ragtrace.settings import Settings
 
-    if args.metric == "all":
+    if metric == "all":
         raise ConfigError("--metric all: labels are about one number; name it, as `ragtrace metrics` lists it")
-    name, at, k = args.metric.partition("@")
-    k_values = cutoffs(args.k_values)
+    name, at, k = metric.partition("@")
     if at:
         try:
             cutoff = int(k)
         except ValueError:
-            raise ConfigError(f"--metric {args.metric}: write K as a whole number, for example {name}@5") from None
+            raise ConfigError(f"--metric {metric}: write K as a whole number, for example {name}@5") from None
         k_values = k_values or (cutoff,)
         if cutoff not in k_values:
-            raise ConfigError(f"--metric {args.metric}: K {cutoff} is not computed; add it to --k-values")
-    given = {
-        "metrics": (args.metric,),
-        "judge": args.judge,
-        "judge_base_url": args.base_url,
-        "embedder": args.embedder,
-        "pairs": args.pairs,
-        "k_values": k_values,
-    }
-    return Settings.resolve(given)
+            raise ConfigError(f"--metric {metric}: K {cutoff} is not computed; add it to --k-values")
+    return Settings.resolve({**given, "metrics": (metric,), "k_values": k_values})
 
 
 def _scorer(asked: str, settings: Settings) -> tuple[Scorer, _Number]:
@@ -232,43 +277,6 @@ def _grades_with_judge(scorer: Scorer) -> bool:
 
     asks = grades_passages(scorer.metrics[0].spec)
     return asks and scorer.judge is not None and "grades" in scorer.judge.tasks
-
-
-def _asking(
-    args: argparse.Namespace, scorer: Scorer, labelled: Labelled, *, has_batches: bool
-) -> CalibrationScorer:
-    from ragtrace.scoring.offline.calibrating import CalibrationScorer, debiases_length
-
-    has_twice = debiases_length(scorer.metrics[0].spec) and not args.no_length_check
-    return CalibrationScorer(
-        scorer=scorer,
-        rejudged=frozenset(labelled.ids) if has_twice else frozenset(),
-        gated=labelled.gated(args.gate_pairs) if has_batches else frozenset(),
-    )
-
-
-async def _score(
-    args: argparse.Namespace, scorer: CalibrationScorer, scores: _Scores, out: ScoredLines | None
-) -> None:
-    from ragtrace.cli.io.progress import progress
-    from ragtrace.model.codec import score_to_json
-    from ragtrace.scoring.offline.file import score_stream
-
-    def owed() -> Iterator[Line]:
-        for line in good_lines(args.file, args.limit):
-            if not scores.take(line):
-                yield line
-
-    before = sum(map(len, scores.before.values()))
-    items = ((line, line.record) for line in owed())
-    with progress(args.file, done_before=before) as step:
-        async with aclosing(score_stream(items, scorer, jobs=args.jobs)) as scored:
-            async for line, results in scored:
-                shown = {result.key: score_to_json(result) for result in results}
-                if out is not None:
-                    out.write(line.scored(shown))
-                scores.add(line, shown)
-                step()
 
 
 def _calibration(
@@ -308,39 +316,3 @@ def _rated(labelled: Labelled, line: int, scores: Mapping[str, Any]) -> Rated:
         k=score.get("k"),
         label_scale=score.get("label_scale"),
     )
-
-
-def _check_reports(args: argparse.Namespace) -> None:
-    """Refuse before any judge is asked what could not be written after all are."""
-    taken = {Path(name).resolve() for name in (args.file, args.out) if name not in {None, "-"}}
-    for flag, path in (("--json", args.json), ("--plot", args.plot)):
-        if path is None:
-            continue
-        if path.resolve() in taken:
-            raise ConfigError(f"{flag} {path} is a file of records; choose another")
-        if path.is_dir() or not path.resolve().parent.is_dir():
-            raise ConfigError(f"{flag} {path}: cannot be written there; name a file in a folder that exists")
-    if args.plot is not None:
-        from ragtrace.report.calibration_plot import check_plot
-
-        check_plot(args.plot)
-
-
-def _report(args: argparse.Namespace, report: Calibration) -> None:
-    from ragtrace.cli.calibrate.table import show
-    from ragtrace.cli.io.console import Shown
-
-    show(report, Shown(), label=", ".join(args.label))
-    if args.json is not None:
-        with written("--json", args.json):
-            args.json.write_text(f"{json.dumps(report.to_json(), indent=2)}\n", encoding="utf-8")
-    if args.plot is not None:
-        from ragtrace.report.calibration_plot import draw
-
-        with written("--plot", args.plot):
-            draw(report, args.plot)
-
-
-def _say_stopped(args: argparse.Namespace, scores: _Scores) -> None:
-    hint = "the same command with --resume goes on" if args.out else "with --out FILE a run can be resumed"
-    say(f"ragtrace: stopped; {len(scores.by_line)} lines are scored, {hint}", file=sys.stderr)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ragtrace.cli.io.say import say
 
@@ -12,32 +13,26 @@ if TYPE_CHECKING:
     from ragtrace.cli.doctor.check_result import Finding
     from ragtrace.settings import Settings
 
+HELP = "Check settings, endpoints, judge, clock, disk and packages."
 EPILOG = """\
 Run it where the application runs, with the same environment. It sends an empty OTLP request to each endpoint and
 asks an LLM judge one small question (about 600 tokens); it changes nothing, and prints no key.
+
 Exit status: 0 nothing failed (there may be warnings), 1 something failed, 2 usage.
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "doctor",
-        help="check settings, endpoints, judge, clock, disk and packages",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--no-judge", action="store_true", help="do not ask the judge, nor its server")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def run(args: argparse.Namespace) -> int:
+def command(
+    *,
+    no_judge: Annotated[bool, typer.Option("--no-judge", help="do not ask the judge, nor its server")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+) -> int:
     """Print one line a check; 1 when one failed."""
     from ragtrace.cli.doctor.check_result import worst
 
-    findings = examined(is_judge_asked=not args.no_judge)
+    findings = examined(is_judge_asked=not no_judge)
     level = worst(findings)
-    if args.json:
+    if as_json:
         say(json.dumps({"status": level, "checks": [finding.to_json() for finding in findings]}, indent=2))
     else:
         for finding in findings:

@@ -1,70 +1,52 @@
-"""Arguments that several commands read."""
+"""Arguments and options that several commands have."""
 
 from __future__ import annotations
 
-import argparse
 import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from ragtrace.errors import ConfigError
 
-
-def positive(text: str) -> int:
-    """Return a whole number above 0.
-
-    Raises:
-        argparse.ArgumentTypeError: anything else.
-    """
-    number = _whole(text)
-    if number is None or number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
-    return number
-
-
-def count(text: str) -> int:
-    """Return a whole number of 0 or more.
-
-    Raises:
-        argparse.ArgumentTypeError: anything else.
-    """
-    number = _whole(text)
-    if number is None or number < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
-    return number
-
-
-def port(text: str) -> int:
-    """Return the number of a port; 0 is any free one.
-
-    Raises:
-        argparse.ArgumentTypeError: anything else.
-    """
-    number = _whole(text)
-    if number is None or not 0 <= number <= 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port: 0 (any free port) to 65535")
-    return number
+METRICS_HELP = "names, separated by commas, as `ragtrace metrics` lists them; or all"
+Judge = Annotated[str | None, typer.Option(help="overlap (offline, the default) or openai:MODEL")]
+BaseUrl = Annotated[str | None, typer.Option(help="an OpenAI-compatible server for the judge")]
+StoreOption = Annotated[
+    str | None, typer.Option("--store", metavar="PATH", help="the store's file; default RAGTRACE_STORE")
+]
+Workflow = Annotated[str | None, typer.Option(help="this workflow alone")]
+Jobs = Annotated[int, typer.Option(min=1, help="records scored at once")]
+Limit = Annotated[int | None, typer.Option(min=1, help="read no further than so many good lines")]
+Pairs = Annotated[
+    str | None,
+    typer.Option(metavar="onnx:FOLDER", help="a local model that scores pairs, for the metric hallucination"),
+]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write the report there, as JSON")]
 
 
 def seconds(text: str) -> float:
-    """Return a span of time of 0 or more.
+    """Return a finite time of 0 s or more.
 
     Raises:
-        argparse.ArgumentTypeError: anything else, without end too.
+        typer.BadParameter: any other text.
     """
     number = _finite(text)
     if number is None or number < 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+        raise typer.BadParameter(f"{text!r} is not a number of seconds")
     return number
 
 
 def pace(text: str) -> float:
-    """Return how many a second, above 0.
+    """Return a finite rate above 0.
 
     Raises:
-        argparse.ArgumentTypeError: anything else, without end too.
+        typer.BadParameter: any other text.
     """
     number = _finite(text)
     if number is None or number <= 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+        raise typer.BadParameter(f"{text!r} is not a number above 0")
     return number
 
 
@@ -88,10 +70,3 @@ def _finite(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _whole(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sqlite3
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import ConfigError, StoreError
 
@@ -21,11 +20,6 @@ if TYPE_CHECKING:
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NO_LIMIT = 2**62
 MOMENT = "an age (7d, 12h, 30m) or a date (2026-11-21, 2026-11-21T08:00)"
-
-
-def add_store(parser: Any) -> None:
-    """Add ``--store``."""
-    parser.add_argument("--store", metavar="PATH", help="the store's file; default RAGTRACE_STORE")
 
 
 def moment(text: str, now: float) -> float:
@@ -48,7 +42,7 @@ def moment(text: str, now: float) -> float:
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
-def store_path(args: argparse.Namespace) -> Path:
+def store_path(given: str | None, command: str) -> Path:
     """Return the store's path: the argument, else the setting.
 
     Raises:
@@ -56,9 +50,9 @@ def store_path(args: argparse.Namespace) -> Path:
     """
     from ragtrace.settings import Settings
 
-    name = args.store or getattr(args, "source", None) or Settings.resolve({}).store
+    name = given or Settings.resolve({}).store
     if not name:
-        raise ConfigError(f"{args.command}: there is no store: give --store PATH, or set RAGTRACE_STORE")
+        raise ConfigError(f"{command}: there is no store: give --store PATH, or set RAGTRACE_STORE")
     if not Path(name).is_file():
         raise ConfigError(f"{name}: there is no file; check the path")
     return Path(name)

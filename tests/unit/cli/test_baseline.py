@@ -203,10 +203,10 @@ def test_accept_without_since_says_that_older_scores_count_too(path, capsys):
         (["freeze", "--since", "1d", "--until", "2d"], "--since"),
         (["freeze", "--workflow", "sales"], "the store has no such scores"),
         (["accept", "--least", "2000"], "no series has 2000 scores; faithfulness of support (version v) has 5"),
-        (["accept", "--scores", "0"], "not a positive whole number"),
-        (["accept", "--least", "many"], "not a positive whole number"),
+        (["accept", "--scores", "0"], "greater than or equal to 1"),
+        (["accept", "--least", "many"], "must be a valid integer"),
         (["forget"], "forget"),
-        ([], "ACTION"),
+        ([], "Missing command"),
     ],
 )
 def test_bad_input_is_one_line_status_2_and_loses_nothing(path, capsys, args, said):

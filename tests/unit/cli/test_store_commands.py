@@ -302,11 +302,11 @@ def test_forget_in_a_spool_of_its_own(path, tmp_path, capsys):
     [
         (["forget", "--user", "u"], "give --store PATH, or set RAGTRACE_STORE"),
         (["forget", "--user", "", "--store", "STORE"], "names nobody"),
-        (["forget", "--store", "STORE"], "one of the arguments"),
-        (["forget", "--user", "u", "--trace", "t", "--store", "STORE"], "not allowed with"),
+        (["forget", "--store", "STORE"], "give one of --trace"),
+        (["forget", "--user", "u", "--trace", "t", "--store", "STORE"], "give one of --trace"),
         (["export", "--out", "-", "--store", "no-such-file"], "there is no file"),
         (["export", "--out", "-", "--store", "JUNK"], "is no SQLite file"),
-        (["export", "STORE", "--out", "-", "--store", "STORE"], "not allowed with"),
+        (["export", "STORE", "--out", "-", "--store", "STORE"], "give the store once"),
         (["export", "--out", "-", "--store", "TORN"], "TORN"),
         (["rescore", "--metric", "faithfulness", "--since", "soon", "--store", "STORE"], "write an age"),
         (
@@ -314,7 +314,7 @@ def test_forget_in_a_spool_of_its_own(path, tmp_path, capsys):
             "did you mean 'faithfulness'",
         ),
         (["rescore", "--metrics", ",", "--since", "1d", "--store", "STORE"], "no metric is given"),
-        (["rescore", "--since", "1d", "--store", "STORE"], "required: --metrics"),
+        (["rescore", "--since", "1d", "--store", "STORE"], "Missing option '--metrics'"),
         (["feedback", "no-such-file", "--store", "STORE"], "no-such-file"),
     ],
 )

@@ -34,14 +34,14 @@ def refused(capsys, *args: str) -> str:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("demo", "--questions", "abc"), "argument --questions: 'abc' is not a positive whole number"),
-        (("demo", "--questions", "0"), "'0' is not a positive whole number"),
-        (("demo", "--rate", "fast"), "argument --rate: 'fast' is not a number above 0"),
+        (("demo", "--questions", "abc"), "argument '--questions': must be a valid integer"),
+        (("demo", "--questions", "0"), "must be greater than or equal to 1"),
+        (("demo", "--rate", "fast"), "argument '--rate': 'fast' is not a number above 0"),
         (("demo", "--rate", "0"), "'0' is not a number above 0"),
         (("demo", "--rate", "nan"), "'nan' is not a number above 0"),
-        (("demo", "--port", "65536"), "argument --port: '65536' is not a port"),
-        (("demo", "--port", "http"), "argument --port: 'http' is not a port"),
-        (("worker", "--metrics-port", "-1"), "argument --metrics-port: '-1' is not a port"),
+        (("demo", "--port", "65536"), "argument '--port': must be less than or equal to 65535"),
+        (("demo", "--port", "http"), "argument '--port': must be a valid integer"),
+        (("worker", "--metrics-port", "-1"), "argument '--metrics-port': must be greater than or equal to 0"),
     ],
 )
 def test_a_number_that_is_none(capsys, args, words):

@@ -11,9 +11,12 @@ from ragtrace.cli.main import main
     ("args", "line"),
     [
         (["scroe"], "unknown command 'scroe'; did you mean 'score'?"),
-        (["baseline", "frezee"], "unknown action 'frezee'; did you mean 'freeze'?"),
-        (["export", "--out", "-", "--format", "xml"], "--format: unknown 'xml'; valid: csv, jsonl, parquet"),
-        (["demo", "--stack", "foo"], "--stack: unknown 'foo'; valid: local"),
+        (["baseline", "frezee"], "No such command 'frezee'. Did you mean 'freeze'?; see ragtrace baseline --help"),
+        (
+            ["export", "--out", "-", "--format", "xml"],
+            "argument '--format': 'xml' is not one of 'jsonl', 'csv', 'parquet'; see ragtrace export --help",
+        ),
+        (["demo", "--stack", "foo"], "argument '--stack': 'foo' is not one of 'local'; see ragtrace demo --help"),
         (["score", ""], "'' is no file; check the path"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from ragtrace.capture import guarded
-from ragtrace_langchain.run_state import current_run_id, open_events
+from ragtrace_langchain.run_state import current_call, open_events
 from ragtrace_langchain.selection import record_compressed
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ class TracedCompressor(BaseDocumentCompressor):
 
 
 @guarded
-def _enclosing(callbacks: Any) -> list[OpenSpan]:
+def _enclosing(callbacks: object) -> list[OpenSpan]:
     """Return the event it is called in: the retriever that passes its callbacks on, else the running chain."""
-    for run_id in (getattr(callbacks, "parent_run_id", None), current_run_id()):
+    for run_id in (getattr(callbacks, "parent_run_id", None), current_call()[0]):
         spans = open_events(run_id) if run_id is not None else []
         if spans:
             return spans
@@ -82,7 +82,7 @@ def _enclosing(callbacks: Any) -> list[OpenSpan]:
 
 @guarded
 def _took(
-    spans: list[OpenSpan] | None, base: Any, given: Sequence[Any], chosen: Sequence[Any], started_ns: int
+    spans: list[OpenSpan] | None, base: object, given: Sequence[Any], chosen: Sequence[Any], started_ns: int
 ) -> None:
     for span in spans or ():
         record_compressed(
@@ -97,7 +97,7 @@ def _took(
 
 
 @guarded
-def _failed(spans: list[OpenSpan] | None, base: Any, error: BaseException, started_ns: int) -> None:
+def _failed(spans: list[OpenSpan] | None, base: object, error: BaseException, started_ns: int) -> None:
     for span in spans or ():
         span.state.run.reranked(
             (),
@@ -109,11 +109,11 @@ def _failed(spans: list[OpenSpan] | None, base: Any, error: BaseException, start
         )
 
 
-def _name(base: Any) -> str:
+def _name(base: object) -> str:
     fields = (getattr(base, field, None) for field in _MODEL_FIELDS)
     return next((name for name in fields if isinstance(name, str) and name), type(base).__name__)
 
 
-def _top_n(base: Any) -> int | None:
+def _top_n(base: object) -> int | None:
     top_n = getattr(base, "top_n", None)
     return top_n if isinstance(top_n, int) and not isinstance(top_n, bool) else None

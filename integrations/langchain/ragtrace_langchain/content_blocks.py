@@ -12,6 +12,8 @@ from ragtrace_langchain.search_results import SearchResult
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from langchain_core.documents import Document
+
 
 _TEXTS = frozenset(("text", "input_text", "output_text"))
 # A model's reasoning is no part of its answer, and tool calls stand in the message's own field.
@@ -25,7 +27,7 @@ _LONGEST_DECODED_CHARS = 2_000_000
 _DEPTH = 3
 
 
-def is_text_block(block: Any) -> bool:
+def is_text_block(block: object) -> bool:
     """Tell whether a block is text: a string, or a text block of any provider.
 
     Example:
@@ -35,7 +37,7 @@ def is_text_block(block: Any) -> bool:
     return isinstance(block, str) or (isinstance(block, dict) and block.get("type") in _TEXTS)
 
 
-def block_text(block: Any) -> str:
+def block_text(block: object) -> str:
     """Return what a block says in a conversation: its text; the type in brackets of an image and the like.
 
     Documents beside a question and tools of the provider's are not said.
@@ -61,7 +63,7 @@ def block_text(block: Any) -> str:
     return "" if is_of_provider else f"[{kind}]"
 
 
-def prompt_block_text(block: Any, depth: int = 0) -> str:
+def prompt_block_text(block: object, depth: int = 0) -> str:
     """Return what a block shows to the model: as `block_text`, and the texts of documents under their titles.
 
     Example:
@@ -82,7 +84,7 @@ def prompt_block_text(block: Any, depth: int = 0) -> str:
     return block_text(block)
 
 
-def documents_in_blocks(content: Any) -> list[Any]:
+def documents_in_blocks(content: object) -> list[Document]:
     """Return the documents among a message's blocks; [] where there are none with a text.
 
     Example:
@@ -95,7 +97,7 @@ def documents_in_blocks(content: Any) -> list[Any]:
     return [document for document in found if document.page_content.strip()]
 
 
-def _document_text(block: Mapping[str, Any], document: SearchResult) -> str:
+def _document_text(block: Mapping[str, object], document: SearchResult) -> str:
     title, context = document.metadata.get("title"), block.get("context")
     head = f"[{block.get('type') or 'document'}{f': {title}' if title else ''}]"
     return "".join(f"{part}\n" for part in (head, shown(context), document.page_content) if part)
@@ -115,7 +117,7 @@ def _documents_in(block: Mapping[str, Any], depth: int) -> list[SearchResult]:
     return []
 
 
-def _made(facts: Mapping[str, Any], text: str) -> SearchResult:
+def _made(facts: Mapping[str, object], text: str) -> SearchResult:
     title = next((facts[name] for name in ("title", "filename", "name") if isinstance(facts.get(name), str)), None)
     source = facts.get("source")
     metadata = {
@@ -145,7 +147,7 @@ def _held_text(held: Mapping[str, Any], depth: int) -> str:
     return _unpacked(place.get("file_data") or place.get("base64") or place.get("data"), kind)
 
 
-def _inner_text(content: Any, depth: int) -> str:
+def _inner_text(content: object, depth: int) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list | tuple):
@@ -153,7 +155,7 @@ def _inner_text(content: Any, depth: int) -> str:
     return "" if content is None else json.dumps(content, default=str, ensure_ascii=False)
 
 
-def _unpacked(data: Any, kind: Any) -> str:
+def _unpacked(data: object, kind: object) -> str:
     """Return the text in a base64 file, "" where its type is no text."""
     if not isinstance(data, str) or len(data) > _LONGEST_DECODED_CHARS:
         return ""

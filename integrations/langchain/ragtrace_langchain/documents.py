@@ -60,21 +60,21 @@ class Hits(NamedTuple):
         return found
 
 
-class AsGiven(list[Any]):
+class AsGiven(list[object]):
     """A list as a step was given it, and the list itself, which the step may change in place."""
 
     __slots__ = ("itself",)
 
-    def __init__(self, itself: list[Any]) -> None:
+    def __init__(self, itself: list[object]) -> None:
         super().__init__(itself)
         self.itself = itself
 
-    def is_handed_on(self, part: Any) -> bool:
+    def is_handed_on(self, part: object) -> bool:
         """Tell whether a step gave out the list that it was given, and left it as it was."""
         return part is self.itself and len(part) == len(self) and all(map(is_, part, self))
 
 
-def as_given(inputs: Any) -> tuple[Any, list[Any] | None]:
+def as_given(inputs: object) -> tuple[object, list[Document] | None]:
     """Return a step's input as it is now, a state's lists copied, and the documents in it (see `documents_in`).
 
     Example:
@@ -123,12 +123,12 @@ def fields_of(value: Any) -> dict[Any, Any] | None:
     return {field.name: getattr(value, field.name) for field in fields(value) if _is_stored(value, field.name)}
 
 
-def _is_stored(value: Any, name: str) -> bool:
+def _is_stored(value: object, name: str) -> bool:
     in_slot = isinstance(getattr(type(value), name, None), MemberDescriptorType)
     return in_slot or name in getattr(value, "__dict__", ())
 
 
-def documents_in(value: Any, name: str = "") -> list[Any] | None:
+def documents_in(value: object, name: str = "") -> list[Document] | None:
     """Return the documents in a chain's value: a list of them, or a state that holds such lists.
 
     The list may hold lists, one for each query, or pairs of a document and its score. Search results that are no
@@ -149,7 +149,7 @@ def documents_in(value: Any, name: str = "") -> list[Any] | None:
     return (_held(state, name) or None) if state else None
 
 
-def lists_in(value: Any, name: Any = "", depth: int = 0) -> list[list[Any]]:
+def lists_in(value: object, name: object = "", depth: int = 0) -> list[list[Document]]:
     """Return the lists of documents in a chain's value, one by one; `name` is the field's.
 
     Example:
@@ -165,14 +165,14 @@ def lists_in(value: Any, name: Any = "", depth: int = 0) -> list[list[Any]]:
     return [documents for key, part in held for documents in lists_in(part, key, depth + 1)]
 
 
-def is_nested(value: Any) -> bool:
+def is_nested(value: object) -> bool:
     """Tell whether a value, or a field of a state, is a list of several lists: one for each query or retriever."""
     if isinstance(value, _LISTS):
         return len(value) > 1 and isinstance(value[0], _LISTS) and not _is_pair(value[0])
     return any(is_nested(part) for part in (fields_of(value) or {}).values() if isinstance(part, _LISTS))
 
 
-def new_documents(outputs: Any, inputs: Any, name: str = "") -> list[Any] | None:
+def new_documents(outputs: object, inputs: object, name: str = "") -> list[Document] | None:
     """Return the documents that a chain gave out, less the lists that it merely handed on from its input.
 
     An output list that is empty where the input had documents is an empty choice: ``[]``. A tool's message hands on
@@ -195,8 +195,8 @@ def new_documents(outputs: Any, inputs: Any, name: str = "") -> list[Any] | None
     return documents_in(made, name) if given is None else _new_in(made, given)
 
 
-def _new_in(outputs: dict[Any, Any], inputs: dict[Any, Any]) -> list[Any] | None:
-    found: list[Any] | None = None
+def _new_in(outputs: dict[Any, object], inputs: dict[Any, object]) -> list[Document] | None:
+    found: list[Document] | None = None
     for key, part in outputs.items():
         given = inputs.get(key)
         if part is given or (type(given) is AsGiven and given.is_handed_on(part)):
@@ -207,7 +207,7 @@ def _new_in(outputs: dict[Any, Any], inputs: dict[Any, Any]) -> list[Any] | None
     return found
 
 
-def is_documents_only(value: Any) -> bool:
+def is_documents_only(value: object) -> bool:
     """Tell whether a value consists of documents alone: nothing a reader could take for an answer.
 
     Example:
@@ -220,7 +220,7 @@ def is_documents_only(value: Any) -> bool:
     return all(isinstance(part, _LISTS) and (not part or bool(_listed(part, key))) for key, part in state.items())
 
 
-def _held(part: Any, name: Any = "", depth: int = 0) -> list[Any]:
+def _held(part: object, name: object = "", depth: int = 0) -> list[Document]:
     """Return the documents in a list, or in the lists that a dict holds; `name` is the field's."""
     if isinstance(part, _LISTS):
         return _listed(part, name)
@@ -230,7 +230,7 @@ def _held(part: Any, name: Any = "", depth: int = 0) -> list[Any]:
     return inner[0] if len(inner) == 1 else [document for documents in inner for document in documents]
 
 
-def _listed(parts: Sequence[Any], name: Any = "", depth: int = 0) -> list[Any]:
+def _listed(parts: Sequence[Any], name: object = "", depth: int = 0) -> list[Document]:
     """Return the documents that a list consists of, as its first part tells."""
     first = parts[0] if parts else None
     if isinstance(first, Document):
@@ -246,7 +246,7 @@ def _listed(parts: Sequence[Any], name: Any = "", depth: int = 0) -> list[Any]:
     return [document for part in parts if isinstance(part, _LISTS) for document in _listed(part, name, depth + 1)]
 
 
-def _scored_results(parts: Sequence[Any], name: Any) -> list[Any]:
+def _scored_results(parts: Sequence[object], name: object) -> list[Document]:
     """Return the passages of pairs of a text or mapping and its score."""
     pairs = [pair for pair in parts if isinstance(pair, _LISTS) and len(pair) == 2]
     documents = results_in([pair[0] for pair in pairs], name if isinstance(name, str) else "")
@@ -254,7 +254,7 @@ def _scored_results(parts: Sequence[Any], name: Any) -> list[Any]:
     return _scored(scored) if len(documents) == len(parts) else documents
 
 
-def _is_pair(parts: Any) -> bool:
+def _is_pair(parts: object) -> bool:
     """Tell whether a value is a document and its score, as ``similarity_search_with_score`` returns them."""
     if not isinstance(parts, _LISTS) or len(parts) != 2:
         return False
@@ -262,7 +262,7 @@ def _is_pair(parts: Any) -> bool:
     return isinstance(document, Document) and not isinstance(score, Document) and number_of(score) is not None
 
 
-def _scored(pairs: Sequence[Sequence[Any]]) -> list[Any]:
+def _scored(pairs: Sequence[Sequence[Any]]) -> list[Document]:
     """Return the documents of pairs, scored where their numbers fall: those that rise are distances."""
     numbers = [number_of(score) or 0.0 for _, score in pairs]
     documents = [document for document, _ in pairs]
@@ -274,7 +274,7 @@ def _scored(pairs: Sequence[Sequence[Any]]) -> list[Any]:
     ]
 
 
-def as_documents(items: Iterable[Any]) -> list[Any]:
+def as_documents(items: Iterable[object]) -> list[Document]:
     """Return what an application names as its documents: documents, scored pairs, mappings, objects or texts.
 
     Example:
@@ -287,7 +287,7 @@ def as_documents(items: Iterable[Any]) -> list[Any]:
     return [found for item in listed for found in _named(item)]
 
 
-def _named(item: Any) -> list[Any]:
+def _named(item: object) -> list[Document]:
     if isinstance(item, str):
         return [SearchResult(page_content=item)]
     return [item] if isinstance(item, Document) else results_in([item], "documents")
@@ -327,7 +327,7 @@ class KnownDocuments:
         self._unread.append((texts, ids))
         return keys
 
-    def keys(self, documents: Sequence[Any]) -> list[str]:
+    def keys(self, documents: Sequence[Document]) -> list[str]:
         """Return the keys of documents, in their order."""
         ids = own_ids(documents)
         if ids is None:
@@ -335,7 +335,7 @@ class KnownDocuments:
         is_id_key = not (self._nameless or self._key_by_id or self._clashes)
         return ids if is_id_key else self._join(_texts(documents), ids)
 
-    def part(self, documents: Sequence[Any], seen: Mapping[str, Hit]) -> None:
+    def part(self, documents: Sequence[Document], seen: Mapping[str, Hit]) -> None:
         """Tell passages of two collections apart that number theirs alike: one id, and hardly a word in common."""
         ids = own_ids(documents)
         if ids is None or seen.keys().isdisjoint(ids):
@@ -345,7 +345,9 @@ class KnownDocuments:
             if hit is not None and hit[0].text != text and not _is_alike(hit[0].text, text):
                 self._clashes[own, text] = f"{own}\0{text}"
 
-    def names(self, documents: Sequence[Any], texts: Sequence[str] | None = None) -> list[tuple[str | None, str]]:
+    def names(
+        self, documents: Sequence[Document], texts: Sequence[str] | None = None
+    ) -> list[tuple[str | None, str]]:
         """Return the id of each document (None: a hash of its text) and its key.
 
         Documents of this same list are not joined by their text: a store may hold one text under two ids.
@@ -357,7 +359,7 @@ class KnownDocuments:
             self._by_text.setdefault(text, name)
         return names
 
-    def _name(self, document: Any, text: str) -> tuple[str | None, str]:
+    def _name(self, document: object, text: str) -> tuple[str | None, str]:
         given = getattr(document, "id", None)
         own = given if type(given) is str else shown(given)
         if own:
@@ -404,7 +406,7 @@ def _is_alike(text: str, other: str) -> bool:
     return 2 * len(words & others) >= min(len(words), len(others))
 
 
-def text_of(document: Any) -> str:
+def text_of(document: object) -> str:
     """Return a document's text; what is no document is shown as text.
 
     Example:
@@ -417,11 +419,11 @@ def text_of(document: Any) -> str:
     return shown(text)
 
 
-def _id_in(metadata: Any) -> str | None:
+def _id_in(metadata: object) -> str | None:
     return id_in(metadata) if isinstance(metadata, dict) else None
 
 
-def score_of(metadata: Mapping[str, Any]) -> float | None:
+def score_of(metadata: Mapping[str, object]) -> float | None:
     """Return a retriever's score out of a document's metadata; None where there is none.
 
     Example:
@@ -432,7 +434,7 @@ def score_of(metadata: Mapping[str, Any]) -> float | None:
     return score if type(score) is float else score_in(metadata)
 
 
-def rerank_score_of(metadata: Mapping[str, Any], before: Mapping[str, Any] | None) -> float | None:
+def rerank_score_of(metadata: Mapping[str, object], before: Mapping[str, object] | None) -> float | None:
     """Return the score a reranker wrote: one that was not there before, or is another now.
 
     The retriever's score, which most rerankers carry along, is thus never taken for the reranker's.
@@ -454,7 +456,7 @@ def rerank_score_of(metadata: Mapping[str, Any], before: Mapping[str, Any] | Non
     return None
 
 
-def is_reranked(metadata: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+def is_reranked(metadata: Mapping[str, object], before: Mapping[str, object]) -> bool:
     """Tell whether metadata hold a new score under a name that only rerankers use.
 
     Example:
@@ -468,7 +470,7 @@ def is_reranked(metadata: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
 _ID, _TEXT, _METADATA = attrgetter("id"), attrgetter("page_content"), attrgetter("metadata")
 
 
-def own_ids(documents: Iterable[Any]) -> list[str] | None:
+def own_ids(documents: Iterable[Document]) -> list[str] | None:
     """Return the documents' own ids, None when one has none that is a text.
 
     Example:
@@ -483,7 +485,7 @@ def own_ids(documents: Iterable[Any]) -> list[str] | None:
 
 
 def read_documents(
-    documents: Sequence[Any], known: KnownDocuments, reader: PassageReader, source: str | None = None
+    documents: Sequence[Document], known: KnownDocuments, reader: PassageReader, source: str | None = None
 ) -> Hits:
     """Read documents into passages, each with a copy of its metadata as it is now.
 
@@ -508,7 +510,7 @@ def read_documents(
     return Hits([key for _, key in named], reader.columns(texts, names, scores, rest, source), facts)
 
 
-def _texts(documents: Sequence[Any]) -> list[str]:
+def _texts(documents: Sequence[Document]) -> list[str]:
     try:
         texts = list(map(_TEXT, documents))
     except AttributeError:  # no Documents
@@ -516,7 +518,7 @@ def _texts(documents: Sequence[Any]) -> list[str]:
     return texts if set(map(type, texts)) == {str} else list(map(text_of, documents))
 
 
-def _facts(documents: Sequence[Any]) -> list[dict[str, Any]]:
+def _facts(documents: Sequence[Document]) -> list[dict[str, Any]]:
     """Return copies of the documents' metadata; {} for what is no mapping."""
     try:
         return list(map(dict.copy, map(_METADATA, documents)))

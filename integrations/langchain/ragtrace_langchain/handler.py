@@ -39,8 +39,7 @@ from ragtrace_langchain.run_state import (
     OpenSpan,
     RunState,
     ToolCall,
-    current_configurable,
-    current_run_id,
+    current_call,
     runs_of,
 )
 from ragtrace_langchain.selection import record_chain_output, record_retrieved, withdraw_failed
@@ -133,13 +132,13 @@ class RagtraceHandler(BaseCallbackHandler):
     def on_chain_start(
         self,
         serialized: dict[str, Any] | None,
-        inputs: Any,
+        inputs: object,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Open a run for a top-level chain, or note a chain inside one."""
         if parent_run_id is None and kwargs.get("run_type") in _NO_QUESTION and self._is_alone():
@@ -150,7 +149,7 @@ class RagtraceHandler(BaseCallbackHandler):
             record_inputs(span, inputs)
 
     @guarded
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_chain_end(self, outputs: object, *, run_id: UUID, **kwargs: object) -> None:
         """Take documents that a chain or a tool handed on; end the run with its root."""
         span = self._runs.pop(run_id)
         if span is not None:
@@ -159,7 +158,7 @@ class RagtraceHandler(BaseCallbackHandler):
             self._chain_ended(span, outputs, kwargs, run_id)
 
     @guarded
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """End the run with its root; a chain or a tool inside may fail and be caught."""
         span = self._runs.pop(run_id)
         if span is not None:
@@ -178,7 +177,7 @@ class RagtraceHandler(BaseCallbackHandler):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
         inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Note a tool call: a retriever inside it belongs to the run."""
         span = self._begin("tool", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
@@ -200,7 +199,7 @@ class RagtraceHandler(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Note a retriever call, or open a run for a top-level one."""
         span = self._begin("retriever", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
@@ -209,7 +208,7 @@ class RagtraceHandler(BaseCallbackHandler):
             self._runs.enter_retriever(run_id)
 
     @guarded
-    def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **_kwargs: Any) -> None:
+    def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **_kwargs: object) -> None:
         """Take what a retriever returned."""
         span = self._runs.pop(run_id)
         if span is None:
@@ -219,7 +218,7 @@ class RagtraceHandler(BaseCallbackHandler):
             self._finish(span, run_id, "")
 
     @guarded
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """Report a retriever that failed."""
         span = self._runs.pop(run_id)
         if span is not None:
@@ -236,7 +235,7 @@ class RagtraceHandler(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Take the rendered prompt of a chat model call."""
         span = self._begin("model", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
@@ -253,7 +252,7 @@ class RagtraceHandler(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Take the rendered prompt of a text model call."""
         span = self._begin("model", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
@@ -262,7 +261,7 @@ class RagtraceHandler(BaseCallbackHandler):
             record_prompt(span, [("user", str(prompt)) for prompt in prompts[:1]], serialized, metadata, kwargs)
 
     @guarded
-    def on_llm_new_token(self, token: Any, *, run_id: UUID, **_kwargs: Any) -> None:
+    def on_llm_new_token(self, token: object, *, run_id: UUID, **_kwargs: object) -> None:
         """Note a streamed chunk: the first one's time, and its text for a stream that breaks off."""
         span = self._runs.get(run_id)
         if isinstance(span, ModelCall):
@@ -271,14 +270,14 @@ class RagtraceHandler(BaseCallbackHandler):
             span.state.run.touched = time.monotonic()  # a stream that flows is not idle
 
     @guarded
-    def on_stream_event(self, event: Any, *, run_id: UUID, **_kwargs: Any) -> None:  # noqa: ARG002 - called by keyword
+    def on_stream_event(self, event: object, *, run_id: UUID, **_kwargs: object) -> None:  # noqa: ARG002 - called by keyword
         """Note an event of the newer streaming protocol, for the first one's time."""
         span = self._runs.get(run_id)
         if isinstance(span, ModelCall):
             span.streams("", time.time_ns())
 
     @guarded
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_kwargs: Any) -> None:
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_kwargs: object) -> None:
         """Report a model call, and end the run when it was its root."""
         span = self._runs.pop(run_id)
         if not isinstance(span, ModelCall):
@@ -295,11 +294,11 @@ class RagtraceHandler(BaseCallbackHandler):
             self._failed(span, error, kwargs, run_id)
 
     @guarded
-    def on_interrupt(self, event: Any) -> None:
+    def on_interrupt(self, event: object) -> None:
         """LangGraph calls this by name; the interrupt itself arrives as a chain's error."""
 
     @guarded
-    def on_resume(self, event: Any) -> None:
+    def on_resume(self, event: object) -> None:
         """LangGraph calls this by name; a resumed graph is a run of its own."""
 
     def _begin(
@@ -315,11 +314,13 @@ class RagtraceHandler(BaseCallbackHandler):
         runs = self._runs
         if runs.get(run_id) is not None:
             return None
-        above = parent_run_id if parent_run_id is not None else current_run_id()
+        current, configurable = current_call()
+        above = parent_run_id if parent_run_id is not None else current
         parent = runs.get(above) if above is not None else None
         retriever = runs.entered_retriever()
-        if retriever is not None:
-            parent = _around(retriever, parent)
+        # Without ``run_manager.get_child()`` a retriever inside another names a wrong parent, or none.
+        if retriever is not None and (parent is None or retriever.is_in(parent)):
+            parent = retriever
         now_ns = time.time_ns()
         if parent is not None:
             if parent.state.run.is_finished:
@@ -329,10 +330,9 @@ class RagtraceHandler(BaseCallbackHandler):
                 return None
             span = _SPANS[kind](parent.state, parent, kind, name, now_ns)
             if not parent.state.is_described and above is not None:
-                settings = current_configurable(above)  # None for a step of a batch, and not in what it calls
-                parent.state.is_described = settings is not None
-                if settings:
-                    describe_configured(parent.state.run, settings)
+                parent.state.is_described = above == current  # not for a step of a batch
+                if configurable and above == current:
+                    describe_configured(parent.state.run, configurable)
             parent.state.run.touched = time.monotonic()
         elif parent_run_id is not None and runs.is_buried(parent_run_id):
             runs.bury(run_id)
@@ -345,7 +345,7 @@ class RagtraceHandler(BaseCallbackHandler):
         runs.add(run_id, span)
         return span
 
-    def _open(self, name: str, tags: list[str] | None, metadata: Mapping[str, Any], now_ns: int) -> RunState:
+    def _open(self, name: str, tags: list[str] | None, metadata: Mapping[str, object], now_ns: int) -> RunState:
         defaults = self._defaults
         recorder = defaults.recorder or ragtrace.recorder()
         run = recorder.start(workflow=workflow_of(defaults, metadata, name), started_ns=now_ns)
@@ -354,7 +354,7 @@ class RagtraceHandler(BaseCallbackHandler):
         run.before_finish(partial(_conclude, self._runs, state, None, "partial", None), "langchain")
         return state
 
-    def _joined(self, tags: list[str] | None, metadata: Mapping[str, Any]) -> RunState | None:
+    def _joined(self, tags: list[str] | None, metadata: Mapping[str, object]) -> RunState | None:
         """Return the tree of the run that the application opened around this call, None where it opened none."""
         run = current_run()
         if run is None or not run.is_of(self._defaults.recorder or ragtrace.recorder()):
@@ -363,7 +363,7 @@ class RagtraceHandler(BaseCallbackHandler):
         if state is None:
             state = RunState(run, is_joined=True)
             state.has_query = "query" in run.facts
-            state.root = OpenSpan(state, None, "chain", "block", run.started_ns)
+            state.root = state.block = OpenSpan(state, None, "chain", "block", run.started_ns)
             state.root.inputs = run.facts.get("query")
             state = self._runs.joined(state)
             run.before_finish(partial(_conclude, self._runs, state, None, None, None), "langchain")
@@ -372,11 +372,11 @@ class RagtraceHandler(BaseCallbackHandler):
 
     def _is_alone(self) -> bool:
         """Tell whether the code that is executing belongs to no run."""
-        above = current_run_id()
+        above, _ = current_call()
         is_inside = above is not None and self._runs.get(above) is not None
         return not is_inside and current_run() is None and self._runs.entered_retriever() is None
 
-    def _chain_ended(self, span: OpenSpan, outputs: Any, kwargs: dict[str, Any], run_id: UUID) -> None:
+    def _chain_ended(self, span: OpenSpan, outputs: object, kwargs: dict[str, Any], run_id: UUID) -> None:
         inputs = kwargs.get("inputs", span.inputs)
         is_streamed = "inputs" in kwargs
         if is_streamed:
@@ -384,7 +384,7 @@ class RagtraceHandler(BaseCallbackHandler):
         if outputs is not None:
             record_chain_output(span, inputs, outputs, time.time_ns())
         state = span.state
-        if span.parent is not None and not (state.is_joined and state.is_block(span.parent)):
+        if span.parent is not None and not span.is_in_block:
             return
         if is_streamed and not state.is_joined:
             record_question(state, inputs)
@@ -407,7 +407,7 @@ class RagtraceHandler(BaseCallbackHandler):
         """End the run with its root; the application ends a run that it opened itself."""
         if span.parent is None:
             self._finish(span, run_id, answer, outcome)
-        elif span.state.is_block(span.parent):
+        elif span.is_in_block:
             record_chain_answer(span, answer, outcome)
 
     def _failed(self, span: OpenSpan, error: BaseException, kwargs: dict[str, Any], run_id: UUID) -> None:
@@ -415,7 +415,7 @@ class RagtraceHandler(BaseCallbackHandler):
             record_interrupt(span.state, error)
         withdraw_failed(span, error)
         if span.parent is not None:
-            if span.state.is_block(span.parent):
+            if span.is_in_block:
                 record_chain_answer(span, "", "interrupted" if is_interrupt(error) else None)
             return
         if "inputs" in kwargs:
@@ -465,18 +465,7 @@ def _conclude(
             runs.drop(state)
 
 
-def _around(retriever: OpenSpan, named: OpenSpan | None) -> OpenSpan | None:
-    """Return the node that an event stands in: the retriever that runs it, where the named parent is around that.
-
-    A retriever that calls another without ``run_manager.get_child()`` leaves the other with its own parent, or
-    with none.
-    """
-    if named is not None and not retriever.is_in(named):
-        return named
-    return retriever
-
-
-def _name(serialized: Mapping[str, Any] | None, kwargs: Mapping[str, Any]) -> str:
+def _name(serialized: Mapping[str, object] | None, kwargs: Mapping[str, object]) -> str:
     name = kwargs.get("name")
     if not name and isinstance(serialized, dict):
         name = serialized.get("name") or (serialized.get("id") or [None])[-1]

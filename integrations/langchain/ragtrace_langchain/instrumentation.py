@@ -145,6 +145,6 @@ class LangChainInstrumentor:
             ragtrace.configure(**providers)
         instrument(**own)
 
-    def uninstrument(self, **_options: Any) -> None:
+    def uninstrument(self, **_options: object) -> None:
         """Stop capturing; runs that are open go on to their end."""
         uninstrument()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 _ERRORS = "langgraph.errors"
 _TYPES = "langgraph.types"
@@ -60,5 +59,5 @@ def payload_of(error: BaseException) -> str:
     return "\n".join(_shown(getattr(interrupt, "value", interrupt)) for interrupt in interrupts)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)

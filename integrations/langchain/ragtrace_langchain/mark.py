@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragtrace.capture import RERANK_SCORE_KEYS, current_run, guarded, ranked, reranked_passage, score_in
 from ragtrace_langchain.documents import KnownDocuments, as_documents, read_documents
-from ragtrace_langchain.run_state import OpenSpan, current_run_id, open_events
+from ragtrace_langchain.run_state import OpenSpan, current_call, open_events
 from ragtrace_langchain.selection import record_marked, record_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from langchain_core.documents import Document
 
     from ragtrace.capture import Run
     from ragtrace_langchain.documents import Hits
@@ -59,7 +61,7 @@ def mark_selected(documents: Documents) -> Documents:
 
 
 @guarded
-def _mark_retrieved(documents: Iterable[Any], source: str | None) -> None:
+def _mark_retrieved(documents: Iterable[object], source: str | None) -> None:
     found = as_documents(documents)
     spans = _open_spans()
     for span in spans:
@@ -74,7 +76,7 @@ def _mark_retrieved(documents: Iterable[Any], source: str | None) -> None:
 
 
 @guarded
-def _mark_selected(documents: Iterable[Any]) -> None:
+def _mark_selected(documents: Iterable[object]) -> None:
     chosen = as_documents(documents)
     spans = _open_spans()
     for span in spans:
@@ -88,12 +90,12 @@ def _mark_selected(documents: Iterable[Any]) -> None:
 
 
 def _open_spans() -> list[OpenSpan]:
-    run_id = current_run_id()
+    run_id, _ = current_call()
     return open_events(run_id) if run_id is not None else []
 
 
 @guarded
-def _record_found(span: OpenSpan, documents: list[Any], source: str | None) -> None:
+def _record_found(span: OpenSpan, documents: list[Document], source: str | None) -> None:
     state = span.state
     with state.lock:
         keys = state.known.keys(documents)
@@ -107,7 +109,7 @@ def _record_found(span: OpenSpan, documents: list[Any], source: str | None) -> N
         record_retrieved(search, new, now_ns)
 
 
-def _read_for(run: Run, documents: list[Any], source: str | None) -> Hits:
+def _read_for(run: Run, documents: list[Document], source: str | None) -> Hits:
     """Read documents for a run without events; one without an id takes that of the same text in the pool."""
     known = KnownDocuments()
     pool = run.candidates()

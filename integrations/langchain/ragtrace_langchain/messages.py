@@ -41,7 +41,7 @@ _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "Hu
 _DEPTH = 4  # of containers in containers, for cyclic ones
 
 
-def question_in(inputs: Any) -> str:
+def question_in(inputs: object) -> str:
     """Return the question in a root run's input, "" when there is none to be seen.
 
     A text, a message, a list of messages (the last human one), a prompt value, or a dict with one of those
@@ -62,7 +62,7 @@ def question_in(inputs: Any) -> str:
     return asked[-1] if asked else ""
 
 
-def _question_under_keys(inputs: dict[Any, Any]) -> str:
+def _question_under_keys(inputs: dict[Any, object]) -> str:
     for key in (*QUESTION_KEYS, "messages"):
         value = inputs.get(key)
         if value is not None and not isinstance(value, dict) and (found := question_in(value)):
@@ -71,7 +71,7 @@ def _question_under_keys(inputs: dict[Any, Any]) -> str:
     return texts[0] if len(texts) == 1 else ""
 
 
-def history_in(inputs: Any) -> tuple[Message, ...]:
+def history_in(inputs: object) -> tuple[Message, ...]:
     """Return the turns before the question, oldest first; system messages are not among them.
 
     Example:
@@ -87,7 +87,7 @@ def history_in(inputs: Any) -> tuple[Message, ...]:
     return before_question(turns_in(inputs))
 
 
-def recalled_in(inputs: Any, asked: Any) -> tuple[Message, ...]:
+def recalled_in(inputs: object, asked: object) -> tuple[Message, ...]:
     """Return the earlier turns that a framework's memory put into an inner step's input, oldest first.
 
     They are messages under ``chat_history`` or ``history``, or before the question in any list that ends with it;
@@ -111,7 +111,7 @@ def recalled_in(inputs: Any, asked: Any) -> tuple[Message, ...]:
     return ()
 
 
-def turns_in(value: Any, *, is_prompt: bool = False) -> tuple[Message, ...]:
+def turns_in(value: object, *, is_prompt: bool = False) -> tuple[Message, ...]:
     """Return the messages in a value: a message, a list of them, a prompt value; pairs and dicts count too.
 
     Of a prompt, the documents in blocks are told too.
@@ -139,9 +139,9 @@ def turn_of(value: Any, *, is_prompt: bool = False) -> Message | None:
     if isinstance(value, BaseMessage):
         return Message(role=_role(value), content=message_text(value, is_prompt=is_prompt))
     if _is_pair(value):
-        return Message(role=_api_role(value[0]), content=value[1])
+        return Message(role=_role(value[0]), content=value[1])
     if isinstance(value, dict) and "role" in value and "content" in value:
-        return Message(role=_api_role(value["role"]), content=content_text(value["content"], is_prompt=is_prompt))
+        return Message(role=_role(value["role"]), content=content_text(value["content"], is_prompt=is_prompt))
     return None
 
 
@@ -150,14 +150,11 @@ def _is_pair(value: Any) -> bool:
     return is_two and isinstance(value[0], str) and isinstance(value[1], str)
 
 
-def _api_role(role: Any) -> str:
-    return _ROLES.get(role, role) if isinstance(role, str) else "user"
-
-
-def _role(message: BaseMessage) -> str:
-    if message.type == "chat":
-        return _api_role(getattr(message, "role", None))
-    return _api_role(message.type)
+def _role(of: object) -> str:
+    """Return the API's word for a message's role or for a role's name in LangChain."""
+    if isinstance(of, BaseMessage):
+        of = getattr(of, "role", None) if of.type == "chat" else of.type
+    return _ROLES.get(of, of) if isinstance(of, str) else "user"
 
 
 def message_text(message: BaseMessage, *, is_prompt: bool = False) -> str:
@@ -176,7 +173,7 @@ def message_text(message: BaseMessage, *, is_prompt: bool = False) -> str:
     return "\n".join([text, *shown] if text else shown)
 
 
-def content_text(content: Any, *, is_prompt: bool = False) -> str:
+def content_text(content: object, *, is_prompt: bool = False) -> str:
     """Return the text of a message's content; of blocks, the text blocks, and the others' types in brackets.
 
     In a prompt, the texts of documents and search results are among it.
@@ -192,7 +189,7 @@ def content_text(content: Any, *, is_prompt: bool = False) -> str:
     return "".join(map(prompt_block_text if is_prompt else block_text, content))
 
 
-def piece_text(piece: Any) -> str:
+def piece_text(piece: object) -> str:
     """Return the text of a streamed piece; other blocks than text come in fragments and say nothing by themselves.
 
     Example:
@@ -204,7 +201,7 @@ def piece_text(piece: Any) -> str:
     return piece if isinstance(piece, str) else ""
 
 
-def answer_in(outputs: Any, depth: int = 0) -> str | None:
+def answer_in(outputs: object, depth: int = 0) -> str | None:
     """Return the answer in a root run's output, None when there is none to be seen.
 
     A text, a message, the last assistant message of a list, a dict or object with ``answer``, ``output``,
@@ -234,7 +231,7 @@ def answer_in(outputs: Any, depth: int = 0) -> str | None:
     return structured_text(outputs)
 
 
-def structured_text(value: Any) -> str | None:
+def structured_text(value: object) -> str | None:
     """Return structured output as JSON: of an object with fields, a dict or a list.
 
     None for other values, and where LangChain's own objects stand in it: that is a state and no answer.
@@ -254,7 +251,7 @@ def structured_text(value: Any) -> str | None:
         return None
 
 
-def called_in(outputs: Any, called: Mapping[str, Any] | None) -> str | None:
+def called_in(outputs: object, called: Mapping[str, object] | None) -> str | None:
     """Return the answer that a model gave by calling a tool, where a state holds it as an object under any key.
 
     Example:
@@ -266,7 +263,7 @@ def called_in(outputs: Any, called: Mapping[str, Any] | None) -> str | None:
     return answer_in(next(found, None), 1)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Serializable):
         raise TypeError
     fields = fields_of(value)
@@ -280,7 +277,7 @@ def _answer_under_keys(outputs: dict[Any, Any], depth: int) -> str | None:
     return _last_said(outputs.get("messages") or ())
 
 
-def _last_said(parts: Iterable[Any]) -> str | None:
+def _last_said(parts: Iterable[object]) -> str | None:
     said = [part for part in parts if isinstance(part, BaseMessage) and _role(part) == "assistant"]
     return content_text(said[-1].content) if said else None
 
@@ -312,9 +309,9 @@ class Reply:
 
 
 def model_facts(
-    serialized: Mapping[str, Any] | None,
-    metadata: Mapping[str, Any] | None,
-    invocation: Mapping[str, Any] | None,
+    serialized: Mapping[str, object] | None,
+    metadata: Mapping[str, object] | None,
+    invocation: Mapping[str, object] | None,
     name: str,
 ) -> ModelFacts:
     """Return model and provider of a call.
@@ -330,26 +327,22 @@ def model_facts(
     model = _text(noted.get("ls_model_name")) or _model_in(invocation) or _model_in(settings)
     provider = _text(noted.get("ls_provider"))
     kind = f"{provider or ''} {name}".lower()
+    path = (serialized or {}).get("id")
+    classes = [part for part in path if isinstance(part, str)] if isinstance(path, list) else []
     return ModelFacts(
         model=model or name or None,
-        provider=provider_named(provider) if provider else provider_in(name, *_path(serialized)),
+        provider=provider_named(provider) if provider else provider_in(name, *classes),
         is_in_process=any(word in kind for word in _IN_PROCESS),
     )
 
 
-def _path(serialized: Mapping[str, Any] | None) -> list[str]:
-    """Return module and class of a serialized model."""
-    path = (serialized or {}).get("id")
-    return [part for part in path if isinstance(part, str)] if isinstance(path, list) else []
-
-
-def _model_in(settings: Any) -> str | None:
+def _model_in(settings: object) -> str | None:
     if not isinstance(settings, dict):
         return None
     return next((name for key in _MODEL_KEYS if (name := _text(settings.get(key)))), None)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
@@ -366,45 +359,33 @@ def reply_of(response: LLMResult | None) -> Reply:
     generations = getattr(response, "generations", None)
     choices = [choice for choice in (generations or [[]])[0] if choice is not None]
     messages = [getattr(choice, "message", None) for choice in choices]
-    outputs = tuple(_said(choice, message) for choice, message in zip(choices, messages, strict=True))
-    facts = [_facts(choice, message) for choice, message in zip(choices, messages, strict=True)]
+    texts = [
+        content_text(message.content if message is not None else getattr(choice, "text", None))
+        for choice, message in zip(choices, messages, strict=True)
+    ]
+    facts = [
+        {**(getattr(choice, "generation_info", None) or {}), **(getattr(message, "response_metadata", None) or {})}
+        for choice, message in zip(choices, messages, strict=True)
+    ]
+    calls = getattr(messages[0], "tool_calls", None) if messages else None
+    name = _text(getattr(messages[0], "id", None)) if messages else None
+    if name is not None and name.startswith(("lc_", "run-")):  # LangChain's own where the provider gave none
+        name = None
     whole = getattr(response, "llm_output", None) or {}
     first = facts[0] if facts else {}
     reasons = (fact.get("finish_reason") or fact.get("stop_reason") or fact.get("done_reason") for fact in facts)
     return Reply(
-        text=_text_of(choices[0], messages[0]) if choices else "",
-        called=_called(messages[0]) if messages else None,
-        outputs=outputs,
+        text=texts[0] if texts else "",
+        called=calls[0]["args"] if calls else None,
+        outputs=tuple(
+            turn_of(message) or Message(role="assistant", content=text)
+            for message, text in zip(messages, texts, strict=True)
+        ),
         usage=next((u for m in messages if (u := read_usage(getattr(m, "usage_metadata", None)))), None)
         or read_usage(whole.get("token_usage") or whole.get("usage")),
         finish_reasons=tuple(reason for reason in reasons if isinstance(reason, str)),
         response_model=_text(first.get("model_name"))
         or _text(first.get("model"))
         or _text(whole.get("model_name")),
-        response_id=_text(first.get("id")) or _provider_id(messages) or _text(whole.get("id")),
+        response_id=_text(first.get("id")) or name or _text(whole.get("id")),
     )
-
-
-def _said(choice: Any, message: Any) -> Message:
-    turn = turn_of(message)
-    return turn if turn is not None else Message(role="assistant", content=_text_of(choice, None))
-
-
-def _text_of(choice: Any, message: Any) -> str:
-    return content_text(message.content if message is not None else getattr(choice, "text", None))
-
-
-def _called(message: Any) -> Mapping[str, Any] | None:
-    calls = getattr(message, "tool_calls", None)
-    return calls[0]["args"] if calls else None
-
-
-def _facts(choice: Any, message: Any) -> dict[str, Any]:
-    noted = getattr(choice, "generation_info", None) or {}
-    return {**noted, **(getattr(message, "response_metadata", None) or {})}
-
-
-def _provider_id(messages: list[Any]) -> str | None:
-    name = _text(getattr(messages[0], "id", None)) if messages else None
-    # LangChain makes up an id of its own run where the provider gave none.
-    return None if name is None or name.startswith(("lc_", "run-")) else name

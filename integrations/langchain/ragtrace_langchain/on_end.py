@@ -51,7 +51,7 @@ def record_model_call(span: ModelCall, response: LLMResult | None, error: BaseEx
 
 
 @guarded
-def record_tool_call(span: ToolCall, output: Any, error: BaseException | None) -> None:
+def record_tool_call(span: ToolCall, output: object, error: BaseException | None) -> None:
     """Report a tool call that has ended; one that found documents is a search."""
     if new_documents(output, span.inputs):
         span.state.has_retriever = True
@@ -69,11 +69,11 @@ def record_tool_call(span: ToolCall, output: Any, error: BaseException | None) -
     )
 
 
-def _arguments(given: Any) -> Any:
+def _arguments(given: object) -> Any:
     return json.dumps(given, default=str, ensure_ascii=False) if isinstance(given, dict) else given
 
 
-def _result(output: Any) -> Any:
+def _result(output: object) -> Any:
     if isinstance(output, ToolMessage):
         return content_text(output.content, is_prompt=True)
     documents = documents_in(output)
@@ -268,7 +268,7 @@ def _is_grader(root: OpenSpan, verdict: str) -> bool:
     return is_answer_given or _is_steering(verdict.strip())
 
 
-def answer_of(span: OpenSpan, outputs: Any, *, is_streamed: bool) -> str | None:
+def answer_of(span: OpenSpan, outputs: object, *, is_streamed: bool) -> str | None:
     """Return the answer in a root's output: None for the last model's text, "" where there is none.
 
     A stream whose pieces cannot be added up leaves the root with the last piece alone; the model has the whole.
@@ -286,7 +286,7 @@ def answer_of(span: OpenSpan, outputs: Any, *, is_streamed: bool) -> str | None:
     return whole if is_last_piece else answer
 
 
-def _is_retrieval_only(span: OpenSpan, outputs: Any, answer: str | None) -> bool:
+def _is_retrieval_only(span: OpenSpan, outputs: object, answer: str | None) -> bool:
     """Tell whether a root gave out what was retrieved, and no answer.
 
     A model that wrote the query spoke before the retrieval began, one that graded the documents behind it.
@@ -309,7 +309,7 @@ def _searched_ns(state: RunState) -> int:
     return max((state.searched_ns, *(step.started_ns for step in state.run.retrievals())))
 
 
-def _is_documents_state(span: OpenSpan, outputs: Any) -> bool:
+def _is_documents_state(span: OpenSpan, outputs: object) -> bool:
     """Tell whether a state holds documents, and beside them no text that is new and longer than a grade."""
     fields = fields_of(outputs)
     if not fields or documents_in(outputs) is None:
@@ -319,7 +319,7 @@ def _is_documents_state(span: OpenSpan, outputs: Any) -> bool:
     return all(_is_silent(value) for value in others)
 
 
-def _is_silent(value: Any) -> bool:
+def _is_silent(value: object) -> bool:
     if isinstance(value, str):
         return is_verdict(value)
     return (
@@ -330,7 +330,7 @@ def _is_silent(value: Any) -> bool:
     )
 
 
-def _is_stated(span: OpenSpan, outputs: Any) -> bool:
+def _is_stated(span: OpenSpan, outputs: object) -> bool:
     """Tell whether a function answered: a question and a new answer stand under names that say so.
 
     A text is an answer where the question came with documents.
@@ -349,6 +349,6 @@ def _plain_question(span: OpenSpan) -> str:
     return question_in({key: given[key] for key in _ASKED_KEYS if key in given})
 
 
-def _is_replied(messages: Any, given: Any) -> bool:
+def _is_replied(messages: object, given: Any) -> bool:
     last = messages[-1] if isinstance(messages, list) and messages else None
     return getattr(last, "type", None) == "ai" and last not in (given or ())

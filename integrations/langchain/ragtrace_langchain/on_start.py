@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @guarded
-def record_inputs(span: OpenSpan, inputs: Any) -> None:
+def record_inputs(span: OpenSpan, inputs: object) -> None:
     """Take the input of a chain or a tool: the documents in it, and the question of the run."""
     span.inputs, span.given = as_given(inputs)
     if span.given and span.state.given is None and not span.state.pool:
@@ -32,7 +32,7 @@ def record_inputs(span: OpenSpan, inputs: Any) -> None:
 
 
 @guarded
-def record_streamed_inputs(span: OpenSpan, inputs: Any) -> None:
+def record_streamed_inputs(span: OpenSpan, inputs: object) -> None:
     """Take the input of a streamed chain, which comes with its end: documents or a text in their place."""
     state = span.state
     if span.parent is None:
@@ -44,7 +44,7 @@ def record_streamed_inputs(span: OpenSpan, inputs: Any) -> None:
 
 
 @guarded
-def record_question(state: RunState, inputs: Any) -> None:
+def record_question(state: RunState, inputs: object) -> None:
     """Take a run's question and the turns before it, where a root's input has them."""
     question = question_in(inputs)
     if question:
@@ -67,7 +67,7 @@ def _record_memory(span: OpenSpan) -> None:
 
 
 @guarded
-def record_query(span: OpenSpan, query: Any, key: str, metadata: Mapping[str, Any]) -> None:
+def record_query(span: OpenSpan, query: object, key: str, metadata: Mapping[str, object]) -> None:
     """Take what a retriever is asked, and what its metadata say of it."""
     span.key = key
     span.query = query if isinstance(query, str) else str(query)
@@ -80,15 +80,17 @@ def record_query(span: OpenSpan, query: Any, key: str, metadata: Mapping[str, An
         state.searched_ns = span.started_ns
     if not state.has_query:
         state.run.set_query(span.query)  # a stream's question comes with its end; until then this one stands
-        state.has_query = span.parent is None or state.is_block(span.parent)
+        state.has_query = span.parent is None or span.is_in_block
 
 
 @guarded
 def record_arguments(
-    span: ToolCall, key: str, inputs: Any, serialized: Mapping[str, Any] | None, call_id: Any
+    span: ToolCall, key: str, inputs: object, serialized: Mapping[str, Any] | None, call_id: object
 ) -> None:
     """Take the arguments of a tool call, and the description of the tool."""
     span.call_key = key
+    if span.within is None:
+        span.within_key = key
     span.arguments = inputs
     span.call_id = call_id if isinstance(call_id, str) else None
     span.description = (serialized or {}).get("description") or None
@@ -108,7 +110,7 @@ _NOTHING = Defaults()
 _OWN_NAMES = frozenset({"LangGraph", "unnamed"})
 
 
-def workflow_of(defaults: Defaults, metadata: Mapping[str, Any], name: str) -> str | None:
+def workflow_of(defaults: Defaults, metadata: Mapping[str, object], name: str) -> str | None:
     """Return a run's workflow: ``ragtrace.workflow``, then the handler's argument, then the name given to the root.
 
     None where there is none of these: LangChain's own names are not given. The recorder's setting then holds.
@@ -123,7 +125,7 @@ def workflow_of(defaults: Defaults, metadata: Mapping[str, Any], name: str) -> s
     return shown(metadata.get(f"{PREFIX}workflow")) or defaults.workflow or given
 
 
-def said_in(defaults: Defaults, metadata: Mapping[str, Any]) -> dict[str, Any]:
+def said_in(defaults: Defaults, metadata: Mapping[str, object]) -> dict[str, Any]:
     """Return what a request's metadata say: under our own keys, and under common ones what is else unknown.
 
     Example:
@@ -138,7 +140,7 @@ def said_in(defaults: Defaults, metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @guarded
-def describe_configured(run: Run, configurable: Mapping[str, Any]) -> None:
+def describe_configured(run: Run, configurable: Mapping[str, object]) -> None:
     """Write what a call is configured with onto a run that nothing else says it of.
 
     LangGraph copies a thread's id into the metadata; what looks up a conversation's memory does not.
@@ -151,7 +153,9 @@ def describe_configured(run: Run, configurable: Mapping[str, Any]) -> None:
 
 
 @guarded
-def describe_request(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: Iterable[str] | None) -> None:
+def describe_request(
+    run: Run, defaults: Defaults, metadata: Mapping[str, object], tags: Iterable[str] | None
+) -> None:
     """Write the per-request data onto a run."""
     own = [tag for tag in tags_of(tags) if not tag.startswith(_INNER_TAGS)]
     if metadata or own or defaults != _NOTHING:
@@ -159,7 +163,9 @@ def describe_request(run: Run, defaults: Defaults, metadata: Mapping[str, Any], 
 
 
 @guarded
-def describe_joined(run: Run, defaults: Defaults, metadata: Mapping[str, Any], tags: Iterable[str] | None) -> None:
+def describe_joined(
+    run: Run, defaults: Defaults, metadata: Mapping[str, object], tags: Iterable[str] | None
+) -> None:
     """Write the per-request data of a chain onto the application's own run, where that says nothing of it."""
     own = [tag for tag in tags_of(tags) if not tag.startswith(_INNER_TAGS)]
     if metadata or own or defaults != _NOTHING:
@@ -171,7 +177,7 @@ def describe_joined(run: Run, defaults: Defaults, metadata: Mapping[str, Any], t
 @guarded
 def record_prompt(
     span: ModelCall,
-    prompt: Sequence[Any],
+    prompt: Sequence[object],
     serialized: Mapping[str, Any] | None,
     metadata: Mapping[str, Any] | None,
     kwargs: Mapping[str, Any],
@@ -182,7 +188,7 @@ def record_prompt(
     for above in span.enclosing():
         above.has_model = True
     state = span.state
-    if not state.has_query and (span.parent is None or state.is_block(span.parent)):
+    if not state.has_query and (span.parent is None or span.is_in_block):
         record_question(state, prompt)
     if span.within is None:  # a prompt inside a retriever asks for other queries, not for the answer
         state.has_model = True

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from uuid import UUID
 
+    from langchain_core.documents import Document
+
     from ragtrace.capture import Recorder, Run
     from ragtrace.capture.steps import Operation
     from ragtrace.model import Message, Usage
@@ -72,10 +74,11 @@ class RunState:
     is_interrupted: bool = False
     is_concluded: bool = False
     is_described: bool = False  # the call's `configurable` was read
-    given: list[Any] | None = None  # the first documents given to a chain before any retrieval
+    given: list[Document] | None = None  # the first documents given to a chain before any retrieval
     interrupts: list[str] = field(default_factory=list)  # texts that the run asks a person
     tool_calls: set[str | None] = field(default_factory=set)  # ids of tool calls with a known output
     root: OpenSpan | None = None
+    block: OpenSpan | None = None  # `root` of a run that the application opened
     selection_source: str = "chain"
     last_chosen: list[str] = field(default_factory=list)  # keys of the selection reported last
     delivered: list[Delivery] = field(default_factory=list)  # results of retrievers and choices in turn
@@ -85,10 +88,6 @@ class RunState:
     last_called: Mapping[str, Any] | None = None  # arguments of the last model's first tool call
     last_model: str | None = None
     usage: Usage | None = None
-
-    def is_block(self, span: OpenSpan | None) -> bool:
-        """Tell whether a span stands for the block of a run that the application opened."""
-        return self.is_joined and span is self.root
 
 
 @dataclass(slots=True, eq=False)
@@ -101,12 +100,13 @@ class OpenSpan:
     name: str
     started_ns: int
     within: OpenSpan | None = None  # the nearest retriever above
+    within_key: str | None = None  # key of the nearest retriever above, else of the nearest tool
     key: str = ""
     query: str = ""
     source: str = ""
     top_k: int | None = None
     inputs: Any = None
-    given: list[Any] | None = None  # the documents in `inputs`
+    given: list[Document] | None = None  # the documents in `inputs`
     found: dict[str, Hit] = field(default_factory=dict)  # documents delivered inside, less those dropped
     found_ns: int = 0
     sources: int = 0  # number of retriever results behind `found`
@@ -117,20 +117,16 @@ class OpenSpan:
     def __post_init__(self) -> None:
         self.source = self.source or self.name
         parent = self.parent
-        if parent is not None:
-            self.within = parent if parent.kind == "retriever" else parent.within
+        if parent is None:
+            return
+        self.within, self.within_key = parent.within, parent.within_key
+        if parent.kind == "retriever":
+            self.within, self.within_key = parent, parent.key
 
     @property
-    def within_key(self) -> str | None:
-        """Key of the nearest retriever above, else of the nearest tool, None outside both."""
-        if self.within is not None:
-            return self.within.key
-        span: OpenSpan | None = self
-        while span is not None:
-            if isinstance(span, ToolCall):
-                return span.call_key
-            span = span.parent
-        return None
+    def is_in_block(self) -> bool:
+        """True right inside the block of a run that the application opened."""
+        return self.parent is not None and self.parent is self.state.block
 
     def is_in(self, above: OpenSpan) -> bool:
         """Tell whether `above` is this span or stands above it."""
@@ -221,7 +217,7 @@ class RunMap:
         key = getattr(run_id, "int", run_id)
         span.state.open.add(key)
         self._spans[key] = span
-        if span.state.is_concluded:  # in this moment, by another thread: it may have looked at what is open before
+        if span.state.is_concluded:  # another thread ended the run meanwhile, and may not have seen this event
             self.pop(run_id)
             self.bury(run_id)
 
@@ -243,19 +239,18 @@ class RunMap:
     def pop_open(self, state: RunState) -> Iterator[OpenSpan]:
         """Take all events of a tree off the map; what later comes from inside them is ignored, see `is_buried`."""
         for run_id in list(state.open):
-            self.bury(run_id)
-            span = self.pop(run_id)
+            self._buried.add(run_id)
+            state.open.discard(run_id)
+            span = self._spans.pop(run_id, None)
             if span is not None:
                 yield span
 
     def drop(self, state: RunState) -> None:
         """Forget a whole tree."""
-        for _ in self.pop_open(state):
-            pass
         self._states.pop(id(state), None)
         if state.is_joined:
             self._joined.pop(id(state.run), None)
-        state.root = state.given = state.waiting = None
+        state.root = state.block = state.given = state.waiting = None
         state.seen = {}
         state.pool = {}
         state.told = {}
@@ -313,32 +308,20 @@ class RunMap:
                 self._states[name] = state
 
 
-def current_run_id() -> UUID | None:
-    """Return the id of the LangChain run whose code is executing, for an event that names no parent.
+def current_call() -> tuple[UUID | None, Mapping[str, Any]]:
+    """Return the id and the ``configurable`` of the LangChain run whose code is executing.
 
     ``with_fallbacks`` gives its alternatives the caller's callbacks instead of its own (langchain-core 1.7.2), as
-    does a chain that calls another with a handler of its own: both belong to the run they are called in.
+    does a chain that calls another with a handler of its own. Both belong to the run they are called in.
 
     Example:
-        >>> current_run_id() is None
-        True
+        >>> current_call()
+        (None, {})
     """
     config = var_child_runnable_config.get()
-    return getattr(config.get("callbacks"), "parent_run_id", None) if config else None
-
-
-def current_configurable(run_id: UUID) -> Mapping[str, Any] | None:
-    """Return the ``configurable`` of a LangChain run, None where the code that is executing is not that run's.
-
-    Example:
-        >>> from uuid import uuid4
-        >>> current_configurable(uuid4()) is None
-        True
-    """
-    config = var_child_runnable_config.get()
-    if not config or getattr(config.get("callbacks"), "parent_run_id", None) != run_id:
-        return None
-    return config.get("configurable") or {}
+    if not config:
+        return None, {}
+    return getattr(config.get("callbacks"), "parent_run_id", None), config.get("configurable") or {}
 
 
 _of_facade = RunMap()

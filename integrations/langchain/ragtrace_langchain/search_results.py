@@ -57,7 +57,7 @@ class SearchResult(Document):
     """A passage that the application holds as a mapping, an object or a text."""
 
 
-def results_in(parts: Sequence[Any], name: str = "") -> list[Any]:
+def results_in(parts: Sequence[object], name: str = "") -> list[Document]:
     """Return the passages that a list of mappings, objects or texts consists of, as documents; [] for other lists.
 
     Texts count where `name`, of the field or function that holds them, says what they are. Mappings and objects
@@ -90,7 +90,7 @@ def holds_passages(name: str) -> bool:
     return _HOLDS_PASSAGES.search(name) is not None and _HOLDS_OTHERS.search(name) is None
 
 
-def contexts_in(value: Any, name: str, given: Any) -> list[tuple[str, str]]:
+def contexts_in(value: object, name: str, given: object) -> list[tuple[str, str]]:
     """Return the joined contexts in what a step gave out, each with its name: of the field, else of the step.
 
     Example:
@@ -110,7 +110,7 @@ def _is_long(text: str) -> bool:
     return len(text) >= _SHORTEST_CONTEXT_CHARS and " " in text
 
 
-def results_met(value: Any, seen: Mapping[str, Any]) -> list[Any] | None:
+def results_met(value: Any, seen: Mapping[str, object]) -> list[Document] | None:
     """Return a list of texts that were all met before as passages, as a function hands them on; None for others.
 
     Example:
@@ -121,7 +121,7 @@ def results_met(value: Any, seen: Mapping[str, Any]) -> list[Any] | None:
     return [SearchResult(page_content=text) for text in value] if is_met else None
 
 
-def document_of(fields: Mapping[Any, Any], *, is_named: bool = True) -> SearchResult | None:
+def document_of(fields: Mapping[Any, object], *, is_named: bool = True) -> SearchResult | None:
     """Return a search result as a document, None where it has no text or is a turn of a conversation.
 
     Example:
@@ -178,14 +178,14 @@ def _literal(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
-def _texts(parts: Sequence[Any]) -> list[Any]:
+def _texts(parts: Sequence[Any]) -> list[Document]:
     """Return texts as documents, [] where they are names or addresses: no text of theirs has two words."""
     if not all(isinstance(part, str) for part in parts) or not any(len(part.split(None, 1)) > 1 for part in parts):
         return []
     return [SearchResult(page_content=part) for part in parts if part.strip()]
 
 
-def _fields(part: Any) -> Mapping[Any, Any] | None:
+def _fields(part: object) -> Mapping[Any, Any] | None:
     """Return the fields of a mapping, a dataclass or a Pydantic model that is none of LangChain's own."""
     if isinstance(part, dict):
         return part

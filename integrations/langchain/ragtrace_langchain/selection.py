@@ -7,7 +7,7 @@ against the documents it was given or found.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
 
@@ -42,7 +42,7 @@ SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many a
 
 
 @guarded
-def record_retrieved(span: OpenSpan, documents: Iterable[Any], ended_ns: int) -> None:
+def record_retrieved(span: OpenSpan, documents: Iterable[Document], ended_ns: int) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     state = span.state
     with state.lock:
@@ -60,7 +60,7 @@ def record_retrieved(span: OpenSpan, documents: Iterable[Any], ended_ns: int) ->
 
 
 @guarded
-def record_chain_output(span: OpenSpan, inputs: Any, outputs: Any, ended_ns: int) -> None:
+def record_chain_output(span: OpenSpan, inputs: object, outputs: object, ended_ns: int) -> None:
     """Take what a chain or tool gave out, where that is a list of documents."""
     state = span.state
     chosen = _given_out(span, inputs, outputs)
@@ -104,7 +104,7 @@ def _record_reordered(choice: Choice) -> None:
         _record_choice(choice, is_sure=not state.run.prompts)
 
 
-def _given_out(span: OpenSpan, inputs: Any, outputs: Any) -> list[Any] | None:
+def _given_out(span: OpenSpan, inputs: object, outputs: object) -> list[Document] | None:
     """Return the documents that a step gave out; note its texts that stand in place of documents."""
     chosen = new_documents(outputs, inputs, span.name)
     if span.kind == "tool":
@@ -117,7 +117,12 @@ def _given_out(span: OpenSpan, inputs: Any, outputs: Any) -> list[Any] | None:
 
 
 def _record_found(
-    span: OpenSpan, inputs: Any, passages: ReadPassages, found: dict[str, Hit], out: dict[str, Hit], ended_ns: int
+    span: OpenSpan,
+    inputs: object,
+    passages: ReadPassages,
+    found: dict[str, Hit],
+    out: dict[str, Hit],
+    ended_ns: int,
 ) -> None:
     """Take what a function found that searches without a retriever: the documents come from nowhere else."""
     _record_waiting(span.state)
@@ -136,7 +141,7 @@ def record_waiting_choice(state: RunState) -> None:
 
 
 @guarded
-def record_tool_messages(span: OpenSpan, prompt: Sequence[Any]) -> None:
+def record_tool_messages(span: OpenSpan, prompt: Sequence[object]) -> None:
     """Take what the tool messages of a prompt hold, where no event told of their tools."""
     last = prompt[-1] if prompt else None
     if getattr(last, "type", None) == "human" and type(getattr(last, "content", None)) is str:
@@ -162,7 +167,7 @@ def withdraw_failed(span: OpenSpan, error: BaseException) -> None:
 
 
 @guarded
-def record_marked(span: OpenSpan, documents: Iterable[Any]) -> None:
+def record_marked(span: OpenSpan, documents: Iterable[Document]) -> None:
     """Take documents that the application itself says it chose; what is inferred later leaves them."""
     state = span.state
     with state.lock:
@@ -175,8 +180,8 @@ def record_marked(span: OpenSpan, documents: Iterable[Any]) -> None:
 @guarded
 def record_compressed(
     span: OpenSpan,
-    given: Sequence[Any],
-    documents: Iterable[Any],
+    given: Sequence[Document],
+    documents: Iterable[Document],
     *,
     model: str,
     top_n: int | None,
@@ -225,7 +230,7 @@ def _rename(state: RunState) -> None:
         state.run.rename({(first.id, first.text): named[key] for key, first in firsts.items()})
 
 
-def _restore(state: RunState, given: Sequence[Any]) -> None:
+def _restore(state: RunState, given: Sequence[Document]) -> None:
     """Take documents that a chain was given for the pool, unless the run made no use of them.
 
     A conversation's state still holds the documents of the last turn when this one needs none.
@@ -253,7 +258,7 @@ def _kept(state: RunState, found: dict[str, Hit]) -> dict[str, Hit]:
     return {key: hit for key, hit in found.items() if last[key] in shown} or found
 
 
-def _met(state: RunState, documents: Iterable[Any], source: str | None) -> tuple[ReadPassages, dict[str, Hit]]:
+def _met(state: RunState, documents: Iterable[Document], source: str | None) -> tuple[ReadPassages, dict[str, Hit]]:
     """Return documents as passages, and by key as they are now; each is remembered as it was first."""
     documents = state.run.reader.first(documents)
     again = _met_again(state, documents) if state.seen else None
@@ -265,7 +270,7 @@ def _met(state: RunState, documents: Iterable[Any], source: str | None) -> tuple
     return hits.passages, out
 
 
-def _met_again(state: RunState, documents: Sequence[Any]) -> tuple[ReadPassages, dict[str, Hit]] | None:
+def _met_again(state: RunState, documents: Sequence[Document]) -> tuple[ReadPassages, dict[str, Hit]] | None:
     """Return documents that were all met before as they are now, as most rerankers hand them on; else None.
 
     Their passages are known: 8 of them in 8 us, 23 us when they are read.
@@ -285,7 +290,7 @@ def _met_again(state: RunState, documents: Sequence[Any]) -> tuple[ReadPassages,
     return ranked([passage for passage, _ in out.values()]), out
 
 
-def _seen(state: RunState, documents: Sequence[Any]) -> dict[str, Hit]:
+def _seen(state: RunState, documents: Sequence[Document]) -> dict[str, Hit]:
     """Return documents as they were when first met in this run."""
     documents = state.run.reader.first(documents)
     keys = state.known.keys(documents)
@@ -344,7 +349,7 @@ def _covers(out: dict[str, Hit], inner: dict[str, Hit]) -> bool:
     return all(key in out or hit[0].text in texts for key, hit in inner.items())
 
 
-def _is_fused(choice: Choice, inputs: Any) -> bool:
+def _is_fused(choice: Choice, inputs: object) -> bool:
     """Tell whether a step made one list of all documents of several results, by reciprocal ranks for instance.
 
     A step that writes a reranker's score is a reranker.
@@ -373,7 +378,7 @@ def _is_one_result(choice: Choice) -> bool:
     return any(delivery.hits.keys() >= choice.out.keys() for delivery in choice.span.state.delivered)
 
 
-def _results_in(state: RunState, inputs: Any) -> int:
+def _results_in(state: RunState, inputs: object) -> int:
     """Return how many different results of searches a chain was given, each in a list of its own."""
     results = {tuple(delivery.hits) for delivery in state.delivered if not delivery.is_choice}
     return len({keys for part in lists_in(inputs) if (keys := tuple(state.known.keys(part))) in results})
@@ -424,7 +429,7 @@ def _delivered_with(state: RunState, out: dict[str, Hit]) -> dict[str, Hit]:
     return {key: hit for part in parts for key, hit in part.items()}
 
 
-def _is_answered(state: RunState, value: Any) -> bool:
+def _is_answered(state: RunState, value: object) -> bool:
     """Tell whether what a chain was given or gave out holds what the model said last, or a part of it."""
     if not state.last_text:
         return False
@@ -441,7 +446,7 @@ def _is_added_to(base: dict[str, Hit], out: dict[str, Hit], pool: dict[str, Hit]
     return base.keys() <= pool.keys() and not any(key in pool for key in out if key not in base)
 
 
-def _is_found_anew(span: OpenSpan, outputs: Any, base: dict[str, Hit], out: dict[str, Hit]) -> bool:
+def _is_found_anew(span: OpenSpan, outputs: object, base: dict[str, Hit], out: dict[str, Hit]) -> bool:
     """Tell whether a graph's step searched though its state has documents, as for the web after a poor retrieval.
 
     Its documents have nothing of the given ones, and no model wrote them.
@@ -468,7 +473,7 @@ def _is_shown_before(choice: Choice) -> bool:
     return state.run.prompt_contains((hit[0] for key, hit in base.items() if key not in choice.out), since=since)
 
 
-def _is_given_one(inputs: Any) -> bool:
+def _is_given_one(inputs: object) -> bool:
     """Tell whether a chain was given a single document: it decides on that one, and not on the pool."""
     parts = inputs.values() if isinstance(inputs, dict) else (inputs,)
     return any(isinstance(part, Document) for part in parts)
@@ -627,7 +632,7 @@ def _deliver(span: OpenSpan, out: dict[str, Hit], ended_ns: int) -> None:
         above.chosen = None
 
 
-def _is_said_by_model(span: OpenSpan, documents: Sequence[Any]) -> bool:
+def _is_said_by_model(span: OpenSpan, documents: Sequence[Document]) -> bool:
     """Tell whether a list of results holds what the model said last: replies are no passages."""
     said = span.state.last_text.strip()
     results = (document for document in documents if isinstance(document, SearchResult))

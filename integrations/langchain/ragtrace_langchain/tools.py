@@ -18,8 +18,10 @@ from ragtrace_langchain.search_results import contexts_in, document_of, value_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from langchain_core.documents import Document
 
-def tool_documents(span: OpenSpan, outputs: Any, documents: list[Any] | None) -> list[Any] | None:
+
+def tool_documents(span: OpenSpan, outputs: object, documents: list[Document] | None) -> list[Document] | None:
     """Return the documents that a tool gave; note its text where it gave none."""
     messages = list(_messages_in(outputs))
     span.state.tool_calls.update(message.tool_call_id for message in messages)
@@ -30,7 +32,7 @@ def tool_documents(span: OpenSpan, outputs: Any, documents: list[Any] | None) ->
     return next((found for message in messages if (found := _value_documents(span, _content_of(message)))), None)
 
 
-def tools_in_prompt(span: OpenSpan, prompt: Sequence[Any]) -> Iterator[tuple[OpenSpan, list[Any]]]:
+def tools_in_prompt(span: OpenSpan, prompt: Sequence[Any]) -> Iterator[tuple[OpenSpan, list[Document]]]:
     """Note the tool messages of this question in a prompt whose tools fired no event; yield the documents in them.
 
     Those before the last human message are of earlier questions.
@@ -48,7 +50,7 @@ def tools_in_prompt(span: OpenSpan, prompt: Sequence[Any]) -> Iterator[tuple[Ope
             yield tool, documents
 
 
-def _is_no_question(message: Any) -> bool:
+def _is_no_question(message: object) -> bool:
     return getattr(message, "type", None) != "human"
 
 
@@ -71,7 +73,7 @@ def _messages_in(outputs: Any) -> Iterator[ToolMessage]:
         yield from (part for part in outputs if isinstance(part, ToolMessage))
 
 
-def _value_documents(span: OpenSpan, value: Any) -> list[Any] | None:
+def _value_documents(span: OpenSpan, value: object) -> list[Document] | None:
     """Return the documents that a tool's value writes out; note its texts where it has none."""
     blocks = documents_in_blocks(value)
     if blocks:
@@ -87,13 +89,13 @@ def _value_documents(span: OpenSpan, value: Any) -> list[Any] | None:
     return None
 
 
-def _written_in(text: str, name: str) -> list[Any]:
+def _written_in(text: str, name: str) -> list[Document]:
     value = value_of_text(text)
     one = document_of(value, is_named=False) if isinstance(value, dict) else None
     return documents_in(value, name) or ([one] if one is not None else [])
 
 
-def _texts_of(value: Any) -> list[str]:
+def _texts_of(value: object) -> list[str]:
     """Return a tool's texts: of a list of texts or blocks, each one, also where LangChain made JSON of it."""
     if isinstance(value, str):
         parts = value_of_text(value)
@@ -104,7 +106,7 @@ def _texts_of(value: Any) -> list[str]:
     return [] if value is None else [str(value)]
 
 
-def record_contexts(span: OpenSpan, given: Any, outputs: Any) -> None:
+def record_contexts(span: OpenSpan, given: object, outputs: object) -> None:
     """Note contexts that a step gave out as one text, while nothing was found as passages."""
     state = span.state
     if state.pool or span.kind != "chain" or span.has_model or span.within is not None:
@@ -112,7 +114,7 @@ def record_contexts(span: OpenSpan, given: Any, outputs: Any) -> None:
     record_context_texts(span, given, outputs)
 
 
-def record_context_texts(span: OpenSpan, given: Any, outputs: Any) -> None:
+def record_context_texts(span: OpenSpan, given: object, outputs: object) -> None:
     """Note the texts of a value that stand in place of documents."""
     for name, text in contexts_in(outputs, span.name, given):
         span.state.run.add_text(text, source=name, kind="context_text")

@@ -12,7 +12,7 @@ MAX_KNOWN = 1_024  # classes, which an application may make at run time
 _on_class: dict[tuple[type, str], bool] = {}
 
 
-def first_of(owner: Any, names: tuple[str, ...]) -> Any:
+def first_of(owner: object, names: tuple[str, ...]) -> Any:
     """Return the first of these attributes that is there and not None; None where there is none.
 
     Example:

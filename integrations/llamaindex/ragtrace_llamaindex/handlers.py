@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from inspect import BoundArguments
 
+    from llama_index.core.instrumentation.events import BaseEvent
+
 MAX_EVENT_KINDS = 4_096  # classes of events, of which an application may make its own at run time
 
 tracer = Tracer()
@@ -49,10 +51,10 @@ class RagtraceSpanHandler(BaseSpanHandler[Any]):
         self,
         id_: str,
         bound_args: BoundArguments,
-        instance: Any = None,
+        instance: object = None,
         parent_id: str | None = None,
-        tags: dict[str, Any] | None = None,  # noqa: ARG002 - called by keyword
-        **_kwargs: Any,
+        tags: dict[str, object] | None = None,  # noqa: ARG002 - called by keyword
+        **_kwargs: object,
     ) -> None:
         """Note a span that begins."""
         tracer.entered(holder.current(), id_, bound_args, instance, parent_id)
@@ -62,9 +64,9 @@ class RagtraceSpanHandler(BaseSpanHandler[Any]):
         self,
         id_: str,
         bound_args: BoundArguments,  # noqa: ARG002 - called by keyword
-        instance: Any = None,
-        result: Any = None,
-        **_kwargs: Any,
+        instance: object = None,
+        result: object = None,
+        **_kwargs: object,
     ) -> None:
         """Take what a span returned."""
         tracer.exited(id_, instance, result)
@@ -74,35 +76,35 @@ class RagtraceSpanHandler(BaseSpanHandler[Any]):
         self,
         id_: str,
         bound_args: BoundArguments,  # noqa: ARG002 - called by keyword
-        instance: Any = None,  # noqa: ARG002 - called by keyword
+        instance: object = None,  # noqa: ARG002 - called by keyword
         err: BaseException | None = None,
-        **_kwargs: Any,
+        **_kwargs: object,
     ) -> None:
         """Take the failure of a span."""
         tracer.dropped(id_, err)
 
-    def new_span(self, *_args: Any, **_kwargs: Any) -> None:
+    def new_span(self, *_args: object, **_kwargs: object) -> None:
         """Make no span: see `span_enter`."""
 
-    def prepare_to_exit_span(self, *_args: Any, **_kwargs: Any) -> None:
+    def prepare_to_exit_span(self, *_args: object, **_kwargs: object) -> None:
         """Exit no span: see `span_exit`."""
 
-    def prepare_to_drop_span(self, *_args: Any, **_kwargs: Any) -> None:
+    def prepare_to_drop_span(self, *_args: object, **_kwargs: object) -> None:
         """Drop no span: see `span_drop`."""
 
 
 @guarded
-def _on_end(event: Any) -> None:
+def _on_end(event: LLMChatEndEvent | LLMCompletionEndEvent) -> None:
     tracer.stream_ended(event.span_id, event.response, None)
 
 
 @guarded
-def _on_exception(event: Any) -> None:
+def _on_exception(event: ExceptionEvent) -> None:
     tracer.stream_ended(event.span_id, None, event.exception)
 
 
 @guarded
-def _on_rerank(event: Any) -> None:
+def _on_rerank(event: ReRankStartEvent) -> None:
     span = tracer.spans.get(event.span_id)
     if span is not None and span.kind == "rerank":
         span.model = event.model_name or span.model
@@ -110,19 +112,19 @@ def _on_rerank(event: Any) -> None:
 
 
 @guarded
-def _on_predict(event: Any) -> None:
+def _on_predict(event: LLMPredictStartEvent) -> None:
     told = event.template_args
     if told and "chat_history" in told:
         tracer.condensed(event.span_id, told["chat_history"])
 
 
 @guarded
-def _on_cancelled(event: Any) -> None:
+def _on_cancelled(event: BaseEvent) -> None:
     tracer.cancelled(event.span_id)
 
 
-_PIECES = {LLMChatInProgressEvent, LLMCompletionInProgressEvent}
-_TAKES: dict[type, Callable[[Any], None] | None] = {
+_CHUNKS = {LLMChatInProgressEvent, LLMCompletionInProgressEvent}
+_HANDLERS: dict[type, Callable[..., None] | None] = {
     LLMChatEndEvent: _on_end,
     LLMCompletionEndEvent: _on_end,
     ExceptionEvent: _on_exception,
@@ -132,16 +134,16 @@ _TAKES: dict[type, Callable[[Any], None] | None] = {
 
 
 @guarded
-def _first_seen(kind: type) -> Callable[[Any], None] | None:
+def _handler_of(kind: type) -> Callable[..., None] | None:
     """Decide once for each class of event; a workflow's are loaded late, and are not there in old versions."""
     is_cancelled = kind.__name__ == "SpanCancelledEvent" and kind.__module__.startswith("workflows.")
     take = _on_cancelled if is_cancelled else None
-    if len(_TAKES) < MAX_EVENT_KINDS:
-        _TAKES[kind] = take
+    if len(_HANDLERS) < MAX_EVENT_KINDS:
+        _HANDLERS[kind] = take
     return take
 
 
-def _take(take: Callable[[Any], None], event: Any) -> None:
+def _take(take: Callable[..., None], event: Any) -> None:
     try:  # 0.2 us less than `guarded`
         take(event.response.delta)
     except Exception as error:
@@ -156,14 +158,14 @@ class RagtraceEventHandler(BaseEventHandler):
         """Return the name LlamaIndex shows."""
         return "RagtraceEventHandler"
 
-    def handle(self, event: Any, **_kwargs: Any) -> None:
+    def handle(self, event: BaseEvent, **_kwargs: object) -> None:
         """Take an event; each kind's own taker is guarded."""
         kind = type(event)
-        if kind in _PIECES:  # hundreds in a run: an application waits for each
+        if kind in _CHUNKS:  # hundreds in a run: an application waits for each
             take_piece = _taker_of(event.span_id)
             if take_piece is not None:
                 _take(take_piece, event)
             return
-        take = _TAKES[kind] if kind in _TAKES else _first_seen(kind)
+        take = _HANDLERS[kind] if kind in _HANDLERS else _handler_of(kind)
         if take is not None:
             take(event)

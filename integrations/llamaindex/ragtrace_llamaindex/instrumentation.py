@@ -199,7 +199,7 @@ def _settle() -> None:
     root.event_handlers = [one for one in root.event_handlers if one is not _event_handler]
 
 
-def _holds(handlers: Iterable[Any], handler: object) -> bool:
+def _holds(handlers: Iterable[object], handler: object) -> bool:
     return any(one is handler for one in handlers)
 
 
@@ -241,6 +241,6 @@ class LlamaIndexInstrumentor:
             ragtrace.configure(**providers)
         instrument(**own)
 
-    def uninstrument(self, **_options: Any) -> None:
+    def uninstrument(self, **_options: object) -> None:
         """Stop capturing; runs that are open go on to their end."""
         uninstrument()

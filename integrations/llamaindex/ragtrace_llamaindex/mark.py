@@ -62,7 +62,7 @@ def mark_retrieved(documents: Documents, source: str | None = None) -> Documents
 
 
 @guarded
-def _mark_retrieved(documents: Any, source: str | None) -> None:
+def _mark_retrieved(documents: object, source: str | None) -> None:
     span = _current_span()
     run = span.state.run if span is not None else None
     if span is not None and run is not None:

@@ -30,7 +30,7 @@ _TURN = re.compile(r"^(" + "|".join(role.value for role in MessageRole) + "): ",
 _DEPTH = 4
 
 
-def query_text(query: Any) -> str:
+def query_text(query: object) -> str:
     """Return a query's text: a text, or what has a ``query_str``.
 
     Example:
@@ -44,7 +44,7 @@ def query_text(query: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def question_in(arguments: Mapping[str, Any], depth: int = 0) -> str:
+def question_in(arguments: Mapping[str, object], depth: int = 0) -> str:
     """Return the question among a call's arguments, "" when there is none to be seen.
 
     Looks at ``str_or_query_bundle``, ``query``, ``question``, ``message``, ``user_msg``, ``messages`` and the
@@ -66,7 +66,7 @@ def question_in(arguments: Mapping[str, Any], depth: int = 0) -> str:
     return "" if event is None else question_in(fields_of(event), depth + 1)
 
 
-def _question(value: Any) -> str:
+def _question(value: object) -> str:
     if isinstance(value, list | tuple):
         asked = [turn.content for turn in turns_in(value) if turn.role == "user"]
         return asked[-1] if asked else ""
@@ -75,7 +75,7 @@ def _question(value: Any) -> str:
     return query_text(value)
 
 
-def fields_of(event: Any) -> dict[str, Any]:
+def fields_of(event: object) -> dict[str, object]:
     """Return the data of a workflow's event: its declared fields and its free ones.
 
     Example:
@@ -88,7 +88,7 @@ def fields_of(event: Any) -> dict[str, Any]:
     return {**declared, **free} if isinstance(free, dict) else declared
 
 
-def history_in(arguments: Mapping[str, Any]) -> tuple[Message, ...]:
+def history_in(arguments: Mapping[str, object]) -> tuple[Message, ...]:
     """Return the turns before the question among a call's arguments, oldest first.
 
     Example:
@@ -129,7 +129,7 @@ def turns_told(text: str) -> tuple[Message, ...]:
     return spoken(turn_of(ChatMessage(content=said.removesuffix("\n"), role=role)) for role, said in pairs)
 
 
-def turns_in(value: Any) -> tuple[Message, ...]:
+def turns_in(value: object) -> tuple[Message, ...]:
     """Return the messages in a value: a message, or a list of them.
 
     Example:
@@ -175,7 +175,7 @@ def _tool_calls(message: ChatMessage) -> list[str]:
     return [_call(call) for call in calls] if isinstance(calls, list | tuple) else []
 
 
-def _call(call: Any) -> str:
+def _call(call: object) -> str:
     name = getattr(call, "tool_name", None)
     if name is not None:
         return f"{name}({getattr(call, 'tool_kwargs', '')})"
@@ -185,7 +185,7 @@ def _call(call: Any) -> str:
     return f"{fields.get('name', '')}({arguments})"
 
 
-def answer_in(result: Any, depth: int = 0) -> str | None:
+def answer_in(result: object, depth: int = 0) -> str | None:
     """Return the answer in a call's result, None when there is none to be seen or it is yet to be read.
 
     Example:
@@ -211,7 +211,7 @@ def answer_in(result: Any, depth: int = 0) -> str | None:
     return _answer_within(result, depth)
 
 
-def _answer_within(result: Any, depth: int) -> str | None:
+def _answer_within(result: object, depth: int) -> str | None:
     if isinstance(result, dict):
         parts = objects = [result.get(name) for name in ("answer", "response", "result", "output")]
     elif _is_framework_s(result):
@@ -225,7 +225,7 @@ def _answer_within(result: Any, depth: int) -> str | None:
     return next((text for part in objects if (text := _structured(part))), said)
 
 
-def _structured(value: Any) -> str | None:
+def _structured(value: object) -> str | None:
     """Return an answer that is an application's own object as JSON, None for anything else."""
     if isinstance(value, type) or _is_framework_s(value):  # among these are streams
         return None
@@ -238,7 +238,7 @@ def _structured(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
 
 
-def _is_framework_s(value: Any) -> bool:
+def _is_framework_s(value: object) -> bool:
     return type(value).__module__.startswith(("workflows", "llama_index"))
 
 
@@ -246,7 +246,7 @@ _MODEL_ATTRIBUTES = ("model", "model_name", "model_id", "engine", "deployment_na
 _IN_PROCESS = ("mock", "fake", "llama_cpp", "llamacpp", "huggingface", "gpt4all", "optimum", "onnx")
 
 
-def model_of(model: Any) -> str:
+def model_of(model: object) -> str:
     """Return a model's name: its ``model``, ``model_name`` and the like, else its metadata's, else its class.
 
     Example:
@@ -296,7 +296,7 @@ def asked_of(bound: BoundArguments) -> Any:
     return argument(bound, "messages", "prompt")
 
 
-def messages_of(asked: Any) -> tuple[Message, ...]:
+def messages_of(asked: object) -> tuple[Message, ...]:
     """Return a prompt or messages as messages.
 
     Example:
@@ -308,11 +308,11 @@ def messages_of(asked: Any) -> tuple[Message, ...]:
     return turns_in(asked if isinstance(asked, list | tuple) else _listed(asked))
 
 
-def _listed(asked: Any) -> Sequence[Any]:
+def _listed(asked: object) -> Sequence[Any]:
     return list(asked) if hasattr(asked, "__len__") and hasattr(asked, "__iter__") else ()
 
 
-def reply_in(response: Any) -> Message | None:
+def reply_in(response: object) -> Message | None:
     """Return what a model said, None for a response without a text.
 
     Example:
@@ -326,7 +326,7 @@ def reply_in(response: Any) -> Message | None:
     return Message(role="assistant", content=text) if isinstance(text, str) else None
 
 
-def usage_in(response: Any) -> Usage | None:
+def usage_in(response: object) -> Usage | None:
     """Return the tokens of a call: out of the provider's raw response, else of ``additional_kwargs``.
 
     Example:
@@ -342,11 +342,11 @@ def usage_in(response: Any) -> Usage | None:
     return found or read_usage(getattr(response, "additional_kwargs", None))
 
 
-def _field(value: Any, name: str) -> Any:
+def _field(value: object, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
-def facts_in(response: Any) -> tuple[str | None, str | None, tuple[str, ...]]:
+def facts_in(response: object) -> tuple[str | None, str | None, tuple[str, ...]]:
     """Return the model that answered, the response's id, and why it stopped, as far as the raw response says.
 
     Example:
@@ -367,5 +367,5 @@ def facts_in(response: Any) -> tuple[str | None, str | None, tuple[str, ...]]:
     )
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None

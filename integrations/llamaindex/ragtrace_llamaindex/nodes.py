@@ -34,7 +34,7 @@ class Column:
 
     __slots__ = ("_left_out", "ids", "metadata", "scores", "texts")
 
-    def __init__(self, nodes: Iterable[Any]) -> None:
+    def __init__(self, nodes: Iterable[object]) -> None:
         nodes, self._left_out = first_passages(nodes)
         inner = [getattr(node, "node", node) for node in nodes]
         self.scores = [getattr(node, "score", None) for node in nodes]
@@ -81,7 +81,7 @@ class Column:
         return reader.columns(self.texts, self.ids, self.scores, self.metadata, source)
 
 
-def id_of(node: Any) -> str:
+def id_of(node: object) -> str:
     """Return a node's id, "" where it has none.
 
     Example:
@@ -92,7 +92,7 @@ def id_of(node: Any) -> str:
     return name if type(name) is str else shown(name)
 
 
-def text_of(node: Any) -> Any:
+def text_of(node: object) -> Any:
     """Return a node's own text; of a node of another kind its content, of anything else the thing itself.
 
     Example:
@@ -110,6 +110,6 @@ def text_of(node: Any) -> Any:
         return None
 
 
-def _metadata_of(node: Any) -> dict[Any, Any]:
+def _metadata_of(node: object) -> dict[Any, Any]:
     metadata = getattr(node, "metadata", None)
     return metadata if isinstance(metadata, dict) else {}

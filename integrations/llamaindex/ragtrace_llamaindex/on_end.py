@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, record_internal_error
 from ragtrace.capture.prompt import found_in
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _CONTEXT_SHARE = 0.9  # of a text that consists of passages
 
 
-def answer_of(result: Any) -> str | None:
+def answer_of(result: object) -> str | None:
     """Return the answer in what an outermost call returned; see `answer_in`."""
     try:
         return answer_in(result)
@@ -129,7 +129,7 @@ def record_failed(span: OpenSpan, error: BaseException) -> None:
 
 
 @guarded
-def record_model_call(span: ModelSpan, response: Any, error: BaseException | None, ended_ns: int) -> None:
+def record_model_call(span: ModelSpan, response: object, error: BaseException | None, ended_ns: int) -> None:
     """Report a model call that has ended, with what it said by then."""
     state = span.state
     run = state.run

@@ -37,7 +37,7 @@ _PLAIN = (str, int, float, bool, list, dict, type(None))
 
 
 @guarded
-def record_question(state: RunState, run: Run, arguments: Mapping[str, Any]) -> None:
+def record_question(state: RunState, run: Run, arguments: Mapping[str, object]) -> None:
     """Take a run's question and the turns before it, where the outermost call's arguments have them."""
     question = question_in(arguments)
     if question and not state.has_query:
@@ -81,14 +81,14 @@ def _record_first_question(span: OpenSpan, question: str) -> None:
 
 
 @guarded
-def _on_query_start(span: OpenSpan, bound: BoundArguments, _instance: Any) -> None:
+def _on_query_start(span: OpenSpan, bound: BoundArguments, _instance: object) -> None:
     run = span.state.run
     if run is not None and span.within is None and (not span.state.has_query or span.is_top):
         record_question(span.state, run, bound.arguments)
 
 
 @guarded
-def _on_retrieval_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+def _on_retrieval_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     span.query = query_text(argument(bound, "str_or_query_bundle")) or question_in(bound.arguments)
     span.source = _source_of(instance) or span.name
     top_k = first_of(instance, ("similarity_top_k", "_similarity_top_k", "top_k"))
@@ -96,7 +96,7 @@ def _on_retrieval_start(span: OpenSpan, bound: BoundArguments, instance: Any) ->
     _record_first_question(span, span.query)
 
 
-def _source_of(retriever: Any) -> str | None:
+def _source_of(retriever: object) -> str | None:
     """Return the name of the index a retriever searches, where it or its vector store says one."""
     for part in (retriever, first_of(retriever, ("_vector_store",))):
         name = None if part is None else first_of(part, ("index_name", "collection_name", "table_name"))
@@ -106,7 +106,7 @@ def _source_of(retriever: Any) -> str | None:
 
 
 @guarded
-def _on_rerank_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+def _on_rerank_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     record_given(span, argument(bound, "nodes"))
     model = first_of(instance, ("model_name", "model"))
     span.model = model if isinstance(model, str) else None
@@ -115,7 +115,7 @@ def _on_rerank_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> No
 
 
 @guarded
-def _on_synthesis_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+def _on_synthesis_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     state = span.state
     if may_record_history(span.parent):
         template = first_of(instance, ("_text_qa_template",))
@@ -128,7 +128,7 @@ def _on_synthesis_start(span: OpenSpan, bound: BoundArguments, instance: Any) ->
 
 
 @guarded
-def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     if not isinstance(span, ModelSpan):
         return
     record_prompt(span, bound, instance)
@@ -146,9 +146,9 @@ def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> Non
 
 
 @guarded
-def record_prompt(span: ModelSpan, bound: BoundArguments, instance: Any) -> None:
+def record_prompt(span: ModelSpan, bound: BoundArguments, instance: object) -> None:
     """Take the rendered prompt of a model call."""
-    owner: Any = type(instance)
+    owner: type = type(instance)
     span.model = model_of(instance)
     span.provider = _provider(owner)
     span.is_in_process = _in_process(owner)
@@ -165,7 +165,7 @@ def record_prompt(span: ModelSpan, bound: BoundArguments, instance: Any) -> None
 
 
 @guarded
-def _on_tool_start(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+def _on_tool_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     """Note a tool's name, and the arguments of its call."""
     if not isinstance(span, ToolSpan):
         return

@@ -29,10 +29,10 @@ def request(
     corpus: str | None = None,
     corpus_version: str | None = None,
     reference: str | None = None,
-    labels: Mapping[str, Any] | None = None,
+    labels: Mapping[str, object] | None = None,
     k: int | None = None,
     tags: Iterable[str] = (),
-    metadata: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, object] | None = None,
 ) -> Iterator[None]:
     """Describe the runs begun inside the block; tasks that are started in it carry the description along.
 
@@ -78,7 +78,7 @@ def request(
         _asked.reset(token)
 
 
-def _merged(facts: dict[str, Any]) -> dict[str, Any]:
+def _merged(facts: dict[str, object]) -> dict[str, Any]:
     outer = _asked.get() or {}
     new = {name: value for name, value in facts.items() if value is not None and name != "tags"}
     if "metadata" in new:
@@ -86,7 +86,7 @@ def _merged(facts: dict[str, Any]) -> dict[str, Any]:
     return {**outer, **new, "tags": (*outer.get("tags", ()), *tags_of(facts["tags"]))}
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
@@ -105,7 +105,7 @@ def said() -> dict[str, Any]:
     return _with_instrument_tags(_asked.get() or {}, given) if given else _asked.get() or {}
 
 
-def _with_instrument_tags(asked: dict[str, Any], given: Any) -> dict[str, Any]:
+def _with_instrument_tags(asked: dict[str, Any], given: object) -> dict[str, Any]:
     """Return what a request says, behind the framework's own tags, whose names and values are metadata."""
     if not isinstance(given, dict):
         return asked

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @guarded
-def record_retrieved(span: OpenSpan, run: Run, nodes: Any, ended_ns: int, *, is_fusion: bool) -> None:
+def record_retrieved(span: OpenSpan, run: Run, nodes: object, ended_ns: int, *, is_fusion: bool) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     state = span.state
     column = _column(nodes)
@@ -47,13 +47,13 @@ def record_retrieved(span: OpenSpan, run: Run, nodes: Any, ended_ns: int, *, is_
 
 
 @guarded
-def record_given(span: OpenSpan, nodes: Any) -> None:
+def record_given(span: OpenSpan, nodes: object) -> None:
     """Note what a postprocessor is given, before it can write into it."""
     span.given = _column(nodes)
 
 
 @guarded
-def record_postprocessed(span: OpenSpan, run: Run, nodes: Any, ended_ns: int) -> None:
+def record_postprocessed(span: OpenSpan, run: Run, nodes: object, ended_ns: int) -> None:
     """Take what a postprocessor returned: fewer nodes, another order or other scores are a choice."""
     given = span.given
     if given is None:
@@ -94,7 +94,7 @@ def record_postprocessed(span: OpenSpan, run: Run, nodes: Any, ended_ns: int) ->
 
 
 @guarded
-def record_synthesized(span: OpenSpan, run: Run, nodes: Any) -> None:
+def record_synthesized(span: OpenSpan, run: Run, nodes: object) -> None:
     """Take the nodes that a synthesizer is given, where something between it and the retriever chose among them.
 
     An asynchronous postprocessor of an application's own, or a few lines of an engine's, leave no span.
@@ -132,7 +132,7 @@ def _record_unseen_choice(span: OpenSpan, scope: OpenSpan, run: Run, out: Column
 
 
 @guarded
-def record_found(span: OpenSpan, run: Run, found: Any, source: str | None, ended_ns: int) -> None:
+def record_found(span: OpenSpan, run: Run, found: object, source: str | None, ended_ns: int) -> None:
     """Take passages that no retriever returned: of a tool, or named by the application itself."""
     state = span.state
     scope = span if span.parent is None or span.kind == "query" else span.scope()
@@ -147,7 +147,7 @@ def record_found(span: OpenSpan, run: Run, found: Any, source: str | None, ended
         _pass_to(scope, {passage.id: passage for passage in passages}, passages, ended_ns)
 
 
-def _passages_of(state: RunState, run: Run, found: Any, source: str | None) -> ReadPassages:
+def _passages_of(state: RunState, run: Run, found: object, source: str | None) -> ReadPassages:
     """Return nodes, texts or mappings as passages, and note them as met."""
     parts = list(found) if isinstance(found, list | tuple) else [found]
     if all(isinstance(part, NodeWithScore | BaseNode) for part in parts):
@@ -220,7 +220,7 @@ def _names(passages: Sequence[Passage]) -> list[str]:
 _MISSING = object()
 
 
-def _column(nodes: Any) -> Column:
+def _column(nodes: object) -> Column:
     """Take a list of nodes apart; a retriever of an application's own may return anything else, which is none."""
     return Column(nodes if isinstance(nodes, list | tuple) else ())
 
@@ -365,7 +365,7 @@ def _candidates(span: OpenSpan, run: Run, given: Column) -> ReadPassages:
     return given.passages(run.reader)
 
 
-def _choose(span: OpenSpan, given: Sequence[Any], chosen: ReadPassages, ended_ns: int) -> None:
+def _choose(span: OpenSpan, given: Sequence[object], chosen: ReadPassages, ended_ns: int) -> None:
     state, scope = span.state, span.scope()
     out = {passage.id: passage for passage in chosen}
     dropped = set(given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -168,7 +168,7 @@ def is_upkeep() -> bool:
         if frame is None:
             return False
         if frame.f_code.co_name in _UPKEEP_METHODS:
-            owner: Any = type(frame.f_locals.get("self"))
+            owner: type = type(frame.f_locals.get("self"))
             if _is_upkeep_class(owner):
                 return True
         frame = frame.f_back
@@ -196,9 +196,9 @@ def is_tool_search() -> bool:
             return False
         if frame.f_code.co_name in _TOOL_SEARCH_METHODS:
             search = frame.f_locals.get("self")
-            owner: Any = type(search)
+            owner: type = type(search)
             if _is_tool_search_class(owner):
-                mapping: Any = type(getattr(search, "_object_node_mapping", None))
+                mapping: type = type(getattr(search, "_object_node_mapping", None))
                 return is_llama_index_class(mapping, _TOOL_MAPPINGS)
         frame = frame.f_back
     return False

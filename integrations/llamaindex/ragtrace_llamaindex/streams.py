@@ -18,7 +18,7 @@ from ragtrace_llamaindex.on_end import record_model_call
 from ragtrace_llamaindex.run_state import ModelSpan, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 
@@ -64,7 +64,7 @@ class WatchedStream(ObjectProxy):  # type: ignore[type-arg] # generic for type c
     throw = property(attrgetter("_self_reader.throw"))
     close = property(attrgetter("_self_reader.close"))
 
-    def __init__(self, source: Generator[Any, Any, Any], watch: Watch) -> None:
+    def __init__(self, source: Iterator[object], watch: Watch) -> None:
         super().__init__(source)
         self._self_reader = watched(source, watch)
 
@@ -78,12 +78,12 @@ class WatchedAsyncStream(ObjectProxy):  # type: ignore[type-arg] # generic for t
     athrow = property(attrgetter("_self_reader.athrow"))
     aclose = property(attrgetter("_self_reader.aclose"))
 
-    def __init__(self, source: AsyncGenerator[Any, Any], watch: Watch) -> None:
+    def __init__(self, source: AsyncGenerator[object, object], watch: Watch) -> None:
         super().__init__(source)
         self._self_reader = awatched(source, watch)
 
 
-def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, Any, None]:
+def watched(source: Iterator[object], watch: Watch) -> Generator[object, object, None]:
     """Hand on what a generator yields, and note it.
 
     Example:
@@ -122,7 +122,7 @@ def watched(source: Generator[Any, Any, Any], watch: Watch) -> Generator[Any, An
     watch.ended(stream, None)
 
 
-async def awatched(source: AsyncGenerator[Any, Any], watch: Watch) -> AsyncGenerator[Any, Any]:
+async def awatched(source: AsyncGenerator[object, object], watch: Watch) -> AsyncGenerator[object, object]:
     """Hand on what an asynchronous generator yields, and note it."""
     stream = watch.stream
     take, run = stream.pieces.append, stream.span.state.run
@@ -165,7 +165,7 @@ class OpenStreams:
     """
 
     def __init__(self, over: Callable[[RunState], None]) -> None:
-        self.takers: dict[str, Callable[[Any], None]] = {}
+        self.takers: dict[str | None, Callable[..., None]] = {}
         self.lazy: dict[tuple[int, int], ModelSpan] = {}
         self._over = over
 
@@ -189,7 +189,7 @@ class OpenStreams:
         response.response_gen = watch_stream(source, Watch(stream, self.ended))
 
     @guarded
-    def watch_call(self, span: ModelSpan, generator: Any) -> None:
+    def watch_call(self, span: ModelSpan, generator: object) -> None:
         """Wait for a model's stream; that it is dropped unread is told by the generator itself."""
         stream = span.stream = Stream(span, is_answer=False)
         span.state.streams.add(stream)
@@ -199,7 +199,7 @@ class OpenStreams:
             answer.is_fed = True
             stream.feeds = (answer, len(answer.pieces))
 
-        def take_first(piece: Any) -> None:
+        def take_first(piece: object) -> None:
             span.first_chunk_ns = time.time_ns()
             stream.pieces.append(piece)
             if stream.feeds is None:
@@ -224,7 +224,7 @@ class OpenStreams:
                 self.lazy.pop(span.lazy_key, None)
 
     @guarded
-    def ended(self, stream: Stream, error: BaseException | None, response: Any = None) -> None:
+    def ended(self, stream: Stream, error: BaseException | None, response: object = None) -> None:
         """Take the end of a stream: read to its end, left by its reader, or broken by an error."""
         if _is_over(stream):  # asked before the lock too: who ends the run may wait for one that this thread holds
             return
@@ -238,7 +238,7 @@ class OpenStreams:
         if is_over:
             self._over(state)
 
-    def _record_end(self, stream: Stream, error: BaseException | None, response: Any) -> bool:
+    def _record_end(self, stream: Stream, error: BaseException | None, response: object) -> bool:
         """Report what was read, and tell whether nothing is left to wait for."""
         span = stream.span
         state = span.state
@@ -266,7 +266,7 @@ class OpenStreams:
                 record_model_call(inner.span, None, error, time.time_ns())
 
 
-def _watcher_of(response: Any, source: Any) -> Callable[[Any, Watch], Any] | None:
+def _watcher_of(response: object, source: object) -> Callable[[Any, Watch], Any] | None:
     """Return the class that reads an answer's stream as its response does; None for no iterator.
 
     A proxy of another instrumentation may have both protocols, so the response's type decides.

@@ -20,7 +20,7 @@ _HANDOFF = "handoff"  # the tool by which one agent passes a question to another
 
 
 @guarded
-def record_tool_call(span: ToolSpan, run: Run, result: Any, error: BaseException | None, ended_ns: int) -> None:
+def record_tool_call(span: ToolSpan, run: Run, result: object, error: BaseException | None, ended_ns: int) -> None:
     """Report a tool call that has ended; its output counts as passages where nothing was searched in it."""
     run.tool_called(
         span.name,
@@ -37,7 +37,7 @@ def record_tool_call(span: ToolSpan, run: Run, result: Any, error: BaseException
         _record_output(span, run, result, ended_ns)
 
 
-def _record_output(span: ToolSpan, run: Run, result: Any, ended_ns: int) -> None:
+def _record_output(span: ToolSpan, run: Run, result: object, ended_ns: int) -> None:
     value = result.raw_output if isinstance(result, ToolOutput) else result
     passages = passages_in(value)
     if passages:
@@ -49,7 +49,7 @@ def _record_output(span: ToolSpan, run: Run, result: Any, ended_ns: int) -> None
             run.add_text(text, source=span.name)
 
 
-def passages_in(value: Any) -> list[Any]:
+def passages_in(value: object) -> list[Any]:
     """Return the nodes or search results in a tool's value, [] where it has none.
 
     Example:
@@ -62,7 +62,7 @@ def passages_in(value: Any) -> list[Any]:
     return parts if parts and all(_is_passage(part) for part in parts) else []
 
 
-def _is_passage(part: Any) -> bool:
+def _is_passage(part: object) -> bool:
     if isinstance(part, NodeWithScore | BaseNode):
         return True
     return isinstance(part, dict) and "role" not in part and bool(read_mapping(part)[0])
@@ -77,11 +77,11 @@ def _read_json(text: str) -> Any:
         return None
 
 
-def _texts_in(value: Any) -> list[str]:
+def _texts_in(value: object) -> list[str]:
     if not isinstance(value, list | tuple) or not all(isinstance(part, str) for part in value):
         return []
     return [part for part in value if part.strip()]
 
 
-def _text_of(result: Any) -> str:
+def _text_of(result: object) -> str:
     return result.content if isinstance(result, ToolOutput) else shown(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from threading import RLock
 from types import AsyncGeneratorType, GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.workflow import InputRequiredEvent, Workflow
@@ -66,7 +66,7 @@ class Tracer:
     """
 
     def __init__(self) -> None:
-        self.spans: dict[str, OpenSpan] = {}
+        self.spans: dict[str | None, OpenSpan] = {}
         self._streams = OpenStreams(self._stream_over)
         self.takers = self._streams.takers
         self._lazy = self._streams.lazy
@@ -79,7 +79,7 @@ class Tracer:
         return len(self.spans)
 
     def entered(
-        self, defaults: Defaults | None, id_: str, bound: BoundArguments, instance: Any, parent_id: str | None
+        self, defaults: Defaults | None, id_: str, bound: BoundArguments, instance: object, parent_id: str | None
     ) -> None:
         """Note a span that begins."""
         kind = kind_of(id_, instance)
@@ -103,7 +103,7 @@ class Tracer:
             self._root_entered(defaults, kind, id_, bound, instance, parent_id)
 
     def _above(
-        self, parent: OpenSpan | None, kind: Kind, bound: BoundArguments, instance: Any
+        self, parent: OpenSpan | None, kind: Kind, bound: BoundArguments, instance: object
     ) -> tuple[OpenSpan | None, Stream | None]:
         """Return the node that a span begins in, and the stream through whose reading it does."""
         read = reading.get()
@@ -118,7 +118,7 @@ class Tracer:
         parent: OpenSpan | None,
         defaults: Defaults | None,
         kind: Kind,
-        instance: Any,
+        instance: object,
         parent_id: str | None,
     ) -> OpenSpan | None:
         """Return the node that a span begins in, inside the block of a run of the application's own."""
@@ -128,7 +128,7 @@ class Tracer:
         return self._upkeep if self._is_upkeep(kind, instance, parent_id) else outer
 
     def _entered_below(
-        self, parent: OpenSpan, read: Stream | None, kind: Kind, id_: str, bound: BoundArguments, instance: Any
+        self, parent: OpenSpan, read: Stream | None, kind: Kind, id_: str, bound: BoundArguments, instance: object
     ) -> None:
         state = parent.state
         if state.is_ended:
@@ -147,7 +147,7 @@ class Tracer:
         if kind != "other":
             self._begin(span, bound, instance)
 
-    def exited(self, id_: str, instance: Any, result: Any) -> None:
+    def exited(self, id_: str, instance: object, result: object) -> None:
         """Take what a span returned."""
         span = self.spans.get(id_)
         if span is None:
@@ -185,13 +185,13 @@ class Tracer:
         if span.parent is None:
             self._finish(span.state, None, outcome_of(failure), failure)
 
-    def cancelled(self, id_: str) -> None:
+    def cancelled(self, id_: str | None) -> None:
         """Note that a workflow was cancelled: its span then ends like one that returned None."""
         span = self.spans.get(id_)
         if span is not None and span.parent is None and span.id == id_:
             span.state.is_cancelled = True
 
-    def condensed(self, id_: str, history: object) -> None:
+    def condensed(self, id_: str | None, history: object) -> None:
         """Take the turns that a chat engine wrote into a prompt that condenses them and the question to one."""
         span = self.spans.get(id_)
         if span is not None and may_record_history(span) and isinstance(history, str):
@@ -199,7 +199,7 @@ class Tracer:
                 span.state, turns_told(history), is_final=False
             )  # what the answer is asked with is exact
 
-    def stream_ended(self, id_: str, response: Any, error: BaseException | None) -> None:
+    def stream_ended(self, id_: str | None, response: object, error: BaseException | None) -> None:
         """Take the end of a model's stream; the end of a call that does not stream comes with its span."""
         span = self.spans.get(id_)
         if isinstance(span, ModelSpan) and span.id == id_ and span.stream is not None:
@@ -222,12 +222,12 @@ class Tracer:
         kind: Kind,
         id_: str,
         bound: BoundArguments,
-        instance: Any,
+        instance: object,
         parent_id: str | None,
     ) -> None:
         if kind == "embedding":
             return  # no run alone: nothing is known of a question
-        owner: Any = type(instance)
+        owner: type = type(instance)
         if is_step_class(owner) or self._is_upkeep(kind, instance, parent_id):
             self._buried.add(id_)
             return
@@ -249,9 +249,9 @@ class Tracer:
             for oldest in list(self._unstarted.values())[:1]:
                 self._forget(oldest)
 
-    def _is_upkeep(self, kind: Kind, instance: Any, parent_id: str | None) -> bool:
+    def _is_upkeep(self, kind: Kind, instance: object, parent_id: str | None) -> bool:
         """Tell whether a call is part of an evaluation or of building an index."""
-        owner: Any = type(instance)
+        owner: type = type(instance)
         is_part = parent_id is not None and parent_id in self._buried
         is_building = kind == "other" and is_building_class(owner)
         return is_part or is_building or is_upkeep()
@@ -270,7 +270,7 @@ class Tracer:
             self.spans.pop(id_, None)
             self._buried.add(id_)
 
-    def _begin(self, span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+    def _begin(self, span: OpenSpan, bound: BoundArguments, instance: object) -> None:
         state = span.state
         if state.run is None:
             with state.lock:  # the first steps of an application's function may be parallel ones
@@ -296,7 +296,7 @@ class Tracer:
 
     # ends
 
-    def _end(self, span: OpenSpan, instance: Any, result: Any) -> None:
+    def _end(self, span: OpenSpan, instance: object, result: object) -> None:
         ended_ns = time.time_ns()
         run = span.state.run
         if run is None:
@@ -319,7 +319,7 @@ class Tracer:
                     span.within.answers.append((said, span.found))
                 pass_on(span, span.found, span.last, ended_ns)
 
-    def _root_exited(self, root: OpenSpan, result: Any) -> None:
+    def _root_exited(self, root: OpenSpan, result: object) -> None:
         state = root.state
         with state.lock:
             if state.run is None:
@@ -419,10 +419,10 @@ def _closed(span: OpenSpan) -> bool:
     return True
 
 
-def _note_top(span: OpenSpan, bound: BoundArguments, instance: Any) -> None:
+def _note_top(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     """Note what a call right inside the block of a run says of its question and of the turns before it."""
     state = span.state
-    owner: Any = type(instance)
+    owner: type = type(instance)
     span.is_handle = isinstance(instance, Workflow) and "start_event" not in bound.arguments
     if keeps_turns(owner):
         state.keeps_turns = True
@@ -435,7 +435,7 @@ def _nothing() -> None:
     """Report nothing before a run ends: all is reported."""
 
 
-def _new_span(state: RunState, parent: OpenSpan | None, kind: Kind, id_: str, instance: Any) -> OpenSpan:
+def _new_span(state: RunState, parent: OpenSpan | None, kind: Kind, id_: str, instance: object) -> OpenSpan:
     span = _SPAN_CLASSES.get(kind, OpenSpan)(state, parent, kind, id_, id(instance), time.time_ns())
     if instance is not None:
         span.name = type(instance).__name__
@@ -452,7 +452,7 @@ def _read_in(parent: OpenSpan | None, read: Stream) -> tuple[OpenSpan | None, St
     return (parent if parent is not None and parent.state is state else read.span), read
 
 
-def _is_next(handle: OpenSpan, id_: str, instance: Any) -> bool:
+def _is_next(handle: OpenSpan, id_: str, instance: object) -> bool:
     """Tell whether a span is another request behind a workflow's run, and no step of it.
 
     With early versions of llama-index-workflows, whoever called ``run`` stays inside its span for ever.
@@ -461,7 +461,7 @@ def _is_next(handle: OpenSpan, id_: str, instance: Any) -> bool:
     return instance is not None and (is_run or id(instance) != handle.owner)
 
 
-def _is_same_call(kind: Kind, parent: OpenSpan, instance: Any) -> bool:
+def _is_same_call(kind: Kind, parent: OpenSpan, instance: object) -> bool:
     """Tell whether a span is a part of the call around it: a method that calls its like, or super()."""
     if kind != parent.kind:
         return False

@@ -1,8 +1,7 @@
-"""What is computed of a record: one file a metric, the registry, and the arithmetic that the golden vectors check.
+"""Metrics of a record, one file each, and the arithmetic behind them.
 
-Arithmetic that takes ids and grades instead of records, for a notebook or a batch of one's own: `rank` (also what
-no metric exports: AP over all relevant, AP over min(relevant, K), MRR@K, nDCG with gain 2^g - 1), `set_family` for
-one query, and `set_batch` for many at once.
+`ragtrace.metrics.ranking.rank` and `ragtrace.metrics.selection.set_family` take ids and grades instead of records,
+for a notebook or a batch job.
 
-Owns: metric specs, required, states and reasons. Imports: judges, stats, model, errors; never a concrete judge.
+Owns: metric specs, states and reasons. Imports: judges, stats, model, errors; never a concrete judge.
 """

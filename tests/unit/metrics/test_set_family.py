@@ -1,16 +1,14 @@
-"""Properties of the RA-nWG family (METRICS.md 9), one query at a time and in batches."""
+"""Properties of the RA-nWG family."""
 
 from __future__ import annotations
 
 import itertools
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragtrace.metrics.selection.set_batch import ABSENT, UNLABELLED, set_scores_batch
 from ragtrace.metrics.selection.set_family import (
     QUANTITIES,
     SetParams,
@@ -109,51 +107,6 @@ def test_bounds_hold_for_every_grade_the_unlabelled_may_have(query, params, n_un
             if value is not None:
                 low, high = bounds[name]
                 assert low <= value <= high
-
-
-@given(st.lists(queries(), min_size=1, max_size=5), PARAMS, st.integers(1, 12))
-def test_the_batch_equals_one_at_a_time(many, params, k) -> None:
-    width, depth = max(len(query[0]) for query in many), max(len(query[1]) for query in many)
-    grades = np.full((len(many), width), ABSENT)
-    topk = np.full((len(many), depth), ABSENT)
-    pool = np.zeros((len(many), width), dtype=bool)
-    for row, (labels, delivered, candidates, _) in enumerate(many):
-        column = {key: place for place, key in enumerate(labels)}
-        grades[row, : len(labels)] = list(labels.values())
-        topk[row, : len(delivered)] = [column[key] for key in delivered]
-        pool[row, [column[key] for key in candidates]] = True
-    batch = set_scores_batch(grades, topk, pool, k, params)
-    for row, (labels, delivered, candidates, _) in enumerate(many):
-        single = set_scores(labels, delivered, candidates, k, params)
-        for name, value in values(single).items():
-            found = getattr(batch, name)[row]
-            assert np.isnan(found) if value is None else found == pytest.approx(value, abs=1e-12)
-
-
-def test_the_batch_marks_unlabelled_selections() -> None:
-    batch = set_scores_batch(
-        [[5, UNLABELLED], [5, UNLABELLED], [UNLABELLED, ABSENT]], [[1], [0], [ABSENT]], None, 1
-    )
-    assert batch.is_labelled.tolist() == [False, True, False]
-    assert np.isnan(batch.precision4).tolist() == [True, False, True]
-
-
-@pytest.mark.parametrize(
-    ("grades", "topk", "pool", "k"),
-    [
-        ([[6]], [[0]], None, 1),
-        ([[-2]], [[0]], None, 1),
-        ([[4.0]], [[0]], None, 1),
-        ([[4]], [[1]], None, 1),
-        ([[4]], [[-2]], None, 1),
-        ([[4]], [[0], [0]], None, 1),
-        ([[4]], [[0]], [[True, False]], 1),
-        ([[4]], [[0]], None, 0),
-    ],
-)
-def test_the_batch_refuses_what_it_cannot_read(grades, topk, pool, k) -> None:
-    with pytest.raises(ValueError):
-        set_scores_batch(grades, topk, pool, k)
 
 
 def test_weights_need_not_grow_with_the_grade_and_the_oracle_takes_weights() -> None:

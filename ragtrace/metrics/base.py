@@ -1,27 +1,31 @@
-"""What a metric is: a spec, and one coroutine from a context to results."""
+"""The parts of a metric: its spec, its outputs, and one coroutine from an evaluation context to results."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ragtrace.model import MetricResult, Scale
+from ragtrace.errors import JudgeError
+from ragtrace.model import ERROR_REASONS, MetricResult, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragtrace.judges.base import Task
+    from ragtrace.judges.base import Audit, Task
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import RagRecord, State
 
 Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder", "pairs", "runs"]
+_log = logging.getLogger("ragtrace")
+Outcome = float | str  # a value, or the reason for which there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output(Scale):
     """One exported number of a metric: its name, and its scale with the default threshold.
 
-    `threshold` None: no pass or fail label, and no ``low.w`` counter (METRICS.md 0.9).
+    Without a threshold an output has no pass or fail label and no ``low.w`` counter.
     """
 
     name: str
@@ -30,25 +34,24 @@ class Output(Scale):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
-    """What the registry, the CLI list, the docs table and the dashboards read of a metric.
+    """Facts about a metric, for the registry, the command line, the docs and the dashboards.
 
     Attributes:
-        name: what a person selects it by.
-        aliases: other names a person may select it by.
+        name: the name by which a person selects it.
+        aliases: other names for selecting it.
         summary: one sentence.
-        needs: inputs it reads, in the order in which their absence is reported; ``runs`` are several records of one
-            query, which no single record has (`ragtrace.metrics.consistency.runs`).
+        needs: inputs that it reads, in the order in which their absence is reported. ``runs`` are several records
+            of one query (`ragtrace.metrics.consistency.runs`), so a metric with it has no value for one record.
         required: the needs whose absence alone makes it ``na``; None means all of `needs`.
         task: the judge task it always asks; None when it asks none or only sometimes.
-        abilities: parts of the task that not every judge can do, and without which there is no value.
-        offline_version: the version of the offline reading that it uses, whichever judge is configured; "" = none.
-        prompts: ids of the prompts of an inquiry of its own, which it always asks.
-        options: the fields of `ragtrace.metrics.eval_context.Options` that change its numbers and
-            its version.
+        abilities: parts of the task that some judges cannot do, and without which there is no value.
+        offline_version: the version of the offline reading, which it uses under any judge; "" = none.
+        prompts: ids of the metric's own prompts, which it always asks.
+        options: the fields of `ragtrace.metrics.eval_context.Options` that change its numbers and its version.
         outputs: every number it exports.
         calls: judge and embedding calls in words, for the table.
         source: paper, system or formula it follows.
-        uses_deep_pool: it is computed for the share of traces that have a shadow pool.
+        uses_deep_pool: it is computed only for the traces that `DeepRetriever.rate` draws.
         code_version: raised when the arithmetic changes, so that the new numbers start a new series.
     """
 
@@ -68,15 +71,61 @@ class MetricSpec:
     code_version: int = 1
     uses_deep_pool: bool = False
 
-    def every(self, state: State, reason: str, details: Mapping[str, Any] | None = None) -> list[MetricResult]:
+    def every(self, reason: str, details: Mapping[str, Any] | None = None) -> list[MetricResult]:
         """Return one result without a number for each output."""
-        return [
-            MetricResult(name=it.name, state=state, reason=reason, details=details or {}) for it in self.outputs
-        ]
+        return [result(it.name, reason, details) for it in self.outputs]
+
+
+class Metric(Protocol):
+    """A metric: the spec, and the coroutine that computes it.
+
+    `compute` returns one result for each output, and for each K where the metric has a cut-off. It may raise a
+    `ragtrace.errors.JudgeError`, which `ragtrace.metrics.evaluate` turns into ``na`` or ``error`` results.
+    """
+
+    spec: MetricSpec
+
+    async def compute(self, ctx: EvalContext) -> Sequence[MetricResult]:
+        """Compute the metric for one record."""
+        ...
+
+
+async def compute_safely(metric: Metric, ctx: EvalContext) -> Sequence[MetricResult]:
+    """Compute a metric; a judge's failure gives its reason, and any other exception ``error internal_error``."""
+    ctx.tasks_used.clear()
+    try:
+        return await metric.compute(ctx)
+    except JudgeError as error:
+        return metric.spec.every(error.reason, {"message": str(error)})
+    except Exception as error:
+        _log.exception("metric %s failed on record %s", metric.spec.name, ctx.record.id)
+        return metric.spec.every("internal_error", {"message": type(error).__name__})
+
+
+def result(name: str, outcome: Outcome, details: Mapping[str, Any] | None = None, **facts: Any) -> MetricResult:
+    """Return an outcome as a result of state ok, na, error or skipped.
+
+    Args:
+        name: of the output.
+        outcome: the value, or a reason of the closed lists in `ragtrace.model.score`.
+        details: JSON-ready facts behind the number.
+        facts: other fields of `MetricResult`, for example ``k``.
+
+    Raises:
+        ValueError: the value is not finite, or the reason is unknown.
+
+    Example:
+        >>> result("mrr", 0.5).value, result("mrr", "no_labels").state, result("mrr", "judge_error").state
+        (0.5, 'na', 'error')
+    """
+    if not isinstance(outcome, str):
+        return MetricResult(name=name, state="ok", value=float(outcome), details=details or {}, **facts)
+    state: State = "skipped" if outcome == "not_sampled" else "error" if outcome in ERROR_REASONS else "na"
+    return MetricResult(name=name, state=state, reason=outcome, details=details or {}, **facts)
 
 
 def answer_lacking(record: RagRecord) -> str | None:
-    """Return the reason for which an answer cannot be looked at, None where it can.
+    """Return the reason for which an answer cannot be evaluated, None where it can.
 
     Example:
         >>> from ragtrace.model import RagRecord
@@ -92,15 +141,8 @@ def answer_lacking(record: RagRecord) -> str | None:
     return None if record.answer.strip() else "no_answer"
 
 
-class Metric(Protocol):
-    """A metric: the spec, and the coroutine that computes it.
-
-    `compute` returns one result for each of its outputs (for each K, where it has one). It may raise a
-    `ragtrace.errors.JudgeError`; `ragtrace.metrics.evaluate` turns that into ``na`` or ``error`` results.
-    """
-
-    spec: MetricSpec
-
-    async def compute(self, ctx: EvalContext) -> Sequence[MetricResult]:
-        """Compute the metric for one ctx."""
-        ...
+def claims_lacking(audit: Audit) -> str | None:
+    """Return the reason for which an audited answer has no claims to count, None where it has some."""
+    if not audit.attempted:
+        return "abstained"
+    return None if audit.claims else audit.unscorable or "no_claims"

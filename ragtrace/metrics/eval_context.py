@@ -1,12 +1,11 @@
-"""One record under one judge: every judge task is asked at most once, whoever needs it."""
+"""The input of a metric: one record with its judge, embedder and options, and each judge task at most once."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture.citations import with_cited_parts
 from ragtrace.errors import ConfigError, JudgeError, JudgeUnsupported
 from ragtrace.judges.base import Audit, JudgePanel, PromptJudge
 from ragtrace.judges.cache.grade_cache import PassageGrader
@@ -16,7 +15,7 @@ from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -96,11 +95,25 @@ class Options:
 
 
 class EvalContext:
-    """A record with the judge, embedder and pair scorer that may be asked about it.
+    """A record with the judge, embedder and pair scorer that a metric may ask about it.
 
     A task's verdict, or its failure, is kept for the metrics that follow, so that faithfulness, citations and
-    no-answer share one audit call. What a task took is charged to the metric that asked first.
-    One case is used by one coroutine at a time.
+    no-answer share one audit call. The usage of a task is charged to the metric that asked first.
+    One coroutine at a time may use a context.
+
+    Attributes:
+        record: the record to evaluate.
+        judge: answers tasks about the record; None without one.
+        embedder: turns texts into vectors; None without one.
+        pairs: scores a sentence against a premise; None without one.
+        options: settings of metrics.
+        deep_retriever: retrieves the query again, deeper; None without one.
+        tasks_used: tasks and prompts that the current metric asked for.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> EvalContext(RagRecord(id="1", query="Where?", answer="Oslo.")).record.answer
+        'Oslo.'
     """
 
     def __init__(
@@ -120,98 +133,84 @@ class EvalContext:
         self.options = options or Options()
         self.deep_retriever = deep_retriever
         self.tasks_used: list[Task] = []
-        self._known: dict[str, Any] = {}
-        self._unclaimed = JudgeUsage()
-        self._seats: list[list[EvalContext]] | None = None
-        self._panel: EvalContext | None = None  # whose member's seat this is
-        self._deep_pool: Future[DeepPool] | None = None
-
-    def set_citing(self, *, is_citing: bool) -> None:
-        """Read the answer's citations where a metric needs them, else leave them out of the audit call."""
-        if is_citing:
-            self.record = with_cited_parts(self.record)
-        elif self.record.answer_parts:
-            self.record = replace(self.record, answer_parts=())
+        self._verdicts: dict[str, Any] = {}  # or the JudgeError, by task
+        self._usage = JudgeUsage()
+        self._members: list[list[EvalContext]] | None = None
+        self._deep_pool: list[Future[DeepPool]] = []  # at most one; the contexts of a panel's members share it
 
     async def audit(self) -> Audit:
         """Return the fused reading of the answer; raises JudgeError."""
-        verdict: Audit = await self._ask("audit", lambda judge: judge.audit(self.record))
+        verdict: Audit = await self._task("audit")
         return verdict
 
     async def grades(self) -> Grades:
         """Return the judge's grades of the candidate pool; raises JudgeError."""
-        verdict: Grades = await self._ask("grades", lambda judge: judge.grades(self.record))
+        verdict: Grades = await self._task("grades")
         return verdict
 
     async def grade(self, passages: Sequence[Passage], enough_fives: int) -> Grades:
         """Return the judge's grades of passages beyond the pool, in order, until so many 5s are found.
 
-        It goes on with the evaluation of the pool, whose one repair is that of both; raises JudgeError.
+        It continues the evaluation of the pool, so both share one repair call; raises JudgeError.
         """
         pool = await self.grades()
         judge: object = self.judge
         if not isinstance(judge, PassageGrader):
             raise JudgeUnsupported("the judge grades no passages beyond the pool")
         self.tasks_used.append("grades")
-        verdict: Grades | JudgeError = await self._charged(
-            judge.grade_passages(self.record, passages, enough_fives=enough_fives, may_repair=not pool.has_repaired)
+        asked = judge.grade_passages(
+            self.record, passages, enough_fives=enough_fives, may_repair=not pool.has_repaired
         )
-        if isinstance(verdict, JudgeError):
-            raise verdict
+        verdict: Grades = await self._ask("deeper grades", asked)
         return verdict
 
     async def deep_pool(self) -> DeepPool:
-        """Return what the shadow retriever finds, called once a record; raises JudgeError."""
-        if self._panel is not None:
-            return await self._panel.deep_pool()
+        """Return the passages of the deeper retrieval, called once a record; raises JudgeError."""
         if self.deep_retriever is None:
             raise JudgeUnsupported("no shadow retriever is configured")
-        if self._deep_pool is None:
-            self._deep_pool = asyncio.ensure_future(self.deep_retriever.fetch(self.record))
-        return await self._deep_pool
+        if not self._deep_pool:
+            self._deep_pool.append(asyncio.ensure_future(self.deep_retriever.fetch(self.record)))
+        return await self._deep_pool[0]
 
     async def questions(self) -> Questions:
         """Return questions the answer would answer; raises JudgeError."""
-        n = self.options.n_questions
-        verdict: Questions = await self._ask("questions", lambda judge: judge.questions(self.record, n))
+        verdict: Questions = await self._task("questions", self.options.n_questions)
         return verdict
 
     async def facts(self) -> Facts:
         """Return the reference's facts attributed to contexts; raises JudgeError."""
-        verdict: Facts = await self._ask("facts", lambda judge: judge.facts(self.record))
+        verdict: Facts = await self._task("facts")
         return verdict
 
     async def relevance(self) -> Relevance:
         """Return each context's relevance given the reference, or the answer where there is none."""
         given = bool((self.record.reference or "").strip())
-        verdict: Relevance = await self._ask(
-            "relevance", lambda judge: judge.relevance(self.record, with_reference=given)
-        )
+        verdict: Relevance = await self._task("relevance", with_reference=given)
         return verdict
 
     async def inquire(self, inquiry: CustomTask[VerdictT]) -> VerdictT:
-        """Return the verdict of a task that the metric brings along; raises JudgeError."""
+        """Return the verdict of a task that the metric defines itself; raises JudgeError."""
         self.tasks_used.extend(inquiry.prompts)
-        name = f"inquiry:{inquiry.name}"
-        if name not in self._known:
-            self._known[name] = await self._inquired(inquiry)
-        verdict: VerdictT | JudgeError = self._known[name]
-        if isinstance(verdict, JudgeError):
-            raise verdict
+        asked: object = self.judge
+        if not isinstance(asked, PromptJudge):
+            raise JudgeUnsupported(f"judge {self._judge_name()!r} cannot do {inquiry.name!r}")
+        key = f"inquiry:{inquiry.name}"
+        verdict: VerdictT = self._kept(key) or await self._ask(key, inquiry.ask(asked, self.record))
         return verdict
 
     async def checked(self) -> Checked:
         """Return the answer checked by the pair scorer, sentence by sentence; raises JudgeError."""
-        if "pairs" not in self._known:
-            self._known["pairs"] = await self._checked()
-        verdict: Checked | JudgeError = self._known["pairs"]
-        if isinstance(verdict, JudgeError):
-            raise verdict
+        if self.pairs is None:
+            raise JudgeUnsupported("no pair scorer is configured")
+        contexts = [(place, passage.text) for place, passage in self.contexts()]
+        verdict: Checked = self._kept("pairs") or await self._ask(
+            "pairs", check(self.pairs, self.record.answer, contexts)
+        )
         return verdict
 
     def specifics(self) -> Specifics:
         """Return the invented specifics of the answer, from the audit where the judge looked for them."""
-        audit = self._known.get("audit")
+        audit = self._verdicts.get("audit")
         if isinstance(audit, Audit) and audit.invented is not None:
             return Specifics(audit.attempted, audit.unscorable, len(audit.claims), audit.invented)
         return specifics_in(self.record)
@@ -220,7 +219,7 @@ class EvalContext:
         """Return one row a text; raises JudgeError, JudgeUnsupported without an embedder."""
         if self.embedder is None:
             raise JudgeUnsupported("no embedder is configured")
-        self._unclaimed += JudgeUsage(embed_calls=1)
+        self._usage += JudgeUsage(embed_calls=1)
         try:
             return await self.embedder.embed(texts)
         except JudgeError:
@@ -233,30 +232,36 @@ class EvalContext:
         return [(i, passage) for i, passage in enumerate(self.record.contexts) if passage.text.strip()]
 
     def k_values(self) -> tuple[int, ...]:
-        """Return the cut-offs of this record: the setting, else the record's k, else contexts delivered."""
+        """Return each distinct cut-off: of the options, else the record's k, else the number of contexts delivered.
+
+        Example:
+            >>> from ragtrace.model import RagRecord
+            >>> EvalContext(RagRecord(id="1"), options=Options(k_values=(5, 10, 5))).k_values()
+            (5, 10)
+        """
         if self.options.k_values:
-            return self.options.k_values
+            return tuple(dict.fromkeys(self.options.k_values))
         return (self.record.k if self.record.k is not None else len(self.record.contexts),)
 
-    def seats(self) -> list[list[EvalContext]]:
-        """Return a case for each member and repeat of a panel, always the same: metrics share its tasks."""
-        if self._seats is None:
+    def member_contexts(self) -> list[list[EvalContext]]:
+        """Return a context for each member and repeat of a panel; every call returns the same ones."""
+        if self._members is None:
             seats = self.judge.seats() if isinstance(self.judge, JudgePanel) else ()
-            self._seats = [[self._under(judge) for judge in seat] for seat in seats]
-        return self._seats
+            self._members = [[self._under(judge) for judge in seat] for seat in seats]
+        return self._members
 
-    def take_over(self, seat: EvalContext) -> None:
-        """Count what a case of a panel spent, and the tasks it used, as its own."""
-        self._unclaimed += seat.take_usage()
-        self.tasks_used.extend(seat.tasks_used)
+    def add_usage_of(self, member: EvalContext) -> None:
+        """Count the usage and the tasks of a member's context as its own."""
+        self._usage += member.take_usage()
+        self.tasks_used.extend(member.tasks_used)
 
     def take_usage(self) -> JudgeUsage:
-        """Return what was spent since the last call, and forget it."""
-        spent, self._unclaimed = self._unclaimed, JudgeUsage()
-        return spent
+        """Return the usage since the last call, and reset it."""
+        taken, self._usage = self._usage, JudgeUsage()
+        return taken
 
     def _under(self, judge: Judge) -> EvalContext:
-        seat = EvalContext(
+        member = EvalContext(
             self.record,
             judge=judge,
             embedder=self.embedder,
@@ -264,43 +269,32 @@ class EvalContext:
             options=self.options,
             deep_retriever=self.deep_retriever,
         )
-        seat._panel = self
-        return seat
+        member._deep_pool = self._deep_pool
+        return member
 
-    async def _ask(self, task: Task, ask: Callable[[Judge], Awaitable[Any]]) -> Any:
+    def _judge_name(self) -> str:
+        return self.judge.name if self.judge else "none"
+
+    async def _task(self, task: Task, *args: Any, **options: Any) -> Any:
+        """Return the verdict of a task, which is the judge's method of the same name."""
         self.tasks_used.append(task)
-        if task not in self._known:
-            self._known[task] = await self._try(task, ask)
-        verdict = self._known[task]
+        if self.judge is None or task not in self.judge.tasks:
+            raise JudgeUnsupported(f"judge {self._judge_name()!r} cannot do {task!r}")
+        return self._kept(task) or await self._ask(task, getattr(self.judge, task)(self.record, *args, **options))
+
+    def _kept(self, key: str) -> Any:
+        verdict = self._verdicts.get(key)
         if isinstance(verdict, JudgeError):
             raise verdict
         return verdict
 
-    async def _try(self, task: Task, ask: Callable[[Judge], Awaitable[Any]]) -> Any:
-        if self.judge is None or task not in self.judge.tasks:
-            name = self.judge.name if self.judge else "none"
-            return JudgeUnsupported(f"judge {name!r} cannot do {task!r}")
-        return await self._charged(ask(self.judge))
-
-    async def _checked(self) -> Any:
-        if self.pairs is None:
-            return JudgeUnsupported("no pair scorer is configured")
-        contexts = [(place, passage.text) for place, passage in self.contexts()]
-        return await self._charged(check(self.pairs, self.record.answer, contexts))
-
-    async def _inquired(self, inquiry: CustomTask[VerdictT]) -> Any:
-        asked: object = self.judge
-        if isinstance(asked, PromptJudge):
-            return await self._charged(inquiry.ask(asked, self.record))
-        name = self.judge.name if self.judge else "none"
-        return JudgeUnsupported(f"judge {name!r} cannot do {inquiry.name!r}")
-
-    async def _charged(self, asked: Awaitable[Any]) -> Any:
+    async def _ask(self, key: str, asked: Awaitable[Any]) -> Any:
         try:
             verdict = await asked
         except JudgeError as error:
-            if error.usage is not None:
-                self._unclaimed += error.usage
-            return error
-        self._unclaimed += verdict.usage
+            self._verdicts[key] = error
+            self._usage += error.usage or JudgeUsage()
+            raise
+        self._verdicts[key] = verdict
+        self._usage += verdict.usage
         return verdict

@@ -1,19 +1,17 @@
-"""Runs metrics over a case, and turns every way to fail into a state with a reason, never into a number."""
+"""Runs metrics over a record, and turns every failure into a state with a reason, never into a number."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ragtrace.errors import JudgeError, JudgeUnsupported
+from ragtrace.capture.citations import with_cited_parts
 from ragtrace.judges.base import JudgePanel, PromptJudge
 from ragtrace.judges.nli.checking import identity
-from ragtrace.metrics.base import answer_lacking
+from ragtrace.metrics.base import answer_lacking, compute_safely
 from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.panel import combined
+from ragtrace.metrics.panel import compute_by_panel
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord
 from ragtrace.prompts.loader import plain_forms
 
@@ -24,16 +22,14 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Metric, MetricSpec, Need, Output
     from ragtrace.metrics.eval_context import Options
 
-_log = logging.getLogger("ragtrace")
 _CITING = "citations"  # the metric that reads answer parts
-_REPEATS_AT_ONCE = 3  # of one judge
 
 
 async def evaluate(metrics: Iterable[Metric], ctx: EvalContext) -> list[MetricResult]:
-    """Run metrics over one case, in the order given, and return every output of each.
+    """Run metrics over one record, in the order given, and return every output of each.
 
-    Under a panel a metric that asks the judge is run once for each member and repeat, members at once and at most
-    3 repeats of each, and the results are combined (`ragtrace.metrics.panel`); its cost is the sum of all.
+    Under a panel a metric that asks the judge is computed once for each member and repeat, and the results are
+    combined (`ragtrace.metrics.panel`); its usage is the sum of all.
 
     Never raises: a judge's failure becomes ``error`` with its reason, a missing input ``na``, a defect of a
     metric ``error internal_error`` with a log line.
@@ -49,186 +45,83 @@ async def evaluate(metrics: Iterable[Metric], ctx: EvalContext) -> list[MetricRe
         ('na', 'no_answer')
     """
     chosen = list(metrics)
-    ctx.set_citing(is_citing=any(metric.spec.name == _CITING for metric in chosen))
-    results: list[MetricResult] = []
-    for metric in chosen:
-        results.extend(await _one(metric, ctx))
-    return results
+    if any(metric.spec.name == _CITING for metric in chosen):
+        ctx.record = with_cited_parts(ctx.record)
+    elif ctx.record.answer_parts:  # the audit call would ask about them for nothing
+        ctx.record = replace(ctx.record, answer_parts=())
+    return [result for metric in chosen for result in await _evaluated(metric, ctx)]
 
 
-def expected(
-    metrics: Iterable[Metric],
-    judge: Judge | None,
-    embedder: Embedder | None,
-    options: Options,
-    pairs: PairScorer | None = None,
-) -> list[MetricResult]:
-    """Return a stand-in of state ``na`` for each output whose judge and version are known before any record.
-
-    Metrics over labels are left out: their judge, K and universe are the record's own.
-    """
-    results: list[MetricResult] = []
-    for metric in metrics:
-        spec = metric.spec
-        is_asking = {"embedder", "pairs"} & {*spec.needs}
-        is_known = spec.task is not None or spec.prompts or spec.offline_version
-        if not is_known and not is_asking:
-            continue
-        ctx = EvalContext(RagRecord(id=""), judge=judge, embedder=embedder, pairs=pairs, options=options)
-        results.extend(_signed(spec, spec.every("na", "no_answer"), ctx))
-    return results
-
-
-def is_computable(metric: Metric, judge: Judge | None, embedder: Embedder | None, pairs: PairScorer | None) -> bool:
-    """Return whether a metric can have a value under these parts, on any record.
-
-    Example:
-        >>> from ragtrace.judges.offline.judge import OverlapJudge
-        >>> from ragtrace.metrics.registry import select
-        >>> [is_computable(metric, OverlapJudge(), None, None) for metric in select(["faithfulness", "citations"])]
-        [True, False]
-    """
-    spec = metric.spec
-    tasks = _tasks_of(judge) if judge is not None else frozenset()
-    asked = {*spec.abilities, *([spec.task] if spec.task is not None else [])}
-    given = {"judge": judge, "embedder": embedder, "pairs": pairs}
-    if not asked <= tasks or any(given[need] is None for need in spec.needs if need in given):
-        return False
-    members = judge.members if isinstance(judge, JudgePanel) else (judge,)
-    return not spec.prompts or any(isinstance(member, PromptJudge) for member in members)
-
-
-async def _one(metric: Metric, ctx: EvalContext) -> Sequence[MetricResult]:
-    spec = metric.spec
-    ctx.tasks_used.clear()
-    missing = _missing(spec, ctx)
+async def _evaluated(metric: Metric, ctx: EvalContext) -> list[MetricResult]:
+    missing = _missing(metric.spec, ctx)
     if missing is not None:
-        results: Sequence[MetricResult] = spec.every("na", missing)
+        ctx.tasks_used.clear()
+        results: Sequence[MetricResult] = metric.spec.every(missing)
     elif isinstance(ctx.judge, JudgePanel):
-        results = await _by_panel(metric, ctx, ctx.judge)
+        results = await compute_by_panel(metric, ctx, ctx.judge)
     else:
-        results = await _guarded(metric, ctx)
-    return _signed(spec, results, ctx)
-
-
-def _asks(spec: MetricSpec) -> bool:
-    """Return whether a metric is known to ask the judge; others may, on some records."""
-    return "judge" in spec.needs or spec.task is not None or bool(spec.prompts)
-
-
-async def _by_panel(metric: Metric, ctx: EvalContext, panel: JudgePanel) -> Sequence[MetricResult]:
-    """Run a metric under each member and repeat; where none of them asks anything, one result stands for all."""
-    seats = ctx.seats()
-    if not _asks(metric.spec):
-        first = await _under(metric, seats[0][0])
-        if not seats[0][0].tasks_used:
-            ctx.take_over(seats[0][0])
-            return first
-    runs = await asyncio.gather(*(_repeated(metric, seat) for seat in seats))
-    for one in (repeat for seat in seats for repeat in seat):
-        ctx.take_over(one)
-    if not ctx.tasks_used:
-        return runs[0][0]
-    keyed = [[{result.key: result for result in run} for run in seat] for seat in runs]
-    results = combined(keyed, [member.name for member in panel.members], panel.consensus)
-    judge, _ = _identity(metric.spec, ctx)
-    return [_judged_by(judge, result) for result in results]
-
-
-async def _repeated(metric: Metric, seat: Sequence[EvalContext]) -> list[Sequence[MetricResult]]:
-    gate = asyncio.Semaphore(_REPEATS_AT_ONCE)
-
-    async def run(ctx: EvalContext) -> Sequence[MetricResult]:
-        async with gate:
-            return await _under(metric, ctx)
-
-    return await asyncio.gather(*(run(ctx) for ctx in seat))
-
-
-async def _under(metric: Metric, ctx: EvalContext) -> Sequence[MetricResult]:
-    ctx.tasks_used.clear()
-    return await _guarded(metric, ctx)
-
-
-def _judged_by(panel: JudgeInfo | None, result: MetricResult) -> MetricResult:
-    """Name the panel instead of the member, and keep the scale of its grades."""
-    scale = result.judge.label_scale if result.judge else None
-    return replace(result, judge=replace(panel, label_scale=scale) if panel and scale else None)
-
-
-async def _guarded(metric: Metric, ctx: EvalContext) -> Sequence[MetricResult]:
-    try:
-        return await metric.compute(ctx)
-    except JudgeUnsupported as error:
-        return metric.spec.every("na", error.reason, {"message": str(error)})
-    except JudgeError as error:
-        return metric.spec.every("error", error.reason, {"message": str(error)})
-    except Exception as error:
-        _log.exception("metric %s failed on record %s", metric.spec.name, ctx.record.id)
-        return metric.spec.every("error", "internal_error", {"message": type(error).__name__})
+        results = await compute_safely(metric, ctx)
+    return _signed(metric.spec, results, ctx)
 
 
 def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:
-    required = spec.needs if spec.required is None else spec.required
-    for need in required:
-        reason = _absent(need, ctx)
-        if reason is not None:
-            return reason
-    return None
-
-
-def _absent(need: Need, ctx: EvalContext) -> str | None:
+    """Return the reason for the first required input that is not there, None where all are."""
     record = ctx.record
-    if need == "answer":
-        return answer_lacking(record)
-    if need == "query":
-        return None if record.query.strip() else "missing_input:query"
-    if need == "contexts":
-        return None if ctx.contexts() else "no_contexts"
-    if need == "pool":
-        return None if any(pool.passages for pool in record.pools) else "no_contexts"
-    if need == "reference":
-        return None if (record.reference or "").strip() else "missing_input:reference"
-    if need == "labels":
-        return None if record.labels is not None else "no_labels"
-    if need == "runs":
-        return "insufficient_runs"  # a case is one record
-    asked = {"judge": ctx.judge, "pairs": ctx.pairs, "embedder": ctx.embedder}[need]
-    return None if asked is not None else "unsupported_by_judge"
+    lacking: dict[Need, str | None] = {
+        "answer": answer_lacking(record),
+        "query": None if record.query.strip() else "missing_input:query",
+        "reference": None if (record.reference or "").strip() else "missing_input:reference",
+        "contexts": None if ctx.contexts() else "no_contexts",
+        "pool": None if any(pool.passages for pool in record.pools) else "no_contexts",
+        "labels": None if record.labels is not None else "no_labels",
+        "runs": "insufficient_runs",  # a context holds one record
+        "judge": None if ctx.judge is not None else "unsupported_by_judge",
+        "pairs": None if ctx.pairs is not None else "unsupported_by_judge",
+        "embedder": None if ctx.embedder is not None else "unsupported_by_judge",
+    }
+    required = spec.needs if spec.required is None else spec.required
+    return next((reason for need in required if (reason := lacking[need]) is not None), None)
 
 
 def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext) -> list[MetricResult]:
-    """Write judge, version, pass mark and cost onto the results of one metric."""
+    """Write judge, version, pass mark and usage onto the results of one metric."""
     judge, version = _identity(spec, ctx)
-    spent = ctx.take_usage()
+    is_combined = isinstance(ctx.judge, JudgePanel) and bool(ctx.tasks_used)
+    usage = ctx.take_usage()
     outputs = {output.name: output for output in spec.outputs}
-    signed = [
-        replace(
-            result,
-            judge=result.judge or judge,
-            version=_of_series(version, result.version),
-            passed=_passed(outputs.get(result.name), result, ctx),
+    signed: list[MetricResult] = []
+    for result in results:
+        own = result.judge
+        if is_combined:  # the panel gave the number, on the scale of its members' grades
+            own = replace(judge, label_scale=own.label_scale) if judge and own and own.label_scale else None
+        series = f"{version}\0{result.version}" if result.version else ""  # for example another retrieval depth
+        output = outputs.get(result.name)
+        passed = None
+        if output is not None and result.value is not None:
+            asked = ctx.judge if own is None and ctx.tasks_used else None
+            passed = replace(output, threshold=threshold_of(output, ctx.options, asked)).passes(result.value)
+        signed.append(
+            replace(result, judge=own or judge, version=_digest(series) if series else version, passed=passed)
         )
-        for result in results
-    ]
     if signed:
         signed[0] = replace(
             signed[0],
-            llm_calls=spent.llm_calls,
-            embed_calls=spent.embed_calls,
-            input_tokens=spent.input_tokens,
-            output_tokens=spent.output_tokens,
+            llm_calls=usage.llm_calls,
+            embed_calls=usage.embed_calls,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
         )
     return signed
 
 
-def _of_series(version: str, series: str) -> str:
-    """Return the version with what a metric sets apart itself: numbers at another depth are another series."""
-    return hashlib.sha256(f"{version}\0{series}".encode()).hexdigest()[:8] if series else version
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _identity(spec: MetricSpec, ctx: EvalContext) -> tuple[JudgeInfo | None, str]:
-    tasks: set[Task] = {*ctx.tasks_used, *_prompts(spec, ctx.options)}
+    is_plain = "length_debias" in spec.options and not ctx.options.length_debias
+    prompts = plain_forms(spec.prompts) if is_plain else spec.prompts
+    tasks: set[Task] = {*ctx.tasks_used, *prompts}
     if spec.task is not None:
         tasks.add(spec.task)
     embeds = "embedder" in spec.needs and ctx.embedder is not None
@@ -250,13 +143,7 @@ def _identity(spec: MetricSpec, ctx: EvalContext) -> tuple[JudgeInfo | None, str
         name, scorer_version = identity(ctx.pairs)
         parts += [name, scorer_version]
         judge = judge or JudgeInfo(model=f"pairs:{name}", prompt_hash=scorer_version)
-    return judge, hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
-
-
-def _prompts(spec: MetricSpec, options: Options) -> tuple[str, ...]:
-    """Return the prompts that a metric asks under these options."""
-    is_plain = "length_debias" in spec.options and not options.length_debias
-    return plain_forms(spec.prompts) if is_plain else spec.prompts
+    return judge, _digest("\0".join(parts))
 
 
 def _tasks_of(judge: Judge) -> frozenset[Task]:
@@ -264,13 +151,6 @@ def _tasks_of(judge: Judge) -> frozenset[Task]:
     if isinstance(judge, JudgePanel):
         return frozenset().union(*(member.tasks for member in judge.members))
     return judge.tasks
-
-
-def _passed(output: Output | None, result: MetricResult, ctx: EvalContext) -> bool | None:
-    if output is None or result.value is None:
-        return None
-    judge = ctx.judge if result.judge is None and ctx.tasks_used else None
-    return replace(output, threshold=threshold_of(output, ctx.options, judge)).passes(result.value)
 
 
 def threshold_of(output: Output, options: Options, judge: Judge | None) -> float | None:
@@ -287,3 +167,45 @@ def threshold_of(output: Output, options: Options, judge: Judge | None) -> float
         return None
     own = judge.thresholds if judge is not None else {}
     return options.thresholds.get(output.name, own.get(output.name, output.threshold))
+
+
+def expected(
+    metrics: Iterable[Metric],
+    judge: Judge | None,
+    embedder: Embedder | None,
+    options: Options,
+    pairs: PairScorer | None = None,
+) -> list[MetricResult]:
+    """Return a stand-in of state ``na`` for each output whose judge and version are known before any record.
+
+    Metrics over labels are left out: their judge, K and label scope are the record's own.
+    """
+    results: list[MetricResult] = []
+    for metric in metrics:
+        spec = metric.spec
+        is_asking = {"embedder", "pairs"} & {*spec.needs}
+        is_known = spec.task is not None or spec.prompts or spec.offline_version
+        if not is_known and not is_asking:
+            continue
+        ctx = EvalContext(RagRecord(id=""), judge=judge, embedder=embedder, pairs=pairs, options=options)
+        results.extend(_signed(spec, spec.every("no_answer"), ctx))
+    return results
+
+
+def is_computable(metric: Metric, judge: Judge | None, embedder: Embedder | None, pairs: PairScorer | None) -> bool:
+    """Return whether a metric can have a value under these parts, on any record.
+
+    Example:
+        >>> from ragtrace.judges.offline.judge import OverlapJudge
+        >>> from ragtrace.metrics.registry import select
+        >>> [is_computable(metric, OverlapJudge(), None, None) for metric in select(["faithfulness", "citations"])]
+        [True, False]
+    """
+    spec = metric.spec
+    tasks = _tasks_of(judge) if judge is not None else frozenset()
+    asked = {*spec.abilities, *([spec.task] if spec.task is not None else [])}
+    given = {"judge": judge, "embedder": embedder, "pairs": pairs}
+    if not asked <= tasks or any(given[need] is None for need in spec.needs if need in given):
+        return False
+    members = judge.members if isinstance(judge, JudgePanel) else (judge,)
+    return not spec.prompts or any(isinstance(member, PromptJudge) for member in members)

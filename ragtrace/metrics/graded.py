@@ -1,26 +1,36 @@
-"""A record's passages with their grades: from the record's labels, else from the judge."""
+"""Metrics over grades: the grades of a record's passages, and the base class of the @K metrics."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.judges.cache.grade_cache import normal_form
 from ragtrace.judges.scales import are_grades, is_whole
+from ragtrace.metrics.base import result
 from ragtrace.model import JudgeInfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.judges.base import Grades
-    from ragtrace.metrics.eval_context import EvalContext
-    from ragtrace.model import Labels, LabelStratum, RagRecord
+    from ragtrace.metrics.base import MetricSpec, Outcome
+    from ragtrace.metrics.eval_context import EvalContext, Options
+    from ragtrace.model import Labels, LabelStratum, MetricResult, RagRecord
+
+GRADING_CALLS = "none with labels, else the grading of the pool: 1 judge call per 10 passages"
+LABELS = "labels"
+OTHER_QUERY = (
+    "the labels are of another query, however like this one: what is relevant changes with the query, "
+    "so let the judge grade for this one"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graded:
-    """The lists that metrics over grades read.
+    """Grades of a record's passages, with the lists that metrics over grades read.
 
     Attributes:
         grades: grade by passage id, over all that was labelled.
@@ -30,10 +40,10 @@ class Graded:
         pool: ids of the candidate pool (the first stage seen).
         stage: the stage that `delivered` is.
         version: version of the labels, where they have one.
-        cached: of a judge's grades, how many were known before; None for labels.
-        strata: the parts of the corpus behind a stratified universe.
-        label_facts: what stands in the details beside the rest.
-        series: what makes these numbers a series of their own, apart from judge and metric; "" for nothing.
+        cached: number of a judge's grades that were known before; None for labels.
+        strata: the parts of the corpus behind a stratified scope.
+        label_facts: further details about the labels.
+        series: what separates these numbers from others of the same judge and metric; "" for nothing.
     """
 
     grades: Mapping[str, int]
@@ -65,12 +75,18 @@ class Graded:
         return list(dict.fromkeys(self.delivered))
 
     def top(self, depth: int | None) -> list[int | None]:
-        """Return the grades of the first `depth` distinct contexts, None where there is no sound one."""
+        """Return the grades of the first `depth` distinct contexts, None where there is no valid one."""
         found = (self.grades.get(key) for key in self.distinct()[:depth])
         return [grade if is_whole(grade) else None for grade in found]
 
-    def facts(self) -> dict[str, Any]:
-        """Return what stands in the details of every metric over grades."""
+    def result(
+        self, name: str, outcome: Outcome, details: Mapping[str, Any] | None = None, **facts: Any
+    ) -> MetricResult:
+        """Return an outcome as a result that names the grader, the label scope and the facts behind them."""
+        known = {"judge": self.judge, "label_scope": self.label_scope, "version": self.series}
+        return result(name, outcome, {**self._facts(), **(details or {})}, **{**known, **facts})
+
+    def _facts(self) -> dict[str, Any]:
         copies = len(self.delivered) - len(self.distinct())
         facts: dict[str, Any] = {
             "list": self.stage,
@@ -81,60 +97,124 @@ class Graded:
         if self.version is not None:
             facts["labels_version"] = self.version
         if self.judge.model != LABELS:
-            facts["batch_gate"] = "unverified"  # METRICS.md 2.5: until `ragtrace calibrate` measured the batches
+            facts["batch_gate"] = "unverified"  # until `ragtrace calibrate` compared batches with single passages
         if self.cached is not None:
             facts["grades_cached"] = self.cached
         return facts | dict(self.label_facts)
 
 
-LABELS = "labels"
-OTHER_QUERY = (
-    "the labels are of another query, however like this one: what is relevant changes with the query, "
-    "so let the judge grade for this one"
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The reason for which a metric computes nothing for a record, at any K."""
+
+    reason: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtK:
+    """The outcome of each output at one K, with the facts behind it.
+
+    Attributes:
+        outcomes: by output.
+        details: facts beside those of the grades.
+        label_scopes: the scope of outputs that read another set of labels than the rest.
+    """
+
+    outcomes: Mapping[str, Outcome]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    label_scopes: Mapping[str, str] = field(default_factory=dict)
+
+
+class AtKMetric(ABC):
+    """A metric over grades with a value for each K.
+
+    The judge is asked only where a K is positive. Coroutine-safe: it keeps nothing between records.
+    """
+
+    spec: MetricSpec
+
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
+        """Return one result for each K and output; raises JudgeError when the judge has no grades."""
+        source: Graded | Refusal | None = None
+        results: list[MetricResult] = []
+        for place, k in enumerate(ctx.k_values()):
+            if k > 0 and source is None:
+                source = await self.read(ctx)
+            facts = {"k": k, "variant": str(k) if place else ""}
+            graded_at_k = source if source is not None and k > 0 else _no_places(ctx.record)
+            if isinstance(graded_at_k, Refusal):
+                refused = graded_at_k
+                results += [result(it.name, refused.reason, refused.details, **facts) for it in self.spec.outputs]
+            else:
+                results += self._results(graded_at_k, k, ctx.options, facts)
+        return results
+
+    async def read(self, ctx: EvalContext) -> Graded | Refusal:
+        """Return the grades of a record; a subclass may refuse instead."""
+        return await graded(ctx)
+
+    @abstractmethod
+    def at(self, source: Graded, k: int, options: Options) -> AtK:
+        """Return the outcomes for one K, which is positive."""
+
+    def _results(self, source: Graded, k: int, options: Options, facts: dict[str, Any]) -> list[MetricResult]:
+        found = self.at(source, k, options)
+        return [
+            source.result(
+                it.name,
+                found.outcomes[it.name],
+                found.details,
+                label_scope=found.label_scopes.get(it.name, source.label_scope),
+                **facts,
+            )
+            for it in self.spec.outputs
+        ]
+
+
+def _no_places(record: RagRecord) -> Refusal:
+    ids = [passage.id for passage in record.contexts]
+    return Refusal(reason="k_not_positive", details={"dup_count": len(ids) - len(set(ids))})
 
 
 async def graded(ctx: EvalContext) -> Graded:
-    """Return the grades of a case: the record's labels of any universe, else the judge's of its pool.
+    """Return the grades of a record: its labels of any scope, else the judge's grades of its pool.
 
-    Blank contexts are left out of a judge's lists, as it never sees them; with labels, ids alone count.
+    Blank contexts are left out of a judge's lists, because the judge never sees them; with labels, ids alone count.
 
     Raises:
         JudgeError: there are no labels and the judge has no usable grades.
     """
     labels = ctx.record.labels
-    if labels is not None:
-        return by_labels(ctx.record, labels)
-    return by_verdict(ctx, await ctx.grades())
+    return by_verdict(ctx, await ctx.grades()) if labels is None else by_labels(ctx.record, labels)
 
 
 def by_verdict(ctx: EvalContext, verdict: Grades) -> Graded:
-    """Return the grades that the case's judge gave its pool."""
-    judge = ctx.judge
-    name, version = (judge.name, judge.version("grades")) if judge is not None else ("", "")
-    found = _listed(
-        ctx.record,
+    """Return the grades that the judge gave the pool."""
+    name, version = (ctx.judge.name, ctx.judge.version("grades")) if ctx.judge is not None else ("", "")
+    return Graded(
         grades=verdict.grades,
         label_scope="pool",
         judge=JudgeInfo(model=name, prompt_hash=version, label_scale=verdict.scale),
-        is_judged=True,
+        cached=verdict.cached,
+        label_facts={"grade_cache_fault": verdict.cache_fault} if verdict.cache_fault else {},
+        **_lists(ctx.record, has_blank=False),
     )
-    fault = {"grade_cache_fault": verdict.cache_fault} if verdict.cache_fault else {}
-    return replace(found, cached=verdict.cached, label_facts=fault)
 
 
 def by_labels(record: RagRecord, labels: Labels) -> Graded:
     """Return the grades that came with a record; none where they are of another query, with a hint."""
     version = hashlib.sha256(labels.version.encode()).hexdigest()[:8] if labels.version else ""
     is_own = are_of(record, labels)
-    found = _listed(
-        record,
+    return Graded(
         grades=labels.grades if is_own else {},
         label_scope=labels.label_scope,
         judge=JudgeInfo(model=LABELS, prompt_hash=version, label_scale=labels.scale),
         version=labels.version,
+        strata=labels.strata,
+        label_facts={} if is_own else {"hint": OTHER_QUERY},
+        **_lists(record, has_blank=True),
     )
-    return replace(found, strata=labels.strata, label_facts={} if is_own else {"hint": OTHER_QUERY})
 
 
 def are_of(record: RagRecord, labels: Labels) -> bool:
@@ -151,22 +231,10 @@ def are_of(record: RagRecord, labels: Labels) -> bool:
     return labels.query is None or normal_form(labels.query) == normal_form(record.query)
 
 
-def _listed(
-    record: RagRecord,
-    *,
-    grades: Mapping[str, int],
-    label_scope: str,
-    judge: JudgeInfo,
-    version: str | None = None,
-    is_judged: bool = False,
-) -> Graded:
+def _lists(record: RagRecord, *, has_blank: bool) -> dict[str, Any]:
     candidates = record.pools[0].passages if record.pools else ()
-    return Graded(
-        grades=grades,
-        label_scope=label_scope,
-        judge=judge,
-        delivered=tuple(p.id for p in record.contexts if p.text.strip() or not is_judged),
-        pool=tuple(p.id for p in candidates if p.text.strip() or not is_judged),
-        stage=record.pools[-1].stage if record.pools else "",
-        version=version,
-    )
+    return {
+        "delivered": tuple(p.id for p in record.contexts if has_blank or p.text.strip()),
+        "pool": tuple(p.id for p in candidates if has_blank or p.text.strip()),
+        "stage": record.pools[-1].stage if record.pools else "",
+    }

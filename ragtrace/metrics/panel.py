@@ -1,16 +1,22 @@
-"""One result out of those of several judges and repeats."""
+"""Metrics under a panel: one result out of those of several judges and repeats."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.metrics.base import compute_safely
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ragtrace.judges.base import JudgePanel
+    from ragtrace.metrics.base import Metric
+    from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import MetricResult
     from ragtrace.model.score import State
     from ragtrace.settings import Consensus
@@ -19,14 +25,48 @@ if TYPE_CHECKING:
     Run = Mapping[str, MetricResult]
 
 
-# Replies are at fault for these: a panel without any grade is judge_error (METRICS.md 1.2). Others, as an outage
-# that all met, keep their name, since who repeats a unit later goes by it.
+_REPEATS_AT_ONCE = 3  # of one judge
+# Faulty replies, as which a panel without any grade is judge_error. Other reasons, for example an outage that all
+# judges met, keep their name, because the retry of a unit depends on it.
 _OF_REPLIES = {"judge_invalid_output", "judge_incomplete"}
+
+
+async def compute_by_panel(metric: Metric, ctx: EvalContext, panel: JudgePanel) -> Sequence[MetricResult]:
+    """Compute a metric under each member and repeat, members at once, and combine the results.
+
+    A metric that asks the judge nothing about this record is computed once.
+    """
+    spec, members = metric.spec, ctx.member_contexts()
+    if "judge" not in spec.needs and spec.task is None and not spec.prompts:
+        first = members[0][0]
+        results = await compute_safely(metric, first)
+        if not first.tasks_used:
+            ctx.tasks_used.clear()
+            ctx.add_usage_of(first)
+            return results
+    runs = await asyncio.gather(*(_repeated(metric, repeats) for repeats in members))
+    ctx.tasks_used.clear()
+    for member in (one for repeats in members for one in repeats):
+        ctx.add_usage_of(member)
+    if not ctx.tasks_used:
+        return runs[0][0]
+    keyed = [[{result.key: result for result in run} for run in repeats] for repeats in runs]
+    return combined(keyed, [member.name for member in panel.members], panel.consensus)
+
+
+async def _repeated(metric: Metric, repeats: Sequence[EvalContext]) -> list[Sequence[MetricResult]]:
+    slots = asyncio.Semaphore(_REPEATS_AT_ONCE)
+
+    async def run(ctx: EvalContext) -> Sequence[MetricResult]:
+        async with slots:
+            return await compute_safely(metric, ctx)
+
+    return await asyncio.gather(*(run(ctx) for ctx in repeats))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberScore:
-    """What one judge said of one output, over its repeats.
+    """The results of one judge for one output, over its repeats.
 
     Attributes:
         judge: its name.
@@ -85,7 +125,7 @@ def combined(runs: Sequence[Sequence[Run]], judges: Sequence[str], consensus: Co
     never count as numbers. Without a success: ``na`` with the commonest reason where a judge could say so,
     else ``error``, with the reason all have in common or ``judge_error``. Where the runs that did not fail are
     mostly ``na``, so is the result; a judge that can not do the metric has no say. ``details["panel"]`` holds all,
-    the other details are those of the first run that says the same. Source: METRICS.md 1.2.
+    the other details are those of the first run that says the same.
 
     Args:
         runs: by judge and repeat.

@@ -52,7 +52,7 @@ class AnswerCoverage1to5:
         elif ctx.contexts():
             data["contexts"] = shown_contexts(ctx)
         else:
-            return self.spec.every("na", "missing_input:reference", details)
+            return self.spec.every("missing_input:reference", details)
         return await graded_answer(ctx, self.spec, data, details=details)
 
 

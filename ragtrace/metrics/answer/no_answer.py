@@ -47,7 +47,7 @@ class NoAnswer:
         """Return one result; raises JudgeError."""
         lacking = answer_lacking(ctx.record)
         if lacking is not None and lacking != "no_answer":
-            return self.spec.every("na", lacking)
+            return self.spec.every(lacking)
         bare = ctx.record.answer.strip().strip(_EDGES).replace("’", "'").lower()
         if not bare or bare in table("refusals.txt")[WHOLE]:
             return [_result(attempted=False, short_circuit=True)]

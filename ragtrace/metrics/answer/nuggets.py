@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ragtrace.judges.llm.nuggets import AssignedNugget
     from ragtrace.judges.llm.nuggets import Nuggets as FoundNuggets
     from ragtrace.metrics.eval_context import EvalContext
-    from ragtrace.model import State
 
 _OKAY_WEIGHT = 0.5
 _SUPPORT = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
@@ -108,8 +107,7 @@ class Nuggets:
         """Return the six outputs; raises JudgeError when the judge has no usable verdicts."""
         chosen = await _chosen(ctx)
         if chosen.fault is not None:
-            state: State = "error" if chosen.fault == "invalid_grade" else "na"
-            results = self.spec.every(state, chosen.fault, chosen.details)
+            results = self.spec.every(chosen.fault, chosen.details)
         else:
             results = _results(await ctx.inquire(nuggets_of(chosen.places, ctx.options.max_nuggets)), chosen)
         return [replace(result, judge=_judge(ctx, chosen.scale)) for result in results]

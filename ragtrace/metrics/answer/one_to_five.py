@@ -70,7 +70,7 @@ async def graded_answer(
     grade, unit = spec.outputs
     if not found.attempted:
         facts["grade"] = found.grade
-        return spec.every("na", "abstained", facts)
+        return spec.every("abstained", facts)
     return [
         MetricResult(name=grade.name, state="ok", value=float(found.grade), details=facts),
         MetricResult(name=unit.name, state="ok", value=normalised(found.grade), details=facts),

@@ -49,16 +49,16 @@ def bertscore_consistency(
     """
     kept = [answer for answer in answers if answer.strip()]
     if len(kept) < LEAST_RUNS:
-        return METRIC.spec.every("na", "insufficient_runs")[0]
+        return METRIC.spec.every("insufficient_runs")[0]
     pairs = list(combinations(kept, 2))
     try:
         given = scorer([a for a, _ in pairs] + [b for _, b in pairs], [b for _, b in pairs] + [a for a, _ in pairs])
         scores = [float(score) for score in given]
     except Exception as error:
-        return METRIC.spec.every("error", "judge_error", {"message": f"{type(error).__name__}: {error}"})[0]
+        return METRIC.spec.every("judge_error", {"message": f"{type(error).__name__}: {error}"})[0]
     if len(scores) != 2 * len(pairs) or not all(map(math.isfinite, scores)):
         message = f"the scorer must give {2 * len(pairs)} finite numbers, it gave {len(scores)}"
-        return METRIC.spec.every("error", "judge_invalid_output", {"message": message})[0]
+        return METRIC.spec.every("judge_invalid_output", {"message": message})[0]
     both = [(there + back) / 2.0 for there, back in zip(scores, scores[len(pairs) :], strict=False)]
     spread = dispersion(both)
     details = {"runs": len(kept), "pairs": len(pairs), "over_pairs": spread.to_json() if spread else None}

@@ -47,7 +47,7 @@ def rouge_consistency(answers: Sequence[str]) -> list[MetricResult]:
     """
     read = [tokens(answer) for answer in answers if answer.strip()]
     if len(read) < LEAST_RUNS:
-        return METRIC.spec.every("na", "insufficient_runs")
+        return METRIC.spec.every("insufficient_runs")
     pairs = [(len(a), len(b), rouge_of_tokens(a, b)) for a, b in combinations(read, 2)]
     results = []
     for place, (name, least) in enumerate(_LEAST_TOKENS.items()):

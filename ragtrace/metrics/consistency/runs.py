@@ -82,7 +82,7 @@ class OverRuns:
 
     async def compute(self, ctx: EvalContext) -> Sequence[MetricResult]:  # noqa: ARG002 - one record is never enough
         """Return ``na insufficient_runs`` for each output."""
-        return self.spec.every("na", "insufficient_runs")
+        return self.spec.every("insufficient_runs")
 
 
 def _bare(text: str) -> str:

@@ -51,11 +51,11 @@ def score_consistency(values: Sequence[float]) -> list[MetricResult]:
         'insufficient_runs'
     """
     if len(values) < LEAST_RUNS:
-        return METRIC.spec.every("na", "insufficient_runs")
+        return METRIC.spec.every("insufficient_runs")
     found = dispersion(values)
     if found is None:
         fault = {"message": "the values are too large for a deviation"}
-        return METRIC.spec.every("error", "internal_error", fault)
+        return METRIC.spec.every("internal_error", fault)
     details = found.to_json()
     results = {STD: found.std, CV: found.cv, INDEX: found.consistency_adjusted_index}
     return [_result(name, value, details) for name, value in results.items()]

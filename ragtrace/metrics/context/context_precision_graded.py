@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.at_cutoffs import Outcome, result
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.graded import graded
+from ragtrace.metrics.base import MetricSpec, Output, result
+from ragtrace.metrics.graded import GRADING_CALLS, graded
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
+    from ragtrace.metrics.base import Outcome
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.metrics.graded import Graded
     from ragtrace.model import MetricResult
 
 
 class ContextPrecisionGraded:
-    """Mean precision at each relevant delivered context, in [0, 1], higher is better; relevant = grade 4 or 5.
+    """Mean precision at each relevant delivered context, in [0, 1], higher is better.
 
-    Apart from `context_precision`: a context can be relevant to the question and yet unused by the answer.
-    No relevant context gives 0.0, no context ``na no_contexts``, one without a grade ``na unlabelled_topk``.
-    Coroutine-safe. Source: METRICS.md 2.1.
+    The formula is that of `context_precision`, over grades: a context is relevant from grade
+    `Options.relevant_grade` (4) on. A context can be relevant to the question and yet unused by the answer, so the
+    two stay apart. No relevant context gives 0.0. ``na``: no_contexts, no_labels, unlabelled_topk; ``error``:
+    invalid_grade. Coroutine-safe. Source: RAGAS context precision, over graded relevance.
 
     Example:
         >>> import asyncio
@@ -38,7 +39,7 @@ class ContextPrecisionGraded:
         needs=("contexts", "labels", "judge"),
         required=(),
         outputs=(Output(name="context_precision_graded"),),
-        calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
+        calls=GRADING_CALLS,
         source="ragas context precision over UMBRELA grades",
         options=("relevant_grade",),
     )
@@ -50,7 +51,7 @@ class ContextPrecisionGraded:
             return [result(name, "no_contexts")]
         source = await graded(ctx)
         outcome = _outcome(source, ctx.options.relevant_grade)
-        return [result(name, outcome, source=source, details={"grades": source.top(None)})]
+        return [source.result(name, outcome, {"grades": source.top(None)})]
 
 
 def _outcome(source: Graded, relevant: int) -> Outcome:

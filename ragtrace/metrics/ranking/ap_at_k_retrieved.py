@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, outcome_of
 from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from ragtrace.metrics.graded import Graded
 
 
-class ApAtKRetrieved(AtCutoffs):
-    """Average precision over the relevant contexts in the top K, in [0, 1], higher is better.
+class ApAtKRetrieved(AtKMetric):
+    """Mean precision at each relevant context among the first K, in [0, 1], higher is better.
 
-    It ignores what was missed, so it is not the AP of information retrieval; `ragtrace.metrics.ranking.rank` has
-    that as a function for labels of a whole universe. No relevant context gives 0.0. States as for P@K.
-    Coroutine-safe.
+    sum over relevant ranks i <= K of (relevant up to i / i), over the relevant contexts in the top K. What was
+    missed does not count, so it differs from trec_eval's AP, which divides by all relevant documents: with 6
+    relevant documents and 3 hits at K = 3 this is 1.0 and ``map_cut`` .5. `ragtrace.metrics.ranking.rank` has both
+    as functions of ids and grades. No relevant context gives 0.0. States as for `p_at_k`. Coroutine-safe. Source:
+    open-rag-eval.
 
     Example:
         >>> import asyncio
@@ -36,17 +38,16 @@ class ApAtKRetrieved(AtCutoffs):
         needs=("contexts", "labels", "judge"),
         required=(),
         outputs=(Output(name="ap_at_k_retrieved"),),
-        calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
+        calls=GRADING_CALLS,
         source="open-rag-eval AP@K",
         options=("relevant_grade",),
     )
 
-    def at(self, source: Graded, k: int, options: Options) -> Found:
+    def at(self, source: Graded, k: int, options: Options) -> AtK:
         """Return AP@K over the relevant contexts retrieved."""
-        outcome = source.fault(k) or outcome_of(
-            rank.ap_at_k_retrieved(source.delivered, source.grades, k, options.relevant_grade), "k_not_positive"
-        )
-        return Found(outcomes={"ap_at_k_retrieved": outcome}, details={"grades": source.top(k)}, source=source)
+        fault, relevant = source.fault(k), options.relevant_grade
+        outcome = fault or rank.ap_at_k_retrieved(source.delivered, source.grades, k, relevant) or 0.0
+        return AtK(outcomes={"ap_at_k_retrieved": outcome}, details={"grades": source.top(k)})
 
 
 METRIC = ApAtKRetrieved()

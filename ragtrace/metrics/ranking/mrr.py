@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.at_cutoffs import Outcome, result
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.graded import graded
+from ragtrace.metrics.base import MetricSpec, Output, result
+from ragtrace.metrics.graded import GRADING_CALLS, graded
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
+    from ragtrace.metrics.base import Outcome
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.metrics.graded import Graded
     from ragtrace.model import MetricResult
@@ -20,7 +20,7 @@ class Mrr:
 
     There is no cut-off. A context without a grade that stands before the first relevant one gives
     ``na unlabelled_topk``; behind it, it changes nothing. Without any delivered context ``na k_not_positive``.
-    Coroutine-safe.
+    Other states as for `p_at_k`. Coroutine-safe. Source: trec_eval ``recip_rank``.
 
     Example:
         >>> import asyncio
@@ -38,7 +38,7 @@ class Mrr:
         needs=("contexts", "labels", "judge"),
         required=(),
         outputs=(Output(name="mrr"),),
-        calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
+        calls=GRADING_CALLS,
         source="trec_eval recip_rank",
         options=("relevant_grade",),
     )
@@ -49,7 +49,7 @@ class Mrr:
             return [result("mrr", "k_not_positive")]
         source = await graded(ctx)
         outcome = _outcome(source, ctx.options.relevant_grade)
-        return [result("mrr", outcome, source=source, details={"grades": source.top(None)})]
+        return [source.result("mrr", outcome, {"grades": source.top(None)})]
 
 
 def _outcome(source: Graded, relevant: int) -> Outcome:

@@ -1,25 +1,27 @@
-"""nDCG@K with linear gain on 0 to 3: the ranking against the best ranking of all that was graded."""
+"""nDCG@K with linear gain on 0 to 3: the ranking against the best ranking of all graded passages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.scales import gains
-from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, outcome_of
 from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
+    from ragtrace.metrics.base import Outcome
     from ragtrace.metrics.eval_context import Options
     from ragtrace.metrics.graded import Graded
 
 
-class NdcgAtK(AtCutoffs):
-    """nDCG@K, in [0, 1], higher is better. For comparisons: its ideal is taken over all graded passages.
+class NdcgAtK(AtKMetric):
+    """DCG of the first K contexts over the DCG of the best K of all graded passages; in [0, 1], higher is better.
 
-    Grades become gains of 0 to 3: on the direct scale a 1 and a 2 gain nothing; those mapped from UMBRELA, strictly
-    or not, become UMBRELA's again. An ideal of 0 gives ``na zero_oracle``. The other states are those of
-    P@K. Coroutine-safe.
+    DCG = sum of gain / log2(rank + 1). Gains are 0 to 3: on the direct scale a 1 and a 2 gain nothing, a 3, 4 and 5
+    gain 1, 2 and 3; grades mapped from UMBRELA become UMBRELA's again. Use it to compare rankings over the same
+    labels. An ideal of 0 gives ``na zero_oracle``; other states as for `p_at_k`. Coroutine-safe. Source: trec_eval
+    ``ndcg_cut``.
 
     Example:
         >>> import asyncio
@@ -37,18 +39,19 @@ class NdcgAtK(AtCutoffs):
         needs=("contexts", "labels", "judge"),
         required=(),
         outputs=(Output(name="ndcg_at_k"),),
-        calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
+        calls=GRADING_CALLS,
         source="trec_eval ndcg_cut",
     )
 
-    def at(self, source: Graded, k: int, options: Options) -> Found:  # noqa: ARG002 -- grades count as they are
+    def at(self, source: Graded, k: int, options: Options) -> AtK:  # noqa: ARG002 -- grades count as they are
         """Return nDCG@K."""
-        outcome = source.fault(k) or outcome_of(_ndcg(source, k), "zero_oracle")
-        return Found(outcomes={"ndcg_at_k": outcome}, details={"grades": source.top(k)}, source=source)
+        outcome = source.fault(k) or _ndcg(source, k)
+        return AtK(outcomes={"ndcg_at_k": outcome}, details={"grades": source.top(k)})
 
 
-def _ndcg(source: Graded, k: int) -> float | None:
-    return rank.ndcg_at_k(source.delivered, gains(source.grades, scale=source.judge.label_scale), k)
+def _ndcg(source: Graded, k: int) -> Outcome:
+    value = rank.ndcg_at_k(source.delivered, gains(source.grades, scale=source.judge.label_scale), k)
+    return "zero_oracle" if value is None else value
 
 
 METRIC = NdcgAtK()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, outcome_of
 from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from ragtrace.metrics.graded import Graded
 
 
-class PAtK(AtCutoffs):
-    """P@K over the delivered contexts, in [0, 1], higher is better; equal to Precision4+ at K.
+class PAtK(AtKMetric):
+    """Relevant passages among the first K delivered contexts, over K; in [0, 1], higher is better.
 
-    K stays the denominator when fewer were delivered. A context without a grade gives ``na unlabelled_topk``,
-    a grade that is no integer of 1 to 5 ``error invalid_grade``. Coroutine-safe.
+    A passage is relevant from grade `Options.relevant_grade` on. Copies count once. K stays the denominator when
+    fewer were delivered, as in trec_eval, ranx and ir_measures; open-rag-eval gives no number then.
+
+    ``na``: k_not_positive, no_labels, unlabelled_topk (a context without a grade). ``error``: invalid_grade (not an
+    integer of 1 to 5). Coroutine-safe. Source: trec_eval ``P_k``.
 
     Example:
         >>> import asyncio
@@ -35,17 +38,15 @@ class PAtK(AtCutoffs):
         needs=("contexts", "labels", "judge"),
         required=(),
         outputs=(Output(name="p_at_k"),),
-        calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
+        calls=GRADING_CALLS,
         source="trec_eval P_k",
         options=("relevant_grade",),
     )
 
-    def at(self, source: Graded, k: int, options: Options) -> Found:
+    def at(self, source: Graded, k: int, options: Options) -> AtK:
         """Return P@K."""
-        outcome = source.fault(k) or outcome_of(
-            rank.p_at_k(source.delivered, source.grades, k, options.relevant_grade), "k_not_positive"
-        )
-        return Found(outcomes={"p_at_k": outcome}, details={"grades": source.top(k)}, source=source)
+        outcome = source.fault(k) or rank.p_at_k(source.delivered, source.grades, k, options.relevant_grade) or 0.0
+        return AtK(outcomes={"p_at_k": outcome}, details={"grades": source.top(k)})
 
 
 METRIC = PAtK()

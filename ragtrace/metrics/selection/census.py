@@ -1,7 +1,7 @@
 """RA-nWG over a stratified census: the numbers of 5s, 4s and 3s are estimated, with their uncertainty.
 
-Of each stratum (a band of ranks, say) m of N passages were graded, so that n_g = sum of N / m * count of grade g
-(METRICS.md 4.3). The grades of the delivered and pooled passages are known, as for any labels.
+In each stratum, for example a band of ranks, m of N passages were graded, so n_g = sum of N / m * count of grade g.
+The grades of the delivered and pooled passages are known, as for any labels.
 """
 
 from __future__ import annotations
@@ -37,6 +37,13 @@ class CensusScores(NamedTuple):
     g_oracle: float
     g_pool: float
     weights: Weights
+
+    def outcome(self, quantity: str) -> float | str:
+        """Return a quantity, or the reason for which it has no value."""
+        value: float | None = getattr(self, quantity)
+        if value is not None:
+            return value
+        return "zero_pool" if quantity == "pct_proc" and self.g_oracle else "zero_oracle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +116,7 @@ def intervals(
     A resample draws the graded passages of each stratum anew, and from them those that were not graded, so that a
     stratum graded wholly adds no uncertainty. 1,000 resamples, seed 0; about 10 ms.
     """
-    import numpy as np  # noqa: PLC0415 - only who has strata pays for it
+    import numpy as np  # noqa: PLC0415 - only strata need it
 
     found = [census_scores((n5, n4, n3), grades, k, params) for n5, n4, n3 in _resampled(strata).tolist()]
     bounds: dict[str, tuple[float, float]] = {}
@@ -149,6 +156,4 @@ def _best_gain(census: Counts, k: int, weights: Weights) -> float:
 
 
 def _over(top: float, bottom: float) -> float | None:
-    return (
-        min(top / bottom, 1.0) if bottom else None
-    )  # the last bit of a sum over K is not worth a 1.0000000000000002
+    return min(top / bottom, 1.0) if bottom else None  # a sum over K may be a last bit too large

@@ -1,12 +1,12 @@
-"""Harm: the share of K places that hold a passage which is weak or irrelevant."""
+"""Harm: the share of K places that hold a weak or irrelevant passage."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, outcome_of
 from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
 from ragtrace.metrics.selection.set_family import SetParams, set_scores
 
 if TYPE_CHECKING:
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from ragtrace.metrics.graded import Graded
 
 
-class Harm(AtCutoffs):
-    """Share of the first K delivered contexts with a grade of at most `Options.harm_max`, LOWER is better.
+class Harm(AtKMetric):
+    """Contexts with a grade of at most `Options.harm_max` among the first K, over K; LOWER is better.
 
-    In [0, 1]. An empty slot is not harm: nothing delivered gives 0.0 where K is positive. With grades mapped from
-    0 to 3 only a 0 counts, as that scale has no grade 2. States as for Precision4+. Coroutine-safe.
+    In [0, 1]. An empty slot is no harm: nothing delivered gives 0.0 where K is positive. Of grades mapped from 0 to
+    3 only a 0 counts, because that scale has no grade 2. States as for Precision4+. Coroutine-safe. Source: the
+    RA-nWG article, arXiv 2511.09545.
 
     Args:
         params: `SetParams.denominator` is read.
@@ -39,7 +40,7 @@ class Harm(AtCutoffs):
         needs=("contexts", "labels", "judge"),
         required=(),
         outputs=(Output(name="harm_at_k", direction="down", threshold=0.2),),
-        calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
+        calls=GRADING_CALLS,
         source="the RA-nWG article",
         options=("harm_max",),
     )
@@ -47,13 +48,12 @@ class Harm(AtCutoffs):
     def __init__(self, params: SetParams | None = None) -> None:
         self._params = params or SetParams()
 
-    def at(self, source: Graded, k: int, options: Options) -> Found:
+    def at(self, source: Graded, k: int, options: Options) -> AtK:
         """Return Harm at K."""
         params = replace(self._params, harm_max=options.harm_max)
         scores = set_scores(source.grades, source.delivered, (), k, params)
-        outcome = outcome_of(scores.harm, scores.why_none("harm"))
         details = {"grades": source.top(k), "harm_max": options.harm_max}
-        return Found(outcomes={"harm_at_k": outcome}, details=details, source=source)
+        return AtK(outcomes={"harm_at_k": scores.outcome("harm")}, details=details)
 
 
 METRIC = Harm()

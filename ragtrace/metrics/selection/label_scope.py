@@ -1,4 +1,4 @@
-"""Which labels make a universe for RA-nWG and PROC: refusals by name, and the labels gathered for a query."""
+"""Labels that RA-nWG and PROC may use: refusals by scope, and the labels gathered for a query."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeError
 from ragtrace.judges.cache.grade_cache import LabelKeeper, text_key
-from ragtrace.metrics.at_cutoffs import Refusal
-from ragtrace.metrics.graded import OTHER_QUERY, are_of, by_verdict
+from ragtrace.metrics.graded import OTHER_QUERY, Refusal, are_of, by_verdict
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Grades
@@ -32,7 +31,7 @@ _GROWN = "all that was ever graded for this query is this pool, and a pool is no
 
 
 def refusal(record: RagRecord, labels: Labels) -> Refusal | None:
-    """Return why a record's labels are no universe, None when they are one.
+    """Return the refusal of labels that cover no whole scope, None where they may be used.
 
     Example:
         >>> from ragtrace.model import Labels, RagRecord

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, outcome_of
 from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
 from ragtrace.metrics.selection.set_family import SetParams, set_scores
 
 if TYPE_CHECKING:
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from ragtrace.metrics.graded import Graded
 
 
-class Precision4(AtCutoffs):
-    """Share of the first K delivered contexts with grade 4 or 5, in [0, 1], higher is better.
+class Precision4(AtKMetric):
+    """Contexts with grade 4 or 5 among the first K, over K; in [0, 1], higher is better.
 
-    Copies count once, an empty slot adds nothing and K stays the denominator, unless `params` divide by what was
-    returned. Valid over any labels, a judge's pool grades too. Nothing delivered gives 0.0 where K is positive.
-    ``na``: k_not_positive, no_labels, unlabelled_topk; ``error``: invalid_grade. Coroutine-safe.
+    Copies count once. An empty slot adds nothing and K stays the denominator, unless `params` divide by the
+    passages returned. Valid over any labels, a judge's grades of the pool too. Nothing delivered gives 0.0 where K
+    is positive. ``na``: k_not_positive, no_labels, unlabelled_topk; ``error``: invalid_grade. Coroutine-safe.
+    Source: the RA-nWG article, arXiv 2511.09545.
 
     Args:
         params: `SetParams.denominator` is read.
@@ -40,18 +41,17 @@ class Precision4(AtCutoffs):
         needs=("contexts", "labels", "judge"),
         required=(),
         outputs=(Output(name="precision4_at_k"),),
-        calls="none with labels, else the grading of the pool: 1 judge call per 10 passages",
+        calls=GRADING_CALLS,
         source="the RA-nWG article",
     )
 
     def __init__(self, params: SetParams | None = None) -> None:
         self._params = params or SetParams()
 
-    def at(self, source: Graded, k: int, options: Options) -> Found:  # noqa: ARG002 -- 4 is in the name
+    def at(self, source: Graded, k: int, options: Options) -> AtK:  # noqa: ARG002 -- 4 is in the name
         """Return Precision4+ at K."""
         scores = set_scores(source.grades, source.delivered, (), k, self._params)
-        outcome = outcome_of(scores.precision4, scores.why_none("precision4"))
-        return Found(outcomes={"precision4_at_k": outcome}, details={"grades": source.top(k)}, source=source)
+        return AtK(outcomes={"precision4_at_k": scores.outcome("precision4")}, details={"grades": source.top(k)})
 
 
 METRIC = Precision4()

@@ -1,4 +1,4 @@
-"""RA-nWG, PROC, %PROC and N-Recall against a labelled universe; refused where only the pool is labelled."""
+"""RA-nWG, PROC, %PROC and N-Recall over labels of a whole scope; refused where only the pool is labelled."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.at_cutoffs import AtCutoffs, Found, Refusal, outcome_of
 from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.graded import by_labels
+from ragtrace.metrics.graded import AtK, AtKMetric, by_labels
 from ragtrace.metrics.selection.census import KnownGrades, census_scores, estimated, intervals, unseen_fives_up_to
 from ragtrace.metrics.selection.label_scope import by_cache, refusal
 from ragtrace.metrics.selection.set_family import SetParams, set_bounds, set_scores
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ragtrace.metrics.eval_context import EvalContext, Options
-    from ragtrace.metrics.graded import Graded
+    from ragtrace.metrics.graded import Graded, Refusal
     from ragtrace.metrics.selection.set_family import SetScores
 
 _QUANTITIES = {
@@ -29,27 +28,29 @@ _QUANTITIES = {
 }
 
 
-class RaNwg(AtCutoffs):
-    """The RA-nWG family over a labelled universe; each output in [0, 1], higher is better.
+class RaNwg(AtKMetric):
+    """The RA-nWG family over labels of a whole scope; each output in [0, 1], higher is better.
 
-    - ``ra_nwg_at_k``: rarity-weighted gain of the delivered contexts over the best K of the universe;
-    - ``proc_at_k``: the same for the best K of the pool, the ceiling that retrieval left to selection;
-    - ``pct_proc_at_k``: their quotient, how well selection used the pool;
+    - ``ra_nwg_at_k``: G(S) / G(best K of U), the rarity-weighted gain of the delivered contexts over the best K;
+    - ``proc_at_k``: G(best K of Pool) / G(best K of U), the ceiling that retrieval left to selection;
+    - ``pct_proc_at_k``: G(S) / G(best K of Pool), how well selection used the pool;
     - ``n_recall4_at_k``, ``n_recall5_at_k``: share of the reachable 4s and 5s, and of the 5s.
 
-    The universe is one of:
+    `ragtrace.metrics.selection.set_family` defines the weights and G. The labels U have one of three scopes:
 
     - ``gold``: labels of the record, with the published weights;
-    - ``cache``: labels of the record, or without any all that the judge's file of grades holds for the same query
-      (``grade_cache``), known by text; a panel has no such file. Size, version and last growth stand in the
-      details: as it grows, values fall; frozen (``label_freeze``) they are comparable over time;
+    - ``cache``: labels of the record, or without any the judge's file of grades for the same query
+      (``grade_cache``), matched by text; a panel has no such file. Size, version and last growth stand in the
+      details. Values fall as the file grows; frozen (``label_freeze``) they are comparable over time;
     - ``stratified``: strata in the labels; the census is estimated, its 95 % bootstrap interval is in the details.
 
-    Without gold labels the weights are frozen at 1, .5, .1, as the census moves. A judge's grades of the pool, and
-    labels of any other universe, are ``na no_labels`` with a hint: with U = pool PROC is 1 by construction and
-    RA-nWG shows .97 for a retriever that misses half the evidence.
-    Further ``na``: k_not_positive, unlabelled_topk, zero_oracle, zero_pool; ``error``: invalid_grade.
-    Coroutine-safe. Source: arXiv 2511.09545 and its article; METRICS.md 4.
+    Without gold labels the weights are frozen at 1, .5, .1, because the census moves. Grades of the pool alone, and
+    labels of any other scope, are ``na no_labels`` with a hint. With U = Pool, PROC is 1 by construction, and
+    RA-nWG shows .97 for a retriever that misses half the evidence. Use `selection_efficiency` there.
+
+    Unlabelled pool members count as outside the pool, and PROC is then a lower estimate
+    (``is_proc_lower_estimate``). Further ``na``: k_not_positive, unlabelled_topk, zero_oracle, zero_pool;
+    ``error``: invalid_grade. Coroutine-safe. Source: arXiv 2511.09545 and its article.
 
     Args:
         params: parameters of the family; with ``monotone`` the outputs are ``ra_nwg_monotone_at_k``
@@ -83,13 +84,13 @@ class RaNwg(AtCutoffs):
         )
 
     async def read(self, ctx: EvalContext) -> Graded | Refusal:
-        """Return the record's labels, else those of the judge's file; refuse what is no universe."""
+        """Return the record's labels, else those of the judge's file; refuse labels of another scope."""
         labels = ctx.record.labels
         if labels is None:
             return await by_cache(ctx)
         return refusal(ctx.record, labels) or by_labels(ctx.record, labels)
 
-    def at(self, source: Graded, k: int, options: Options) -> Found:  # noqa: ARG002 -- harm has a metric of its own
+    def at(self, source: Graded, k: int, options: Options) -> AtK:  # noqa: ARG002 -- harm has a metric of its own
         """Return the family at K."""
         params = replace(self._params, is_frozen=self._params.is_frozen or source.label_scope != "gold")
         if source.label_scope == "stratified":
@@ -99,21 +100,18 @@ class RaNwg(AtCutoffs):
         if self._has_bounds and scores.reason == "unlabelled_topk":
             bounds = set_bounds(source.grades, source.delivered, source.pool, k, params)
             details["bounds"] = {name: list(pair) for name, pair in bounds.items()}
-        outcomes = {
-            name: outcome_of(getattr(scores, key), scores.why_none(key)) for name, key in self._quantities.items()
-        }
-        return Found(outcomes=outcomes, details=details, source=source)
+        outcomes = {name: scores.outcome(key) for name, key in self._quantities.items()}
+        return AtK(outcomes=outcomes, details=details)
 
-    def _at_stratified(self, source: Graded, k: int, params: SetParams) -> Found:
+    def _at_stratified(self, source: Graded, k: int, params: SetParams) -> AtK:
         """Return the family over the estimated census; what is delivered and pooled is known by its labels."""
         known = set_scores(source.grades, source.delivered, source.pool, k, params)
         if known.reason is not None:
-            return Found(outcomes=dict.fromkeys(self._quantities, known.reason), source=source)
+            return AtK(outcomes=dict.fromkeys(self._quantities, known.reason))
         grades = _known_grades(source, k)
         census = estimated(source.strata)
         scores = census_scores(census, grades, k, params)
         bounds = intervals(source.strata, grades, k, params)
-        why = "zero_pool" if scores.g_oracle else "zero_oracle"
         details = explained(known, params, k) | {
             "weights": {str(grade): scores.weights[grade] for grade in (5, 4, 3, 2, 1)},
             "census": dict(zip("543", map(max, census, grades.known), strict=True)),
@@ -124,11 +122,8 @@ class RaNwg(AtCutoffs):
             "unseen_fives_up_to": unseen_fives_up_to(source.strata),
             "is_oracle_exact": grades.known[0] >= k,
         }
-        outcomes = {
-            name: outcome_of(getattr(scores, key), why if key == "pct_proc" else "zero_oracle")
-            for name, key in self._quantities.items()
-        }
-        return Found(outcomes=outcomes, details=details, source=source)
+        outcomes = {name: scores.outcome(key) for name, key in self._quantities.items()}
+        return AtK(outcomes=outcomes, details=details)
 
 
 def _known_grades(source: Graded, k: int) -> KnownGrades:

@@ -1,9 +1,22 @@
-"""Arithmetic of the RA-nWG family over one query's grades (METRICS.md 4.1), in plain Python.
+"""Arithmetic of the RA-nWG family over one query's grades, in plain Python.
 
-The universe U is what was labelled. S is the first K of the distinct delivered passages, Pool the candidates
-united with S. Weights depend on the grade and on how many 5s, 4s and 3s U holds; G is the sum of weights.
-RA-nWG = G(S) / G(best K of U), PROC = G(best K of Pool) / G(best K of U), %PROC = G(S) / G(best K of Pool).
-Source: the article that introduced RA-nWG@K, arXiv 2511.09545. Pure functions, usable from any thread.
+U is the set of labelled passages, S the first K of the distinct delivered passages, Pool the candidates united with
+S. A grade g weighs w_g, and a passage without a grade in Pool counts as outside it. With n_g passages of grade g in
+U:
+
+- w5 = 1, w4 = min(.5 (n5 / n4)^alpha, cap4), w3 = min(.1 (n5 / n3)^alpha, cap3), w2 = w1 = 0;
+- without any 5 in U: w5 = w4 = 1, w3 = .2;
+- frozen: w5, w4, w3 = 1, .5, .1, whatever U holds.
+
+G(S) is the sum of weights in S, and G(best K) the sum of the K largest weights. RA-nWG = G(S) / G(best K of U),
+PROC = G(best K of Pool) / G(best K of U), %PROC = G(S) / G(best K of Pool), so RA-nWG = PROC * %PROC.
+N-Recall4+ = grades of 4 or 5 in S / min(K, n4 + n5), N-Recall5 = 5s in S / min(K, n5).
+
+Weights hang on n5 / n4 and n5 / n3 alone: passages of grade 1 and 2 change none. With few 4s a 3 may weigh more
+than a 4. The first 5 that is found changes w4 from 1 to .5 / n4, so use frozen weights where labels grow.
+
+Source: arXiv 2511.09545 and the article with the published function. That function sums copies and does not
+truncate; here copies are left out. Pure functions, usable from any thread.
 """
 
 from __future__ import annotations
@@ -100,13 +113,17 @@ class SetScores(NamedTuple):
     pool_unlabelled: int = 0
     census: tuple[int, int, int] = (0, 0, 0)
 
-    def why_none(self, quantity: str) -> str:
-        """Return the reason for which a quantity is None.
+    def outcome(self, quantity: str) -> float | str:
+        """Return a quantity, or the reason for which it has no value.
 
         Example:
-            >>> set_scores({"a": 1}, ["a"], ["a"], 1).why_none("ra_nwg")
-            'zero_oracle'
+            >>> scores = set_scores({"a": 1}, ["a"], ["a"], 1)
+            >>> scores.outcome("harm"), scores.outcome("ra_nwg")
+            (1.0, 'zero_oracle')
         """
+        value: float | None = getattr(self, quantity)
+        if value is not None:
+            return value
         if self.reason is not None:
             return self.reason
         return "zero_pool" if quantity == "pct_proc" and self.g_oracle > 0.0 else "zero_oracle"

@@ -143,7 +143,7 @@ soak: $(READY) ## an hour of 50 runs a second under faults: every run accounted 
 docs: $(DOCS_READY) ## build the documentation into site/
 	$(BIN)/python -m docs.build
 
-dashboards: $(READY) ## write dashboards/dist anew
+dashboards: $(READY) ## write dashboards/ragtrace_dashboards/dist anew
 	$(BIN)/python -m ragtrace_dashboards
 
 stack: ## Grafana with the boards, Prometheus, Tempo, Alertmanager and a Collector in containers

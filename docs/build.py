@@ -42,13 +42,15 @@ def gather() -> None:
         ("docs/concepts", "concepts"),
         ("docs/decisions", "decisions"),
         ("docs/images", "images"),
-        ("dashboards/dist/runbooks", "runbooks"),
+        ("dashboards/ragtrace_dashboards/dist/runbooks", "runbooks"),
     ):
         for page in sorted((ROOT / source).iterdir()):
             if page.suffix in {".md", ".svg", ".png"}:
                 shutil.copy(page, OUT / folder / page.name)
     alerts = OUT / "how-to" / "alerts.md"
-    alerts.write_text(alerts.read_text().replace("../../dashboards/dist/runbooks/", "../runbooks/"))
+    alerts.write_text(
+        alerts.read_text().replace("../../dashboards/ragtrace_dashboards/dist/runbooks/", "../runbooks/")
+    )
     _front_page()
     _reference()
 

@@ -1,18 +1,18 @@
-"""``make dashboards``: writes what is committed below dashboards/dist anew."""
+"""``make dashboards``: writes what is committed below dashboards/ragtrace_dashboards/dist anew."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.export import files
+from ragtrace_dashboards.export import generated_files
 
-DIST = Path(__file__).resolve().parent.parent / "dist"
+DIST = Path(__file__).resolve().parent / "dist"
 
 
 def main() -> None:
-    """Write every file of the default configuration into ``dashboards/dist``."""
-    for name, text in files(Config()).items():
+    """Write every file of the default configuration into ``dashboards/ragtrace_dashboards/dist``."""
+    for name, text in generated_files(Config()).items():
         target = DIST / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")

@@ -5,10 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ragtrace_dashboards.directions import LOWER_IS_BETTER
-
 PROVISIONED_UID: Final = "ragtrace-prometheus"
-"""Of the Prometheus that the pack brings into Grafana, where it has none."""
+"""Data source uid of the Prometheus that the pack adds to a Grafana without one."""
+
+LOWER_IS_BETTER: Final = (
+    "contradicted_rate",
+    "harm_at_k",
+    "incorrect_rate",
+    "invented_specifics",
+    "noise_sensitivity_irrelevant",
+    "noise_sensitivity_relevant",
+    "noise_sensitivity_unattributed",
+    "pair_contradiction",
+    "score_cv",
+    "score_std",
+)
+"""Metrics for which lower is better. A test compares them with the registry, which this package cannot import."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

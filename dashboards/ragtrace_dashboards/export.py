@@ -1,16 +1,18 @@
-"""The whole pack as files: what `ragtrace dashboards export` writes and what dashboards/dist holds."""
+"""The whole pack as files: boards, provisioning, rules and runbooks."""
 
 from __future__ import annotations
 
+from importlib import resources
 from typing import TYPE_CHECKING, Literal
 
 from ragtrace_dashboards.boards import board_files
+from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.grafana_files import grafana_files
 from ragtrace_dashboards.prometheus_files import prometheus_files
 from ragtrace_dashboards.runbook_files import runbook_files
 
 if TYPE_CHECKING:
-    from ragtrace_dashboards.config import Config
+    from importlib.resources.abc import Traversable
 
 Part = Literal["grafana", "prometheus", "all"]
 
@@ -18,19 +20,45 @@ Part = Literal["grafana", "prometheus", "all"]
 def files(config: Config, part: Part = "all") -> dict[str, str]:
     """Return the text of each file by its path below the export folder, sorted by path.
 
+    The package holds the files of the default configuration, so that these need no extra.
+
     Args:
-        config: what is generated.
+        config: source of the files.
         part: ``grafana`` = boards and provisioning, ``prometheus`` = rules, ``all`` = both. Runbook pages are in
             each, since alerts of both forms link to them.
+
+    Raises:
+        MissingExtra: the configuration is not the default, and PyYAML is not installed.
 
     Example:
         >>> from ragtrace_dashboards.config import Config
         >>> [path for path in files(Config(), "prometheus") if not path.startswith("runbooks/")]
         ['rules/ragtrace-alerts.yaml', 'rules/ragtrace-recording.yaml']
     """
-    made = runbook_files(config)
-    if part != "prometheus":
-        made |= board_files(config) | grafana_files(config)
-    if part != "grafana":
-        made |= prometheus_files(config)
-    return dict(sorted(made.items()))
+    made = shipped_files() if config == Config() else generated_files(config)
+    rules = {"grafana": (False,), "prometheus": (True,), "all": (False, True)}[part]
+    return {
+        path: text
+        for path, text in sorted(made.items())
+        if path.startswith("runbooks/") or path.startswith("rules/") in rules
+    }
+
+
+def generated_files(config: Config) -> dict[str, str]:
+    """Return every file of a configuration by its path."""
+    return runbook_files(config) | board_files(config) | grafana_files(config) | prometheus_files(config)
+
+
+def shipped_files() -> dict[str, str]:
+    """Return every file of the default configuration by its path, as the package holds them."""
+    found: dict[str, str] = {}
+
+    def read(folder: Traversable, prefix: str) -> None:
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                read(entry, f"{prefix}{entry.name}/")
+            else:
+                found[prefix + entry.name] = entry.read_text(encoding="utf-8")
+
+    read(resources.files("ragtrace_dashboards") / "dist", "")
+    return found

@@ -15,7 +15,7 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>board</title><link rel
 
 function folderOf(path) {
   if (path.startsWith('/bundle/')) return [HERE, path];
-  if (path.startsWith('/boards/')) return [join(HERE, '..', 'dist'), path.slice('/boards'.length)];
+  if (path.startsWith('/boards/')) return [join(HERE, '..', 'ragtrace_dashboards', 'dist'), path.slice('/boards'.length)];
   // Icons: Grafana asks for public/build/img/... or public/img/...
   const icon = path.match(/^\/public\/(?:build\/)?(img\/.*)$/);
   if (icon) return [join(HERE, 'node_modules/@grafana/ui/dist/public'), icon[1]];

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields, replace
 
 import pytest
 
+from ragtrace.errors import MissingExtra
 from ragtrace.metrics.registry import all_metrics
 from ragtrace_dashboards.boards import boards
-from ragtrace_dashboards.config import INVESTIGATE, OVERVIEW, RETRIEVAL, Config, Watched
-from ragtrace_dashboards.directions import LOWER_IS_BETTER
-from ragtrace_dashboards.export import files
+from ragtrace_dashboards.config import INVESTIGATE, LOWER_IS_BETTER, OVERVIEW, RETRIEVAL, Config, Watched
+from ragtrace_dashboards.export import files, generated_files, shipped_files
 
-DEFAULT = files(Config())
+DEFAULT = generated_files(Config())
 OTHER = {int: lambda it: 2 * it, float: lambda it: 1.5 * it, str: lambda it: f"{it}x", tuple: lambda it: it[:-1]}
 
 
 def test_directions_are_those_of_the_registry():
     outputs = [it for metric in all_metrics().values() for it in metric.spec.outputs]
     down = tuple(sorted(it.name for it in outputs if it.direction == "down"))
-    assert down == LOWER_IS_BETTER, f"directions.py: LOWER_IS_BETTER = {down}"
+    assert down == LOWER_IS_BETTER, f"config.py: LOWER_IS_BETTER = {down}"
 
 
 @pytest.mark.parametrize(("uid", "number"), [(OVERVIEW, 11), (INVESTIGATE, 21), (INVESTIGATE, 42), (RETRIEVAL, 52)])
@@ -48,6 +49,16 @@ def test_a_watched_metric_has_the_direction_that_it_declares(watched, is_down):
 def test_every_field_changes_a_file(name):
     value = getattr(Config(), name)
     assert files(replace(Config(), **{name: OTHER[type(value)](value)})) != DEFAULT
+
+
+def test_the_package_holds_the_files_of_the_default(monkeypatch):
+    assert shipped_files() == DEFAULT, "run `make dashboards`"
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert files(Config()) == DEFAULT
+    assert {path.split("/")[0] for path in files(Config(), "prometheus")} == {"rules", "runbooks"}
+    assert "rules" not in {path.split("/")[0] for path in files(Config(), "grafana")}
+    with pytest.raises(MissingExtra, match=r"PyYAML is not installed: .*\[dashboards\]"):
+        files(Config.demo())
 
 
 @pytest.mark.parametrize("name", [it.name for it in fields(Watched)])

@@ -6,8 +6,7 @@ import pytest
 
 from ragtrace import semconv
 from ragtrace_dashboards.boards import boards
-from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.directions import LOWER_IS_BETTER
+from ragtrace_dashboards.config import LOWER_IS_BETTER, Config
 from ragtrace_dashboards.expressions import SERIES
 from tests.dashboards import lint
 from tests.dashboards.month import AN_HOUR, DAY, METRICS, Month

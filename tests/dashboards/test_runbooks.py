@@ -22,8 +22,8 @@ from ragtrace_dashboards.runbook_files import INDEX, RULE_FIELDS, filled, in_wor
 from tests.command_line import parsed
 from tests.dashboards.promql import asked
 
-DIST = Path(__file__).resolve().parents[2] / "dashboards" / "dist"
-HOW_TO = DIST.parents[1] / "docs" / "how-to" / "alerts.md"
+DIST = Path(__file__).resolve().parents[2] / "dashboards" / "ragtrace_dashboards" / "dist"
+HOW_TO = DIST.parents[2] / "docs" / "how-to" / "alerts.md"
 PAGES = {path.removeprefix("runbooks/").removesuffix(".md"): text for path, text in runbook_files(Config()).items()}
 ALERTS = [it.name for it in alerts(Config())]
 RECORDED = {it["record"] for it in (*window_rules(Config()), *baseline_rules(Config()))}

@@ -12,7 +12,7 @@ from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.prometheus_files import prometheus_files
 from tests.monitoring.promtool import FORMS, promtool, rule_files, write_rules
 
-DIST = Path(__file__).resolve().parents[2] / "dashboards" / "dist"
+DIST = Path(__file__).resolve().parents[2] / "dashboards" / "ragtrace_dashboards" / "dist"
 CONFIGS = {"default": Config(), "demo": Config.demo()}
 
 

@@ -4,9 +4,9 @@ Owns: turning what an application reports into a `RagRecord` and its steps, with
 Imports: model and errors alone, and of third parties nothing.
 """
 
+from ragtrace.capture.assembly import finished_run
 from ragtrace.capture.buried import Buried
 from ragtrace.capture.clamp import is_equal, shown
-from ragtrace.capture.collecting import is_collecting, watch_collector
 from ragtrace.capture.current_run import current_run, entered_run
 from ragtrace.capture.guard import (
     guarded,
@@ -37,7 +37,7 @@ from ragtrace.capture.providers import provider_in, provider_named
 from ragtrace.capture.recorder import Limits, Recorder, RunProcessor, TraceRef
 from ragtrace.capture.request import Defaults, describe, tags_of
 from ragtrace.capture.run import Run, outcome_of
-from ragtrace.capture.steps import Failure, FinishedRun, Generation, Rerank, Retrieval, Step, ToolCall
+from ragtrace.capture.steps import EndedRun, Failure, FinishedRun, Generation, Rerank, Retrieval, Step, ToolCall
 from ragtrace.capture.turns import before_question, prompt_text, spoken
 from ragtrace.capture.usage import read_usage
 
@@ -49,6 +49,7 @@ __all__ = [
     "TEXT_KEYS",
     "Buried",
     "Defaults",
+    "EndedRun",
     "Failure",
     "FinishedRun",
     "Generation",
@@ -68,12 +69,12 @@ __all__ = [
     "current_run",
     "describe",
     "entered_run",
+    "finished_run",
     "first_passages",
     "guarded",
     "guarded_constructor",
     "id_in",
     "internal_errors",
-    "is_collecting",
     "is_equal",
     "number_of",
     "outcome_of",
@@ -94,4 +95,3 @@ __all__ = [
 ]
 
 register_fork_reset()
-watch_collector()

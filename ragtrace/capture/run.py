@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from ragtrace.capture.assembly import candidate_pool
 from ragtrace.capture.clamp import MAX_METADATA_ITEMS, clean_count, clean_metadata, clean_score, clean_text, shown
 from ragtrace.capture.current_run import enter_run, leave_run
 from ragtrace.capture.guard import guarded, record_internal_error
-from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, distinct, ranked, renamed
+from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, ranked, renamed
 from ragtrace.capture.prompt import found_in
 from ragtrace.capture.request import tags_of
-from ragtrace.capture.steps import Failure, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.capture.steps import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall
 from ragtrace.capture.usage import clean_usage, read_usage
 from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, LabelScope, Message, Usage
 
@@ -578,6 +579,34 @@ class Run:
         # The wall clock may have been set back meanwhile: a run takes no negative time.
         self._recorder.close(self, decided, max(ended_ns or time.time_ns(), self.started_ns))
 
+    def ended(self, outcome: Outcome, ended_ns: int) -> EndedRun:
+        """Copy everything that was reported; later reports change nothing in it."""
+        lossy = self.lossy.copy()
+        if self.reader.left_out:
+            lossy["passages"] = self.reader.left_out
+        return EndedRun(
+            trace_id=self.trace_id,
+            span_id=self.span_id,
+            outcome=outcome,
+            started_ns=self.started_ns,
+            ended_ns=ended_ns,
+            facts=self.facts.copy(),
+            steps=tuple(self.steps),
+            prompts=tuple(self.prompts),
+            passage_labels=self.passage_labels.copy(),
+            selection=self.selection,
+            selection_source=self.selection_source,
+            texts=tuple(self.texts.values()),
+            used_passages=self.used_passages,
+            used_text=self.used_text,
+            pool_order=self.pool_order,
+            fused_keys=frozenset(self.fused_keys),
+            feedback=tuple(self.given_feedback),
+            lossy=lossy,
+            failure=self.failure,
+            limits=self.limits,
+        )
+
     def discard(self) -> None:
         """Drop the run: it was no question. Its root span is never ended, so nothing of it is exported.
 
@@ -618,38 +647,7 @@ class Run:
 
         A passage that several leaves returned stands once, at its first place.
         """
-        if self.pool_order is not None:
-            return self.pool_order
-        found = self._results()
-        if len(found) == 1 and found[0].key not in self.fused_keys:
-            return found[0].passages
-        return ranked(distinct(tuple(passage for step in found for passage in step.passages)))
-
-    def has_parallel_results(self) -> bool:
-        """Tell whether the pool joins searches that ran side by side, so that their order says nothing."""
-        if self.pool_order is not None:
-            return False
-        found = sorted((step.started_ns, step.ended_ns) for step in self._results())
-        return any(after[0] < before[1] for before, after in pairwise(found))
-
-    def _results(self) -> list[Retrieval]:
-        """Return the searches whose results make the pool: leaves, and composites that fused theirs."""
-        # A leaf that failed hides no composite that fell back on something else.
-        steps = [step for step in self.retrievals() if step.failure is None]
-        if len(steps) <= 1:
-            return steps
-        above = {step.key: step.parent_key for step in steps if step.key}
-        parents = set(above.values())
-        ends = (s for s in steps if s.key is None or s.key in self.fused_keys or s.key not in parents)
-        return [step for step in ends if not self._is_in_fused(step.parent_key, above)]
-
-    def _is_in_fused(self, key: str | None, above: Mapping[str, str | None]) -> bool:
-        """Tell whether a step stands, at any depth, inside a composite that fused its order."""
-        for _ in range(len(above)):
-            if key is None or key in self.fused_keys:
-                break
-            key = above.get(key)
-        return key in self.fused_keys
+        return candidate_pool(self.steps, self.pool_order, self.fused_keys)
 
     def __enter__(self) -> Run:
         self._entered.append(enter_run(self))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from ragtrace.model import Message, Passage, RagRecord, Usage
+    from collections.abc import Mapping
+
+    from ragtrace.capture.recorder import Limits
+    from ragtrace.model import Feedback, Message, Outcome, Passage, RagRecord, Usage
 
 Operation = Literal["chat", "text_completion", "embeddings"]
 
@@ -88,6 +91,41 @@ class ToolCall:
 
 
 Step = Retrieval | Rerank | Generation | ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedRun:
+    """Everything that was reported of a run, as it stood when the run ended.
+
+    Texts are redacted and clean. The containers are copies: a step that is reported late changes none of them.
+    """
+
+    trace_id: str
+    span_id: str
+    outcome: Outcome
+    started_ns: int
+    ended_ns: int
+    facts: Mapping[str, Any]
+    steps: tuple[Step, ...]
+    prompts: tuple[str, ...]
+    passage_labels: Mapping[str, str]
+    selection: tuple[Passage, ...] | None
+    selection_source: str | None
+    texts: tuple[Passage, ...]
+    used_passages: tuple[Passage, ...] | None
+    used_text: str | None
+    pool_order: tuple[Passage, ...] | None
+    fused_keys: frozenset[str]
+    feedback: tuple[Feedback, ...]
+    lossy: Mapping[str, int]
+    failure: Failure | None
+    limits: Limits
+
+    @property
+    def size_chars(self) -> int:
+        """Characters of the largest texts: passages, prompts, answer."""
+        lists = [step.passages for step in self.steps if isinstance(step, Retrieval)]
+        return sum(map(len, self.prompts)) + sum(len(p.text) for passages in lists for p in passages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from ragtrace.capture.prompt_set import answered_prompt, prompt_set
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.capture.run import Run
+    from ragtrace.capture.steps import EndedRun
     from ragtrace.model import Passage
 
 TextKind = Literal["tool_output", "context_text"]
@@ -23,7 +23,7 @@ _HEADING = re.compile(
 )
 
 
-def shown_texts(run: Run, pool: Sequence[Passage], *, is_searched: bool) -> tuple[Passage, ...]:
+def shown_texts(run: EndedRun, pool: Sequence[Passage], *, is_searched: bool) -> tuple[Passage, ...]:
     """Return the texts that the answer was made of, in the order in which they were reported.
 
     A text that shows a passage of the pool is the output of a tool that searched, and its passages count instead.
@@ -31,12 +31,12 @@ def shown_texts(run: Run, pool: Sequence[Passage], *, is_searched: bool) -> tupl
     """
     if not run.texts or not run.prompts:
         return ()
-    texts = (text for text in run.texts.values() if not (is_searched and _kind(text) == "context_text"))
+    texts = (text for text in run.texts if not (is_searched and _kind(text) == "context_text"))
     own = tuple(text for text in texts if not (pool and found_in(text.text, pool)))
     return prompt_set(run.prompts, run.steps, run.facts.get("answer", ""), own) if own else ()
 
 
-def count_unread(run: Run) -> int:
+def count_unread(run: EndedRun) -> int:
     """Return how many contexts stood before the model of an answer, in a run in which no passage was found.
 
     They are tool outputs that stand in no prompt as they were returned, and a prompt that announces a context.
@@ -47,7 +47,7 @@ def count_unread(run: Run) -> int:
     prompt = answered_prompt(run.prompts, run.steps, answer) if run.prompts else ""
     heading = _HEADING.search(prompt)
     is_announced = heading is not None and len(prompt) - heading.end() >= _SHORTEST_CONTEXT_CHARS
-    return sum(_kind(text) == "tool_output" for text in run.texts.values()) + is_announced
+    return sum(_kind(text) == "tool_output" for text in run.texts) + is_announced
 
 
 def _kind(text: Passage) -> object:

@@ -209,7 +209,7 @@ class _Session:
         service = current()
         deadline = time.monotonic() + timeout_s
         while service is not None and time.monotonic() < deadline:
-            if service.ledger.wait_settled(0.5):
+            if service.wait_scored(0.5):
                 return
             update()
 

@@ -64,13 +64,14 @@ class Publisher:
         """Leave the windows to the parent, in a forked child."""
         self.instruments.reset_after_fork()
 
-    def captured(self, captured: FinishedRun, draw: Draw | None) -> None:
+    def dropped(self, reason: str) -> None:
+        """Count a run that was dropped before it was drawn."""
+        self.instruments.traces("dropped", reason)
+
+    def captured(self, captured: FinishedRun, draw: Draw) -> None:
         """Count a finished run, and pre-create the label sets of its scores."""
-        if draw is None:
-            self.instruments.traces("dropped", "internal_error")
-        else:
-            counted = {"none": "skipped", "dropped": "dropped"}.get(draw.decision, "sampled")
-            self.instruments.traces(counted, draw.reason)
+        counted = {"none": "skipped", "dropped": "dropped"}.get(draw.decision, "sampled")
+        self.instruments.traces(counted, draw.reason)
         self.instruments.operations(captured)  # also pre-creates the label sets of its scores
 
     def scored(

@@ -190,7 +190,6 @@ def _flushed(timeout_s: float) -> bool:
     timeout_s = _bounded(timeout_s)
     if os.environ.get("RAGTRACE_SPOOL"):
         recorder()  # a script may have been started for what the spool holds
-    _state.recorder.take_up()
     service = _state.service
     return True if service is None else service.flush(timeout_s)
 
@@ -257,7 +256,7 @@ def _install(
     atexit.register(_at_exit)  # anew each time: what was registered last runs first, so before the providers' own
     old, _state.service = _state.service, service
     _state.recorder.setup = RunConfig(
-        listener=None if service is None else service.intake,
+        listener=None if service is None else service.pipeline,
         redact=safe(settings.redact),
         workflow=settings.workflow,
         environment=settings.environment,
@@ -290,7 +289,10 @@ def _at_exit() -> None:
 def _at_child_exit() -> None:
     _state.recorder.end_all()
     service = _state.service
-    if service is not None and service.ledger.offered:  # a child that captured nothing is not held up
+    if service is None:
+        return
+    service.pipeline.drain(_AT_EXIT_S)
+    if service.ledger.offered:  # a child that captured nothing is not held up
         shutdown(_AT_EXIT_S)
 
 

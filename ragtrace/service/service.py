@@ -15,9 +15,10 @@ from ragtrace.sampling import Pressure, Sampler
 from ragtrace.scoring import Ledger, Worker
 from ragtrace.service.gauges import ServiceGauges
 from ragtrace.service.handling import Handling
-from ragtrace.service.intake import Intake
+from ragtrace.service.pipeline import Pipeline
 from ragtrace.service.rates import rates_of
 from ragtrace.telemetry.setup.deadline import all_within
+from ragtrace.telemetry.setup.draining import drain_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +44,7 @@ _GRACE_S = 0.5  # the providers end a late exporter within 0.2 s behind their ow
 
 
 class Service:
-    """Owns the queue and the scorer's thread between `Intake` and `Handling`: they begin, are swept, and end here.
+    """Owns the pipeline, the queue and the scorer's thread: they begin, are swept, and end here.
 
     Built by `ragtrace.service.build.build` alone. Its methods may be called from any thread.
 
@@ -55,7 +56,7 @@ class Service:
         ledger: what became of the runs of this process.
         queue: what waits to be scored.
         sampler: draws what is.
-        intake: listens to the recorder.
+        pipeline: processes the runs of the recorder.
         handling: scores and publishes.
         publisher: sends scores out as telemetry.
         gauges: observe it.
@@ -107,16 +108,17 @@ class Service:
             canaries=lambda: self.canaries,
         )
         self.sampler = Sampler(rates_of(settings), pressure=Pressure(self.gauges.load))
-        self.intake = Intake(
+        self.pipeline = Pipeline(
             writer=writer,
             publisher=publisher,
             sampler=self.sampler,
             metrics=[metric.spec.name for metric in scorer.metrics],
             ledger=self.ledger,
             queue=self.queue,
-            begin=self._begin_worker,
+            begin_scoring=self._begin_worker,
             remember=storing.remember if storing is not None else None,
         )
+        drain_with(providers.tracer_provider, self.pipeline)
         self.handling = Handling(
             scorer=scorer, publisher=publisher, drift=drift, sinks=sinks, outbox=outbox, limiter=limiter
         )
@@ -195,7 +197,9 @@ class Service:
         that to its parent.
         """
         deadline = time.monotonic() + timeout_s
-        return self.ledger.wait_settled(timeout_s) and self._is_spool_scored(deadline)
+        is_drained = self.pipeline.drain(timeout_s)
+        is_settled = self.ledger.wait_settled(max(deadline - time.monotonic(), 0.0))
+        return is_drained and is_settled and self._is_spool_scored(deadline)
 
     @property
     def postponed_for(self) -> str:
@@ -210,9 +214,10 @@ class Service:
         if self._is_closed:
             return True
         self._is_closed = True
-        self.intake.close()
         deadline = time.monotonic() + timeout_s
-        is_scored = self._worker.stop(timeout_s * 0.6)
+        is_scored = self.pipeline.close(timeout_s * 0.2)
+        self.pipeline.refuse()
+        is_scored = self._worker.stop((deadline - time.monotonic()) * 0.6) and is_scored
         is_scored = self.queue.close(timeout_s * 0.2) and is_scored
         for _ in self.queue.clear():
             self.ledger.end("dropped", "shutdown")
@@ -296,6 +301,7 @@ class Service:
     def reset_after_fork(self) -> None:
         """Begin anew in a forked child, with a thread of its own: the parent scores what it had."""
         self._is_child = True
+        self.pipeline.reset_after_fork()
         self.ledger.reset_after_fork()
         self.queue.reset_after_fork()
         self.sampler.reset_after_fork()

@@ -332,7 +332,6 @@ class IntegrationConformance:
             read = next(pieces) + next(pieces)
             del pieces
             gc.collect()
-            kept.recorder.take_up()
             self._is_half_read(kept.only, plan, read)
 
     def test_a_stream_that_is_kept_and_not_read_on(self) -> None:
@@ -354,7 +353,6 @@ class IntegrationConformance:
             pieces = self.stream(self.plan(6), kept.recorder)
             del pieces
             gc.collect()
-            kept.recorder.take_up()
             ends = [(record.outcome, record.answer) for record in kept.records]
             same("ends", ends, [("partial", "")] * len(kept.begun))
 
@@ -446,7 +444,6 @@ class IntegrationConformance:
         kept = Recording(**options)
         yield kept
         gc.collect()
-        kept.recorder.take_up()
         same("open runs", kept.recorder.open_runs, 0)
         same("remembered events", self.held(kept.recorder), 0)
         same("losses", {site: n for site, n in internal_errors().items() if n != before.get(site)}, {})

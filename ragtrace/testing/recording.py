@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from ragtrace import semconv
-from ragtrace.capture import FinishedRun, Recorder
+from ragtrace.capture import Recorder, finished_run
 from ragtrace.telemetry.spans import SpanWriter
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from ragtrace.capture import Limits
+    from ragtrace.capture import EndedRun, FinishedRun, Limits
     from ragtrace.model import RagRecord
     from ragtrace.settings import ContentMode
     from ragtrace.telemetry.spans import Root
@@ -98,8 +98,9 @@ class Recording:
         self.begun.append(workflow)
         return self._writer.open_root(workflow, started_ns)
 
-    def on_end(self, ref: Any, captured: FinishedRun) -> None:
-        """Keep a run and write its spans; called by the recorder."""
-        self.runs.append(captured)
-        self._writer.write(ref, captured, decision="none", reason="not_sampled", probability=0.0)
-        self._writer.end_root(ref, captured.ended_ns)
+    def on_end(self, root: Any, ended: EndedRun) -> None:
+        """Keep a run and write its spans at once; called by the recorder."""
+        finished = finished_run(ended)
+        self.runs.append(finished)
+        self._writer.write(root, finished, decision="none", reason="not_sampled", probability=0.0)
+        self._writer.end_root(root, finished.ended_ns)

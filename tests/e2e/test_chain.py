@@ -74,7 +74,7 @@ def test_in_memory_the_span_tree_the_scores_and_the_metrics(chain: Any, service:
     memory = Memory()
     service.configure(sample_rate=1.0, content="full", metrics=METRICS, **memory.given())
     assert ask(chain) == ANSWER
-    assert current().ledger.wait_settled(30)  # a flush would collect, and each collection takes the exemplars along
+    assert current().wait_scored(30)  # a flush would collect, and each collection takes the exemplars along
     spans = memory.named()
     assert set(spans) == {SUPPORT, "retrieval faq", "rerank rerank", "chat FakeListChatModel", "evaluation support"}
     root = spans.pop(SUPPORT)
@@ -95,7 +95,7 @@ def test_detectors_are_labelled_as_the_scores_that_alerts_hold_against_them(chai
     memory = Memory()
     service.configure(sample_rate=1.0, metrics=METRICS, judge="overlap", **memory.given())
     assert ask(chain) == ANSWER
-    assert current().ledger.wait_settled(30)
+    assert current().wait_scored(30)
     points = memory.points()
     held = (semconv.GEN_AI_EVALUATION_NAME, semconv.GEN_AI_WORKFLOW_NAME, semconv.K, semconv.JUDGE_VERSION)
 
@@ -282,7 +282,7 @@ def test_a_trace_that_the_tracer_dropped_is_scored_without_span_and_exemplar(cha
     memory.tracers.add_span_processor(SimpleSpanProcessor(memory.spans))
     service.configure(sample_rate=1.0, **memory.given())
     ask(chain)
-    assert current().ledger.wait_settled(30)
+    assert current().wait_scored(30)
     assert memory.named() == {}
     points = {p.attributes["gen_ai.evaluation.name"]: p for p in memory.points()["ragtrace.evaluation.score"]}
     assert points["faithfulness"].count == 1

@@ -133,6 +133,7 @@ def memory(service: Any) -> Memory:
 
 
 def call_of(memory: Memory) -> dict[str, Any]:
+    memory.tracers.force_flush()
     (span,) = [s for s in memory.spans.get_finished_spans() if s.name.startswith(("chat", "text_completion"))]
     return dict(span.attributes or {})
 
@@ -180,6 +181,7 @@ def test_the_setting_names_the_metadata_of_a_request_that_its_root_carries(
         "metadata": {"tenant": "acme", "plan": "gold", "card": "4111"},
     }
     langchain_app().invoke("How long?", config)
+    memory.tracers.force_flush()
     (root,) = [s for s in memory.spans.get_finished_spans() if s.parent is None]
     found = {name: value for name, value in (root.attributes or {}).items() if name.startswith("ragtrace.run.")}
     assert found == {

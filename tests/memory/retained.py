@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace import TracerProvider
 
-from ragtrace.capture import Recorder
+from ragtrace.capture import Recorder, finished_run
 from ragtrace.telemetry.spans import SpanWriter
 
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ class Dropping:
         self.begun += 1
         return self._writer.open_root(workflow, started_ns)
 
-    def on_end(self, ref, captured):
+    def on_end(self, ref, ended):
         self.ended += 1
+        captured = finished_run(ended)
         self._writer.write(ref, captured, decision="none", reason="not_sampled", probability=0.0)
         self._writer.end_root(ref, captured.ended_ns)
 

@@ -107,6 +107,7 @@ def test_memory_is_bounded_and_what_is_dropped_is_counted(start, hung):
     service = start(judge="openai:m", judge_base_url=hung, queue_units=50, concurrency=2)
     for number in range(500):
         ask(str(number))
+    assert service.pipeline.drain(30)
     assert service.queue.size <= 50
     counts = balanced(service)
     assert counts["dropped", "queue_full"] >= 500 - 50 - 2
@@ -243,7 +244,16 @@ def test_no_value_of_an_argument_raises_and_every_run_ends(start):
     service = start()
     values = [None, 5, -1, float("nan"), 10**400, b"x", "\ud800", [], {}, object(), Hostile(), [Hostile()], [[[]]]]
     fields = ("workflow", "session", "user", "corpus", "corpus_version", "tags", "k")
-    methods = ("retrieved", "reranked", "used", "answered", "labelled", "add_metadata", "prompted", "tool_called")
+    methods = (
+        "retrieved",
+        "reranked",
+        "used",
+        "answered",
+        "set_labels",
+        "add_metadata",
+        "add_prompt",
+        "tool_called",
+    )
     for value in values:
         for field in fields:
             ragtrace.query("Where?", **{field: value}).finish()
@@ -287,7 +297,7 @@ def test_an_outage_of_the_collector_holds_up_nobody():
         begun = time.monotonic()
         ragtrace.flush(3.0)
         assert time.monotonic() - begun < 10.0
-        assert service.ledger.wait_settled(30)
+        assert service.wait_scored(30)
         assert balanced(service) == {("scored", ""): 100}
     finally:
         ragtrace.shutdown(1.0)

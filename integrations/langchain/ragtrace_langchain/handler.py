@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
-from ragtrace.capture import Defaults, current_run, guarded, guarded_constructor, is_collecting, outcome_of
+from ragtrace.capture import Defaults, current_run, guarded, guarded_constructor, outcome_of
 from ragtrace_langchain.langgraph import is_control_flow, is_interrupt
 from ragtrace_langchain.messages import piece_text
 from ragtrace_langchain.on_end import (
@@ -384,6 +385,7 @@ class RagtraceHandler(BaseCallbackHandler):
         if outputs is not None:
             record_chain_output(span, inputs, outputs, time.time_ns())
         state = span.state
+        state.is_left = state.is_left or sys.exc_info()[0] is GeneratorExit
         if span.parent is not None and not span.is_in_block:
             return
         if is_streamed and not state.is_joined:
@@ -399,9 +401,9 @@ class RagtraceHandler(BaseCallbackHandler):
     def _is_broken_off(self, root: OpenSpan) -> bool:
         """Tell whether a stream was abandoned: LangChain then ends its root like one that was read to the end.
 
-        Steps inside are still open then, unless the garbage collector ended them first.
+        Steps inside are still open then, unless their generators were closed before it.
         """
-        return is_collecting() or any(span.is_in(root) for span in self._runs.opened(root.state))
+        return root.state.is_left or any(span.is_in(root) for span in self._runs.opened(root.state))
 
     def _ended(self, span: OpenSpan, run_id: UUID, answer: str | None, outcome: Outcome | None) -> None:
         """End the run with its root; the application ends a run that it opened itself."""
@@ -414,6 +416,7 @@ class RagtraceHandler(BaseCallbackHandler):
         if is_interrupt(error):
             record_interrupt(span.state, error)
         withdraw_failed(span, error)
+        span.state.is_left = span.state.is_left or isinstance(error, GeneratorExit)
         if span.parent is not None:
             if span.is_in_block:
                 record_chain_answer(span, "", "interrupted" if is_interrupt(error) else None)

@@ -72,6 +72,7 @@ class RunState:
     is_narrowed: bool = False  # a step chose among the documents
     is_pool_ordered: bool = False  # a step joined or fused results, and `pool` has its order
     is_interrupted: bool = False
+    is_left: bool = False  # a generator of the run was closed before its end
     is_concluded: bool = False
     is_described: bool = False  # the call's `configurable` was read
     given: list[Document] | None = None  # the first documents given to a chain before any retrieval

@@ -11,7 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from ragtrace.capture import FinishedRun, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.capture import EndedRun, FinishedRun, Generation, Rerank, Retrieval, ToolCall, finished_run
 
 ANSWER = "The lab is in Oslo."
 
@@ -31,8 +31,8 @@ class Keeper:
         self.begun += 1
         return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
 
-    def on_end(self, ref: Ref, captured: FinishedRun) -> None:
-        self.runs.append(captured)
+    def on_end(self, root: Ref, ended: EndedRun) -> None:
+        self.runs.append(finished_run(ended))
 
     @property
     def only(self) -> FinishedRun:

@@ -130,7 +130,6 @@ def test_a_stream_that_is_left(keeper, recorder, config, form, number, leave):
     held = [stream]
     del stream
     leave(held.pop())
-    recorder.take_up()
     record = keeper.only.record
     assert (record.outcome, record.query) == ("partial", "Where?")
     assert record.answer.startswith(said[:-1])
@@ -156,7 +155,6 @@ def test_before_the_first_piece_of_the_answer(keeper, recorder, config, leave):
     held = [stream]
     del stream
     leave(held.pop())
-    recorder.take_up()
     assert (keeper.only.record.outcome, len(keeper.only.record.answer) <= 1) == ("partial", True)
 
 
@@ -170,7 +168,6 @@ def test_structured_output_that_grows(keeper, recorder, config, leave):
     held = [stream]
     del stream
     leave(held.pop())
-    recorder.take_up()
     assert keeper.only.record.outcome == "partial"
 
 
@@ -180,7 +177,6 @@ def test_a_graph_that_is_left(keeper, recorder, config, mode):
     for _ in range(2 if mode == "values" else 1):  # the first value is the state that was given
         next(stream)
     stream.close()
-    recorder.take_up()
     assert keeper.only.record.outcome in {"partial", "cancelled"}
 
 
@@ -247,7 +243,6 @@ def test_a_client_that_leaves_a_server(keeper, recorder, config, form):
         server.should_exit = True
         thread.join(30)
     gc.collect()
-    recorder.take_up()
     record = keeper.only.record
     assert (record.outcome, record.query) == ("partial", "Where?") or record.outcome == "cancelled"
     assert ANSWER.startswith(record.answer)

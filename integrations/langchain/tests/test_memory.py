@@ -19,7 +19,7 @@ class Forgetful:
     def on_start(self, workflow, started_ns):
         return self
 
-    def on_end(self, ref, captured):
+    def on_end(self, root, ended):
         return None
 
     trace_id = "0" * 32

@@ -21,7 +21,7 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from ragtrace.capture import FinishedRun, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.capture import EndedRun, FinishedRun, Generation, Rerank, Retrieval, ToolCall, finished_run
 
 ANSWER = "The lab is in Oslo."
 
@@ -41,8 +41,8 @@ class Keeper:
         self.begun += 1
         return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
 
-    def on_end(self, ref: Ref, captured: FinishedRun) -> None:
-        self.runs.append(captured)
+    def on_end(self, root: Ref, ended: EndedRun) -> None:
+        self.runs.append(finished_run(ended))
 
     @property
     def only(self) -> FinishedRun:

@@ -23,7 +23,7 @@ class Forgetful:
     def on_start(self, workflow, started_ns):
         return self
 
-    def on_end(self, ref, captured):
+    def on_end(self, root, ended):
         return None
 
 

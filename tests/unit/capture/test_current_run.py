@@ -7,7 +7,7 @@ import threading
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import FinishedRun, Recorder, ToolCall, current_run
+from ragtrace.capture import EndedRun, FinishedRun, Recorder, ToolCall, current_run, finished_run
 from ragtrace.metrics.base import answer_lacking
 from ragtrace.model.codec import record_from_json, record_to_json
 
@@ -29,8 +29,8 @@ class _Kept:
     def on_start(self, workflow: str, started_ns: int) -> _Ref:
         return _Ref()
 
-    def on_end(self, ref: _Ref, captured: FinishedRun) -> None:
-        self.runs.append(captured)
+    def on_end(self, root: _Ref, ended: EndedRun) -> None:
+        self.runs.append(finished_run(ended))
 
 
 def test_blocks_nest_and_each_restores_the_run_outside_it() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragtrace.capture import Limits, Recorder, internal_errors
+from ragtrace.capture import Limits, Recorder, finished_run, internal_errors
 from ragtrace.model.codec import record_from_json, record_to_json
 
 
@@ -18,8 +18,8 @@ class Kept:
 
         return Ref()
 
-    def on_end(self, ref, captured):
-        self.captured.append(captured)
+    def on_end(self, root, ended):
+        self.captured.append(finished_run(ended))
 
 
 def test_the_sweep_lets_an_integration_report_what_is_open():

@@ -12,7 +12,6 @@ import pytest
 from ragtrace.capture import Recorder, internal_errors
 from ragtrace.capture.buried import Buried
 from ragtrace.capture.clamp import clean_metadata
-from ragtrace.capture.collecting import is_collecting, watch_collector
 from ragtrace.model import Message
 from tests.unit.capture.test_ending import Kept
 
@@ -34,12 +33,6 @@ def together(*works, seconds=SECONDS):
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     return raised
-
-
-@pytest.mark.usefixtures("switching")
-def test_the_collector_of_one_thread_is_asked_for_by_another():
-    watch_collector()
-    assert together(is_collecting, lambda: gc.collect(0)) == []
 
 
 SAID = [Message(role="user", content="Oslo. Where?")]
@@ -65,7 +58,6 @@ REPORTS = (
 
 @pytest.mark.usefixtures("switching")
 def test_steps_that_report_while_their_run_is_ended_lose_nothing():
-    watch_collector()
     kept, before = Kept(), internal_errors()
     recorder = Recorder(kept)
     runs = [recorder.start(query="0")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.capture import FinishedRun, Limits, Recorder, Retrieval, internal_errors
+from ragtrace.capture import EndedRun, FinishedRun, Limits, Recorder, Retrieval, finished_run, internal_errors
 from ragtrace.model import Message, Passage, Usage, content_id
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class Keeper:
         self.begun += 1
         return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
 
-    def on_end(self, ref: Ref, captured: FinishedRun) -> None:
-        self.runs.append(captured)
+    def on_end(self, root: Ref, ended: EndedRun) -> None:
+        self.runs.append(finished_run(ended))
 
 
 POOL = [{"id": f"d{i}", "text": f"Passage number {i} about refunds.", "score": 1 - i / 100} for i in range(50)]

@@ -87,6 +87,7 @@ def test_a_run_that_ends_while_the_service_is_shut_down_has_its_end(start, monke
     ragtrace.shutdown(5)
     is_over.set()
     session.join(30)
+    assert service.pipeline.drain(30)
     assert service.ledger.pending == 0
     assert service.ledger.counts() == {("dropped", "shutdown"): 1}
 
@@ -193,6 +194,7 @@ def test_settings_that_fail_leave_the_gauges_and_no_thread(tmp_path, wrong):
     try:
         ragtrace.configure(tracer_provider=TracerProvider(), logger_provider=LoggerProvider(), **given)
         ask()
+        assert current().pipeline.drain(30)
         assert ended() == 1
         before = set(threading.enumerate())
         with socket.create_server(("127.0.0.1", 0)) as taken:

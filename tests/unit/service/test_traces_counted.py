@@ -39,6 +39,8 @@ def configure(reader, rate, **settings):
 
 
 def traces(reader):
+    if (service := current()) is not None:
+        assert service.pipeline.drain(30)
     data = reader.get_metrics_data()
     points = [
         point
@@ -69,6 +71,7 @@ def test_what_pressure_left_no_chance_counts_as_dropped_everywhere(reader):
 def test_drawn_and_not_drawn(reader):
     service = configure(reader, 1.0)
     ask("1?")
+    assert service.pipeline.drain(30)
     service.sampler.rates = service.sampler.rates.__class__(rate=0.0)
     ask("2?")
     assert traces(reader) == {("sampled", None): 1, ("skipped", "not_sampled"): 1}

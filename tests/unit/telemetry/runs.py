@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragtrace.capture import FinishedRun, Recorder
+from ragtrace.capture import FinishedRun, Recorder, finished_run
 from ragtrace.model import Message, MetricResult, Score, ScoreKey, Usage
 
 T0 = 1_700_000_000_000_000_000
@@ -33,8 +33,8 @@ class Taken:
             return _Ref()
         return self.writer.open_root(workflow, started_ns)
 
-    def on_end(self, ref, captured):
-        self.runs.append((ref, captured))
+    def on_end(self, ref, ended):
+        self.runs.append((ref, finished_run(ended)))
 
 
 class _Ref:

@@ -1,0 +1,224 @@
+"""Assembles the record of an ended run: pools, ranks, the passages in the prompt, citations, limits."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ragtrace.capture.citations import parts_of_run
+from ragtrace.capture.fitting import fitted
+from ragtrace.capture.passages import ReadPassages, distinct, ranked, sourced_passage
+from ragtrace.capture.prompt import found_in
+from ragtrace.capture.prompt_set import prompt_set
+from ragtrace.capture.steps import FinishedRun, Generation, Retrieval
+from ragtrace.capture.texts import count_unread, shown_texts
+from ragtrace.model import Pool, RagRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from ragtrace.capture.steps import EndedRun, Step
+    from ragtrace.model import AnswerPart, Passage
+
+
+def finished_run(run: EndedRun) -> FinishedRun:
+    """Build the record and the steps of an ended run.
+
+    Example:
+        >>> from ragtrace.capture import Recorder
+        >>> run = Recorder().start(query="Where is the lab?")
+        >>> run.answered("In Oslo.")
+        >>> finished_run(run.ended("answered", run.started_ns)).record.answer
+        'In Oslo.'
+    """
+    lossy = dict(run.lossy)
+    stages = _with_texts(run, _stages(run, lossy))
+    pools = _pools(run, stages)
+    if not pools and (unread := count_unread(run)):
+        lossy["context_unread"] = unread
+    facts = {name: value for name, value in run.facts.items() if value is not None}
+    if stages.k is not None:
+        facts["k"] = stages.k
+    if run.outcome == "answered" and "answer_parts" not in facts:
+        facts["answer_parts"] = _parts(run, facts.get("answer", ""), pools)
+    record = RagRecord(
+        id=f"{run.trace_id}-{run.span_id}",
+        trace_id=run.trace_id,
+        span_id=run.span_id,
+        pools=pools,
+        selection_source=stages.source if stages.retrieved or stages.selected else None,
+        feedback=run.feedback,
+        started=run.started_ns / 1e9,
+        ended=run.ended_ns / 1e9,
+        outcome=run.outcome,
+        lossy=lossy,
+        **facts,
+    )
+    limits = run.limits
+    return FinishedRun(
+        record=fitted(
+            record,
+            text_chars=limits.text_chars,
+            passage_chars=limits.record_chars,
+            fact_chars=limits.fact_chars,
+        ),
+        steps=run.steps,
+        started_ns=run.started_ns,
+        ended_ns=run.ended_ns,
+        failure=run.failure,
+        prompt_ids=stages.prompt_ids,
+    )
+
+
+def candidate_pool(
+    steps: Sequence[Step], order: tuple[Passage, ...] | None, fused_keys: Collection[str]
+) -> tuple[Passage, ...]:
+    """Return the candidate pool: the fused order where one was given, else the leaves' results in turn.
+
+    A passage that several leaves returned stands once, at its first place.
+    """
+    if order is not None:
+        return order
+    found = _results(steps, fused_keys)
+    if len(found) == 1 and found[0].key not in fused_keys:
+        return found[0].passages
+    return ranked(distinct(tuple(passage for step in found for passage in step.passages)))
+
+
+def _results(steps: Sequence[Step], fused_keys: Collection[str]) -> list[Retrieval]:
+    """Return the searches whose results make the pool: leaves, and composites that fused theirs."""
+    # A leaf that failed hides no composite that fell back on something else.
+    searches = [step for step in steps if isinstance(step, Retrieval) and step.failure is None]
+    if len(searches) <= 1:
+        return searches
+    above = {step.key: step.parent_key for step in searches if step.key}
+    parents = set(above.values())
+    ends = (s for s in searches if s.key is None or s.key in fused_keys or s.key not in parents)
+    return [step for step in ends if not _is_in_fused(step.parent_key, above, fused_keys)]
+
+
+def _is_in_fused(key: str | None, above: Mapping[str, str | None], fused_keys: Collection[str]) -> bool:
+    """Tell whether a step stands, at any depth, inside a composite that fused its order."""
+    for _ in range(len(above)):
+        if key is None or key in fused_keys:
+            break
+        key = above.get(key)
+    return key in fused_keys
+
+
+class _Stages(NamedTuple):
+    """The passages of a run by stage; None for a stage that was not seen."""
+
+    retrieved: tuple[Passage, ...]
+    selected: tuple[Passage, ...] | None
+    used: tuple[Passage, ...] | None
+    prompt_ids: tuple[str, ...] | None
+    source: str
+    k: int | None
+
+
+def _stages(run: EndedRun, lossy: dict[str, int]) -> _Stages:
+    retrieved = candidate_pool(run.steps, run.pool_order, run.fused_keys)
+    selected = None if run.selection is None else _sourced(run.selection, retrieved)
+    used, prompt_ids = _used(run, selected if selected is not None else retrieved, lossy)
+    source = run.selection_source or _implied_source(retrieved, used)
+    if used is not None and selected is None and _has_parallel_results(run):
+        retrieved = _as_shown(retrieved, used)
+    return _Stages(retrieved, selected, used, prompt_ids, source, run.facts.get("k"))
+
+
+def _has_parallel_results(run: EndedRun) -> bool:
+    """Tell whether the pool joins searches that ran side by side, so that their order says nothing."""
+    if run.pool_order is not None:
+        return False
+    found = sorted((step.started_ns, step.ended_ns) for step in _results(run.steps, run.fused_keys))
+    return any(after[0] < before[1] for before, after in pairwise(found))
+
+
+def _as_shown(pool: tuple[Passage, ...], used: tuple[Passage, ...]) -> tuple[Passage, ...]:
+    """Return the pool of parallel searches in the prompt's order; the rest of it stands behind that."""
+    places = {passage.id: place for place, passage in enumerate(used)}
+    return ranked(sorted(pool, key=lambda passage: places.get(passage.id, len(places))))
+
+
+def _with_texts(run: EndedRun, seen: _Stages) -> _Stages:
+    """Return the stages with the tool outputs and joined contexts that the answer was made of.
+
+    They are the pool where nothing was searched, and else stand behind the documents among what was used. Rankings
+    are then cut at the last document, so that another tool's output changes none of them.
+    """
+    if not run.texts or run.used_passages is not None:
+        return seen
+    is_searched = _has_searched(run)
+    texts = shown_texts(run, seen.retrieved, is_searched=is_searched)
+    if not texts:
+        return seen
+    ids = (*(seen.prompt_ids or ()), *(text.id for text in texts))
+    if not is_searched:
+        return seen._replace(retrieved=texts, used=texts, prompt_ids=ids, source="prompt")
+    delivered = seen.selected if seen.selected is not None else seen.retrieved
+    documents = seen.used if seen.used is not None else delivered
+    k = seen.k if seen.k is not None else len(documents) or None
+    return seen._replace(used=(*documents, *texts), prompt_ids=ids, k=k)
+
+
+def _has_searched(run: EndedRun) -> bool:
+    has_passages = run.selection is not None or run.pool_order is not None or run.used_passages is not None
+    return has_passages or _has_retrievals(run)
+
+
+def _has_retrievals(run: EndedRun) -> bool:
+    return any(isinstance(step, Retrieval) for step in run.steps)
+
+
+def _parts(run: EndedRun, answer: str, pools: tuple[Pool, ...]) -> tuple[AnswerPart, ...]:
+    """Return the answer's sentences with what they cite; () where nothing is cited."""
+    if not pools:
+        return ()
+    replies = (said.content for step in run.steps if isinstance(step, Generation) for said in step.outputs)
+    prompts = run.prompts if run.used_text is None else [*run.prompts, run.used_text]
+    return parts_of_run(answer, pools[-1].passages, pools[0].passages, prompts, replies, run.passage_labels)
+
+
+def _sourced(chosen: tuple[Passage, ...], pool: tuple[Passage, ...]) -> tuple[Passage, ...]:
+    """Return a selection with the sources of the pool, where a reranker's documents carry none."""
+    if all(p.source is not None for p in chosen) or all(p.source is None for p in pool):
+        return chosen
+    sources = {p.id: p.source for p in pool}
+    return ReadPassages(p if p.source is not None else sourced_passage(p, sources.get(p.id)) for p in chosen)
+
+
+def _implied_source(retrieved: tuple[Passage, ...], used: tuple[Passage, ...] | None) -> str:
+    """Name the origin of a selection that nobody reported: the prompt if it showed fewer, else the retriever."""
+    return "prompt" if used is not None and len(used) < len(retrieved) else "retriever"
+
+
+def _used(
+    run: EndedRun, delivered: tuple[Passage, ...], lossy: dict[str, int]
+) -> tuple[tuple[Passage, ...] | None, tuple[str, ...] | None]:
+    """Return the passages that the answer was made of, and their ids; None where no prompt was seen."""
+    if run.used_passages is not None:
+        named = found_in(run.used_text, distinct(delivered)) if run.used_text is not None else ()
+        used = named or run.used_passages
+        return used, tuple(p.id for p in used)
+    if not run.prompts:
+        return None, None
+    if not delivered:
+        return None, ()
+    found = prompt_set(run.prompts, run.steps, run.facts.get("answer", ""), distinct(delivered))
+    if found:
+        return found, tuple(p.id for p in found)
+    # The prompt shows none of them: a formatter rewrote them, so what was delivered stays what is scored.
+    lossy["prompt_unmatched"] = len(delivered)
+    return None, ()
+
+
+def _pools(run: EndedRun, seen: _Stages) -> tuple[Pool, ...]:
+    pools: list[Any] = []
+    if seen.retrieved or _has_retrievals(run):
+        pools.append(Pool(stage="retrieved", passages=ranked(seen.retrieved)))
+    if seen.selected is not None:
+        pools.append(Pool(stage="reranked", passages=seen.selected))
+    if seen.used is not None:
+        pools.append(Pool(stage="used", passages=ranked(seen.used)))
+    return tuple(pools)

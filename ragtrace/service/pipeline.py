@@ -1,0 +1,225 @@
+"""The pipeline: one thread turns ended runs into records, draws, spans and units for the scorer.
+
+- The application's thread starts the root span in `Pipeline.on_start`, and puts the ended run in `Pipeline.on_end`.
+- The pipeline's thread makes record, draw, child spans, the root's end and the scorer's unit in `Pipeline.process`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture import finished_run, guarded, record_internal_error
+from ragtrace.queues import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ragtrace.capture import EndedRun
+    from ragtrace.model import End, RagRecord
+    from ragtrace.queues import Queue
+    from ragtrace.sampling import Sampler
+    from ragtrace.scoring import Ledger
+    from ragtrace.service.publish import Publisher
+    from ragtrace.telemetry.root import Root
+    from ragtrace.telemetry.spans import SpanWriter
+
+MOST_RUNS = 4_096
+MOST_CHARS = 67_108_864
+_LOOK_EVERY_S = 0.1
+_DRAWN = frozenset({"random", "forced"})  # decisions of a draw that ask for scores
+
+
+class Pipeline:
+    """Takes runs in the application's threads, and processes them in a daemon thread of its own.
+
+    At most 4,096 ended runs with 64 Mi characters wait. A run beyond that is dropped with its spans, and counted
+    as ``dropped`` (``queue_full``).
+
+    Args:
+        writer: writes a run's spans.
+        publisher: counts runs.
+        sampler: draws.
+        metrics: names of the metrics that are drawn for.
+        ledger: counts every run once.
+        queue: takes the units that were drawn.
+        begin_scoring: starts the scorer's thread; called with every run.
+        remember: called with every record; must not wait.
+    """
+
+    def __init__(
+        self,
+        *,
+        writer: SpanWriter,
+        publisher: Publisher,
+        sampler: Sampler,
+        metrics: Sequence[str],
+        ledger: Ledger,
+        queue: Queue,
+        begin_scoring: Callable[[], object],
+        remember: Callable[[RagRecord], None] | None = None,
+    ) -> None:
+        self._writer = writer
+        self._publisher = publisher
+        self._sampler = sampler
+        self._metrics = tuple(metrics)
+        self._ledger = ledger
+        self._queue = queue
+        self._begin_scoring = begin_scoring
+        self._remember = remember
+        self._is_closed = False
+        self._has_ended = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._waiting: SimpleQueue[tuple[Root, EndedRun, int] | Callable[[], None] | None] = SimpleQueue()
+        self._lock = threading.RLock()  # the garbage collector may end a run while this thread holds it
+        self._waiting_chars = 0
+        self._dropped = 0
+        self._thread: threading.Thread | None = None
+
+    # -- the application's thread --
+
+    def on_start(self, workflow: str, started_ns: int) -> Root:
+        """Start the root span, and with the first run the threads."""
+        self._begin_scoring()
+        if self._thread is None and not self._has_ended:
+            self._start()
+        return self._writer.open_root(workflow, started_ns)
+
+    def on_end(self, root: Any, ended: EndedRun) -> None:
+        """Hand a run over. It never waits, also inside the garbage collector."""
+        chars = ended.size_chars
+        with self._lock:
+            if self._waiting.qsize() >= MOST_RUNS or self._waiting_chars + chars > MOST_CHARS:
+                self._dropped += 1
+                return
+            self._waiting_chars += chars
+        self._waiting.put((root, ended, chars))
+        if self._has_ended:  # a run that began before a shutdown, or before this process was forked
+            self._work_off(time.monotonic() + 1.0)
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="ragtrace-pipeline", daemon=True)
+                thread.start()
+                self._thread = thread
+
+    # -- the pipeline's thread --
+
+    def _run(self) -> None:
+        while (item := self._waiting.get()) is not None:
+            self._take(item)
+            del item  # and the run with it, before the next wait
+        self._work_off(math.inf)  # what came while the thread was told to end
+
+    @guarded
+    def _take(self, item: tuple[Root, EndedRun, int] | Callable[[], None]) -> None:
+        if callable(item):
+            item()
+            return
+        root, ended, chars = item
+        try:
+            self.process(root, ended)
+        except Exception as error:
+            record_internal_error("ragtrace.service.pipeline", error)
+            self._ledger.passed("dropped", "internal_error")
+            self._publisher.dropped("internal_error")
+        finally:
+            with self._lock:
+                self._waiting_chars -= chars
+                dropped, self._dropped = self._dropped, 0
+        for _ in range(dropped):
+            self._ledger.passed("dropped", "queue_full")
+            self._publisher.dropped("queue_full")
+
+    def process(self, root: Root, ended: EndedRun) -> None:
+        """Turn one ended run into a record, a draw, spans, and a unit where it was drawn."""
+        try:
+            finished = finished_run(ended)
+            draw = self._sampler.decide(finished.record, self._metrics)
+            self._writer.write(
+                root, finished, decision=draw.decision, reason=draw.reason, probability=draw.probability
+            )
+        finally:
+            self._writer.end_root(root, ended.ended_ns)
+        self._publisher.captured(finished, draw)
+        if self._remember is not None:
+            self._remember(finished.record)
+        if draw.decision not in _DRAWN:
+            end: End = "dropped" if draw.decision == "dropped" else "skipped"
+            self._ledger.passed(end, draw.reason or "not_sampled")
+            return
+        unit = Unit(
+            record=finished.record,
+            decision="forced" if draw.decision == "forced" else "random",
+            reason=draw.reason,
+            probability=draw.probability,
+            rates=draw.rates,
+            factor=draw.factor,
+            is_recorded=root.is_recording,
+            root=root,
+        )
+        self._enqueue(unit)
+
+    def _enqueue(self, unit: Unit) -> None:
+        self._ledger.offer()
+        try:
+            evicted = [unit] if self._is_closed else self._queue.put(unit)
+        except Exception as error:
+            record_internal_error("ragtrace.service.pipeline.queue", error)
+            self._ledger.end("dropped", "internal_error")
+            return
+        for one in evicted:
+            is_late = self._is_closed and one is unit
+            self._ledger.end("dropped", "shutdown" if is_late else "queue_full")
+
+    # -- whoever waits for it --
+
+    def drain(self, timeout_s: float) -> bool:
+        """Wait until every run that ended before this call is processed; False when the time is over first."""
+        thread = self._thread
+        if thread is None or not thread.is_alive():  # at an interpreter's end no thread begins
+            return self._work_off(time.monotonic() + timeout_s)
+        if thread is threading.current_thread():  # a span processor of the application's flushes
+            return True
+        deadline = time.monotonic() + timeout_s
+        is_drained = threading.Event()
+        self._waiting.put(is_drained.set)
+        while not is_drained.wait(min(max(deadline - time.monotonic(), 0.0), _LOOK_EVERY_S)):
+            if not thread.is_alive():
+                return self._work_off(deadline)
+            if time.monotonic() >= deadline:
+                return False
+        return True
+
+    def close(self, timeout_s: float) -> bool:
+        """Process what waits and end the thread. Runs that end later are traced, and dropped unscored."""
+        is_drained = self.drain(timeout_s)
+        self._has_ended = True
+        if self._thread is not None:
+            self._waiting.put(None)
+        return is_drained
+
+    def refuse(self) -> None:
+        """Put no more units into the queue: the scorer has ended."""
+        self._is_closed = True
+
+    def reset_after_fork(self) -> None:
+        """Leave what waits to the parent, in a forked child."""
+        self._reset()
+
+    def _work_off(self, deadline: float) -> bool:
+        """Process what waits in the calling thread."""
+        while time.monotonic() < deadline:
+            try:
+                item = self._waiting.get_nowait()
+            except Empty:
+                return True
+            if item is not None:
+                self._take(item)
+        return False

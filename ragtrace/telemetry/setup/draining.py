@@ -1,0 +1,75 @@
+"""Drains the pipeline when the application flushes or shuts down a tracer provider of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary, WeakSet
+
+from opentelemetry.sdk.trace import SpanProcessor
+
+from ragtrace.capture import guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+_SHUTDOWN_S = 5.0
+
+
+class Drained(Protocol):
+    """Something that processes runs later than they end."""
+
+    def drain(self, timeout_s: float) -> bool:
+        """Process everything that waits; False when the time is over first."""
+        ...
+
+
+class DrainProcessor(SpanProcessor):
+    """Writes the spans of finished runs before the provider's other processors are flushed or shut down.
+
+    Attributes:
+        pipelines: the pipelines that write to the provider.
+    """
+
+    def __init__(self) -> None:
+        self.pipelines: WeakSet[Any] = WeakSet()
+
+    def shutdown(self) -> None:
+        """Drain, so that later processors export what was finished."""
+        self._drain(_SHUTDOWN_S)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Drain; False when the time is over first."""
+        return bool(self._drain(timeout_millis / 1_000))
+
+    @guarded
+    def _drain(self, timeout_s: float) -> bool:
+        drained = [pipeline.drain(timeout_s) for pipeline in list(self.pipelines)]
+        return all(drained)
+
+
+_processors: WeakKeyDictionary[Hashable, DrainProcessor] = WeakKeyDictionary()
+
+
+def drain_with(provider: Any, pipeline: Drained) -> None:
+    """Have a provider's ``force_flush`` and ``shutdown`` drain a pipeline first; other providers are left alone."""
+    add = getattr(provider, "add_span_processor", None)
+    if add is None:
+        return
+    found = _processors.get(provider)
+    if found is None:
+        found = _processors[provider] = DrainProcessor()
+        add(found)
+        _put_first(provider, found)
+    found.pipelines.add(pipeline)
+
+
+def _put_first(provider: Any, processor: SpanProcessor) -> None:
+    """Let a processor be flushed and shut down before those that were registered earlier.
+
+    The SDK asks processors in the order of registration, and has no public way to change it. Behind a batch
+    processor that is shut down already, drained spans would be lost.
+    """
+    several: Any = getattr(provider, "_active_span_processor", None)
+    registered = getattr(several, "_span_processors", None)
+    if isinstance(registered, tuple) and processor in registered:
+        several._span_processors = (processor, *(one for one in registered if one is not processor))  # noqa: SLF001

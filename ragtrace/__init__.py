@@ -10,7 +10,11 @@ The names below are the whole public interface; each is imported when it is firs
 `recorder`         the recorder that integrations write to
 `flush`            wait until everything offered so far is scored and exported
 `shutdown`         the same, and then stop, within a deadline
-`metric`           register a metric of your own
+`metric`           register a metric of your own, a function or a class
+`EvalContext`      what a metric reads: the record, the judge, the embedder
+`MetricSpec`       facts about a metric: its needs, its outputs, its source
+`Output`           one number that a metric exports
+`MetricResult`     one number of a metric for one record, or the reason for none
 `Passage`          one retrieved piece of text
 `RagRecord`        everything one run leaves behind
 `Score`            a metric's result for one trace
@@ -25,12 +29,18 @@ from typing import TYPE_CHECKING
 from ragtrace._version import __version__
 
 if TYPE_CHECKING:
+    from ragtrace.metrics.base import MetricSpec, Output
+    from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.metrics.registry import metric
-    from ragtrace.model import Passage, RagRecord, Score
+    from ragtrace.model import MetricResult, Passage, RagRecord, Score
     from ragtrace.service.feedback import feedback
     from ragtrace.service.runtime import configure, flush, query, recorder, shutdown
 
 __all__ = [
+    "EvalContext",
+    "MetricResult",
+    "MetricSpec",
+    "Output",
     "Passage",
     "RagRecord",
     "Score",
@@ -45,6 +55,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "EvalContext": "ragtrace.metrics.eval_context",
+    "MetricResult": "ragtrace.model",
+    "MetricSpec": "ragtrace.metrics.base",
+    "Output": "ragtrace.metrics.base",
     "Passage": "ragtrace.model",
     "RagRecord": "ragtrace.model",
     "Score": "ragtrace.model",

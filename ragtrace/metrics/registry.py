@@ -7,28 +7,31 @@ name that is not known otherwise, as a scan of all installed packages takes 29 m
 from __future__ import annotations
 
 import importlib
+import inspect
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, overload
 
-from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.metrics.base import MetricSpec
+from ragtrace.metrics.function_metric import function_metric
 from ragtrace.model.printable import is_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from ragtrace.metrics.base import Metric, Output
+    from ragtrace.metrics.base import Metric, Need, Output
+    from ragtrace.metrics.function_metric import MetricFunction
+    from ragtrace.model.scale import Direction
 
 GROUP = "ragtrace.metrics"
 
 _ROOMS = ("answer", "context", "reference", "ranking", "selection", "consistency")  # in the order of the lists
 _registered: dict[str, Metric] = {}
-_lock = ForkSafeLock()
 _T = TypeVar("_T")
+_F = TypeVar("_F", bound="MetricFunction")
 
 
 def all_metrics() -> dict[str, Metric]:
@@ -40,8 +43,7 @@ def all_metrics() -> dict[str, Metric]:
         >>> list(all_metrics())[:2]
         ['answer_coverage_1to5', 'answer_relevancy']
     """
-    with _lock:
-        return {**_built_in(), **_registered}
+    return {**_built_in(), **_registered}
 
 
 def select(names: Iterable[str]) -> list[Metric]:
@@ -101,46 +103,113 @@ def is_lower_better(name: str) -> bool:
         return False
 
 
-def metric(target: _T) -> _T:
-    """Register a metric of your own: a class without constructor arguments, or an object. Returns it unchanged.
+@overload
+def metric(target: _T) -> _T: ...
 
-    It needs a ``spec`` (`ragtrace.metrics.base.MetricSpec`) and an async ``compute(ctx)``. Registering
-    the same name again replaces the former one; a name of ours is refused. Thread-safe; takes effect on metrics
-    that are selected afterwards.
+
+@overload
+def metric(
+    *,
+    needs: tuple[Need, ...],
+    range: tuple[float, float] = ...,
+    direction: Direction = ...,
+    threshold: float | None = ...,
+    name: str | None = ...,
+    summary: str | None = ...,
+    version: int = ...,
+) -> Callable[[_F], _F]: ...
+
+
+def metric(
+    target: object = None,
+    *,
+    needs: tuple[Need, ...] | None = None,
+    range: tuple[float, float] = (0.0, 1.0),  # noqa: A002 -- the word that people look for
+    direction: Direction = "up",
+    threshold: float | None = None,
+    name: str | None = None,
+    summary: str | None = None,
+    version: int = 1,
+) -> object:
+    """Register a metric of your own: a function of the context, plain or async, or a class.
+
+    A function gives one number a record, exported under its name (`ragtrace.metrics.function_metric`):
+
+        @ragtrace.metric(needs=("answer",), range=(0, 2000))
+        def answer_length(ctx) -> float: ...
+
+    A class, or an object, has a ``spec`` (`ragtrace.MetricSpec`) and an async ``compute(ctx)`` that returns one
+    `ragtrace.MetricResult` for each output; write ``@ragtrace.metric`` over it. Both are returned unchanged.
+
+    Registering the same name again replaces the former metric; a name of a built-in one is refused. The change
+    takes effect on metrics that are selected afterwards.
+
+    Args:
+        target: a class without constructor arguments, or an object; not with the other arguments.
+        needs: inputs of the function; where one is missing, the result is ``na`` and the function is not called.
+        range: lowest and highest value; another value is an error.
+        direction: ``up`` where a higher value is better, else ``down``.
+        threshold: the lowest value that passes (the highest for ``down``); None for no pass or fail.
+        name: defaults to the function's.
+        summary: one sentence; defaults to the first line of the function's docstring.
+        version: raise it when the function changes, so that the new numbers start a new series.
 
     Raises:
-        ConfigError: it is not a metric, or one of its names is taken.
+        ConfigError: it is not a metric, or one of its names is reserved or taken; the message is one line.
 
     Example:
         >>> import ragtrace
-        >>> from ragtrace.metrics.base import MetricSpec, Output
-        >>> from ragtrace.model import MetricResult
+        >>> @ragtrace.metric(needs=("answer",), range=(0, 2000))
+        ... def answer_length(ctx) -> float:
+        ...     '''Characters of the answer, at most 2000.'''
+        ...     return min(len(ctx.record.answer), 2000)
+        >>> select(["answer_length"])[0].spec.summary
+        'Characters of the answer, at most 2000.'
+
         >>> @ragtrace.metric
         ... class AnswerWords:
-        ...     spec = MetricSpec(
+        ...     spec = ragtrace.MetricSpec(
         ...         name="answer_words",
         ...         summary="Words of the answer, at most 1000.",
         ...         needs=("answer",),
-        ...         outputs=(Output(name="answer_words", high=1000.0, threshold=None),),
+        ...         outputs=(ragtrace.Output(name="answer_words", high=1000.0, threshold=None),),
         ...         calls="none",
         ...         source="our own",
         ...     )
         ...
         ...     async def compute(self, ctx):
         ...         words = min(len(ctx.record.answer.split()), 1000)
-        ...         return [MetricResult(name="answer_words", state="ok", value=float(words))]
+        ...         return [ragtrace.MetricResult(name="answer_words", state="ok", value=float(words))]
         >>> select(["answer_words"])[0].spec.needs
         ('answer',)
     """
-    _register(target)
-    return target
+    if needs is None:
+        if inspect.isroutine(target) or target is None:
+            raise ConfigError("a function needs its inputs: write @ragtrace.metric(needs=(...)) over it")
+        _register(target)
+        return target
+
+    def register(function: _F) -> _F:
+        _register(
+            function_metric(
+                function,
+                needs=needs,
+                range=range,
+                direction=direction,
+                threshold=threshold,
+                name=name,
+                summary=summary,
+                version=version,
+            )
+        )
+        return function
+
+    return register
 
 
 def _register(target: object) -> Metric:
-    given = target() if isinstance(target, type) else target
-    with _lock:
-        made = _checked(given)
-        _registered[made.spec.name] = made
+    made = _checked(target() if isinstance(target, type) else target)
+    _registered[made.spec.name] = made
     return made
 
 
@@ -198,7 +267,7 @@ def _installed(name: str) -> Metric | None:
             target = entry.load()
         except Exception as error:
             raise ConfigError(f"metric {name!r} of {entry.value} cannot be loaded: {error}") from error
-        return _register(target)
+        return _registered.get(name) or _register(target)  # a decorator registered it as its module was loaded
     return None
 
 
@@ -207,11 +276,12 @@ def _checked(made: object) -> Metric:
     if not isinstance(spec, MetricSpec) or not callable(getattr(made, "compute", None)):
         raise ConfigError(f"{type(made).__name__} is not a metric: it needs a spec and an async compute(ctx)")
     checked: Metric = made  # type: ignore[assignment]
-    odd = sorted(name for name in _names_of(checked) if not (name.strip() and is_printable(name)))
+    names = _names_of(checked)
+    odd = sorted(name for name in names if not (name.strip() and is_printable(name)) or {*name} & {*"@,"})
     if odd:
-        raise ConfigError(f"metric {odd[0]!r}: a name needs a letter, and no control characters")
+        raise ConfigError(f"metric {odd[0]!r}: a name needs a letter, and no control characters, comma or @")
     others = {key: item for key, item in all_metrics().items() if key != spec.name or key in _built_in()}
-    taken = _names_of(checked) & _names(others)
+    taken = names & _names(others)
     if taken:
         raise ConfigError(f"metric {spec.name!r}: the name {min(taken)!r} is taken")
     return checked

@@ -32,7 +32,6 @@ MADE = (
     "from ragtrace.judges.cache.grade_cache import GradeLru; lock = (kept := GradeLru())._lock",
     "from ragtrace.judges.cache.nugget_cache import NuggetLru; lock = (kept := NuggetLru())._lock",
     "from ragtrace.judges.openai.negotiate import ladder_for; lock = ladder_for('http://localhost/v1', 'm')._lock",
-    "from ragtrace.metrics.registry import _lock as lock",
 )
 
 

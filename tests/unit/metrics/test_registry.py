@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
+import ragtrace
 from ragtrace.errors import ConfigError
 from ragtrace.metrics import registry
 from ragtrace.metrics.base import MetricSpec, Output
@@ -176,29 +176,98 @@ def test_a_chosen_metric_loads_no_other() -> None:
     assert done.stdout.strip() == "False"
 
 
-def test_of_two_metrics_with_one_name_registered_at_once_one_is_refused(monkeypatch) -> None:
-    both, checked, refused = threading.Barrier(2), registry._checked, []
+def answer_length(ctx) -> float:
+    """Characters of the answer.
 
-    def slow(made):
-        found = checked(made)
-        with suppress(threading.BrokenBarrierError):
-            both.wait(1)
-        return found
+    At most 2000.
+    """
+    return float(len(ctx.record.answer))
 
-    monkeypatch.setattr(registry, "_checked", slow)
 
-    def register(name):
-        own = Own()
-        own.spec = declared(name, outputs=("shared",))
-        try:
-            registry.metric(own)
-        except ConfigError as error:
-            refused.append(str(error))
+async def later(ctx) -> float:
+    return 0.5
 
-    threads = [threading.Thread(target=register, args=(name,)) for name in ("first", "second")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert len(refused) == 1
-    assert "'shared' is taken" in refused[0]
+
+ANSWERED = RagRecord(id="1", answer="In Oslo.")
+
+
+async def value_of(function, record=ANSWERED, **options) -> MetricResult:
+    registry.metric(**{"needs": ("answer",), "name": "own", **options})(function)
+    return (await evaluate(registry.select(["own"]), EvalContext(record)))[0]
+
+
+async def test_a_function_is_a_metric_of_its_name_and_stays_a_function() -> None:
+    made = registry.metric(needs=("answer",), range=(0, 2000), threshold=5, version=3)(answer_length)
+    assert made is answer_length
+    spec = registry.select(["answer_length"])[0].spec
+    assert (spec.summary, spec.code_version) == ("Characters of the answer.", 3)
+    assert spec.source.endswith("test_registry.answer_length")
+    result = (await evaluate(registry.select(["answer_length"]), EvalContext(ANSWERED)))[0]
+    assert (result.name, result.value, result.passed) == ("answer_length", 8.0, True)
+    assert (await value_of(later)).value == 0.5
+
+
+async def test_a_function_is_not_called_where_an_input_is_missing() -> None:
+    result = await value_of(lambda _: 1 / 0, RagRecord(id="1", answer=" "))
+    assert (result.state, result.reason) == ("na", "no_answer")
+
+
+@pytest.mark.parametrize(
+    ("value", "state", "found"),
+    [
+        (True, "ok", 1.0),
+        (np.float32(0.5), "ok", 0.5),
+        (None, "na", "missing_input:value"),
+        ("no_contexts", "na", "no_contexts"),
+        ("judge_error", "error", "judge_error"),
+        ("0.5", "error", "internal_error"),
+        (float("nan"), "error", "internal_error"),
+        (float("inf"), "error", "internal_error"),
+        (1.01, "error", "internal_error"),
+        ([0.5], "error", "internal_error"),
+        (10**400, "error", "internal_error"),
+    ],
+)
+async def test_only_a_number_in_the_range_becomes_a_value(value, state, found) -> None:
+    result = await value_of(lambda _: value)
+    assert (result.state, result.value if state == "ok" else result.reason) == (state, found)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (lambda: 1.0, {}, "a function of one argument"),
+        (lambda _a, _b: 1.0, {}, "a function of one argument"),
+        (Own, {}, "a function of one argument"),
+        (answer_length, {"needs": ("anser",)}, "did you mean 'answer'"),
+        (answer_length, {"needs": "answer"}, "a tuple of inputs"),
+        (answer_length, {"needs": ("runs",)}, "got 'runs'"),
+        (answer_length, {"range": (1, 0)}, "the lower one first"),
+        (answer_length, {"range": (0, float("nan"))}, "the lower one first"),
+        (answer_length, {"range": 5}, "the lower one first"),
+        (answer_length, {"threshold": 2}, "outside the range"),
+        (answer_length, {"direction": "left"}, "'up' or 'down'"),
+        (answer_length, {"name": "all"}, "is taken"),
+        (answer_length, {"name": "mrr"}, "is taken"),
+        (answer_length, {"name": "own@5"}, "comma or @"),
+    ],
+)
+def test_a_wrong_function_metric_is_refused_in_one_line(function, options, message) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        registry.metric(**{"needs": ("answer",), "name": "own", **options})(function)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_function_without_needs_is_refused() -> None:
+    with pytest.raises(ConfigError, match="needs its inputs"):
+        registry.metric(answer_length)
+
+
+def test_each_file_of_a_room_with_a_metric_is_named_after_it() -> None:
+    for name, metric in registry._built_in().items():
+        assert registry._modules()[name].rpartition(".")[2] == metric.spec.name
+
+
+def test_the_facade_exports_all_that_a_metric_takes() -> None:
+    assert (ragtrace.MetricSpec, ragtrace.Output, ragtrace.EvalContext) == (MetricSpec, Output, EvalContext)
+    assert (ragtrace.MetricResult, ragtrace.metric) == (MetricResult, registry.metric)

@@ -5,6 +5,7 @@ The names below are the whole public interface; each is imported when it is firs
 
 =================  ==============================================================================
 `configure`        settings, once, at start-up; without it the environment decides at first use
+`JudgeOptions`     typed options of `configure`; also Budget-, Drift-, Server- and StoreOptions
 `query`            capture one RAG run by hand: ``with ragtrace.query("...") as run:``
 `feedback`         keep what a person said of a trace
 `recorder`         the recorder that integrations write to
@@ -33,17 +34,23 @@ if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.metrics.registry import metric
     from ragtrace.model import MetricResult, Passage, RagRecord, Score
+    from ragtrace.options import BudgetOptions, DriftOptions, JudgeOptions, ServerOptions, StoreOptions
     from ragtrace.service.feedback import feedback
     from ragtrace.service.runtime import configure, flush, query, recorder, shutdown
 
 __all__ = [
+    "BudgetOptions",
+    "DriftOptions",
     "EvalContext",
+    "JudgeOptions",
     "MetricResult",
     "MetricSpec",
     "Output",
     "Passage",
     "RagRecord",
     "Score",
+    "ServerOptions",
+    "StoreOptions",
     "__version__",
     "configure",
     "feedback",
@@ -59,6 +66,11 @@ _HOMES = {
     "MetricResult": "ragtrace.model",
     "MetricSpec": "ragtrace.metrics.base",
     "Output": "ragtrace.metrics.base",
+    "StoreOptions": "ragtrace.options",
+    "ServerOptions": "ragtrace.options",
+    "JudgeOptions": "ragtrace.options",
+    "DriftOptions": "ragtrace.options",
+    "BudgetOptions": "ragtrace.options",
     "Passage": "ragtrace.model",
     "RagRecord": "ragtrace.model",
     "Score": "ragtrace.model",

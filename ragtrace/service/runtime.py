@@ -8,12 +8,13 @@ import os
 import sys
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ragtrace.capture import Recorder, guarded
 from ragtrace.capture.recorder import RunConfig
 from ragtrace.capture.redact import safe
 from ragtrace.errors import ConfigError
+from ragtrace.options import flat
 from ragtrace.settings import Settings
 from ragtrace.sinks.base import sinks_of
 
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from ragtrace.capture import Run
+    from ragtrace.options import (
+        BudgetOptions,
+        DriftOptions,
+        FlatSettings,
+        JudgeOptions,
+        ServerOptions,
+        StoreOptions,
+    )
     from ragtrace.service.service import Service
     from ragtrace.settings import AttachMode, ContentMode, Dialect
     from ragtrace.sinks.base import Sink
@@ -49,8 +58,12 @@ _state = _State()
 
 def configure(
     *,
-    judge: str | None = None,
-    metrics: Iterable[str] | None = None,
+    judge: str | JudgeOptions | None = None,
+    budget: BudgetOptions | None = None,
+    store: str | os.PathLike[str] | StoreOptions | None = None,
+    drift: DriftOptions | None = None,
+    server: ServerOptions | None = None,
+    metrics: Iterable[str] | str | None = None,
     sample_rate: float | None = None,
     content: ContentMode | None = None,
     redact: Callable[[str], str] | None = None,
@@ -61,7 +74,7 @@ def configure(
     logger_provider: Any = None,
     sinks: Iterable[Sink] | None = None,
     console: bool | None = None,
-    **settings: Any,
+    **settings: Unpack[FlatSettings],
 ) -> None:
     """Set ragtrace up, or up anew: a second call replaces every setting of the first.
 
@@ -69,7 +82,11 @@ def configure(
     that are open keep what they began with.
 
     Args:
-        judge: ``overlap`` (offline, the default) or ``openai:MODEL``.
+        judge: ``overlap`` (offline, the default), ``openai:MODEL``, or options of the judge.
+        budget: limits of the judge's cost.
+        store: the file of the SQLite store, or options of store and spool.
+        drift: options of the drift detectors.
+        server: endpoints of this process.
         metrics: names as ``ragtrace metrics`` lists them, in a list or in a text with commas.
         sample_rate: share of traces to score, 0 to 1; default .05.
         content: ``none`` (default) keeps texts off spans, ``full`` writes them.
@@ -97,6 +114,10 @@ def configure(
     given = {
         **settings,
         "judge": judge,
+        "budget": budget,
+        "store": store,
+        "drift": drift,
+        "server": server,
         "metrics": metrics,
         "sample_rate": sample_rate,
         "content": content,
@@ -105,7 +126,7 @@ def configure(
         "dialect": dialect,
         "console": console,
     }
-    resolved, given_sinks = Settings.resolve(given), sinks_of(sinks)
+    resolved, given_sinks = Settings.resolve(flat(given)), sinks_of(sinks)
     with _state.lock:
         _install(resolved, tracer_provider, meter_provider, logger_provider, given_sinks)
 

@@ -296,7 +296,8 @@ print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & {
 
 def test_the_public_names() -> None:
     assert sorted(ragtrace.__all__) == [
-        "Passage", "RagRecord", "Score", "__version__", "configure", "feedback", "flush", "metric", "query", "recorder", "shutdown",
+        "BudgetOptions", "DriftOptions", "EvalContext", "JudgeOptions", "MetricResult", "MetricSpec", "Output", "Passage", "RagRecord",
+        "Score", "ServerOptions", "StoreOptions", "__version__", "configure", "feedback", "flush", "metric", "query", "recorder", "shutdown",
     ]  # fmt: skip
     assert all(getattr(ragtrace, name) is not None for name in ragtrace.__all__)
 

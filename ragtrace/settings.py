@@ -96,12 +96,8 @@ class Settings:
         500, "Requests a minute at the judge's server, of all processes that share a spool; 0 = off.", least=0
     )
     judge_tpm: int = _setting(200_000, "Tokens a minute there, in the same way; 0 = off.", least=0)
-    judge_calls: int = _setting(
-        64, "Most calls of the judge under way at once; it begins at 8 and learns what the server bears.", above=0
-    )
-    budget_usd_per_day: float = _setting(
-        10.0, "US dollars a day (UTC) for the judge, handed out in slices of 5 minutes; 0 = off.", least=0.0
-    )
+    judge_calls: int = _setting(8, "Most calls of the judge under way at once.", above=0)
+    budget_usd_per_day: float = _setting(10.0, "US dollars a day (UTC) for the judge; 0 = off.", least=0.0)
     budget_tokens_per_day: int = _setting(20_000_000, "Tokens a day, in the same way; 0 = off.", least=0)
     price_input_usd_per_million: float | None = _setting(
         None, "Your price of a million prompt tokens; none = the list of the extra prices.", kind=float, least=0.0

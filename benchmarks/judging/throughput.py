@@ -24,7 +24,6 @@ from ragtrace.metrics.eval_context import Options
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
 from ragtrace.scoring.limits import Caps, JudgeLimiter
-from ragtrace.scoring.limits.concurrency import Concurrency
 from ragtrace.scoring.offline.file import score_stream
 from ragtrace.scoring.scorer import Scorer
 
@@ -48,9 +47,7 @@ class Recorded(OpenAIChat):
 def limiter(folder: Path) -> JudgeLimiter:
     """The limits as a service has them, with books in a file, too wide to hold anything up."""
     caps = Caps(usd_per_day=0, tokens_per_day=10**12, requests_per_minute=10**6, tokens_per_minute=10**12)
-    return JudgeLimiter(
-        host="loopback", caps=caps, path=folder / "books", concurrency=Concurrency(limit=64, high=64)
-    )
+    return JudgeLimiter(host="loopback", caps=caps, path=folder / "books", calls=64)
 
 
 def ours(

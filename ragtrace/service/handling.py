@@ -10,7 +10,7 @@ from ragtrace.capture import guarded, record_internal_error
 from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.queues import Unit
 from ragtrace.scoring import Outcome
-from ragtrace.scoring.limits.postpone import spared
+from ragtrace.scoring.limits.postpone import postponed
 from ragtrace.scoring.retry import verdict_of
 from ragtrace.stores.base import OutboxEntry
 
@@ -69,11 +69,11 @@ class Handling:
             self._say_no_metric(job.unit)
             return Outcome(state="skipped", reason="no_metric")
         self._announce(job.unit)
-        if (waits := self._spared()) is not None:
+        if (waits := self._postponed()) is not None:
             return waits
         scores = await self._scorer.score(job.unit)
         deciding, entry = self._scorer.deciding(scores), OutboxEntry()
-        return self._spared(deciding) or verdict_of(
+        return self._postponed(deciding) or verdict_of(
             deciding,
             job.attempt,
             write=self._outbox.write(scores, job.unit.record, entry) if self._outbox is not None else None,
@@ -134,8 +134,8 @@ class Handling:
                 self._publisher.resend(_unit_of(pending), pending.scores, pending.entry)
             return len(found)
 
-    def _spared(self, scores: Sequence[Score] = ()) -> Outcome | None:
-        return spared(self._limiter.current.blocked(), scores) if self._limiter is not None else None
+    def _postponed(self, scores: Sequence[Score] = ()) -> Outcome | None:
+        return postponed(self._limiter.current.blocked(), scores) if self._limiter is not None else None
 
     @guarded
     def _announce(self, unit: Unit) -> None:

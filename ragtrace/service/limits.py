@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from ragtrace.judges.openai.transport import DEFAULT_BASE_URL
 from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
-from ragtrace.scoring.limits.concurrency import Concurrency
 from ragtrace.scoring.limits.judge_limiter import BACKFILL_PATIENCE_S, PATIENCE_S
 
 if TYPE_CHECKING:
@@ -44,14 +43,13 @@ def build_limiter(settings: Settings, *, account: str = "scoring") -> JudgeLimit
         tokens_per_minute=settings.judge_tpm,
     )
     spool = Path(settings.spool) if settings.spool else None
-    most = settings.judge_calls
     return JudgeLimiter(
         host=urlsplit(settings.judge_base_url or DEFAULT_BASE_URL).netloc.rpartition("@")[2],
         caps=caps,
         path=spool.with_name(f"{spool.name}.limits") if spool else None,
         prices=build_prices(settings),
         account=account,
-        concurrency=Concurrency(limit=float(min(8, most)), high=most),
+        calls=settings.judge_calls,
         patience_s=BACKFILL_PATIENCE_S if account == BACKFILL else PATIENCE_S,
     )
 

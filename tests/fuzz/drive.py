@@ -25,7 +25,7 @@ from ragtrace.judges.limiter import ALLOWANCE_TOKENS
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
 from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
-from ragtrace.scoring.limits.token_estimate import taken
+from ragtrace.scoring.limits.token_estimate import charged
 from ragtrace.service import current
 from tests.unit.judges.records import parts, record
 from tests.unit.scoring.limits.clocks import HandClock
@@ -57,7 +57,7 @@ class WatchedGate:
             def release(self, result: AttemptResult) -> None:
                 outer.left += 1
                 outer.fates[result.fate] += 1
-                prompt, completion = taken(request, result)
+                prompt, completion = charged(request, result)
                 most = max(request.max_output_tokens, MOST_REPLY_BYTES if request.max_output_tokens else 0)
                 assert type(prompt) is type(completion) is int
                 assert 0 <= prompt <= request.request_bytes + ALLOWANCE_TOKENS

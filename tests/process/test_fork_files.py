@@ -16,7 +16,7 @@ from ragtrace.judges.cache.grade_cache import CachedGrade, grade_key, text_key, 
 from ragtrace.judges.cache.grade_file import GradeFile
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.queues.spool import Entry, Spool
-from ragtrace.scoring.limits.budget import Books, Caps
+from ragtrace.scoring.limits.budget import Budget, Caps
 from ragtrace.sqlite_file import SharedFile
 from ragtrace.stores.sqlite import SqliteStore
 
@@ -47,7 +47,7 @@ KINDS = [
     pytest.param(Spool, spooled, "SELECT n FROM ledger WHERE state = 'offered'", id="spool"),
     pytest.param(SqliteStore, stored, "SELECT count(*) FROM scores", id="store"),
     pytest.param(GradeFile, graded, "SELECT count(*) FROM labels", id="grades"),
-    pytest.param(lambda p: Books(p, host="j", caps=Caps()), spent, "SELECT sum(tokens) FROM days", id="books"),
+    pytest.param(lambda p: Budget(p, host="j", caps=Caps()), spent, "SELECT sum(tokens) FROM days", id="books"),
 ]
 LOOK = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone()[0])"
 

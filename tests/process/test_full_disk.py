@@ -45,7 +45,7 @@ def not_ready():
 
 @pytest.mark.parametrize("kind", ["memory", "spool elsewhere", "joined"])
 def test_no_verdict_is_lost_or_paid_twice_on_a_full_disk(judge, disk, start, tmp_path, caplog, monkeypatch, kind):
-    monkeypatch.setattr(judge_limiter, "BROKEN_BOOKS_S", 1.0)
+    monkeypatch.setattr(judge_limiter, "BROKEN_FILE_S", 1.0)
     caplog.set_level(logging.INFO, "ragtrace")
     store = disk.folder / "store"
     spool = {"memory": None, "spool elsewhere": str(tmp_path / "spool"), "joined": str(store)}[kind]

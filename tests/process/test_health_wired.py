@@ -114,8 +114,7 @@ def test_a_service_goes_on_whatever_its_judge_counts(server, start, tmp_path, to
 def test_canaries_are_asked_on_schedule_and_counted_apart(server, start, monkeypatch):
     monkeypatch.setattr(canaries, "FIRST_AFTER_S", 0.0)
     server.always = lambda _: Answer(200, completion(GOOD))
-    # A day gives its budget out in slices of 5 minutes: of the default one the first hold no round.
-    reader = start(health_port=0, canary_every_s=3600.0, canary_tokens_per_day=1_000_000_000)
+    reader = start(health_port=0, canary_every_s=3600.0)
     current().begin()
     until(lambda: current().canaries.last is not None)
     time.sleep(0.1)

@@ -11,7 +11,7 @@ import pytest
 from ragtrace.judges.cache.grade_file import GradeFile
 from ragtrace.queues.spool import Spool
 from ragtrace.queues.sqlite import SqliteQueue
-from ragtrace.scoring.limits.budget import Books, Caps
+from ragtrace.scoring.limits.budget import Budget, Caps
 from ragtrace.sqlite_file import SharedFile, will_pass
 from ragtrace.stores.sqlite import SqliteStore
 from tests.broken_file import JUNK, break_file
@@ -38,7 +38,7 @@ def grades(path):
 
 
 def books(path):
-    opening = Books(path, host="judge", caps=Caps())
+    opening = Budget(path, host="judge", caps=Caps())
     opening.left()
     opening.close()
 

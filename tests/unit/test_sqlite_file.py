@@ -11,13 +11,13 @@ from ragtrace.errors import QueueError, StoreError
 from ragtrace.judges.cache.grade_file import GradeFile
 from ragtrace.queues.spool import Entry, Spool
 from ragtrace.queues.sqlite import SqliteQueue
-from ragtrace.scoring.limits.budget import Books, Caps
+from ragtrace.scoring.limits.budget import Budget, Caps
 from ragtrace.sqlite_file import ForeignFileError, SharedFile
 from ragtrace.stores.sqlite import SqliteStore
 
 
 def books(path):
-    made = Books(path, host="judge", caps=Caps(tokens_per_day=28_800_000))
+    made = Budget(path, host="judge", caps=Caps(tokens_per_day=28_800_000))
     made.left()
     return made
 

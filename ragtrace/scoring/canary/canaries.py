@@ -36,7 +36,7 @@ _MOST_NAMED = 5  # pairs in a line of the log
 LEAST_SHARE = 0.5  # of the pairs, else there is no gap
 MOST_FAILURES = 3  # in a row; a judge that is away is not asked 22 times
 FIRST_AFTER_S = 60.0  # an application that restarts in a circle pays for no round
-RETRY_S = 900.0  # after a round without a gap, or one that its budget ended
+RETRY_S = 900.0  # after a round without a gap
 _BUDGET = "budget_exceeded"
 
 
@@ -116,7 +116,6 @@ class Canaries:
         self._clock = clock
         self._due_s = clock() + min(FIRST_AFTER_S, every_s)
         self._task: asyncio.Task[None] | None = None
-        self._unfinished: _Sheet | None = None
 
     @property
     def is_under_way(self) -> bool:
@@ -136,18 +135,14 @@ class Canaries:
     async def round(self) -> Round:
         """Score every pair once and return what was found; the judge's failures are counted, never scored.
 
-        A round that its budget ended is gone on with by the next: budgets come in slices of 5 minutes.
+        A spent budget ends the round; the gap is then that of the pairs until there.
         """
-        sheet = self._unfinished or _Sheet(self._judge.name)
-        self._unfinished = None
-        sheet.resume()
+        sheet = _Sheet(self._judge.name)
         with uninstrumented(), own_work():
             for pair in self._pairs:
                 if sheet.is_over:
                     break
                 await self._score(pair, sheet)
-        if sheet.is_out_of_budget:
-            self._unfinished = sheet
         self.last = sheet.round(len(self._pairs))
         return self.last
 
@@ -172,17 +167,12 @@ class Canaries:
             self.last = None
             return
         _report(found)
-        if found.gap is None or self._unfinished is not None:
+        if found.gap is None:
             self._due_s = self._clock() + min(RETRY_S, self._every_s)
 
     async def _score(self, pair: CanaryPair, sheet: _Sheet) -> None:
-        if pair.name in sheet.by_pair:
-            return
         if pair.clean.id not in sheet.clean:
-            value = await self._value(pair.clean, sheet)
-            if sheet.is_out_of_budget:
-                return
-            sheet.clean[pair.clean.id] = value
+            sheet.clean[pair.clean.id] = await self._value(pair.clean, sheet)
         clean = sheet.clean[pair.clean.id]
         if clean is None or sheet.is_over:
             return
@@ -211,19 +201,9 @@ class _Sheet:
     llm_calls: int = 0
 
     @property
-    def is_out_of_budget(self) -> bool:
-        """Whether a call was refused for lack of budget."""
-        return _BUDGET in self.missing
-
-    @property
     def is_over(self) -> bool:
-        """Whether it is no use to ask on."""
-        return self.is_out_of_budget or self.failures >= MOST_FAILURES
-
-    def resume(self) -> None:
-        """Forget what ended an earlier part of the round."""
-        self.missing.pop(_BUDGET, None)
-        self.failures = 0
+        """Whether the budget is spent or the judge away, so that further calls fail too."""
+        return _BUDGET in self.missing or self.failures >= MOST_FAILURES
 
     def round(self, n_pairs: int) -> Round:
         n = len(self.by_pair)

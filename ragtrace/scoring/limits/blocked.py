@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ragtrace.errors import JudgeError, JudgeOverBudget, JudgeRateLimited, JudgeUnavailable
 from ragtrace.model import JudgeUsage
 
-OF_NEED = frozenset({"budget_exceeded", "requests_per_minute", "tokens_per_minute"})
+OF_REQUEST = frozenset({"budget_exceeded", "requests_per_minute", "tokens_per_minute"})
 """The reasons for which a smaller call might pass."""
 _HELD = "held_"
 
@@ -27,11 +27,6 @@ class Blocked:
 
     reason: str
     wait_s: float
-
-    @property
-    def is_of_need(self) -> bool:
-        """Whether a smaller call might pass."""
-        return self.reason in OF_NEED
 
     @property
     def is_held(self) -> bool:

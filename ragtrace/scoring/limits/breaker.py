@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 BreakerState = Literal["closed", "half_open", "open"]
-GAUGE: Final[dict[BreakerState, int]] = {"closed": 0, "half_open": 1, "open": 2}
+_GAUGE: Final[dict[BreakerState, int]] = {"closed": 0, "half_open": 1, "open": 2}
 WINDOW_S = 30.0
 LEAST_CALLS = 10
 FAILED_SHARE = 0.5
@@ -55,6 +55,10 @@ class Breaker:
         if self._open_until_s is None:
             return "closed"
         return "open" if now_s < self._open_until_s else "half_open"
+
+    def gauge(self, now_s: float) -> int:
+        """Return the value of ``ragtrace.judge.breaker.state``: 0 closed, 1 half-open, 2 open or held."""
+        return 2 if self.held else _GAUGE[self.state(now_s)]
 
     def wait_s(self, now_s: float) -> float:
         """Return the seconds until a call may pass; 0.0 when one may now, 1.0 while a probe is under way."""
@@ -116,13 +120,3 @@ class Breaker:
     def _forget(self) -> None:
         self._calls.clear()
         self._failures_in_row = 0
-
-
-def gauge_of(state: BreakerState) -> int:
-    """Return the value of the gauge ``ragtrace.judge.breaker.state``: 0 closed, 1 half-open, 2 open.
-
-    Example:
-        >>> gauge_of("half_open")
-        1
-    """
-    return GAUGE[state]

@@ -1,7 +1,9 @@
-"""The books of the limits: what is spent, reserved and left of rates, shared by the processes of one host.
+"""Budgets of a day and rates of a minute, shared by the processes of one host.
 
-A SQLite file beside the spool, or memory. One transaction a reservation: it is granted whole, or nothing changes.
-What the books say is true after kill -9 at any point: a reservation that nobody settles is released after a while.
+The counts stand in a SQLite file beside the spool, or in memory. One transaction a reservation grants it whole or
+changes nothing. The counts are right after kill -9 at any point, since a reservation that nobody settles is
+released after a while. Rates stand in the same file: a limiter inside one process cannot hold the rate of several
+workers.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ragtrace.host import Clock
-from ragtrace.scoring.limits import slices
 from ragtrace.scoring.limits.bucket import MOST_DEBT, Bucket
 from ragtrace.sqlite_file import SharedFile
 
@@ -27,6 +28,7 @@ _log = logging.getLogger("ragtrace")
 BUSY_S = 2.0  # how long a transaction waits for another process's; one takes 0.1 ms
 ABANDONED_S = 900.0  # after this a reservation's process is taken for dead; one attempt lasts 45 s
 MOST = 10**15  # tokens or nano-dollars of one call; SQLite holds 2^63, and a day of such calls fits below it
+DAY_S = 86_400
 SOON_S = 1.0  # a look again, while reservations stand in the way that calls under way may give back
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS days (
@@ -70,7 +72,7 @@ class Caps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """What was granted; give it to `Books.settle`."""
+    """What was granted; give it to `Budget.settle`."""
 
     id: int
     tokens: int
@@ -97,11 +99,11 @@ class Left:
     tokens: int | None
 
 
-class Books:
+class Budget:
     """Reserves before a call and settles after it. Thread-safe; after a fork the child opens the file anew.
 
     Args:
-        path: the file, made when it is not there (mode 0600); None keeps the books in memory, for this process.
+        path: the file, made when it is not there (mode 0600); None keeps the counts in memory, for this process.
         host: the server that is asked; rates are kept by host, budgets over all of them.
         caps: the limits.
         account: whose budget; a backfill has one of its own.
@@ -112,15 +114,15 @@ class Books:
         OSError: the same, when it cannot be made.
 
     Example:
-        >>> books = Books(None, host="judge", caps=Caps(tokens_per_day=28_800_000, requests_per_minute=None))
-        >>> granted = books.reserve(usd=0.01, tokens=1_200)
-        >>> books.left().usd
+        >>> budget = Budget(None, host="judge", caps=Caps(tokens_per_day=28_800_000, requests_per_minute=None))
+        >>> granted = budget.reserve(usd=0.01, tokens=1_200)
+        >>> budget.left().usd
         9.99
-        >>> books.settle(granted, usd=0.004, tokens=700)
+        >>> budget.settle(granted, usd=0.004, tokens=700)
         True
-        >>> books.left()
+        >>> budget.left()
         Left(usd=9.996, tokens=28799300)
-        >>> books.close()
+        >>> budget.close()
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class Books:
                 self._write(connection, buckets)
                 return max(refusals, key=lambda refusal: refusal.wait_s)
             self._write(connection, {name: bucket for name, bucket in after.items() if bucket is not None})
-            row = (self._account, slices.day_of(wall_s), nano_usd, tokens, now_s + ABANDONED_S, self._epoch)
+            row = (self._account, _day_of(wall_s), nano_usd, tokens, now_s + ABANDONED_S, self._epoch)
             cursor = connection.execute(
                 "INSERT INTO reservations (account, day, nano_usd, tokens, until_s, epoch)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
@@ -185,7 +187,7 @@ class Books:
             gone = connection.execute(
                 "DELETE FROM reservations WHERE id = ? RETURNING account, day", (reservation.id,)
             ).fetchone()
-            account, day = gone or (self._account, slices.day_of(self._clock.wall()))
+            account, day = gone or (self._account, _day_of(self._clock.wall()))
             connection.execute(
                 "INSERT INTO days VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
                 " nano_usd = nano_usd + excluded.nano_usd, tokens = tokens + excluded.tokens",
@@ -202,7 +204,7 @@ class Books:
         """Return what is left of today's budgets, for the gauges; below zero after a call that overran."""
         with self._transaction() as connection:
             self._release_abandoned(connection, self._clock.now())
-            spent, reserved = self._sums(connection, slices.day_of(self._clock.wall()))
+            spent, reserved = self._sums(connection, _day_of(self._clock.wall()))
         caps = self._caps
         usd = (_nano(caps.usd_per_day) - spent[0] - reserved[0]) / 1e9 if caps.usd_per_day else None
         tokens = caps.tokens_per_day - spent[1] - reserved[1] if caps.tokens_per_day else None
@@ -215,7 +217,7 @@ class Books:
     def _over_budget(
         self, connection: sqlite3.Connection, nano_usd: int, tokens: int, wall_s: float
     ) -> Iterator[Refusal]:
-        spent, reserved = self._sums(connection, slices.day_of(wall_s))
+        spent, reserved = self._sums(connection, _day_of(wall_s))
         usd_cap, tokens_cap = _nano(self._caps.usd_per_day), self._caps.tokens_per_day or 0
         if usd_cap and (wait_s := _wait_s(usd_cap, spent[0], reserved[0], nano_usd, wall_s)):
             yield Refusal(limit="budget_usd", wait_s=wait_s)
@@ -255,7 +257,7 @@ class Books:
         level, at_s, epoch = row
         # After a reboot nobody knows how long the host was down: the level stays, and no time is credited.
         at_s = at_s if epoch == self._epoch else now_s
-        level = min(max(level, -MOST_DEBT * burst), burst)  # an older version wrote what the server counted
+        level = min(max(level, -MOST_DEBT * burst), burst)  # a file may hold anything
         return Bucket(rate_per_s=rate_per_s, burst=burst, level=level, at_s=at_s)
 
     def _write(self, connection: sqlite3.Connection, buckets: Mapping[Rate, Bucket]) -> None:
@@ -273,13 +275,17 @@ class Books:
 
 
 def _wait_s(budget: int, spent: int, reserved: int, need: int, wall_s: float) -> float:
-    """Return 0.0 when the budget allows the need now, else the seconds until it may."""
-    allowed = slices.allowed(budget, wall_s)
-    if spent + reserved + need <= allowed:
+    """Return 0.0 when the budget has the need left, else the seconds until it may."""
+    if spent + reserved + need <= budget:
         return 0.0
     if need > budget:
         return math.inf
-    return SOON_S if spent + need <= allowed else max(slices.wait_s(budget, spent + need, wall_s), SOON_S)
+    return SOON_S if spent + need <= budget else max(DAY_S - wall_s % DAY_S, SOON_S)
+
+
+def _day_of(wall_s: float) -> int:
+    """Return the UTC day, counted from 1970."""
+    return int(wall_s // DAY_S)
 
 
 def _nano(usd: float | None) -> int:
@@ -302,4 +308,4 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 
 def _say(aside: Path, error: Exception) -> None:
-    _log.error("the books were broken (%s) and stand aside as %s: today's budget begins anew", error, aside)
+    _log.error("the limits' file was broken (%s) and stands aside as %s: today's budget begins anew", error, aside)

@@ -14,7 +14,7 @@ _SHARE = 0.1
 
 
 @dataclass(slots=True)
-class Estimate:
+class TokenEstimate:
     """Tokens of prompts by their bytes, learnt from what servers count; not thread-safe.
 
     It begins at one token a byte, above which no byte-level tokenizer goes, and comes down to a quarter above what
@@ -22,7 +22,7 @@ class Estimate:
 
     Example:
         >>> from ragtrace.judges.limiter import Request, AttemptResult
-        >>> request, estimate = Request(model="m", request_bytes=4_000, max_output_tokens=500), Estimate()
+        >>> request, estimate = Request(model="m", request_bytes=4_000, max_output_tokens=500), TokenEstimate()
         >>> estimate.most(request)
         (4000, 500)
         >>> for _ in range(60):
@@ -49,7 +49,7 @@ class Estimate:
         self._tokens_per_byte[request.model] = max(seen, known + _SHARE * (seen - known))
 
 
-def taken(request: Request, result: AttemptResult) -> tuple[int, int]:
+def charged(request: Request, result: AttemptResult) -> tuple[int, int]:
     """Return (prompt, reply) tokens that an attempt took; a quarter of the bytes where the server did not count.
 
     A server that limits, fails or refuses charges nothing, unless it counts. One whose reply came too late, or was
@@ -58,11 +58,11 @@ def taken(request: Request, result: AttemptResult) -> tuple[int, int]:
     Example:
         >>> from ragtrace.judges.limiter import Request, AttemptResult
         >>> need = Request(model="m", request_bytes=4_000, max_output_tokens=500)
-        >>> taken(request, AttemptResult(fate="answered", input_tokens=812, output_tokens=9))
+        >>> charged(request, AttemptResult(fate="answered", input_tokens=812, output_tokens=9))
         (812, 9)
-        >>> taken(request, AttemptResult(fate="failed"))
+        >>> charged(request, AttemptResult(fate="failed"))
         (0, 0)
-        >>> taken(request, AttemptResult(fate="timed_out"))
+        >>> charged(request, AttemptResult(fate="timed_out"))
         (1000, 0)
     """
     if result.fate in {"rate_limited", "failed", "refused"}:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.metrics.evaluate import expected
 from ragtrace.model import Score, ScoreKey
-from ragtrace.scoring.limits.postpone import spared
+from ragtrace.scoring.limits.postpone import postponed
 from ragtrace.scoring.retry import PASSING
 from ragtrace.scoring.scorer import MAX_WEIGHT
 from ragtrace.stores.upsert import RESCORE
@@ -146,7 +146,7 @@ class Rescoring:
 
     def _has_to_wait(self, closed: Blocked | None, scores: Sequence[Score]) -> bool:
         """Return whether the limits keep a record; the first of several under way says why the run ends."""
-        waits = spared(closed, self._scorer.deciding(scores))
+        waits = postponed(closed, self._scorer.deciding(scores))
         if waits is not None and not self.total.stopped_by:
             errors = [score.result for score in scores if score.result.state == "error"]
             said = (str(result.details.get("message", "")) for result in errors)

@@ -109,7 +109,6 @@ async def test_a_storm_of_429_with_a_short_retry_after_is_ridden_out(judge_serve
     assert limited
     # Each 100 ms of the storm at most a full house of 8 asks, not twelve callers as often as they like.
     assert len(limited) <= 8 * 5
-    assert limiter.limiter.reading().concurrency < 8
     assert limiter.limiter.reading().breaker == 0
     assert limiter.limiter.reading().budget_tokens == 28_800_000 - 12 * 127
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -127,7 +126,7 @@ async def test_with_no_budget_left_the_gate_is_closed_until_midnight(clock: Hand
     assert closed is not None
     assert closed.reason == "budget_exceeded"
     assert closed.wait_s == pytest.approx(86_400 - 86_200, abs=1)
-    clock.turn(closed.wait_s + 86_390.0)  # near the end of the next day, whose slices are all there
+    clock.turn(closed.wait_s + 86_390.0)
     assert limiter.blocked() is None
     await call(limiter)
 
@@ -231,12 +230,13 @@ async def test_a_shorter_retry_after_does_not_shorten_a_longer_one(clock: HandCl
     assert limiter.blocked().wait_s == 600.0
 
 
-async def test_429_lowers_the_concurrency_and_opens_no_breaker(clock: HandClock) -> None:
+async def test_429_pauses_all_calls_and_opens_no_breaker(clock: HandClock) -> None:
     limiter = limiter_of(clock)
     for _ in range(40):
-        clock.turn(0.1)
         await call(limiter, "rate_limited")
-    assert (limiter.reading().concurrency, limiter.reading().breaker) == (1, 0)
+        assert limiter.blocked().reason == "rate_limited"
+    assert clock.slept == [1.0] * 39
+    assert limiter.reading().breaker == 0
 
 
 async def test_a_cancelled_waiter_keeps_no_place(clock: HandClock) -> None:
@@ -268,37 +268,9 @@ async def test_books_that_cannot_be_written_make_no_call(
     limiter.close()
 
 
-def test_of_two_calls_that_end_at_once_the_later_cut_holds(
-    clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limiter = limiter_of(clock)
-    first, second = (asyncio.run(limiter.acquire(NEED)) for _ in range(2))
-    is_leaving, may_leave, leave = threading.Event(), threading.Event(), limiter._slots.leave
-
-    def slow(*, allowed: int | None = None) -> None:
-        if threading.current_thread() is threads[0]:
-            is_leaving.set()
-            assert may_leave.wait(30)
-        leave(allowed=allowed)
-
-    monkeypatch.setattr(limiter._slots, "leave", slow)
-    threads = [
-        threading.Thread(target=passed.release, args=(AttemptResult(fate=fate),))
-        for passed, fate in ((first, "answered"), (second, "rate_limited"))
-    ]
-    threads[0].start()
-    assert is_leaving.wait(30)
-    threads[1].start()
-    threads[1].join(0.3)
-    may_leave.set()
-    for thread in threads:
-        thread.join(30)
-    assert limiter._slots._allowed == limiter.reading().concurrency == 4
-
-
 @pytest.mark.parametrize(
     "part",
-    ["_books.settle", "_prices.price_of", "_estimate.learn", "_breaker.succeeded", "_concurrency.succeeded"],
+    ["_budget.settle", "_prices.price_of", "_estimate.learn", "_breaker.succeeded"],
 )
 async def test_a_slot_and_a_probe_come_back_whatever_fails(
     clock: HandClock, monkeypatch: pytest.MonkeyPatch, part: str

@@ -6,7 +6,7 @@ import pytest
 
 from ragtrace.model import MetricResult, Score, ScoreKey
 from ragtrace.scoring.limits import Blocked
-from ragtrace.scoring.limits.postpone import spared
+from ragtrace.scoring.limits.postpone import postponed
 
 SHUT = Blocked(reason="breaker_open", wait_s=30.0)
 
@@ -39,6 +39,6 @@ def scores(*reasons: str | None) -> list[Score]:
     ],
 )
 def test_who_waits(closed: Blocked | None, reasons: tuple[str | None, ...], wait_s: float | None) -> None:
-    outcome = spared(closed, scores(*reasons))
+    outcome = postponed(closed, scores(*reasons))
     assert (outcome.retry_in_s if outcome else None) == wait_s
     assert outcome is None or outcome.is_spared

@@ -24,6 +24,7 @@ from ragtrace.errors import JudgeError
 from ragtrace.judges.limiter import ALLOWANCE_TOKENS
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
+from ragtrace.judges.openai.transport import RetryPolicy
 from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
 from ragtrace.scoring.limits.token_estimate import charged
 from ragtrace.service import current
@@ -117,7 +118,10 @@ async def fuzzed(url: str, count: int, path: Path) -> dict[str, Any]:
         sleep=clock.sleep,
     )
     watched = WatchedGate(limiter)
-    settings: dict[str, Any] = {"timeout_s": 1.0, "attempts": 2, "backoff_s": 0.001, "retry_after_max_s": 0.01}
+    settings: dict[str, Any] = {
+        "timeout_s": 1.0,
+        "retry": RetryPolicy(attempts=2, backoff_s=0.001, retry_after_max_s=0.01),
+    }
     chat = OpenAIChat("m", base_url=url, limiter=watched, **settings)
     embedder = OpenAIEmbedder("e", base_url=url, limiter=watched, **settings)
     judge = LLMJudge(chat, grade_cache="off")

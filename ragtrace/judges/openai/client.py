@@ -17,7 +17,7 @@ from ragtrace.errors import (
 )
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.openai.negotiate import SEED, json_text, ladder_for
-from ragtrace.judges.openai.transport import Answer, Fault, Transport, spent_of
+from ragtrace.judges.openai.transport import Answer, Fault, RetryPolicy, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,9 +47,7 @@ class OpenAIChat:
         base_url: for example ``http://localhost:11434/v1``; OpenAI's when None.
         api_key: never logged and never part of an error; None for servers without keys.
         timeout_s: limit of one attempt, in seconds.
-        attempts: tries of one request; see `ragtrace.judges.openai.transport.Transport`.
-        backoff_s: the wait before the second try is uniform in [0, backoff_s].
-        retry_after_max_s: the longest ``Retry-After`` that is waited for.
+        retry: when a request is tried again; three attempts when None.
         limiter: what every attempt passes, probes too; None lets all pass.
 
     Raises:
@@ -67,9 +65,7 @@ class OpenAIChat:
         api_key: str | None = None,
         timeout_s: float = 45.0,
         *,
-        attempts: int = 3,
-        backoff_s: float = 1.0,
-        retry_after_max_s: float = 60.0,
+        retry: RetryPolicy | None = None,
         limiter: RateLimiter | None = None,
     ) -> None:
         self.name = model
@@ -79,9 +75,7 @@ class OpenAIChat:
             api_key=api_key,
             timeout_s=timeout_s,
             max_bytes=_MAX_CHAT_BYTES,
-            attempts=attempts,
-            backoff_s=backoff_s,
-            retry_after_max_s=retry_after_max_s,
+            retry=retry or RetryPolicy(),
             limiter=limiter,
         )
         self._ladder = ladder_for(self._transport.base_url, model)
@@ -123,7 +117,7 @@ class OpenAIChat:
                 self._ladder.settle(dialect)
                 return _reply(answer)
             error = answer.error
-            is_refusal = answer.status in {400, 422} and not isinstance(error, JudgeFiltered)
+            is_refusal = error.status in {400, 422} and not isinstance(error, JudgeFiltered)
             if not is_refusal or not self._ladder.adapt(dialect, answer.complaint, answer.param):
                 break
         self._ladder.reset()
@@ -153,15 +147,15 @@ class OpenAIChat:
 def _reply(answer: Answer) -> ChatReply:
     """Read a chat completion; raises JudgeError with ``usage``."""
     choice = answer.body["choices"][0]
-    message, spent = choice["message"], spent_of(answer.tokens)
+    message, usage = choice["message"], answer.usage
     error = _stopped(choice.get("finish_reason"), message)
     if error is not None:
-        error.usage = spent
+        error.usage = usage
         raise error
     return ChatReply(
         text=json_text(_text(message.get("content"))),
-        input_tokens=spent.input_tokens,
-        output_tokens=spent.output_tokens,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
     )
 
 
@@ -200,9 +194,7 @@ class OpenAIEmbedder:
         api_key: str | None = None,
         timeout_s: float = 45.0,
         *,
-        attempts: int = 3,
-        backoff_s: float = 1.0,
-        retry_after_max_s: float = 60.0,
+        retry: RetryPolicy | None = None,
         limiter: RateLimiter | None = None,
     ) -> None:
         self.name = f"openai:{model}"
@@ -212,9 +204,7 @@ class OpenAIEmbedder:
             api_key=api_key,
             timeout_s=timeout_s,
             max_bytes=_MAX_EMBEDDING_BYTES,
-            attempts=attempts,
-            backoff_s=backoff_s,
-            retry_after_max_s=retry_after_max_s,
+            retry=retry or RetryPolicy(),
             limiter=limiter,
         )
 

@@ -1,7 +1,8 @@
-"""Sends requests to an OpenAI-compatible server: attempts, waits, and every way to fail as a judge error.
+"""Requests to an OpenAI-compatible server: attempts, waits, and every failure as a judge error.
 
-Nothing here raises inside an ``except`` block: an error chained to the client's own would carry the request's
-headers, and with them the key.
+The client's own retries are off. They stay inside one permit, so rates, budget and breaker would count one attempt
+for three, and they repeat at once where a server asks for more than a minute. Nothing here raises inside an
+``except`` block, since an error chained to the client's own carries the request's headers and with them the key.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
-from dataclasses import dataclass, replace
+import random
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from itertools import count
 from time import time
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,15 +27,14 @@ from ragtrace.errors import (
     JudgeUnavailable,
     MissingExtra,
 )
-from ragtrace.judges.limiter import AttemptResult, Request, Tokens, counted, result_of
+from ragtrace.judges.limiter import AttemptResult, Request, counted
 from ragtrace.judges.openai.addresses import JudgeAddress
-from ragtrace.judges.openai.patience import RetryPolicy
 from ragtrace.judges.quiet import uninstrumented
-from ragtrace.model import JudgeUsage
+from ragtrace.model import JudgeUsage, Usage
 from ragtrace.settings import shown_address
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from openai import APIStatusError, AsyncOpenAI
 
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 Endpoint = Literal["chat", "embeddings"]
-_REPEATABLE = frozenset({408, 409, 429})
+_REFUSALS = frozenset({401, 402, 403, 404})
 _MOST_VALUES = 300_000  # in JSON; one takes 64 bytes of memory, and of an answer of 1 MB some 500,000 could be made
 _MOST_HEADER = 64
 _MOST_RETRY_AFTER_S = 86_400.0
@@ -49,24 +51,60 @@ _NETWORK = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "anyio", "h11"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """Full jitter: the wait after attempt n is uniform in [0, min(backoff_s * 2^(n - 1), 60 s)].
+
+    Attributes:
+        attempts: tries in all.
+        backoff_s: bound of the first wait.
+        retry_after_max_s: a server that asks for a longer wait is given up.
+        random_of: uniform in two bounds.
+
+    Example:
+        >>> retry = RetryPolicy(attempts=3, random_of=lambda low, high: high)
+        >>> [retry.wait_s(attempt) for attempt in (1, 2, 3)]
+        [1.0, 2.0, None]
+        >>> retry.wait_s(1, retry_after_s=30.0), retry.wait_s(1, retry_after_s=61.0)
+        (30.0, None)
+    """
+
+    attempts: int = 3
+    backoff_s: float = 1.0
+    retry_after_max_s: float = 60.0
+    random_of: Callable[[float, float], float] = random.uniform
+
+    def wait_s(self, attempt: int, retry_after_s: float | None = None) -> float | None:
+        """Return the seconds to wait after an attempt, counted from 1; None when it was the last.
+
+        Args:
+            attempt: number of the failed attempt.
+            retry_after_s: the server's wish; never waited for less.
+        """
+        if attempt >= self.attempts:
+            return None
+        # 2^30 is beyond every bound; more would overflow a float after a thousand attempts.
+        jitter_s = self.random_of(0.0, min(self.backoff_s * 2 ** min(attempt - 1, 30), 60.0))
+        wait_s = max(jitter_s, retry_after_s or 0.0)
+        return wait_s if wait_s <= self.retry_after_max_s else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """A failed attempt.
 
     Attributes:
-        error: what to raise when nobody can help; carries ``status`` and ``retry_after_s`` where known.
+        error: the error to raise when no retry helps; carries ``status`` and ``retry_after_s`` where known.
+        result: the attempt's end, for the limits.
         may_repeat: whether the same request may succeed later.
-        complaint: what the server said, for `ragtrace.judges.openai.negotiate`.
+        complaint: the server's words, for `ragtrace.judges.openai.negotiate`.
         param: the parameter that it named.
-        is_quota: whether the account's money is at its end, which no wait mends.
     """
 
     error: JudgeError
-    status: int | None = None
+    result: AttemptResult
     may_repeat: bool = False
-    retry_after_s: float | None = None
     complaint: str = ""
     param: str | None = None
-    is_quota: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,16 +113,16 @@ class Answer:
 
     Attributes:
         body: its JSON object; of the endpoint ``chat`` its first choice has a message.
-        tokens: what the call result, as far as the server counted it.
-        size: bytes that the model may have written; 0 for embeddings.
+        result: the attempt's end, with tokens as far as the server counted them.
     """
 
     body: dict[str, Any]
-    tokens: Tokens
-    size: int
+    result: AttemptResult
 
-
-_MOST_LOOPS = 16  # whose clients are kept; a program that makes and drops more connects anew
+    @property
+    def usage(self) -> JudgeUsage:
+        """One call with its tokens, 0 where nobody counted."""
+        return _one_call(self.result.input_tokens, self.result.output_tokens)
 
 
 class Transport:
@@ -95,10 +133,8 @@ class Transport:
         api_key: its key; None sends a placeholder, for servers that need none.
         timeout_s: limit of one attempt in all, not of one read.
         max_bytes: a longer answer is not read to its end.
-        attempts: tries of one request; 408, 409, 429, 5xx and broken connections are tried again.
-        backoff_s: the first wait is uniform in [0, backoff_s], the second in twice that.
-        retry_after_max_s: a server that asks for a longer wait is given up.
-        limiter: what every attempt passes; None lets all pass.
+        retry: when to try again; 408, 409, 429, 5xx and broken connections are.
+        limiter: asked before every attempt; None lets all pass.
 
     Raises:
         MissingExtra: the package openai is not installed.
@@ -112,9 +148,7 @@ class Transport:
         api_key: str | None,
         timeout_s: float,
         max_bytes: int,
-        attempts: int = 3,
-        backoff_s: float = 1.0,
-        retry_after_max_s: float = 60.0,
+        retry: RetryPolicy,
         limiter: RateLimiter | None = None,
     ) -> None:
         if importlib.util.find_spec("openai") is None:
@@ -131,7 +165,7 @@ class Transport:
             raise ConfigError("the judge's API key holds a character that cannot be sent: set it again")
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
-        self._patience = RetryPolicy(attempts=attempts, backoff_s=backoff_s, retry_after_max_s=retry_after_max_s)
+        self._retry = retry
         self._limiter = limiter
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
@@ -139,63 +173,57 @@ class Transport:
         """Return the server's answer, or the last fault; raises nothing but a cancellation.
 
         Args:
-            endpoint: which resource.
+            endpoint: the resource.
             body: the request.
         """
-        request = _request_of(body)
-        attempt = 0
+        limit = body.get("max_tokens", body.get("max_completion_tokens", 0))
+        size = len(json.dumps(body, ensure_ascii=False).encode(errors="replace"))  # 20 us for some 10 kB
+        request = Request(model=str(body.get("model", "")), request_bytes=size, max_output_tokens=limit)
         with uninstrumented():
-            while True:
-                attempt += 1
-                outcome = await self._admitted(endpoint, body, request)
-                if not isinstance(outcome, Fault) or not outcome.may_repeat:
-                    return outcome
-                wait_s = self._patience.wait_s(attempt, outcome.retry_after_s)
+            for attempt in count(1):
+                outcome = await self._limited(endpoint, body, request)
+                if isinstance(outcome, Answer) or not outcome.may_repeat:
+                    break
+                wait_s = self._retry.wait_s(attempt, outcome.error.retry_after_s)
                 if wait_s is None:
-                    return outcome
+                    break
                 await asyncio.sleep(wait_s)
+        return outcome
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
-        self._drop_left()
         if client is not None:
             await client.close()
 
-    async def _admitted(self, endpoint: Endpoint, body: Mapping[str, Any], request: Request) -> Answer | Fault:
-        """Make one attempt, through the limiter."""
+    async def _limited(self, endpoint: Endpoint, body: Mapping[str, Any], request: Request) -> Answer | Fault:
+        """Make one attempt, once the limits allow it."""
         if self._limiter is None:
             return await self._attempt(endpoint, body, request)
-        try:
-            passed = await self._limiter.acquire(request)
-        except JudgeError as error:
-            return Fault(error=error)
         result = AttemptResult(fate="abandoned")
         try:
+            permit = await self._limiter.acquire(request)
+        except JudgeError as error:
+            return Fault(error=error, result=result)
+        try:
             outcome = await self._attempt(endpoint, body, request)
-            result = _took_of(outcome)
+            result = outcome.result
         finally:
-            passed.release(result)
+            permit.release(result)
         return outcome
 
     def _connected(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop)
         if client is None:
-            from ragtrace.judges.openai.http_client import client_of  # noqa: PLC0415 -- 0.6 s and 59 MB, paid at the first call
+            from ragtrace.judges.openai.http_client import client_of  # noqa: PLC0415 -- 0.6 s and 59 MB, at first use
 
-            self._drop_left()
+            for ended in [known for known in list(self._clients) if known.is_closed()]:
+                self._clients.pop(ended, None)
             client = self._clients[loop] = client_of(
                 self._address, self._api_key or "none", timeout_s=self._timeout_s, max_bytes=self._max_bytes
             )
         return client
-
-    def _drop_left(self) -> None:
-        """Let go of the clients of loops that are closed, and of the oldest ones when there are too many."""
-        loops = list(self._clients)
-        for number, loop in enumerate(loops):
-            if loop.is_closed() or number <= len(loops) - _MOST_LOOPS:
-                self._clients.pop(loop, None)
 
     async def _attempt(self, endpoint: Endpoint, body: Mapping[str, Any], request: Request) -> Answer | Fault:
         self.requests_sent += 1
@@ -211,34 +239,43 @@ class Transport:
                     raw += chunk
         except Exception as error:
             return self._fault_of(error)
+        excess = ""
         if len(raw) > self._max_bytes:
-            return self._fault(JudgeInvalidOutput, f"the answer is larger than {self._max_bytes} bytes")
-        if sum(map(raw.count, b",[{")) > _MOST_VALUES:
-            return self._fault(JudgeInvalidOutput, f"the answer holds more than {_MOST_VALUES} values")
-        return self._answer(endpoint, request, raw)
+            excess = f"is larger than {self._max_bytes} bytes"
+        elif sum(map(raw.count, b",[{")) > _MOST_VALUES:
+            excess = f"holds more than {_MOST_VALUES} values"
+        if excess:
+            return Fault(error=JudgeInvalidOutput(f"the answer {excess}"), result=AttemptResult(fate="answered"))
+        return self._read(endpoint, request, raw)
 
-    def _answer(self, endpoint: Endpoint, request: Request, raw: bytearray) -> Answer | Fault:
+    def _read(self, endpoint: Endpoint, request: Request, raw: bytearray) -> Answer | Fault:
         try:
             value = json.loads(raw)
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            return self._fault(JudgeUnavailable, f"{self.where} answered without a JSON object: check the base URL")
+            return self._unavailable("answered without a JSON object: check the base URL")
         if value.get("error"):
-            said = self._said(value["error"])
-            return self._fault(JudgeUnavailable, f"{self.where} answered 200 with an error{said}")
+            return self._unavailable(f"answered 200 with an error{self._said(value['error'])}")
         size = len(raw) if endpoint == "chat" else 0
-        tokens = counted(value.get("usage"), request, size)
+        usage = counted(value.get("usage"), request, size)
         if endpoint == "chat" and not _has_message(value):
-            fault = self._fault(JudgeUnavailable, f"{self.where} answered 200 without a message")
-            fault.error.usage = spent_of(tokens)
-            return fault
-        return Answer(body=value, tokens=tokens, size=size)
+            return self._unavailable("answered 200 without a message", usage)
+        result = AttemptResult(
+            fate="answered",
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            reply_bytes=size,
+        )
+        return Answer(body=value, result=result)
 
-    def _fault(self, kind: type[JudgeError], message: str, **facts: Any) -> Fault:
-        error = kind(message)
-        error.status, error.retry_after_s = facts.get("status"), facts.get("retry_after_s")
-        return Fault(error=error, **facts)
+    def _unavailable(self, fault: str, usage: Usage | None = None, *, may_repeat: bool = False) -> Fault:
+        """Return the fault of a server that is away or broken; `usage` is that of a reply it charged."""
+        error = JudgeUnavailable(f"{self.where} {fault}")
+        tokens = usage or Usage()
+        error.usage = _one_call(tokens.input_tokens, tokens.output_tokens) if usage else None
+        result = AttemptResult(fate="failed", input_tokens=tokens.input_tokens, output_tokens=tokens.output_tokens)
+        return Fault(error=error, result=result, may_repeat=may_repeat)
 
     def _fault_of(self, error: Exception) -> Fault:
         import openai  # noqa: PLC0415 -- loaded by now
@@ -247,68 +284,87 @@ class Transport:
 
         for unusable in (error, error.__cause__):  # the oldest openai wraps it
             if isinstance(unusable, UnusableReply):
-                status = None if 200 <= unusable.status < 300 else unusable.status
-                return self._fault(JudgeUnavailable, f"{self.where} {self._hidden(str(unusable))}", status=status)
+                if 200 <= unusable.status < 300:
+                    return self._unavailable(self._hidden(str(unusable)))
+                return self._refused(unusable.status, self._hidden(str(unusable)))
         if isinstance(error, TimeoutError | openai.APITimeoutError):
-            return self._fault(JudgeTimeout, f"{self.where} gave no reply within {self._timeout_s:g} s")
+            late = JudgeTimeout(f"{self.where} gave no reply within {self._timeout_s:g} s")
+            return Fault(error=late, result=AttemptResult(fate="timed_out"))
         if isinstance(error, openai.APIStatusError):
-            return self._refusal(error)
+            return self._status_fault(error)
         is_network = (
             isinstance(error, openai.APIConnectionError | OSError)
             or type(error).__module__.partition(".")[0] in _NETWORK
         )
         cause = type(error.__cause__ or error).__name__
-        message = f"{self.where} cannot be reached or broke the connection ({cause})"
-        return self._fault(JudgeUnavailable, message, may_repeat=is_network)
+        return self._unavailable(f"cannot be reached or broke the connection ({cause})", may_repeat=is_network)
 
-    def _refusal(self, error: APIStatusError) -> Fault:
+    def _status_fault(self, error: APIStatusError) -> Fault:
         status = error.status_code
         body = error.body if isinstance(error.body, dict) else {}
         complaint = _dumped(error.body)[:4000]
+        retry_after_s = _retry_after_s(error.response.headers)
+        if status == 429 and "insufficient_quota" not in complaint:
+            limited = JudgeRateLimited(f"{self.where} limits the rate (429)")
+            limited.status, limited.retry_after_s = status, retry_after_s
+            result = AttemptResult(fate="rate_limited", retry_after_s=retry_after_s)
+            return Fault(error=limited, result=result, may_repeat=True)
+        if status in {408, 409} or status >= 500:
+            return self._refused(
+                status, f"answered {status}{self._said(body)}", retry_after_s=retry_after_s, may_repeat=True
+            )
         codes = (body.get("code"), body.get("type"))
         code = next((code for code in codes if isinstance(code, str) and code), "")
-        facts: dict[str, Any] = {"status": status, "complaint": complaint}
-        if status == 429 and "insufficient_quota" not in complaint:
-            facts |= {"may_repeat": True, "retry_after_s": _retry_after_s(error.response.headers)}
-            return self._fault(JudgeRateLimited, f"{self.where} limits the rate (429)", **facts)
-        if status in _REPEATABLE or status >= 500:
-            facts |= {
-                "may_repeat": status != 429,
-                "retry_after_s": _retry_after_s(error.response.headers),
-                "is_quota": status == 429,
-            }
-        elif "content_filter" in code or "content_policy" in code:
-            return self._fault(JudgeFiltered, f"{self.where} filtered the prompt ({status})", **facts)
-        elif isinstance(body.get("param"), str):
-            facts["param"] = body["param"]
-        return self._fault(JudgeUnavailable, self._sentence(status, body), **facts)
+        if status != 429 and ("content_filter" in code or "content_policy" in code):
+            filtered = JudgeFiltered(f"{self.where} filtered the prompt ({status})")
+            filtered.status = status
+            return Fault(error=filtered, result=AttemptResult(fate="answered", input_tokens=0, output_tokens=0))
+        param = body.get("param")
+        return self._refused(
+            status,
+            _ADVICE.get(status) or f"answered {status}{self._said(body)}",
+            complaint=complaint,
+            param=param if isinstance(param, str) else None,
+        )
 
-    def _sentence(self, status: int, body: Mapping[str, Any]) -> str:
-        if status == 401:
-            return f"{self.where} refuses the API key (401): check judge_api_key or OPENAI_API_KEY"
-        if status == 403:
-            return f"{self.where} forbids this key to use this model (403)"
-        if status == 404:
-            return f"{self.where} has no such model or path (404): check the model's name and the base URL"
-        return f"{self.where} answered {status}{self._said(body)}"
+    def _refused(self, status: int, sentence: str, *, retry_after_s: float | None = None, **facts: Any) -> Fault:
+        """Return the fault of an error status; a request that is refused costs nothing."""
+        error = JudgeUnavailable(f"{self.where} {sentence}")
+        error.status, error.retry_after_s = status, retry_after_s
+        result = AttemptResult(fate="answered", input_tokens=0, output_tokens=0)
+        if status >= 500 or status < 200 or status == 408:
+            result = AttemptResult(fate="failed", retry_after_s=retry_after_s)
+        elif status == 429:
+            result = AttemptResult(fate="refused", reason="quota")
+        elif status in _REFUSALS or 300 <= status < 400:
+            # The sentence of a 402 quotes the server.
+            result = AttemptResult(fate="refused", reason=str(status), message="" if status == 402 else str(error))
+        return Fault(error=error, result=result, **facts)
 
     def _said(self, body: object) -> str:
         """Return a short form of the server's own message, without the key; it may quote anything."""
         said = body.get("message") if isinstance(body, dict) else body
         if not isinstance(said, str) or not said.strip():
             return ""
-        return f": {' '.join(_shown(self._hidden(said)).split())[:200]}"
+        shown = "".join(letter if letter.isprintable() else " " for letter in self._hidden(said)[:2_000])
+        return f": {' '.join(shown.split())[:200]}"
 
     def _hidden(self, said: str) -> str:
-        """Return what a server says without our secrets, which it knows."""
+        """Return a server's words without our secrets, which it knows."""
         for secret in filter(None, (self._api_key, *self._address.secrets)):
             said = said.replace(secret, "[key]")
         return said
 
 
-def _shown(said: str) -> str:
-    """Return a server's text without what could steer a terminal or break an encoder."""
-    return "".join(letter if letter.isprintable() else " " for letter in said[:2_000])
+_ADVICE = {
+    401: "refuses the API key (401): check judge_api_key or OPENAI_API_KEY",
+    403: "forbids this key to use this model (403)",
+    404: "has no such model or path (404): check the model's name and the base URL",
+}
+
+
+def _one_call(input_tokens: int | None, output_tokens: int | None) -> JudgeUsage:
+    return JudgeUsage(llm_calls=1, input_tokens=input_tokens or 0, output_tokens=output_tokens or 0)
 
 
 def _dumped(value: object) -> str:
@@ -316,13 +372,6 @@ def _dumped(value: object) -> str:
         return "" if value is None else json.dumps(value)
     except RecursionError:
         return ""
-
-
-def _request_of(body: Mapping[str, Any]) -> Request:
-    """Return what a request may take; a body is some 10 kB, and 20 us to write."""
-    limit = body.get("max_tokens", body.get("max_completion_tokens", 0))
-    size = len(json.dumps(body, ensure_ascii=False).encode(errors="replace"))
-    return Request(model=str(body.get("model", "")), request_bytes=size, max_output_tokens=limit)
 
 
 def _has_message(answer: Mapping[str, Any]) -> bool:
@@ -338,21 +387,6 @@ def _has_message(answer: Mapping[str, Any]) -> bool:
     if isinstance(message.get("content"), str | list) or message.get("refusal") or message.get("tool_calls"):
         return True
     return choice.get("finish_reason") in ("length", "content_filter", "tool_calls")
-
-
-def _took_of(outcome: Answer | Fault) -> AttemptResult:
-    if isinstance(outcome, Fault):
-        result = result_of(outcome.error, is_quota=outcome.is_quota)
-        quotes_server = result.reason in {"402", "quota"}
-        is_told = result.fate == "refused" and not quotes_server
-        return replace(result, message=str(outcome.error)) if is_told else result
-    prompt, completion = outcome.tokens
-    return AttemptResult(fate="answered", input_tokens=prompt, output_tokens=completion, reply_bytes=outcome.size)
-
-
-def spent_of(tokens: Tokens) -> JudgeUsage:
-    """Return one call with what the server counted, 0 where it did not."""
-    return JudgeUsage(llm_calls=1, input_tokens=tokens.prompt or 0, output_tokens=tokens.completion or 0)
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

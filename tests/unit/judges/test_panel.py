@@ -8,7 +8,6 @@ import pytest
 
 from ragtrace.errors import ConfigError
 from ragtrace.judges.base import JudgePanel, Reseeded
-from ragtrace.judges.limited import LimitedChat
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.judge import OverlapJudge
@@ -85,9 +84,9 @@ def test_the_seed_is_part_of_nothing_but_the_request() -> None:
     assert again.nugget_cache is not judge.nugget_cache
 
 
-async def test_a_seed_passes_a_gate(judge_server: JudgeServer) -> None:
+async def test_a_seed_passes_a_limiter(judge_server: JudgeServer) -> None:
     judge_server.always = graded
-    chat = LimitedChat(OpenAIChat("gated", base_url=judge_server.url), JudgeLimiter(host="here", caps=Caps()))
+    chat = OpenAIChat("limited", base_url=judge_server.url, limiter=JudgeLimiter(host="here", caps=Caps()))
     found = await score(Panel([LLMJudge(chat)], repeats=3))
     assert sorted(request.body["seed"] for request in judge_server.requests) == [42, 43, 44]
     assert found.value == 4.0

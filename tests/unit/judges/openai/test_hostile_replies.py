@@ -21,6 +21,7 @@ from ragtrace.errors import ConfigError, JudgeError, JudgeInvalidOutput, JudgeRa
 from ragtrace.judges.llm import replies
 from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
 from ragtrace.judges.openai.http_client import MOST_ERROR_BYTES
+from ragtrace.judges.openai.transport import RetryPolicy
 from tests.unit.judges.openai.judge_server import Answer, completion
 from tests.unit.judges.openai.test_limiter import Counting, ask, chat_of, limiter_of
 
@@ -114,7 +115,7 @@ async def test_an_endless_body_is_left(raw: Any, status: int) -> None:
         yield from itertools.repeat(b"x" * 65_536, 20_000)  # 1.3 GB
 
     server = raw(reply)
-    model = chat_of(server.url, None, attempts=1)
+    model = chat_of(server.url, None, retry=RetryPolicy(attempts=1, backoff_s=0.001))
     peak, error = await peak_of(model)
     assert peak < 8_000_000
     assert server.sent < 40_000_000  # what stands in the sockets' buffers among it
@@ -132,7 +133,7 @@ async def test_a_bomb_is_not_unpacked(raw: Any, status: int, packing: str) -> No
         yield head(status, f"Content-Encoding: {packing}", f"Content-Length: {len(bomb)}")
         yield bomb
 
-    peak, error = await peak_of(chat_of(raw(reply).url, None, attempts=1))
+    peak, error = await peak_of(chat_of(raw(reply).url, None, retry=RetryPolicy(attempts=1, backoff_s=0.001)))
     assert peak < 8_000_000
     assert isinstance(error, JudgeInvalidOutput | JudgeUnavailable)
 
@@ -151,7 +152,7 @@ async def test_a_packed_error_says_what_it_is(judge_server: JudgeServer, status:
     body = gzip.compress(json.dumps({"error": {"message": "no " * 50_000}}).encode())
     judge_server.always = lambda _: Answer(status, body, {"Content-Encoding": "gzip"})
     with pytest.raises(JudgeError) as caught:
-        await ask(chat_of(judge_server, None, attempts=1))
+        await ask(chat_of(judge_server, None, retry=RetryPolicy(attempts=1, backoff_s=0.001)))
     assert caught.value.status == status
 
 
@@ -215,7 +216,7 @@ async def test_a_redirect_is_refused_and_named(judge_server: JudgeServer, raw: A
 async def test_a_redirect_to_anywhere_is_one_line(raw: Any, place: str) -> None:
     server = raw(lambda: iter([head(307, f"Location: {place}", "Content-Length: 0")]))
     with pytest.raises(JudgeUnavailable) as caught:
-        await ask(chat_of(server.url, None, attempts=1))
+        await ask(chat_of(server.url, None, retry=RetryPolicy(attempts=1, backoff_s=0.001)))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 300
 
@@ -247,7 +248,9 @@ async def test_no_header_raises_anything_else(raw: Any, status: int, line: str) 
     server = raw(lambda: iter([head(status, line, f"Content-Length: {len(body)}"), body]))
     limiter = Counting(limiter_of())
     try:
-        reply = await asyncio.wait_for(ask(chat_of(server.url, limiter, attempts=2)), 20)
+        reply = await asyncio.wait_for(
+            ask(chat_of(server.url, limiter, retry=RetryPolicy(attempts=2, backoff_s=0.001))), 20
+        )
         assert (reply.text, status) == ('{"a": 1}', 200)
     except JudgeError as error:
         assert error.retry_after_s is None or 0.0 <= error.retry_after_s <= 86_400.0  # noqa: PT017
@@ -261,7 +264,7 @@ async def test_headers_without_end_are_left(raw: Any) -> None:
         yield b"HTTP/1.1 200 X\r\n"
         yield from itertools.repeat(b"a: b\r\n" * 10_000, 5_000)  # 300 MB
 
-    peak, error = await peak_of(chat_of(raw(reply).url, None, attempts=1))
+    peak, error = await peak_of(chat_of(raw(reply).url, None, retry=RetryPolicy(attempts=1, backoff_s=0.001)))
     assert isinstance(error, JudgeUnavailable)
     assert peak < 8_000_000
 
@@ -271,7 +274,7 @@ async def test_trailers_without_end_are_left(raw: Any) -> None:
         yield head(200, "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n"
         yield from itertools.repeat(b"a: b\r\n" * 10_000, 5_000)
 
-    peak, error = await peak_of(chat_of(raw(reply).url, None, attempts=1))
+    peak, error = await peak_of(chat_of(raw(reply).url, None, retry=RetryPolicy(attempts=1, backoff_s=0.001)))
     assert isinstance(error, JudgeUnavailable)
     assert peak < 8_000_000
 
@@ -300,7 +303,9 @@ BODIES: list[bytes] = [
 async def test_no_body_raises_anything_else(judge_server: JudgeServer, status: int, number: int) -> None:
     judge_server.always = lambda _: Answer(status, BODIES[number])
     limiter = Counting(limiter_of(tokens_per_day=28_800_000))
-    model = chat_of(judge_server, limiter, model=f"{status} {number}", attempts=1)
+    model = chat_of(
+        judge_server, limiter, model=f"{status} {number}", retry=RetryPolicy(attempts=1, backoff_s=0.001)
+    )
     try:
         await ask(model)
     except JudgeError as error:
@@ -407,7 +412,7 @@ async def test_no_secret_of_the_address_is_in_a_log_or_error(
     )
     if status == 200:
         judge_server.always = lambda _: Answer(200, GOOD)
-    model = chat_of(secretive, None, attempts=1)
+    model = chat_of(secretive, None, retry=RetryPolicy(attempts=1, backoff_s=0.001))
     with caplog.at_level(logging.DEBUG):
         for name in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "ragtrace"):
             logging.getLogger(name).setLevel(logging.DEBUG)
@@ -432,7 +437,10 @@ async def test_no_secret_that_a_server_sends_back_is_in_a_log(
     with caplog.at_level(logging.DEBUG):
         for name in ("httpx2", "httpcore2", "openai"):
             logging.getLogger(name).setLevel(logging.DEBUG)
-        await asyncio.gather(ask(chat_of(secretive, None, attempts=1, api_key="sk-9f31c0")), return_exceptions=True)
+        await asyncio.gather(
+            ask(chat_of(secretive, None, retry=RetryPolicy(attempts=1, backoff_s=0.001), api_key="sk-9f31c0")),
+            return_exceptions=True,
+        )
     shown = caplog.text + "".join(repr(record.__dict__) for record in caplog.records)
     assert "X-Echo" in shown, "the client logs the headers of a reply"
     assert not [secret for secret in secrets if secret in shown]
@@ -447,7 +455,8 @@ async def test_no_secret_in_a_reason_phrase_or_a_host_is_in_a_log_or_error(
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("httpx2").setLevel(logging.INFO)
         (outcome,) = await asyncio.gather(
-            ask(chat_of(f"{server.url}?api-key={TOKEN}&v=1", None, attempts=1)), return_exceptions=True
+            ask(chat_of(f"{server.url}?api-key={TOKEN}&v=1", None, retry=RetryPolicy(attempts=1, backoff_s=0.001))),
+            return_exceptions=True,
         )
     assert f'"{line.partition(chr(13))[0].format("[key]")}"' in caplog.text, "the client logs the status line"
     assert TOKEN not in caplog.text + str(outcome)

@@ -1,4 +1,4 @@
-"""Every attempt passes the limiter: OpenAIChat, OpenAIEmbedder and LimitedChat against a real server on loopback."""
+"""Every attempt passes the limiter: OpenAIChat and OpenAIEmbedder against a real server on loopback."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.errors import JudgeError, JudgeRateLimited, JudgeTimeout, JudgeUnavailable
-from ragtrace.judges.limited import LimitedChat
-from ragtrace.judges.limiter import AttemptResult, result_of
+from ragtrace.errors import JudgeRateLimited, JudgeTimeout, JudgeUnavailable
+from ragtrace.judges.limiter import AttemptResult
 from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
-from ragtrace.judges.openai.patience import RetryPolicy
+from ragtrace.judges.openai.transport import RetryPolicy
 from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
 from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion, refusal
 
@@ -56,7 +55,7 @@ def limiter_of(path: Path | None = None, **caps: float) -> JudgeLimiter:
 
 def chat_of(server: JudgeServer | str, limiter: Any, model: str = "gated", **settings: Any) -> OpenAIChat:
     url = server if isinstance(server, str) else server.url
-    settings = {"timeout_s": 5.0, "backoff_s": 0.001} | settings
+    settings = {"timeout_s": 5.0, "retry": RetryPolicy(backoff_s=0.001)} | settings
     return OpenAIChat(model, base_url=url, limiter=limiter, **settings)
 
 
@@ -101,7 +100,7 @@ async def test_a_storm_of_429_with_a_short_retry_after_is_ridden_out(judge_serve
 
     judge_server.always = storm
     limiter = Counting(limiter_of(tokens_per_day=28_800_000))
-    chat = chat_of(judge_server, limiter, attempts=20)
+    chat = chat_of(judge_server, limiter, retry=RetryPolicy(attempts=20, backoff_s=0.001))
     replies = await asyncio.wait_for(asyncio.gather(*(ask(chat) for _ in range(12))), 60)
     await chat.aclose()
     assert len(replies) == answered == 12
@@ -129,7 +128,7 @@ async def test_a_judge_that_is_down_is_asked_ten_times_and_then_left_alone() -> 
     limiter = Counting(limiter_of(tokens_per_day=28_800_000))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]  # nobody listens there once it is closed
-    chat = chat_of(f"http://127.0.0.1:{port}/v1", limiter, model="down", attempts=3)
+    chat = chat_of(f"http://127.0.0.1:{port}/v1", limiter, model="down")
     for _ in range(30):
         with pytest.raises(JudgeUnavailable):
             await ask(chat)
@@ -206,48 +205,6 @@ async def test_two_processes_share_a_budget(judge_server: JudgeServer, tmp_path:
     for chat, limiter in zip(chats, pair, strict=True):
         await chat.aclose()
         limiter.close()
-
-
-async def test_limited_chat_repeats_what_may_pass_and_counts_each_attempt(judge_server: JudgeServer) -> None:
-    judge_server.answers = [Answer(500, {}), Answer(429, {}, {"retry-after-ms": "1"}), GOOD]
-    limiter = Counting(limiter_of())
-    inner = chat_of(judge_server, None, attempts=1)
-    chat = LimitedChat(inner, limiter, patience=RetryPolicy(backoff_s=0.001))
-    assert (await ask(chat)).input_tokens == 120
-    assert (chat.name, chat.fingerprint()) == ("gated", inner.fingerprint())
-    judge_server.answers = [refusal(401, "bad key")]
-    with pytest.raises(JudgeUnavailable):
-        await ask(chat)
-    await chat.aclose()
-    assert [result.fate for result in limiter.results] == ["failed", "rate_limited", "answered", "refused"]
-
-
-async def test_limited_chat_with_a_model_that_raises_something_else(judge_server: JudgeServer) -> None:
-    class Broken:
-        name = "broken"
-
-        async def complete(self, **_: Any) -> ChatReply:
-            raise RuntimeError("a defect")
-
-        def fingerprint(self) -> str:
-            return "broken"
-
-        async def aclose(self) -> None:
-            return None
-
-    limiter = Counting(limiter_of())
-    with pytest.raises(RuntimeError, match="a defect"):
-        await ask(LimitedChat(Broken(), limiter))
-    assert limiter.results == [AttemptResult(fate="failed")]
-
-
-def test_an_error_with_tokens_is_charged_with_them() -> None:
-    from ragtrace.errors import JudgeRefused
-    from ragtrace.model import JudgeUsage
-
-    error: JudgeError = JudgeRefused("no")
-    error.usage = JudgeUsage(llm_calls=1, input_tokens=5, output_tokens=2)
-    assert result_of(error) == AttemptResult(fate="answered", input_tokens=5, output_tokens=2)
 
 
 def test_jitter_is_full_bounded_and_ends() -> None:

@@ -31,6 +31,7 @@ from ragtrace.judges.base import Embedder, Judge
 from ragtrace.judges.llm.chat import ChatModel, ChatReply
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
+from ragtrace.judges.openai.transport import RetryPolicy
 from ragtrace.model import RagRecord
 from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
@@ -39,10 +40,11 @@ if TYPE_CHECKING:
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 KEY = "sk-test-5f0c9d1e"
+QUICK = RetryPolicy(backoff_s=0.001)
 
 
 def chat(server: JudgeServer, **settings: Any) -> OpenAIChat:
-    settings = {"api_key": KEY, "timeout_s": 5.0, "backoff_s": 0.001} | settings
+    settings = {"api_key": KEY, "timeout_s": 5.0, "retry": QUICK} | settings
     return OpenAIChat("m", base_url=server.url, **settings)
 
 
@@ -262,7 +264,7 @@ async def test_a_spent_quota_is_not_repeated(judge_server: JudgeServer) -> None:
 async def test_connection_refused() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: refused, and nobody else can take it
-        model = OpenAIChat("m", base_url=f"http://127.0.0.1:{taken.getsockname()[1]}/v1", backoff_s=0.001)
+        model = OpenAIChat("m", base_url=f"http://127.0.0.1:{taken.getsockname()[1]}/v1", retry=QUICK)
         with pytest.raises(JudgeUnavailable, match="cannot be reached"):
             await ask(model)
     assert model.requests_sent == 3
@@ -369,7 +371,7 @@ def test_a_key_that_no_header_can_hold() -> None:
 
 @pytest.mark.parametrize("login", ["me:hunter2", "me:1/hunter2", "me:x@hunter2"])
 async def test_a_password_in_the_address_is_not_shown(login: str) -> None:
-    model = OpenAIChat("m", base_url=f"http://{login}@127.0.0.1:9/v1", backoff_s=0.001)
+    model = OpenAIChat("m", base_url=f"http://{login}@127.0.0.1:9/v1", retry=QUICK)
     with pytest.raises(JudgeUnavailable) as caught:
         await ask(model)
     assert "hunter2" not in str(caught.value)
@@ -435,7 +437,7 @@ def vectors(request: Request) -> Answer:
 
 
 async def embed(server: JudgeServer, texts: list[str]) -> list[list[float]]:
-    embedder = OpenAIEmbedder("m", base_url=server.url, backoff_s=0.001, timeout_s=5.0)
+    embedder = OpenAIEmbedder("m", base_url=server.url, retry=QUICK, timeout_s=5.0)
     try:
         return (await embedder.embed(texts)).tolist()
     finally:
@@ -492,7 +494,7 @@ def test_loops_of_two_threads_have_a_client_each(
     judge_server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge_server.always = lambda _: Answer(200, completion({"a": 1}))
-    model = chat(judge_server, attempts=1)
+    model = chat(judge_server, retry=RetryPolicy(attempts=1))
     is_connecting, has_asked, is_over = threading.Event(), threading.Event(), threading.Event()
     made = openai.AsyncOpenAI
 

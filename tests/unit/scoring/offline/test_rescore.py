@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from ragtrace.errors import JudgeUnavailable
-from ragtrace.judges.limited import LimitedChat
+from ragtrace.judges.limiter import AttemptResult, Request
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.embedder import OverlapEmbedder
@@ -159,6 +159,20 @@ async def test_the_weighted_mean_of_kept_records_is_that_of_all_of_them(store):
     assert abs(plain - truth) > 0.1
 
 
+class LimitedChat(ScriptedChat):
+    """A model of the application's own that asks the limits before each call."""
+
+    def __init__(self, limiter):
+        super().__init__(always=QUESTIONS, input_tokens=2_000)
+        self.limiter = limiter
+
+    async def complete(self, **asked):
+        permit = await self.limiter.acquire(Request(model="m", request_bytes=2_400, max_output_tokens=4_096))
+        reply = await super().complete(**asked)
+        permit.release(AttemptResult(fate="answered", input_tokens=2_000, output_tokens=10))
+        return reply
+
+
 async def test_a_budget_of_the_limits_ends_the_run_and_what_is_done_stays(store):
     for n in range(1, 8):
         store.emit(record(n), [score(record(n), 0.1)])
@@ -167,8 +181,8 @@ async def test_a_budget_of_the_limits_ends_the_run_and_what_is_done_stays(store)
     for _ in range(2):
         caps = Caps(usd_per_day=None, tokens_per_day=13_000)
         limiter = JudgeLimiter(host="judge", caps=caps, clock=clock, sleep=clock.sleep)
-        chat = ScriptedChat(always=QUESTIONS, input_tokens=2_000)  # about a token a byte
-        rescoring = Rescoring(store, scorer_of(LimitedChat(chat, limiter)), jobs=1, closed=limiter.blocked)
+        chat = LimitedChat(limiter)
+        rescoring = Rescoring(store, scorer_of(chat), jobs=1, closed=limiter.blocked)
         found.append(await rescoring.run(store.records()))
         assert chat.calls == found[-1].calls == found[-1].scored
     first, second = found

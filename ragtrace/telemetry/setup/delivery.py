@@ -114,43 +114,6 @@ class TakenSpans(SpanProcessor):
             self._delivery.took()
 
 
-class CountedSpans(SpanExporter):
-    """Sends spans through another exporter, in batches a receiver will take, and counts the outcome."""
-
-    def __init__(self, inner: SpanExporter, delivery: Delivery, listens: Listens | None = None) -> None:
-        self._inner = inner
-        self._delivery = delivery
-        self._listens = listens
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Send spans; FAILURE when any of them could not be sent."""
-        if self._listens is not None and not self._listens():
-            self._delivery.unwanted(len(spans))
-            return SpanExportResult.SUCCESS
-        outcome = SpanExportResult.SUCCESS
-        for batch in batches(spans):
-            try:
-                with own_export():
-                    result, error = self._inner.export(batch), None
-            except Exception as raised:
-                result, error = SpanExportResult.FAILURE, raised
-            if result is SpanExportResult.SUCCESS:
-                self._delivery.sent(len(batch))
-            else:
-                outcome = result
-                self._delivery.failed(len(batch), error)
-        return outcome
-
-    def shutdown(self) -> None:
-        """Stop sending."""
-        with own_export():
-            self._inner.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Send what the inner exporter holds back."""
-        return self._inner.force_flush(timeout_millis)
-
-
 class TakenLogs(LogRecordProcessor):
     """Counts the log records that are to be sent."""
 
@@ -169,78 +132,96 @@ class TakenLogs(LogRecordProcessor):
         return True
 
 
-class CountedLogs(LogRecordExporter):
-    """Sends log records through another exporter and counts the outcome."""
+class _Counted:
+    """Sends through another exporter, and counts what arrived.
+
+    Args:
+        inner: the exporter.
+        delivery: the accounts.
+        listens: asked before each export to an address that nobody configured; None = always export.
+        receipts: told what arrived; None where another exporter decides.
+    """
 
     def __init__(
-        self,
-        inner: LogRecordExporter,
-        delivery: Delivery,
-        listens: Listens | None = None,
-        receipts: Receipts | None = None,
+        self, inner: Any, delivery: Delivery, listens: Listens | None = None, receipts: Receipts | None = None
     ) -> None:
         self._inner = inner
-        self._receipts = receipts
         self._delivery = delivery
         self._listens = listens
+        self._receipts = receipts
+
+    def shutdown(self, *args: Any, **kwargs: Any) -> None:
+        """Stop sending."""
+        with own_export():
+            self._inner.shutdown(*args, **kwargs)
+
+    def force_flush(self, *args: Any, **kwargs: Any) -> bool:
+        """Send what the inner exporter holds back."""
+        return bool(self._inner.force_flush(*args, **kwargs))
+
+    def _is_heard(self) -> bool:
+        return self._listens is None or self._listens()
+
+    def _is_sent(self, count: int, data: Any, **kwargs: Any) -> bool:
+        error = None
+        try:
+            with own_export():
+                is_sent = bool(self._inner.export(data, **kwargs).name == "SUCCESS")
+        except Exception as raised:
+            is_sent, error = False, raised
+        if is_sent:
+            self._delivery.sent(count)
+        else:
+            self._delivery.failed(count, error)
+        return is_sent
+
+
+class CountedSpans(_Counted, SpanExporter):
+    """Sends spans in batches that a receiver takes."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Send spans; FAILURE when any of them could not be sent."""
+        if not self._is_heard():
+            self._delivery.unwanted(len(spans))
+            return SpanExportResult.SUCCESS
+        are_sent = [self._is_sent(len(batch), batch) for batch in batches(spans)]
+        return SpanExportResult.SUCCESS if all(are_sent) else SpanExportResult.FAILURE
+
+
+class CountedLogs(_Counted, LogRecordExporter):
+    """Sends log records, and tells receipts which scores arrived."""
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         """Send log records."""
-        if self._listens is not None and not self._listens():
+        is_heard = self._is_heard()
+        if not is_heard:
             self._delivery.unwanted(len(batch))
-            self._tell(batch, is_taken=True)
-            return LogRecordExportResult.SUCCESS
-        try:
-            with own_export():
-                result, error = self._inner.export(batch), None
-        except Exception as raised:
-            result, error = LogRecordExportResult.FAILURE, raised
-        if result is LogRecordExportResult.SUCCESS:
-            self._delivery.sent(len(batch))
-        else:
-            self._delivery.failed(len(batch), error)
-        self._tell(batch, is_taken=result is LogRecordExportResult.SUCCESS)
-        return result
-
-    def _tell(self, batch: Sequence[ReadableLogRecord], *, is_taken: bool) -> None:
-        if self._receipts is None:
-            return
-        if is_taken:
-            self._receipts.delivered(batch)
-        else:
-            self._receipts.refused()
-
-    def shutdown(self) -> None:
-        """Stop sending."""
-        with own_export():
-            self._inner.shutdown()  # type: ignore[no-untyped-call]
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Send what the inner exporter holds back."""
-        return self._inner.force_flush(timeout_millis)
+        is_done = not is_heard or self._is_sent(len(batch), batch)
+        if self._receipts is not None:
+            if is_done:
+                self._receipts.delivered(batch)
+            else:
+                self._receipts.refused()
+        return LogRecordExportResult.SUCCESS if is_done else LogRecordExportResult.FAILURE
 
 
-class CountedMetrics(MetricExporter):
-    """Sends metrics through another exporter and counts failed collections; sums are cumulative, so a gap heals."""
+class CountedMetrics(_Counted, MetricExporter):
+    """Sends metrics and counts failed collections; sums are cumulative, so a gap heals.
 
-    def __init__(
-        self,
-        inner: MetricExporter,
-        delivery: Delivery,
-        listens: Listens | None = None,
-        receipts: Receipts | None = None,
-        *,
-        is_scraped: bool = False,
-    ) -> None:
-        super().__init__(
+    Args:
+        inner: the exporter.
+        is_scraped: whether scrapes tell what arrived where nobody listens.
+        **given: as of spans and logs.
+    """
+
+    def __init__(self, inner: MetricExporter, *args: Any, is_scraped: bool = False, **given: Any) -> None:
+        MetricExporter.__init__(
+            self,
             preferred_temporality=inner._preferred_temporality,  # noqa: SLF001 - the reader asks the exporter it is given
             preferred_aggregation=inner._preferred_aggregation,  # noqa: SLF001
         )
-        self._inner = inner
-        self._delivery = delivery
-        self._listens = listens
-        self._receipts = receipts
-        self._is_scraped = is_scraped  # who scrapes says what arrived where nobody listens
+        _Counted.__init__(self, inner, *args, **given)
+        self._is_scraped = is_scraped
 
     def export(
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
@@ -249,32 +230,14 @@ class CountedMetrics(MetricExporter):
         if self._delivery.is_void:
             return MetricExportResult.SUCCESS
         began_ns = 0 if self._receipts is None else collection_began(metrics_data)
-        if self._listens is not None and not self._listens():
-            if self._receipts is not None and not self._is_scraped:
-                self._receipts.reported(began_ns)
-            return MetricExportResult.SUCCESS
-        self._delivery.took()
-        try:
-            with own_export():
-                result, error = self._inner.export(metrics_data, timeout_millis=timeout_millis, **kwargs), None
-        except Exception as raised:
-            result, error = MetricExportResult.FAILURE, raised
-        if result is MetricExportResult.SUCCESS:
-            self._delivery.sent(1)
-            if self._receipts is not None:
-                self._receipts.reported(began_ns)
-        else:
-            self._delivery.failed(1, error)
-        return result
-
-    def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
-        """Stop sending."""
-        with own_export():
-            self._inner.shutdown(timeout_millis, **kwargs)
-
-    def force_flush(self, timeout_millis: float = 10_000) -> bool:
-        """Send what the inner exporter holds back."""
-        return self._inner.force_flush(timeout_millis)
+        is_heard = self._is_heard()
+        if is_heard:
+            self._delivery.took()
+            if not self._is_sent(1, metrics_data, timeout_millis=timeout_millis, **kwargs):
+                return MetricExportResult.FAILURE
+        if self._receipts is not None and (is_heard or not self._is_scraped):
+            self._receipts.reported(began_ns)
+        return MetricExportResult.SUCCESS
 
 
 def batches(spans: Sequence[ReadableSpan], most_bytes: int = MOST_BATCH_BYTES) -> Iterator[list[ReadableSpan]]:

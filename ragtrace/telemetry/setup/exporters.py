@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from importlib.metadata import EntryPoints, entry_points
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, nearest
@@ -45,8 +46,8 @@ def is_disabled() -> bool:
 def exporter_names(signal: str) -> list[str]:
     """Return the exporters that ``OTEL_<SIGNAL>_EXPORTER`` names; default ``otlp``; empty for ``none``.
 
-    An exporter of other OpenTelemetry tools is left out; a warning names it once. For ``prometheus`` among METRICS
-    see `wants_scrape`.
+    Exporters that are installed with an entry point are known, as in the SDK. One of other OpenTelemetry tools that
+    is not installed is left out; a warning names it once. For ``prometheus`` among METRICS see `wants_scrape`.
 
     Args:
         signal: TRACES, METRICS or LOGS.
@@ -56,11 +57,16 @@ def exporter_names(signal: str) -> list[str]:
     """
     names = _named(signal)
     for name in names:
-        if name in _OF_OTHERS and not (signal == "METRICS" and name == "prometheus"):
-            _say_once(f"OTEL_{signal}_EXPORTER={name} is not supported and is ignored; otlp, console and none are")
-        elif name not in _EXPORTERS and name not in _OF_OTHERS:
+        if _is_known(signal, name) or (signal == "METRICS" and name == "prometheus"):
+            continue
+        if name not in _OF_OTHERS:
             raise ConfigError(f"OTEL_{signal}_EXPORTER={name!r} is not known here{nearest(name, _EXPORTERS)}")
-    return [name for name in names if name in _EXPORTERS and name != "none"]
+        _say_once(f"OTEL_{signal}_EXPORTER={name} is not supported and is ignored; otlp, console and none are")
+    return [name for name in names if name != "none" and _is_known(signal, name)]
+
+
+def _is_known(signal: str, name: str) -> bool:
+    return name in _EXPORTERS or (name != "prometheus" and bool(_entries(signal, name)))
 
 
 def wants_scrape() -> bool:
@@ -128,15 +134,35 @@ def own_tracer_provider(resource: Resource, delivery: Delivery) -> Own[TracerApi
     if is_disabled() or not names:
         return NoOpTracerProvider(), []
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    exporters = [CountedSpans(_span_exporter(name), delivery, _listens("TRACES", name)) for name in names]
+    exporters = [CountedSpans(_exporter("TRACES", name), delivery, _listens("TRACES", name)) for name in names]
     provider.add_span_processor(TakenSpans(delivery))
     for exporter in exporters:
         provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider, exporters
 
 
+def own_logger_provider(resource: Resource, delivery: Delivery, receipts: Receipts) -> Own[LoggerApi]:
+    """Return a provider of our own with the exporters of OTEL_LOGS_EXPORTER, and these; a no-op without any."""
+    from opentelemetry._logs import NoOpLoggerProvider  # noqa: PLC0415
+    from opentelemetry.sdk._logs import LoggerProvider  # noqa: PLC0415
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor  # noqa: PLC0415
+
+    names = exporter_names("LOGS")
+    if is_disabled() or not names:
+        return NoOpLoggerProvider(), []
+    provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
+    told = _told(names, receipts)
+    exporters = [
+        CountedLogs(_exporter("LOGS", name), delivery, _listens("LOGS", name), told.get(name)) for name in names
+    ]
+    provider.add_log_record_processor(TakenLogs(delivery))
+    for exporter in exporters:
+        provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
+    return provider, exporters
+
+
 def own_meter_provider(
-    resource: Resource, delivery: Delivery, readers: Sequence[MetricReader], receipts: Receipts | None = None
+    resource: Resource, delivery: Delivery, readers: Sequence[MetricReader], receipts: Receipts
 ) -> Own[MeterApi]:
     """Return a provider of our own with extra readers and the exporters of OTEL_METRICS_EXPORTER, and these."""
     from opentelemetry.metrics import NoOpMeterProvider  # noqa: PLC0415
@@ -145,12 +171,13 @@ def own_meter_provider(
     names = [] if is_disabled() else exporter_names("METRICS")
     if is_disabled() or not (names or readers):
         return NoOpMeterProvider(), []
+    told = _told(names, receipts)
     exporters = [
         CountedMetrics(
-            _metric_exporter(name),
+            _exporter("METRICS", name),
             delivery,
             _listens("METRICS", name),
-            receipts if name == _deciding(names) else None,
+            told.get(name),
             is_scraped=bool(readers),
         )
         for name in names
@@ -166,31 +193,9 @@ def read_by(resource: Resource, readers: Sequence[MetricReader]) -> MeterProvide
     return MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
 
 
-def own_logger_provider(resource: Resource, delivery: Delivery, receipts: Receipts | None = None) -> Own[LoggerApi]:
-    """Return a provider of our own with the exporters of OTEL_LOGS_EXPORTER, and these; a no-op without any."""
-    from opentelemetry._logs import NoOpLoggerProvider  # noqa: PLC0415
-    from opentelemetry.sdk._logs import LoggerProvider  # noqa: PLC0415
-    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor  # noqa: PLC0415
-
-    names = exporter_names("LOGS")
-    if is_disabled() or not names:
-        return NoOpLoggerProvider(), []
-    provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
-    exporters = [
-        CountedLogs(
-            _log_exporter(name), delivery, _listens("LOGS", name), receipts if name == _deciding(names) else None
-        )
-        for name in names
-    ]
-    provider.add_log_record_processor(TakenLogs(delivery))
-    for exporter in exporters:
-        provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
-    return provider, exporters
-
-
-def _deciding(names: Sequence[str]) -> str:
-    """Return the exporter whose word says that something arrived: a console is no receiver beside one."""
-    return "otlp" if "otlp" in names else names[0]
+def _told(names: Sequence[str], receipts: Receipts) -> dict[str, Receipts]:
+    """Return the exporter that says what arrived: a console is no receiver beside another."""
+    return {"otlp" if "otlp" in names else names[0]: receipts} if names else {}
 
 
 def _listens(signal: str, name: str) -> Callable[[], bool] | None:
@@ -201,52 +206,16 @@ def _listens(signal: str, name: str) -> Callable[[], bool] | None:
     return None if is_endpoint_set(signal) else default_listener(protocol(signal))
 
 
-def _span_exporter(name: str) -> Any:
-    if name == "console":
-        from opentelemetry.sdk.trace.export import ConsoleSpanExporter  # noqa: PLC0415
-
-        return ConsoleSpanExporter()
-    if protocol("TRACES") == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
-
-        return OTLPSpanExporter()
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
-        OTLPSpanExporter as OverHttp,
-    )
-
-    return OverHttp(session=_session())
+def _exporter(signal: str, name: str) -> Any:
+    """Make an exporter from the entry points that the SDK reads too."""
+    if name == "otlp":
+        name = "otlp_proto_grpc" if protocol(signal) == "grpc" else "otlp_proto_http"
+    (found,) = _entries(signal, name)
+    return found.load()(**({"session": _session()} if name == "otlp_proto_http" else {}))
 
 
-def _metric_exporter(name: str) -> Any:
-    if name == "console":
-        from opentelemetry.sdk.metrics.export import ConsoleMetricExporter  # noqa: PLC0415
-
-        return ConsoleMetricExporter()
-    if protocol("METRICS") == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
-
-        return OTLPMetricExporter()
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # noqa: PLC0415
-        OTLPMetricExporter as OverHttp,
-    )
-
-    return OverHttp(session=_session())
-
-
-def _log_exporter(name: str) -> Any:
-    if name == "console":
-        from opentelemetry.sdk._logs.export import ConsoleLogRecordExporter  # noqa: PLC0415
-
-        return ConsoleLogRecordExporter()
-    if protocol("LOGS") == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter  # noqa: PLC0415
-
-        return OTLPLogExporter()
-    from opentelemetry.exporter.otlp.proto.http._log_exporter import (  # noqa: PLC0415
-        OTLPLogExporter as OverHttp,
-    )
-
-    return OverHttp(session=_session())
+def _entries(signal: str, name: str) -> EntryPoints:
+    return entry_points(group=f"opentelemetry_{signal.lower()}_exporter", name=name)
 
 
 def _session() -> Session | None:

@@ -1,4 +1,4 @@
-"""Every alert: when it fires, what it says, and where the reader goes from there. Two forms come of one list."""
+"""Every alert: condition, text, and links. Prometheus and Grafana get the same list."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _WILSON_Z = 3.0
 _FEW_RUNS = 30
 _FEW_EVALUATIONS = 10
 _FEW_SCORED = 10
-_MANY_DRAWN = 10  # so many drawn traces without a score are no chance: fewer may all be cancelled runs
+_MANY_DRAWN = 10  # fewer sampled traces without a score may all be cancelled runs
 _QUICK_ERROR_SHARE = 0.5
 _TICKET_FACTOR = 3.0  # 14.4 and 6 cannot fire where a fifth may be low: 14.4 x 20 % is more than all
 
@@ -61,7 +61,7 @@ class Alert:
         description: what it means and what to do first.
         expr: over raw series or recorded ones, for Prometheus.
         raw: the form without recording rules, for Grafana; empty = `expr`.
-        printf: how the value is written.
+        printf: format of the value.
         labels: labels of the result; they go into the link to the board.
         for_s: seconds it waits.
         keep_firing_s: seconds it goes on after its last true evaluation.
@@ -92,7 +92,7 @@ class Alert:
 
 
 def alerts(config: Config) -> list[Alert]:
-    """Return every alert, by weight.
+    """Return every alert, the weightiest first.
 
     Example:
         >>> from ragtrace_dashboards.config import Config
@@ -121,11 +121,11 @@ def _drifts(config: Config) -> list[Alert]:
     names = [it.name for it in config.metrics]
     kinds: list[tuple[str, str, Severity, Sequence[str], str]] = [
         ("RagtraceQualityDrift", "z", "critical", [it for it in names if it not in special],
-         "Answers are worse than they were"),
+         "Answers have become worse"),
         ("RagtraceSelectionEfficiencyDrift", "selection_efficiency", "warning",
-         [it for it in names if it == special[0]], "The selection makes less of the retrieved pool than it did"),
+         [it for it in names if it == special[0]], "Reranking picks worse passages from the pool"),
         ("RagtraceHarmDrift", "harm", "warning", [it for it in names if it == special[1]],
-         "More weak passages reach the prompt than did"),
+         "More weak passages reach the prompt"),
     ]  # fmt: skip
     return [
         _drift(config, name=name, topic=topic, severity=severity, names=chosen, means=means)
@@ -140,9 +140,9 @@ def _drift(config: Config, *, name: str, topic: str, severity: Severity, names: 
         topic=topic,
         severity=severity,
         summary=f"{_OF} is worse than its baseline",
-        description=f"{means}: the mean lies {VALUE} standard errors beyond the tolerance of {config.tolerance:g} "
+        description=f"{means}. The mean lies {VALUE} standard errors beyond the tolerance of {config.tolerance:g} "
         f"({config.fast_tolerance:g} within {duration(config.fast_window_s)}) from its baseline. "
-        "Open the board, find the hour it began, and compare it with releases.",
+        "Open the board, find the hour in which it began, and compare that hour with your releases.",
         expr=recorded_drift(config, names),
         raw=frozen_drift(config, names),
         printf="%.1f",
@@ -186,8 +186,9 @@ def _low_scores(config: Config) -> Alert:
         topic="low_share",
         severity="warning",
         summary=f"Too many low scores: {_OF}",
-        description=f"{VALUE} of the answers miss their threshold; {config.good_share:.0%} should meet it. This "
-        "is a ticket: the share is too high for days, whether or not it changed. Read the worst traces.",
+        description=f"A share of {VALUE} of the answers misses the metric's threshold. At least "
+        f"{config.good_share:.0%} should meet it. The share of misses has been too high for hours or days, whether "
+        "or not it is new. Handle this as a ticket: read the traces with the worst scores.",
         expr=f"{quick}\n  or {slow}",
         for_s=config.for_s,
     )
@@ -202,10 +203,10 @@ def _scorer_silent(config: Config) -> Alert:
         topic="last_score",
         severity="critical",
         summary="No scores for {{ $labels.job }}",
-        description=f"Traces were drawn for scoring within {window} and none was evaluated, or at least "
-        f"{_MANY_DRAWN} were drawn and none got a score, or nothing of ragtrace is scraped at all. Until it is "
-        "mended no other alert can see anything. Is the worker up, does it reach the judge, does Prometheus reach "
-        "the worker?",
+        description=f"Within {window}, traces were sampled and none was evaluated, or at least {_MANY_DRAWN} were "
+        "sampled and none got a score, or Prometheus scraped nothing of ragtrace. Until this is fixed, no other "
+        "ragtrace alert can fire. Check that the worker runs, that it reaches the judge, and that Prometheus "
+        "reaches the worker.",
         expr=f"{none_evaluated}\nor {none_scored}\n"
         # Every process exports it from its start on; counters are there after their first trace.
         f"or absent(last_over_time({SERIES[semconv.QUEUE_CAPACITY]}[{window}]))",
@@ -258,9 +259,10 @@ def _drift_blind(config: Config) -> Alert:
         topic="n_eff",
         severity="info",
         summary=f"Too few scores to see a drop: {_OF}",
-        description=f"With the scores of {window} a drop smaller than {VALUE} may stay unseen; "
-        f"{config.detectable_drop:g} is promised; at 1 nothing is compared, for want of scores now or in the "
-        "baseline. Raise the sampling fraction or the judge's budget, freeze a larger baseline, or accept it.",
+        description=f"With the scores of {window}, drift alerts may miss a drop smaller than {VALUE}. They should "
+        f"find a drop of {config.detectable_drop:g}. The value 1 means that nothing is compared, since there are "
+        "too few scores now or in the baseline. Raise the sampling fraction or the judge's budget, freeze a larger "
+        "baseline, or accept the gap.",
         expr=few,
         raw=f"{few}\nor on ({', '.join(WHOSE)})\n({small})",
         for_s=config.hour_s,
@@ -283,8 +285,8 @@ def _judge_errors(config: Config) -> Alert:
         topic="judge_errors",
         severity="warning",
         summary=f"Evaluations of {{{{ $labels.{METRIC} }}}} fail",
-        description=f"{VALUE} of the evaluations are errors. What fails is no random sample, so the means are "
-        "biased while this lasts. The reasons stand on the board.",
+        description=f"A share of {VALUE} of the evaluations fails. Failures do not hit all answers alike, so the "
+        "means are biased while this lasts. The board shows the reasons.",
         expr=f"{slow}\n  or {quick}",
         labels=by,
         for_s=config.for_s,
@@ -300,9 +302,9 @@ def _evaluation_lag(config: Config) -> Alert:
         topic="lag",
         severity="warning",
         summary="Scores of {{ $labels.job }} come late",
-        description=f"Nine of ten scores take up to {VALUE} s from answer to score, or the oldest waiting trace is "
-        f"that old; {config.lag_limit_s} s are fine. Alerts on quality are late by as much. Is the judge slow, "
-        "limited or out of budget?",
+        description=f"One score in ten comes {VALUE} s or more after its answer, or the oldest waiting trace is "
+        f"that old. The limit is {config.lag_limit_s} s. Alerts on quality are late by as much. Check whether the "
+        "judge is slow, rate-limited or out of budget.",
         expr=f"({late} > {config.lag_limit_s} and on (job) {scored} >= {_FEW_SCORED})\n"
         f"  or max by (job) ({SERIES[semconv.QUEUE_OLDEST]}) > {config.lag_limit_s}",
         printf="%.0f",
@@ -319,9 +321,9 @@ def _budget_spent(config: Config) -> Alert:
         name="RagtraceBudgetSpent",
         topic="budget",
         severity="warning",
-        summary=f"The judge's budget of today is spent: {{{{ $labels.{by[1]} }}}}",
-        description=f"{VALUE} {{{{ $labels.{by[2]} }}}} are left. Until midnight UTC traces wait, and what is "
-        "scored now is no random sample of the day. Raise the budget or lower the sampling fraction.",
+        summary=f"Today's budget of the judge {{{{ $labels.{by[1]} }}}} is spent",
+        description=f"{VALUE} {{{{ $labels.{by[2]} }}}} are left. Traces wait until midnight UTC, and today's "
+        "scores do not stand for the whole day. Raise the budget or lower the sampling fraction.",
         expr=f"min by ({kept}) ({left}) <= {config.budget_share:g} * {full}",
         labels=by,
         for_s=config.for_s,
@@ -334,10 +336,10 @@ def _judge_changed(config: Config) -> Alert:
         name="RagtraceJudgeChanged",
         topic="judge_version",
         severity="info",
-        summary=f"Another judge or prompt scores {_OF}",
-        description=f"{{{{ $labels.{by[3]} }}}} version {{{{ $labels.{by[4]} }}}} scores since today. That is a "
-        f"change of the measurement: drift alerts are silent for {duration(config.day_window_s)}, and the new "
-        "scores get a baseline of their own. Was the change wanted?",
+        summary=f"A new judge or prompt scores {_OF}",
+        description=f"{{{{ $labels.{by[3]} }}}} version {{{{ $labels.{by[4]} }}}} began to score today. The scores "
+        f"may differ although the answers do not. Drift alerts are silent for {duration(config.day_window_s)}, and "
+        "the new scores get a baseline of their own. Check that the change was intended.",
         expr=CHANGED,
         raw=judge_change(config, config.day_window_s),
         printf="%.0f",
@@ -351,9 +353,10 @@ def _canary_gap(config: Config) -> Alert:
         name="RagtraceCanaryGap",
         topic="canary_gap",
         severity="warning",
-        summary=f"The judge {{{{ $labels.{by[1]} }}}} obeys what it reads",
-        description=f"Answers with instructions to the judge in them score {VALUE} higher than the same without; "
-        f"{config.canary_gap:g} is the limit. Scores can be pushed up by text in passages or answers.",
+        summary=f"The judge {{{{ $labels.{by[1]} }}}} obeys instructions in the texts it scores",
+        description=f"Test answers that contain instructions to the judge score {VALUE} higher than the same "
+        f"answers without them. The limit is {config.canary_gap:g}. A text in a passage or an answer can raise "
+        "scores.",
         expr=f"max by ({', '.join(by)}) ({SERIES[semconv.CANARY_GAP]}) > {config.canary_gap:g}",
         labels=by,
         for_s=config.for_s,
@@ -371,8 +374,8 @@ def _empty_retrievals(config: Config) -> Alert:
         topic="empty_retrieval",
         severity="warning",
         summary=f"Searches of {{{{ $labels.{WORKFLOW} }}}} find nothing",
-        description=f"At least {VALUE} of the runs searched and found no passage (lower bound of the share over "
-        f"{window}); {config.empty_share:g} is the limit. Look at the index, filters and the embedding model.",
+        description=f"At least a share of {VALUE} of the runs searched and found no passage (lower bound over "
+        f"{window}). The limit is {config.empty_share:g}. Check the index, the filters and the embedding model.",
         expr=f"({share} + {square / 2:g} / {size} - {spread})\n"
         f"  / (1 + {square:g} / {size}) > {config.empty_share:g}",
         labels=by,

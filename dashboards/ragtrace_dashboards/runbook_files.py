@@ -33,16 +33,22 @@ RULE_FIELDS: Final = (
 """What rule F was measured with; another value of any, and the measured rates are not stated."""
 
 _MEASURED = """\
-How often it cries wolf was simulated, not observed: a synthetic world with daily and weekly rhythm, a daily
-mean that wanders by .006 and bursts of hard topics. There the chance of any false alarm in 30 days was 7.2 % at
-200 scores a day and 1.4 % at 5,000 (1,000 months each; 95 % intervals 5.8 to 9.0 and .8 to 2.3), for **one**
-metric of one workflow; each further one adds its own. In a calm world there was none in 100 months. A drop from
-.92 to .85 was seen after .9 days at 200 scores a day and 6 hours at 5,000 (medians), one to .80 after 7 and 3
-hours; an earlier simulation of the same rule said 6 % and 1 %, 1.2 days and 6.5 hours, 12 and 3.4 hours, and 3
-to 5 days for a slide to .85 over a week. Your traffic is another world: count your own."""
+The false-alarm rate was simulated, not observed. The simulated scores had a daily and weekly rhythm, a daily mean
+that wandered by .006, and bursts of hard topics. The chance of any false alarm in 30 days was 7.2 % at 200 scores a
+day and 1.4 % at 5,000 (1,000 months each; 95 % intervals 5.8 to 9.0 and .8 to 2.3). This is the chance for **one**
+metric of one workflow, and each further one adds its own. Without these disturbances, 100 months had no false
+alarm. Median times to find a drop, at 200 and at 5,000 scores a day:
+
+| drop | 200 a day | 5,000 a day |
+|---|---|---|
+| from .92 to .85 | .9 days | 6 hours |
+| from .92 to .80 | 7 hours | 3 hours |
+
+An earlier simulation found 6 % and 1 % false alarms, 1.2 days and 6.5 hours, 12 and 3.4 hours, and 3 to 5 days for
+a slide to .85 over a week. Your traffic differs, so count your own alarms."""
 _UNMEASURED = """\
-False-alarm rates and delays were simulated for other numbers than these; with this configuration nothing is
-known of either."""
+False-alarm rates and delays were simulated for other settings than these. For this configuration, both are
+unknown."""
 
 
 def runbook_files(config: Config) -> dict[str, str]:
@@ -156,4 +162,4 @@ def _index(every: list[Alert], values: dict[str, str]) -> str:
         f"| [{alert.name}]({alert.name}.md#meaning) | {alert.severity} | {values[f'panel.{alert.topic}']} |"
         for alert in every
     )
-    return f"# What to do when it rings\n\n| alert | severity | panel |\n|---|---|---|\n{rows}\n"
+    return f"# What to do when an alert fires\n\n| alert | severity | panel |\n|---|---|---|\n{rows}\n"

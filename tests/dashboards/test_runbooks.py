@@ -188,7 +188,7 @@ def test_the_drift_pages_state_rule_f_as_configured(name):
         ("73 hours", "0.031", "3.3", "337 hours", "73 hours"),
         ("7 hours", "0.061", "4.4", "337 hours", "25 hours"),
     ]
-    floor = "under 37 in the window" if name == "RagtraceQualityDrift" else "37 effective scores"
+    floor = "fewer than 37 in the window" if name == "RagtraceQualityDrift" else "37 effective scores"
     assert floor in " ".join(page.split())
 
 
@@ -199,7 +199,7 @@ def test_measured_rates_are_stated_for_the_measured_rule_alone(field):
     other = replace(Config(), **{field: getattr(OTHER, field)})
     text = " ".join(runbook_files(other)["runbooks/RagtraceQualityDrift.md"].split())
     assert claim not in text
-    assert "nothing is known" in text
+    assert "both are unknown" in text
 
 
 def test_a_placeholder_that_nothing_fills_is_an_error():

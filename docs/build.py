@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build" / "docs"
+METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 API = (
     "ragtrace",
     "ragtrace.model",
@@ -24,7 +25,13 @@ API = (
 
 
 def main() -> int:
-    """Gather and build; return mkdocs' exit status, which a single warning makes an error."""
+    """Gather and build; return mkdocs' exit status, which a single warning makes an error.
+
+    With ``--metrics`` only the table of `METRICS_PAGE` is written anew.
+    """
+    if "--metrics" in sys.argv:
+        METRICS_PAGE.write_text(metrics_page())
+        return 0
     gather()
     # Not --quiet: it hides warnings from the count that --strict ends with.
     build = [sys.executable, "-m", "mkdocs", "build", "--strict"]
@@ -55,6 +62,16 @@ def gather() -> None:
     _reference()
 
 
+def metrics_page() -> str:
+    """Return the reference of metrics with the table that their specs give now."""
+    table = subprocess.run(
+        [sys.executable, "-m", "ragtrace", "metrics", "--markdown"], check=True, capture_output=True, text=True
+    ).stdout
+    text = METRICS_PAGE.read_text()
+    begin, end = (text.index(f"<!-- metrics table: {edge}") for edge in ("begin", "end"))
+    return f"{text[: text.index(chr(10), begin)]}\n\n{table.strip()}\n\n{text[end:]}"
+
+
 def _front_page() -> None:
     text = (ROOT / "README.md").read_text()
     moved = {"(docs/": "(", "(ragtrace/demo/corpus)": "(handbook/overview.md)"}
@@ -76,11 +93,8 @@ def _reference() -> None:
     from ragtrace.semconv import METRICS
     from ragtrace.settings import variables
 
-    table = subprocess.run(
-        [sys.executable, "-m", "ragtrace", "metrics", "--markdown"], check=True, capture_output=True, text=True
-    ).stdout
     folder = OUT / "reference"
-    (folder / "metrics.md").write_text(f"# Metrics\n\nGenerated from the metrics' specs.\n\n{table}")
+    (folder / "metrics.md").write_text(metrics_page())
     rows = "".join(f"| `{n}` | `{v or 'argument only'}` | `{d!r}` | {doc} |\n" for n, v, d, doc in variables())
     head = "# Settings\n\nArgument of `ragtrace.configure`, else the variable, else `OTEL_*`, else the default.\n\n"
     (folder / "settings.md").write_text(f"{head}| setting | variable | default | what |\n|---|---|---|---|\n{rows}")

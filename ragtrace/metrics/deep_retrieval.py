@@ -1,4 +1,4 @@
-"""The shadow pool: the same query retrieved again, deeper, off the request path, by a function of the user's."""
+"""Deeper retrieval of the same query, off the request path, by a function of the user (setting `shadow`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PASSAGE_CHARS = 65_536  # as the recorder clamps, so that a passage of the pool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepPool:
-    """What was retrieved at a depth; `passages` are at most so many, best first."""
+    """Passages retrieved at a depth, best first, and at most that many."""
 
     depth: int
     passages: tuple[Passage, ...]
@@ -44,7 +44,7 @@ class DeepRetriever:
     Args:
         retrieve: ``retrieve(query, top_k)``, which returns passages best first: texts, `Passage` objects, or
             mappings with ``text`` and optionally ``id``. A union of dense and lexical retrieval is best.
-        rate: share of the sampled traces, 0 to 1; METRICS.md 4.3 advises .01 to .05.
+        rate: share of the sampled traces, 0 to 1; .01 to .05 is enough for a mean.
         timeout_s: seconds for one call.
         redact: applied to every text before it is judged.
 

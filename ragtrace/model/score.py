@@ -65,7 +65,7 @@ def _check_reason(state: State, reason: str | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
-    """What a metric says of one record: a number, or the reason why there is none (METRICS.md 0.1).
+    """What a metric says of one record: a number, or the reason why there is none.
 
     The constructor refuses NaN and infinity, a value without state ``ok``, ``ok`` without a value, and a
     reason outside the closed list, so that a failure can never turn into a number.

@@ -1,4 +1,4 @@
-"""Answer coverage in one grade: how many of the key facts the answer brings, from 1 to 5."""
+"""Answer coverage in one grade: how many of the key facts the answer states, from 1 to 5."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ NAME = "answer_coverage_1to5"
 class AnswerCoverage1to5:
     """A judge's grade of coverage: 5 all key facts stated in the answer, 3 about half, 1 none.
 
-    ``answer_coverage_1to5`` in 1 to 5 and ``answer_coverage_1to5_normalised`` in [0, 1]; higher is better. The
-    facts are those of the reference; without one, those of the contexts that the query asks for; the details tell
-    the two modes apart. This is the "context_recall" of oh-my-knowledge; `context_recall` looks the facts up in
-    the contexts. ``na``: no_answer, partial_run, missing_input:reference (neither reference nor contexts).
-    Coroutine-safe. Source: METRICS.md 1.2.
+    ``answer_coverage_1to5`` in 1 to 5 and ``answer_coverage_1to5_normalised`` = (grade - 1) / 4; higher is better.
+    The facts are those of the reference; without one, those of the contexts that the query asks for.
+    ``details.mode`` tells the two apart. oh-my-knowledge calls this "context_recall"; `context_recall` here looks
+    the facts up in the contexts. ``na``: no_answer, partial_run, missing_input:reference (neither reference nor
+    contexts). Coroutine-safe. Source: oh-my-knowledge.
 
     Example:
         >>> import asyncio

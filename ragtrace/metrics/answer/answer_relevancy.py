@@ -1,4 +1,4 @@
-"""Answer relevancy: would the answer's own questions be the question that was asked."""
+"""Answer relevancy: the similarity of the query with questions that the answer would answer."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeIncomplete
-from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.metrics.cosine import cosines_with_first
-from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Question
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 
 class AnswerRelevancy:
     """Mean cosine of the question with questions written from the answer, in [0, 1], higher is better.
 
-    The judge writes `Options.n_questions` questions from the answer alone. The value is 0.0 when it calls the
-    answer noncommittal towards all of them, else the mean cosine, cut at 0; ``details.raw`` keeps the mean before
-    both. Blank questions, and those whose embedding is a zero vector, are left out with their flag. Levels depend
-    on the embedder: never compare across embedders. ``na``: missing_input:query, no_answer, unsupported_by_judge;
-    ``error``: judge_incomplete without a question, zero_embedding when the question or all written ones have no
-    direction. Coroutine-safe. Source: ragas answer relevancy, METRICS.md 1.3.
+    The judge writes `Options.n_questions` questions from the answer alone, each with a flag for a noncommittal
+    answer. raw = mean of cos(embed(query), embed(question)); the value is 0.0 where ALL questions are flagged, else
+    raw cut to [0, 1]. ``details`` keep raw and each cosine. Blank questions and those without a direction are left
+    out with their flag. Levels depend on the embedder: never compare across embedders.
+
+    ragas 0.4 uses ALL too, 0.2.15 used ANY, and neither cuts raw to [0, 1]; llm4s maps cosines by (cos + 1) / 2.
+
+    ``na``: missing_input:query, no_answer, partial_run, unsupported_by_judge. ``error``: judge_incomplete without a
+    question, zero_embedding where the query or all questions have no direction. Coroutine-safe. Source: RAGAS, Es
+    et al. 2023.
 
     Example:
         >>> import asyncio
@@ -74,11 +78,11 @@ class AnswerRelevancy:
 def _scored(asked: list[Question], cosines: list[float | None], details: dict[str, Any]) -> MetricResult:
     kept = [(item, value) for item, value in zip(asked, cosines, strict=True) if value is not None]
     if not kept:
-        return MetricResult(name="answer_relevancy", state="error", reason="zero_embedding", details=details)
+        return result("answer_relevancy", "zero_embedding", details)
     raw = math.fsum(value for _, value in kept) / len(kept)
     is_evasive = all(item.noncommittal for item, _ in kept)
     value = 0.0 if is_evasive else min(max(raw, 0.0), 1.0)
-    return MetricResult(name="answer_relevancy", state="ok", value=value, details={**details, "raw": raw})
+    return result("answer_relevancy", value, {**details, "raw": raw})
 
 
 METRIC = AnswerRelevancy()

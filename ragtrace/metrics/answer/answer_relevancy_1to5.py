@@ -16,9 +16,9 @@ NAME = "answer_relevancy_1to5"
 class AnswerRelevancy1to5:
     """A judge's grade of relevance: 5 complete and to the point, 3 in part, 1 about something else or declining.
 
-    ``answer_relevancy_1to5`` in 1 to 5 and ``answer_relevancy_1to5_normalised`` in [0, 1]; higher is better.
-    Whether the answer is true plays no part. ``na``: no_answer, partial_run, missing_input:query. Coroutine-safe.
-    Source: METRICS.md 1.2.
+    ``answer_relevancy_1to5`` in 1 to 5 and ``answer_relevancy_1to5_normalised`` = (grade - 1) / 4; higher is
+    better. Truth plays no part. ``na``: no_answer, partial_run, missing_input:query. Coroutine-safe. Source:
+    oh-my-knowledge.
 
     Example:
         >>> import asyncio

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.metrics.cosine import cosines_with_first
-from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 
 class AnswerSimilarity:
-    """Cosine of the question's and the answer's embedding, in [-1, 1], higher is better, without a threshold.
+    """Cosine of the query's and the answer's embedding, in [-1, 1], higher is better, without a threshold.
 
     It works offline and tells an answer to another question from one to this question; it says nothing of truth.
     Levels depend on the embedder, whose name stands in the details: never compare across embedders. ``na``:
-    missing_input:query, no_answer, unsupported_by_judge without an embedder; ``error zero_embedding`` when either
-    text has no content for the embedder. Coroutine-safe. Source: JUDGES.md, measured on hard swaps.
+    missing_input:query, no_answer, partial_run, unsupported_by_judge without an embedder; ``error zero_embedding``
+    where a text has no content for the embedder. Coroutine-safe. Source: cosine similarity.
 
     Example:
         >>> import asyncio
@@ -50,9 +50,7 @@ class AnswerSimilarity:
         rows = await ctx.embed([ctx.record.query, ctx.record.answer])
         _, (value,) = cosines_with_first(rows, 2)
         details = {"embedder": ctx.embedder.name if ctx.embedder else ""}
-        if value is None:
-            return [MetricResult(name=name, state="error", reason="zero_embedding", details=details)]
-        return [MetricResult(name=name, state="ok", value=value, details=details)]
+        return [result(name, "zero_embedding" if value is None else value, details)]
 
 
 METRIC = AnswerSimilarity()

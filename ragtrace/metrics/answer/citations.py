@@ -1,4 +1,4 @@
-"""Citations: does what an answer cites support what it says."""
+"""Citations: whether the cited passages support what the answer says."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import JudgeIncomplete, JudgeUnsupported
-from ragtrace.metrics.base import MetricSpec, Output, answer_lacking
-from ragtrace.model import MetricResult
+from ragtrace.metrics.base import MetricSpec, Output, answer_lacking, result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.metrics.eval_context import EvalContext
-    from ragtrace.model import RagRecord
+    from ragtrace.model import MetricResult, RagRecord
 
 Pair = tuple[int, str]  # 0-based index of the answer part, cited id
 _POINTS = {"full": 1.0, "partial": 0.5, "none": 0.0}
@@ -66,17 +65,18 @@ def citation_scores(n_parts: int, points: Mapping[Pair, float]) -> CitationScore
 class Citations:
     """Support of the answer's citations by the passages they name; all outputs in [0, 1], higher is better.
 
-    - ``citation_precision``: mean over distinct cited ids of the mean support (full 1, partial .5, none 0);
-    - ``citation_recall``: mean over the answer's parts, an uncited part counting 0;
-    - ``citation_f1``: their harmonic mean, 0.0 when both are 0;
+    Each distinct pair of an answer part and a cited id scores 1 for full support, .5 for partial, 0 for none.
+
+    - ``citation_precision``: mean over distinct ids of the id's mean score;
+    - ``citation_recall``: mean over all parts of the part's mean score, 0 for an uncited part;
+    - ``citation_f1``: their harmonic mean, 0.0 where both are 0;
     - ``citation_precision_micro``: mean over all pairs, the usual reading.
 
-    A citation of a passage that was not delivered (dangling) scores 0 and is never asked about; the same id twice
-    in a part counts once. Parts are read from the answer's markers where the application gave none; an answer
-    without markers is ``na no_citations``. Parts that were given and cite nothing: recall 0.0, the others ``na
-    no_citations``. Neither answer nor parts: ``na no_parts``. When nothing has to be asked no call is made. A judge
-    that cannot read citations gives ``na unsupported_by_judge``. Coroutine-safe.
-    Source: open-rag-eval, METRICS.md 1.5.
+    A citation of a passage that was not delivered (dangling) scores 0 and is never asked about. open-rag-eval skips
+    it together with its part, so that an invented citation gets 1.0. Parts are read from the answer's markers where
+    the application gave none; an answer without markers is ``na no_citations``. Parts that were given and cite
+    nothing: recall 0.0, the others ``na no_citations``. Neither answer nor parts: ``na no_parts``. A judge that
+    cannot read citations gives ``na unsupported_by_judge``. Coroutine-safe. Source: open-rag-eval.
 
     Example:
         >>> import asyncio
@@ -154,9 +154,7 @@ def _facts(record: RagRecord, pairs: Sequence[Pair]) -> dict[str, Any]:
 def _results(scores: CitationScores, facts: dict[str, Any]) -> list[MetricResult]:
     values = (scores.precision, scores.recall, scores.f1, scores.precision_micro)
     return [
-        MetricResult(name=name, state="na", reason="no_citations", details=facts)
-        if value is None
-        else MetricResult(name=name, state="ok", value=value, details=facts)
+        result(name, "no_citations", facts) if value is None else result(name, value, facts)
         for name, value in zip(_OUTPUTS, values, strict=True)
     ]
 
@@ -168,7 +166,7 @@ def _without_parts(record: RagRecord) -> str:
 
 
 def _all_na(reason: str) -> list[MetricResult]:
-    return [MetricResult(name=name, state="na", reason=reason) for name in _OUTPUTS]
+    return [result(name, reason) for name in _OUTPUTS]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,15 +1,15 @@
-"""Contradictions: how much of the answer says the opposite of the contexts that were delivered."""
+"""Contradictions: the share of the answer that says the opposite of the delivered contexts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeUnsupported
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.model import MetricResult
+from ragtrace.metrics.base import MetricSpec, Output, claims_lacking, result
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 NAME = "contradicted_rate"
 
@@ -19,7 +19,7 @@ class Contradictions:
 
     A claim that the contexts merely do not hold is no contradiction: faithfulness counts it. ``na``: no_answer,
     partial_run, no_contexts, abstained, no_claims, and unsupported_by_judge under a judge that cannot see a
-    contradiction, as one that compares words. Coroutine-safe. Source: METRICS.md 1.1, 2.6.
+    contradiction, for example one that compares words. Coroutine-safe. Source: ragtrace.
 
     Example:
         >>> import asyncio
@@ -54,13 +54,12 @@ class Contradictions:
         if ctx.judge is None or "contradictions" not in ctx.judge.tasks:
             raise JudgeUnsupported("the judge cannot see contradictions")
         audit = await ctx.audit()
-        if not audit.attempted:
-            return [MetricResult(name=NAME, state="na", reason="abstained")]
-        if not audit.claims:
-            return [MetricResult(name=NAME, state="na", reason=audit.unscorable or "no_claims")]
+        lacking = claims_lacking(audit)
+        if lacking is not None:
+            return [result(NAME, lacking)]
         found = [claim.text for claim in audit.claims if claim.verdict == "contradicted"]
         details = {"n_claims": len(audit.claims), "contradicted": found, "truncated": audit.truncated}
-        return [MetricResult(name=NAME, state="ok", value=len(found) / len(audit.claims), details=details)]
+        return [result(NAME, len(found) / len(audit.claims), details)]
 
 
 METRIC = Contradictions()

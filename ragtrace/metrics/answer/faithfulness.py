@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.model import MetricResult
+from ragtrace.metrics.base import MetricSpec, Output, claims_lacking, result
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Audit, Claim
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 NAME = "faithfulness"
 
 
 class Faithfulness:
-    """Supported claims / claims of the answer; with a judge that measures, the mean support of its sentences.
+    """Supported claims / claims of the answer, in [0, 1], higher is better.
 
-    In [0, 1], higher is better. Blank answer: ``na no_answer``; no contexts: ``na no_contexts`` (0.0 with
-    ``zero_on_empty_context``); no claims: ``na no_claims``; a refusal: ``na abstained``, with the support kept in
-    details. Partial support is no support. Source: METRICS.md 1.1; claim decomposition after RAGAS (2023).
+    The judge splits the answer into atomic claims and names the contexts that support each; partial support is no
+    support. A judge that measures support gives the mean support of the sentences instead. Up to 40 claims are
+    read; ``details.truncated`` says where there were more.
+
+    ``na``: no_answer, partial_run; no_contexts (0.0 with `Options.zero_on_empty_context`); no_claims; abstained for
+    a refusal, with the support kept in the details. Peers disagree here: without claims ragas gives NaN, llm4s and
+    deepeval 1, trulens 0.0; trulens counts a refusal as grounded, which lifts the mean when retrieval breaks.
+    Coroutine-safe. Source: RAGAS, Es et al. 2023.
 
     Example:
         >>> import asyncio
@@ -49,15 +54,14 @@ class Faithfulness:
         """Return one result; raises JudgeError."""
         if not ctx.contexts():
             if ctx.options.zero_on_empty_context:
-                return [MetricResult(name=NAME, state="ok", value=0.0, details={"contexts": 0})]
-            return [MetricResult(name=NAME, state="na", reason="no_contexts")]
+                return [result(NAME, 0.0, {"contexts": 0})]
+            return [result(NAME, "no_contexts")]
         audit = await ctx.audit()
         details = _details(audit)
-        if not audit.attempted:
-            return [MetricResult(name=NAME, state="na", reason="abstained", details=details)]
-        if not audit.claims:
-            return [MetricResult(name=NAME, state="na", reason=audit.unscorable or "no_claims", details=details)]
-        return [MetricResult(name=NAME, state="ok", value=_mean(audit), details=details)]
+        lacking = claims_lacking(audit)
+        if lacking is not None:
+            return [result(NAME, lacking, details)]
+        return [result(NAME, _mean(audit), details)]
 
 
 def _mean(audit: Audit) -> float:

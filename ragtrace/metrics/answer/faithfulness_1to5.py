@@ -17,9 +17,9 @@ NAME = "faithfulness_1to5"
 class Faithfulness1to5:
     """A judge's grade of support: 5 all claims supported, 3 about half, 1 invented or contradicted.
 
-    ``faithfulness_1to5`` in 1 to 5 and ``faithfulness_1to5_normalised`` in [0, 1]; higher is better. Coarser than
-    `faithfulness`, which counts claims. Blank answer: ``na no_answer``; no contexts: ``na no_contexts``; an
-    answer that only declines: ``na abstained``. Coroutine-safe. Source: METRICS.md 1.2.
+    ``faithfulness_1to5`` in 1 to 5 and ``faithfulness_1to5_normalised`` = (grade - 1) / 4; higher is better.
+    Coarser than `faithfulness`, which counts claims. ``na``: no_answer, partial_run, no_contexts, and abstained for
+    an answer that only declines. Coroutine-safe. Source: oh-my-knowledge.
 
     Example:
         >>> import asyncio

@@ -1,16 +1,16 @@
-"""Hallucination: how consistent each sentence of the answer is with the contexts, under a local pair model."""
+"""Hallucination: the consistency of each sentence of the answer with the contexts, under a local pair model."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.judges.nli.checking import identity
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.model import MetricResult
+from ragtrace.metrics.base import MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from ragtrace.judges.nli.checking import Checked, CheckedSentence
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 NAMES = ("hallucination", "hallucination_min")  # the mean and the worst sentence
 
@@ -18,11 +18,15 @@ NAMES = ("hallucination", "hallucination_min")  # the mean and the worst sentenc
 class Hallucination:
     """Consistency of the answer's sentences with the contexts: their mean, and the worst of them.
 
-    In [0, 1], HIGHER IS BETTER: 1 is consistent, below the threshold (0.5) hallucinated. Contexts are joined to
-    premises of the scorer's window, overlapping by one context; a sentence counts with its best premise. Nothing is
-    truncated. ``na``: no_answer, no_contexts, unsupported_by_judge without a pair scorer, no_claims when the answer
-    has no word. ``error judge_error``, ``judge_invalid_output`` or ``judge_truncated`` when the scorer fails. The
-    scorer works in threads; coroutine-safe. Source: METRICS.md 1.6; sentence against document after SummaC (2022).
+    In [0, 1], HIGHER IS BETTER: 1 is consistent, below the threshold (.5) hallucinated. Contexts are joined to
+    premises of the scorer's window, which overlap by one context. A sentence's score is the maximum over premises;
+    ``hallucination`` is the mean and ``hallucination_min`` the minimum over sentences. Nothing is truncated,
+    whereas open-rag-eval cuts sources at 8,192 characters, so that late evidence makes a true answer look
+    hallucinated.
+
+    ``na``: no_answer, partial_run, no_contexts, unsupported_by_judge without a pair scorer, no_claims where the
+    answer has no word. ``error``: judge_error, judge_invalid_output or judge_truncated where the scorer fails. The
+    scorer works in threads; coroutine-safe. Source: HHEM; sentence against document after SummaC (2022).
 
     Example:
         >>> import asyncio
@@ -55,12 +59,12 @@ class Hallucination:
         details = _details(checked, ctx)
         scores = [sentence.consistency for sentence in checked.sentences]
         if not scores:
-            return [MetricResult(name=name, state="na", reason="no_claims", details=details) for name in NAMES]
+            return [result(name, "no_claims", details) for name in NAMES]
         mean, least = sum(scores) / len(scores), min(scores)
         worst = {"unsupported": details["unsupported"] and [checked.sentences[scores.index(least)].text]}
         return [
-            MetricResult(name=NAMES[0], state="ok", value=mean, details=details),
-            MetricResult(name=NAMES[1], state="ok", value=least, details={**worst, "truncated": False}),
+            result(NAMES[0], mean, details),
+            result(NAMES[1], least, {**worst, "truncated": False}),
         ]
 
 

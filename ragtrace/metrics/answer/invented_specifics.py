@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.reading import version
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.model import MetricResult
+from ragtrace.metrics.base import MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 NAME = "invented_specifics"
 
@@ -52,11 +52,11 @@ class InventedSpecifics:
         """Return one result."""
         found = ctx.specifics()
         if not found.is_attempt:
-            return [MetricResult(name=NAME, state="na", reason="abstained")]
+            return [result(NAME, "abstained")]
         if found.unscorable or not found.n_claims:
-            return [MetricResult(name=NAME, state="na", reason=found.unscorable or "no_claims")]
+            return [result(NAME, found.unscorable or "no_claims")]
         details = {"invented": list(found.invented), "n_claims": found.n_claims}
-        return [MetricResult(name=NAME, state="ok", value=float(bool(found.invented)), details=details)]
+        return [result(NAME, float(bool(found.invented)), details)]
 
 
 METRIC = InventedSpecifics()

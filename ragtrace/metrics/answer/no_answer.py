@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.refusals import WHOLE
 from ragtrace.judges.offline.tables import table
-from ragtrace.metrics.base import MetricSpec, Output, answer_lacking
-from ragtrace.model import MetricResult
+from ragtrace.metrics.base import MetricSpec, Output, answer_lacking, result
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 NAME = "answered"
 _EDGES = " .!?\"'\u3002\uff01\u0964"
@@ -57,7 +57,7 @@ class NoAnswer:
 
 def _result(*, attempted: bool, short_circuit: bool) -> MetricResult:
     details = {"attempted": attempted, "short_circuit": short_circuit}
-    return MetricResult(name=NAME, state="ok", value=float(attempted), details=details)
+    return result(NAME, float(attempted), details)
 
 
 METRIC = NoAnswer()

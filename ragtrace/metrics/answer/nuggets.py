@@ -1,4 +1,4 @@
-"""Nuggets: how much of what the contexts could tell the answer does tell."""
+"""Nuggets: the share of the facts in the contexts that the answer states."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.judges.llm.nuggets import PROMPTS, nuggets_of
 from ragtrace.judges.scales import are_grades
-from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.metrics.graded import are_of
 from ragtrace.model import JudgeInfo, MetricResult
 
@@ -57,22 +57,26 @@ def nugget_scores(nuggets: Sequence[AssignedNugget], *, strict: bool = False) ->
 
 
 class Nuggets:
-    """What of the facts that the contexts hold for the query the answer states, in [0, 1], higher is better.
+    """Share of the contexts' facts on the query that the answer states, in [0, 1], higher is better.
 
-    A judge makes up to 30 nuggets of the contexts, calls each vital or okay, and looks up the first 20 in the
-    answer: support 1, partial support 1/2.
+    A judge makes up to 30 nuggets of 1 to 12 words from the contexts, calls each vital or okay, and looks up the
+    first `Options.max_nuggets` (20), vital ones first, in the answer. s = 1 for support, .5 for partial support,
+    else 0.
 
-    - ``nuggets_all``: mean over all; ``nuggets_vital``: over the vital ones;
-    - ``nuggets_weighted``: mean in which an okay nugget counts half;
-    - ``..._strict``: the same with partial support as 0.
+    - ``nuggets_all``: mean s over all nuggets; ``nuggets_vital``: over the vital ones;
+    - ``nuggets_weighted``: (sum over vital + .5 sum over okay) / (n vital + .5 n okay);
+    - ``..._strict``: the same with s = 0 for partial support.
 
-    It tells coverage of what was retrieved, not truth: poor contexts give easy nuggets. Contexts graded 3 or better
-    count (related or better on the scale of UMBRELA), by the record's labels or, with ``nuggets_from_graded``, by
-    the judge; where no context has a grade, all do. ``details.grades`` says which. Contexts that say nothing on
-    the query give the one nugget "not enough information", which an abstaining answer states. ``na``:
-    missing_input:query, no_answer, partial_run, no_contexts (also when all grades are lower), unsupported_by_judge,
-    no_claims without nuggets and, for the vital outputs, without vital ones. ``error`` invalid_grade, or the
-    judge's. Coroutine-safe. Source: AutoNuggetizer (TREC 2024), METRICS.md 1.4.
+    open-rag-eval floors both counts at 1, so that a perfect answer without okay nuggets gets .8 or less.
+
+    The value tells coverage of the retrieved text and not truth: poor contexts give easy nuggets. Contexts graded 3
+    or better count (related or better on UMBRELA's scale), by the record's labels or, with ``nuggets_from_graded``,
+    by the judge; where no context has a grade, all do. ``details.grades`` says which. Contexts without anything on
+    the query give the one nugget "not enough information", which an abstaining answer states.
+
+    ``na``: missing_input:query, no_answer, partial_run, no_contexts (also where all grades are lower),
+    unsupported_by_judge, no_claims without nuggets and, for the vital outputs, without vital ones. ``error``:
+    invalid_grade, or the judge's. Coroutine-safe. Source: AutoNuggetizer, TREC 2024.
 
     Example:
         >>> import asyncio
@@ -174,9 +178,7 @@ def _results(found: FoundNuggets, chosen: _Chosen) -> list[MetricResult]:
 
 
 def _result(name: str, value: float | None, details: Mapping[str, Any]) -> MetricResult:
-    if value is None:
-        return MetricResult(name=name, state="na", reason="no_claims", details=details)
-    return MetricResult(name=name, state="ok", value=value, details=details)
+    return result(name, "no_claims" if value is None else value, details)
 
 
 def _share(held: float, total: float) -> float | None:

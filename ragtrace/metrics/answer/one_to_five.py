@@ -1,4 +1,4 @@
-"""What the single-call metrics have in common: a grade from 1 to 5, and the same on [0, 1]."""
+"""Base of the single-call metrics: a grade from 1 to 5, and the same on [0, 1]."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.llm.grading_1to5 import AnswerGradeReply, answer_grade
 from ragtrace.judges.llm.numbering import Numbered
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.model import MetricResult
+from ragtrace.metrics.base import MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,12 +14,13 @@ if TYPE_CHECKING:
 
     from ragtrace.metrics.base import Need
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 THRESHOLD = 3.0
 
 
 def normalised(grade: float) -> float:
-    """Return a grade of 1 to 5 on [0, 1]: (grade - 1) / 4 (METRICS.md 1.2).
+    """Return a grade of 1 to 5 on [0, 1]: (grade - 1) / 4.
 
     Example:
         >>> normalised(4)
@@ -72,8 +72,8 @@ async def graded_answer(
         facts["grade"] = found.grade
         return spec.every("abstained", facts)
     return [
-        MetricResult(name=grade.name, state="ok", value=float(found.grade), details=facts),
-        MetricResult(name=unit.name, state="ok", value=normalised(found.grade), details=facts),
+        result(grade.name, float(found.grade), facts),
+        result(unit.name, normalised(found.grade), facts),
     ]
 
 

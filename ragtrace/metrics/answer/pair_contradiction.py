@@ -1,15 +1,15 @@
-"""Pair contradiction: whether the contexts speak against a sentence of the answer, under a local NLI model."""
+"""Pair contradiction: whether the contexts contradict a sentence of the answer, under a local NLI model."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.model import MetricResult
+from ragtrace.metrics.base import MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from ragtrace.judges.nli.checking import CheckedSentence
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 NAME = "pair_contradiction"
 
@@ -17,11 +17,11 @@ NAME = "pair_contradiction"
 class PairContradiction:
     """The strongest contradiction between a sentence of the answer and a premise of the contexts.
 
-    In [0, 1], lower is better; passes at .5 or less. It is a signal of its own beside `hallucination`, whose scores
-    it shares: NLI models see contradictions and not unsupported additions, and averaging the two lost on one data
-    set or another (JUDGES.md). `contradictions` asks the judge instead. ``na``: no_answer, no_contexts,
-    unsupported_by_judge when there is no pair scorer or its model has no such label, no_claims when the answer has
-    no word. Errors as in `hallucination`. Coroutine-safe. Source: METRICS.md 1.6, JUDGES.md.
+    In [0, 1], lower is better; passes at .5 or less. NLI models see contradictions and miss unsupported additions,
+    so this stands beside `hallucination`, whose pairs it shares; an average of the two lost on one data set or
+    another. `contradictions` asks the judge instead. ``na``: no_answer, partial_run, no_contexts,
+    unsupported_by_judge without a pair scorer or where its model has no such label, no_claims where the answer has
+    no word. Errors as for `hallucination`. Coroutine-safe. Source: natural language inference.
 
     Example:
         >>> import asyncio
@@ -58,18 +58,18 @@ class PairContradiction:
         """Return the maximum over sentences; raises JudgeError."""
         checked = await ctx.checked()
         if not checked.sentences:
-            return [MetricResult(name=NAME, state="na", reason="no_claims")]
+            return [result(NAME, "no_claims")]
         found = [sentence.contradiction for sentence in checked.sentences]
         known = [value for value in found if value is not None]
         if len(known) < len(found):
             message = {"message": "the pair scorer has no label for contradiction"}
-            return [MetricResult(name=NAME, state="na", reason="unsupported_by_judge", details=message)]
+            return [result(NAME, "unsupported_by_judge", message)]
         details = {
             "n_sentences": len(known),
             "sentences": [_shown(sentence) for sentence in checked.sentences],
             "premises": [{"contexts": list(premise.contexts)} for premise in checked.premises],
         }
-        return [MetricResult(name=NAME, state="ok", value=max(known), details=details)]
+        return [result(NAME, max(known), details)]
 
 
 def _shown(sentence: CheckedSentence) -> dict[str, Any]:

@@ -6,13 +6,14 @@ import math
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.metrics.consistency.runs import LEAST_RUNS, OverRuns
-from ragtrace.model import MetricResult
 from ragtrace.stats.dispersion import dispersion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from ragtrace.model import MetricResult
 
 NAME = "bertscore_consistency"
 
@@ -35,7 +36,7 @@ def bertscore_consistency(
 
     Up to 1; with a baseline subtracted it may be below 0. Blank answers are dropped first; fewer than 3 left:
     ``na insufficient_runs``. A scorer that raises: ``error judge_error``; another number of scores, or one that
-    is not finite: ``error judge_invalid_output``. Source: METRICS.md 5.
+    is not finite: ``error judge_invalid_output``. Source: Zhang et al. 2020.
 
     Args:
         answers: of one query.
@@ -62,4 +63,4 @@ def bertscore_consistency(
     both = [(there + back) / 2.0 for there, back in zip(scores, scores[len(pairs) :], strict=False)]
     spread = dispersion(both)
     details = {"runs": len(kept), "pairs": len(pairs), "over_pairs": spread.to_json() if spread else None}
-    return MetricResult(name=NAME, state="ok", value=sum(both) / len(both), details=details)
+    return result(NAME, sum(both) / len(both), details)

@@ -40,7 +40,7 @@ def rouge(prediction: str, reference: str) -> RougeScores | None:
 
     Equal to the package rouge-score without its stemmer on ASCII texts, also where a text of one word has no pairs
     (ROUGE-2 is then 0). That package drops all that is not ASCII; here see `tokens`. Our own code, as the package
-    brings four others and no other script. Source: Lin (2004), METRICS.md 5.
+    brings four others and no other script. Source: Lin (2004).
 
     Example:
         >>> found = rouge("the cat was here", "The cat sat here.")

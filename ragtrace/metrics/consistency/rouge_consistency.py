@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.metrics.consistency.rouge import rouge_of_tokens, tokens
 from ragtrace.metrics.consistency.runs import LEAST_RUNS, OverRuns
-from ragtrace.model import MetricResult
 from ragtrace.stats.dispersion import dispersion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.metrics.consistency.rouge import Rouge
+    from ragtrace.model import MetricResult
 
 # Name of the output, and how many tokens one of two texts needs at least for it to mean anything.
 _LEAST_TOKENS = {"rouge1_consistency": 1, "rouge2_consistency": 2, "rouge_l_consistency": 1}
@@ -37,7 +37,7 @@ def rouge_consistency(answers: Sequence[str]) -> list[MetricResult]:
     The value is F1, which is the same in both directions of a pair. Precision one way is recall the other way, so
     their symmetric means are one number, ``details.precision`` = ``details.recall``. Blank answers are dropped
     first; fewer than 3 left: ``na insufficient_runs``; no pair with a token (two, for ROUGE-2): ``na no_tokens``.
-    `ragtrace.metrics.consistency.runs.by_query` finds the runs. Source: METRICS.md 5.
+    `ragtrace.metrics.consistency.runs.by_query` finds the runs. Source: Lin 2004.
 
     Example:
         >>> [result.value for result in rouge_consistency(["It is in Oslo.", "It is in Oslo!", "it is in oslo"])]
@@ -60,9 +60,9 @@ def rouge_consistency(answers: Sequence[str]) -> list[MetricResult]:
 def _result(name: str, found: list[Rouge], *, runs: int, pairs: int) -> MetricResult:
     details: dict[str, Any] = {"runs": runs, "pairs": len(found), "pairs_without_tokens": pairs - len(found)}
     if not found:
-        return MetricResult(name=name, state="na", reason="no_tokens", details=details)
+        return result(name, "no_tokens", details)
     f1 = [scores.f1 for scores in found]
     either = sum((scores.precision + scores.recall) / 2.0 for scores in found) / len(found)
     spread = dispersion(f1)
     details |= {"precision": either, "recall": either, "over_pairs": spread.to_json() if spread else None}
-    return MetricResult(name=name, state="ok", value=sum(f1) / len(f1), details=details)
+    return result(name, sum(f1) / len(f1), details)

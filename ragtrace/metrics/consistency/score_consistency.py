@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.metrics.consistency.runs import LEAST_RUNS, OverRuns
-from ragtrace.model import MetricResult
 from ragtrace.stats.dispersion import dispersion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ragtrace.model import MetricResult
 
 STD, CV, INDEX = "score_std", "score_cv", "consistency_adjusted_index"
 
@@ -39,7 +40,8 @@ def score_consistency(values: Sequence[float]) -> list[MetricResult]:
     - ``consistency_adjusted_index``: mean / (1 + deviation with divisor n), in the metric's direction.
 
     Their details hold every statistic of `ragtrace.stats.dispersion.Dispersion`. Give it the values of state ``ok``
-    under one judge, version and K. Fewer than 3: ``na insufficient_runs``. Source: METRICS.md 5.
+    under one judge, version and K. Fewer than 3: ``na insufficient_runs``. Source: Open RAG Eval, whose index uses
+    the divisor n.
 
     Raises:
         ValueError: a value is not finite.
@@ -62,6 +64,4 @@ def score_consistency(values: Sequence[float]) -> list[MetricResult]:
 
 
 def _result(name: str, value: float | None, details: dict[str, float | None]) -> MetricResult:
-    if value is None:
-        return MetricResult(name=name, state="na", reason="missing_input:nonzero_mean", details=details)
-    return MetricResult(name=name, state="ok", value=value, details=details)
+    return result(name, "missing_input:nonzero_mean" if value is None else value, details)

@@ -1,31 +1,34 @@
-"""Context entities recall: how many entities of the reference the contexts name."""
+"""Context entities recall: the share of the entities of the reference that the contexts name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.llm.entities import OF_BOTH, OF_REFERENCE
-from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.metrics.context.entity_names import folded, names_in, normalised
-from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 NAME = "context_entities_recall"
 
 
 class ContextEntitiesRecall:
-    """Entities of the reference that the contexts name too, over its entities, in [0, 1], higher is better.
+    """Entities of the reference that the contexts name too / its entities, in [0, 1], higher is better.
 
-    Entities are sets of names, compared in NFKC without case, with white space collapsed and without punctuation
-    at their edges. By default one call lists those of the reference and of the contexts. With
-    `Options.entities_in_text` one short call lists the reference's, and each is looked up in the contexts' text
-    between word boundaries, which is blind to other spellings; ``details.mode`` says which it was. ``na``:
-    missing_input:reference, no_entities, unsupported_by_judge. No context gives 0.0 without a call: there was
-    something to find and nothing was retrieved. Coroutine-safe. Source: METRICS.md 2.3, after RAGAS.
+    Entities are sets of names, compared in NFKC without case, with white space collapsed and without punctuation at
+    their edges. ragas compares them as they are, so that "Oslo" and "OSLO" differ. By default one call lists those
+    of the reference and of the contexts. With `Options.entities_in_text` one short call lists the reference's, and
+    each is looked up in the contexts' text between word boundaries, which misses other spellings. ``details.mode``
+    says which it was.
+
+    ``na``: missing_input:reference, no_entities (ragas 0.0), unsupported_by_judge. No context gives 0.0 without a
+    call: there was something to find and nothing was retrieved. Coroutine-safe. Source: RAGAS context entity
+    recall.
 
     Example:
         >>> import asyncio
@@ -59,7 +62,7 @@ class ContextEntitiesRecall:
         mode = "in_text" if ctx.options.entities_in_text else "listed"
         contexts = [passage.text for _, passage in ctx.contexts()]
         if not contexts:
-            return [MetricResult(name=NAME, state="ok", value=0.0, details={"mode": mode, "contexts": 0})]
+            return [result(NAME, 0.0, {"mode": mode, "contexts": 0})]
         if ctx.options.entities_in_text:
             wanted = _names((await ctx.inquire(OF_REFERENCE)).reference)
             found = frozenset[str]().union(*(names_in(wanted, folded(text)) for text in contexts))
@@ -76,14 +79,14 @@ def _names(entities: Iterable[str]) -> frozenset[str]:
 
 def _scored(wanted: frozenset[str], found: frozenset[str], mode: str, n_contexts: int) -> MetricResult:
     if not wanted:
-        return MetricResult(name=NAME, state="na", reason="no_entities", details={"mode": mode})
+        return result(NAME, "no_entities", {"mode": mode})
     details = {
         "mode": mode,
         "found": sorted(found),
         "missing": sorted(wanted - found),
         "contexts": n_contexts,
     }
-    return MetricResult(name=NAME, state="ok", value=len(found) / len(wanted), details=details)
+    return result(NAME, len(found) / len(wanted), details)
 
 
 METRIC = ContextEntitiesRecall()

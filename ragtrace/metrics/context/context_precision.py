@@ -1,26 +1,30 @@
-"""Context precision: do the contexts that helped stand before those that did not."""
+"""Context precision: whether the contexts that helped stand before those that did not."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeIncomplete
-from ragtrace.metrics.base import MetricSpec, Output, answer_lacking
+from ragtrace.metrics.base import MetricSpec, Output, answer_lacking, result
 from ragtrace.metrics.ranking import rank
-from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 
 class ContextPrecision:
     """Mean precision at each relevant context, in the order delivered, in [0, 1], higher is better.
 
-    A context is relevant when the judge says it helps to reach the reference or, in a record without one, the
-    answer; ``details.mode`` says which, and the two are never to be averaged together. It is average precision over
-    what was retrieved: what was missed does not count. No relevant context gives 0.0. ``na``: missing_input:query,
-    no_answer (without reference), no_contexts. Blank contexts are not judged. Coroutine-safe.
-    Source: ragas context precision, METRICS.md 2.1.
+    sum over relevant places i of (relevant up to i / i), over the number of relevant contexts. A context is
+    relevant where the judge says that it helps to reach the reference or, in a record without one, the answer.
+    ``details.mode`` says which; never average the two together. The value ignores what was missed, so it is not the
+    AP of information retrieval. No relevant context gives 0.0, as in ragas, llm4s and deepeval. Blank contexts are
+    not judged.
+
+    ``na``: missing_input:query, no_answer and partial_run (without reference), no_contexts. ``error``:
+    judge_incomplete where a context has no verdict; llm4s counts it as irrelevant. Coroutine-safe. Source: RAGAS
+    context precision.
 
     Args:
         needs_reference: a record without a reference is ``na missing_input:reference``.
@@ -61,7 +65,7 @@ class ContextPrecision:
         mode = "with_reference" if has_reference or self._needs_reference else "without_reference"
         missing = self._missing(ctx, has_reference=has_reference)
         if missing is not None:
-            return [MetricResult(name=name, state="na", reason=missing, details={"mode": mode})]
+            return [result(name, missing, {"mode": mode})]
         relevant = (await ctx.relevance()).relevant
         indexes = [index for index, _ in ctx.contexts()]
         if set(relevant) != set(indexes):
@@ -69,7 +73,7 @@ class ContextPrecision:
         found = [relevant[index] for index in indexes]
         details = {"mode": mode, "relevant": [index for index in indexes if relevant[index]], "contexts": indexes}
         value = rank.average_precision(found, sum(found))
-        return [MetricResult(name=name, state="ok", value=value, details=details)]
+        return [result(name, value, details)]
 
     def _missing(self, ctx: EvalContext, *, has_reference: bool) -> str | None:
         record = ctx.record

@@ -1,23 +1,24 @@
-"""Context recall: how many facts of the reference the contexts hold."""
+"""Context recall: the share of the facts of the reference that the contexts hold."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.model import MetricResult
+from ragtrace.metrics.base import MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Facts
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 
 class ContextRecall:
-    """Facts of the reference that a delivered context holds, over all its facts, in [0, 1], higher is better.
+    """Facts of the reference that a delivered context holds / all its facts, in [0, 1], higher is better.
 
-    Needs a reference: ``na missing_input:reference`` without one, ``na no_claims`` when it holds no fact. No
-    context gives 0.0 without a call: there was something to find and nothing was retrieved. ``details.facts`` names
-    the contexts of each fact by 0-based index. Coroutine-safe. Source: ragas context recall, METRICS.md 2.2.
+    ``na``: missing_input:reference without one, no_claims where it holds no fact (ragas NaN, llm4s 1.0, deepeval
+    0). No context gives 0.0 without a call, because there was something to find and nothing was retrieved.
+    ``details.facts`` names the contexts of each fact by 0-based index. Coroutine-safe. Source: RAGAS context
+    recall.
 
     Example:
         >>> import asyncio
@@ -44,7 +45,7 @@ class ContextRecall:
             return [self._na("missing_input:reference")]
         if not ctx.contexts():
             details = {"facts": [], "contexts": 0}
-            return [MetricResult(name="context_recall", state="ok", value=0.0, details=details)]
+            return [result("context_recall", 0.0, details)]
         facts = await ctx.facts()
         return [self._over(facts, len(ctx.contexts()))]
 
@@ -57,11 +58,11 @@ class ContextRecall:
             "contexts": n_contexts,
         }
         value = attributed / len(verdict.facts)
-        return MetricResult(name="context_recall", state="ok", value=value, details=details)
+        return result("context_recall", value, details)
 
     @staticmethod
     def _na(reason: str) -> MetricResult:
-        return MetricResult(name="context_recall", state="na", reason=reason)
+        return result("context_recall", reason)
 
 
 METRIC = ContextRecall()

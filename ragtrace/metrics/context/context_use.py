@@ -1,14 +1,14 @@
-"""Context use: how many of the delivered contexts the answer drew on."""
+"""Context use: the share of the delivered contexts that the answer drew on."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.model import MetricResult
+from ragtrace.metrics.base import MetricSpec, Output, claims_lacking, result
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 NAME = "context_use"
 
@@ -16,10 +16,10 @@ NAME = "context_use"
 class ContextUse:
     """Contexts that support a claim of the answer / contexts delivered, in [0, 1], higher is better.
 
-    Blank contexts are left out. Low with a good answer says that fewer passages would do; it has no threshold, as
-    one passage may hold all there is to say. Not `context_precision`, which asks whether a context is relevant,
-    used or not. ``na``: no_answer, partial_run, no_contexts, abstained, no_claims. Coroutine-safe. Source:
-    METRICS.md 2.6.
+    Blank contexts are left out. A low value under a good answer says that fewer passages would do. It has no
+    threshold, because one passage may hold all there is to say. `context_precision` asks whether a context is
+    relevant, used or not. ``na``: no_answer, partial_run, no_contexts, abstained, no_claims. Coroutine-safe.
+    Source: ragtrace.
 
     Example:
         >>> import asyncio
@@ -55,14 +55,13 @@ class ContextUse:
         """Return one result; raises JudgeError."""
         contexts = ctx.contexts()
         audit = await ctx.audit()
-        if not audit.attempted:
-            return [MetricResult(name=NAME, state="na", reason="abstained")]
-        if not audit.claims:
-            return [MetricResult(name=NAME, state="na", reason=audit.unscorable or "no_claims")]
+        lacking = claims_lacking(audit)
+        if lacking is not None:
+            return [result(NAME, lacking)]
         supporting = {index for claim in audit.claims if claim.verdict == "supported" for index in claim.sources}
         used = [passage.id for index, passage in contexts if index in supporting]
         details = {"contexts": len(contexts), "used": used}
-        return [MetricResult(name=NAME, state="ok", value=len(used) / len(contexts), details=details)]
+        return [result(NAME, len(used) / len(contexts), details)]
 
 
 METRIC = ContextUse()

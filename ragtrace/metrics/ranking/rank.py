@@ -1,4 +1,4 @@
-"""Arithmetic of rank metrics: P@K, AP@K with three normalisers, reciprocal rank, nDCG@K (METRICS.md 3).
+"""Arithmetic of rank metrics: P@K, AP@K with three normalisers, reciprocal rank, nDCG@K.
 
 All take the ranked ids best first, of which later copies are removed, and grades by id. An id without a grade
 counts as not relevant, as trec_eval does; the metrics over records refuse such lists instead. Verified against
@@ -72,7 +72,7 @@ def ap_at_k_retrieved(
 def ap_at_k(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant: float = 4) -> float | None:
     """Return average precision over all relevant passages that were judged (trec_eval's map_cut), in [0, 1].
 
-    For labels of a whole universe only. None when K is not positive or nothing judged is relevant.
+    For labels of the whole corpus only. None when K is not positive or nothing judged is relevant.
 
     Example:
         >>> ap_at_k(["a"], {"a": 5, "b": 5}, 1)
@@ -87,7 +87,7 @@ def ap_at_k(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant
 def ap_at_k_min_rk(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant: float = 4) -> float | None:
     """Return average precision over min(relevant judged, K), the name ``ap_at_k_minRK``, in [0, 1].
 
-    For labels of a whole universe only. None when K is not positive or nothing judged is relevant.
+    For labels of the whole corpus only. None when K is not positive or nothing judged is relevant.
 
     Example:
         >>> ap_at_k_min_rk(["a"], {"a": 5, "b": 5}, 1)

@@ -1,4 +1,4 @@
-"""Noise sensitivity: how much of the answer is wrong, and which contexts it has that from."""
+"""Noise sensitivity: the wrong share of the answer, and the contexts it comes from."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.judges.llm.claim_sources import PROMPTS, claim_sources
 from ragtrace.judges.llm.correctness import CORRECTNESS
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.model import MetricResult
+from ragtrace.metrics.base import MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from ragtrace.judges.llm.claim_sources import ClaimSources
     from ragtrace.judges.llm.correctness import Correctness
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 _RELEVANT = "noise_sensitivity_relevant"
 _IRRELEVANT = "noise_sensitivity_irrelevant"
@@ -63,18 +63,18 @@ def incorrect_claims(
 class NoiseSensitivity:
     """Incorrect claims / claims of the answer, by where the error comes from; in [0, 1], lower is better.
 
-    A claim is incorrect when the reference does not entail it. A context is relevant when it supports a fact of
+    A claim is incorrect where the reference does not entail it. A context is relevant where it supports a fact of
     the reference.
 
-    - ``noise_sensitivity_relevant``: incorrect and supported by a relevant context;
+    - ``noise_sensitivity_relevant``: incorrect and supported by a relevant context (ragas' default mode);
     - ``noise_sensitivity_irrelevant``: incorrect, supported by an irrelevant context and by no relevant one;
     - ``noise_sensitivity_unattributed``: incorrect and supported by no context;
     - ``incorrect_rate``: incorrect, which is the sum of the three.
 
-    ``na``: no_answer, partial_run, no_contexts, missing_input:reference, unsupported_by_judge, and no_claims when
-    the answer holds none. A reference without facts makes every context irrelevant. The details keep both
-    matrices, as the 0-based indexes of the contexts that support each claim. Coroutine-safe. Source: RAGAS noise
-    sensitivity, after RAGChecker (2024); METRICS.md 2.4.
+    A reference without facts makes every context irrelevant. The details keep both matrices, as the 0-based indexes
+    of the contexts that support each claim. ``na``: no_answer, partial_run, no_contexts, missing_input:reference,
+    unsupported_by_judge, and no_claims where the answer holds none. Coroutine-safe. Source: RAGAS noise
+    sensitivity, after RAGChecker (2024).
 
     Example:
         >>> import asyncio
@@ -110,7 +110,7 @@ class NoiseSensitivity:
         """Return the four outputs; raises JudgeError when the judge has no usable verdicts."""
         claims = await ctx.inquire(CORRECTNESS)
         if not claims.answer:
-            return [MetricResult(name=name, state="na", reason="no_claims") for name in _OUTPUTS]
+            return [result(name, "no_claims") for name in _OUTPUTS]
         return _scored(claims, await ctx.inquire(claim_sources(claims)), ctx)
 
 
@@ -126,10 +126,7 @@ def _scored(claims: Correctness, sources: ClaimSources, ctx: EvalContext) -> lis
         "n_incorrect": found.total,
     }
     counts = (found.relevant, found.irrelevant, found.unattributed, found.total)
-    return [
-        MetricResult(name=name, state="ok", value=count / len(correct), details=details)
-        for name, count in zip(_OUTPUTS, counts, strict=True)
-    ]
+    return [result(name, count / len(correct), details) for name, count in zip(_OUTPUTS, counts, strict=True)]
 
 
 def _details(claims: Correctness, sources: ClaimSources) -> dict[str, Any]:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output
+from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.metrics.cosine import cosines_with_first
-from ragtrace.model import MetricResult
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
 
 class SemanticSimilarity:
     """Cosine of the answer's and the reference's embedding, in [-1, 1], higher is better, without a threshold.
 
-    A negative cosine stays negative. Levels depend on the embedder, whose name stands in the details: never
-    compare across embedders. ``na``: no_answer, partial_run, missing_input:reference, unsupported_by_judge
-    without an embedder; ``error zero_embedding`` when either text has no content for the embedder, a judge error
-    when the embedder fails. Coroutine-safe. Source: METRICS.md 1.7.
+    A negative cosine stays negative. Levels depend on the embedder, whose name stands in the details: never compare
+    across embedders. ``na``: no_answer, partial_run, missing_input:reference (ragas compares with one space),
+    unsupported_by_judge without an embedder; ``error``: zero_embedding where a text has no content for the embedder
+    (open-rag-eval 0.0), a judge error where the embedder fails. Coroutine-safe. Source: cosine similarity.
 
     Example:
         >>> import asyncio
@@ -50,9 +50,7 @@ class SemanticSimilarity:
         rows = await ctx.embed([ctx.record.answer, ctx.record.reference or ""])
         _, (value,) = cosines_with_first(rows, 2)
         details = {"embedder": ctx.embedder.name if ctx.embedder else ""}
-        if value is None:
-            return [MetricResult(name=name, state="error", reason="zero_embedding", details=details)]
-        return [MetricResult(name=name, state="ok", value=value, details=details)]
+        return [result(name, "zero_embedding" if value is None else value, details)]
 
 
 METRIC = SemanticSimilarity()

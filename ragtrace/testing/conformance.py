@@ -10,6 +10,7 @@ import asyncio
 import gc
 import json
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -52,11 +53,13 @@ Capability = Literal[
     "duplicate ids",
     "surrogates",
     "tokens",
+    "block",
 ]
 
 CHOICE = ((5, 0.93), (2, 0.71))
 SECRET = "Ada Lovelace"  # noqa: S105 - a name that redaction takes out
 MOST_ATTRIBUTES = 30
+MOST_ATTRIBUTE_BYTES = 300_000  # of all spans of a run
 LATER = 1e12  # seconds on the recorder's clock: whatever is open has been idle too long
 
 __all__ = ["ANSWER", "CHOICE", "Capability", "IntegrationConformance", "Plan", "PlannedFailure"]
@@ -220,6 +223,56 @@ class IntegrationConformance:
             self.ask(plan, kept.recorder)
             self.same_as_planned(kept.only, plan)
 
+    # inside a run that the application opened itself
+
+    def test_inside_a_block_of_the_application(self) -> None:
+        """All that is called inside the block is part of its run; the next request is one of its own."""
+        self._needs("block")
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        after = self.plan(2, "next", question="And then?")
+        with self.recording() as kept:
+            with kept.recorder.start(query="Block?"):
+                self.ask(plan, kept.recorder)
+                same("runs inside the block", kept.runs, [])
+            self.ask(after, kept.recorder)
+            block, following = kept.records
+            same("questions", (block.query, following.query), ("Block?", after.question))
+            same("the block's answer", (block.answer, block.outcome), (plan.answer, "answered"))
+            same("its pool", [one.id for one in block.pool("retrieved")], [one.id for one in plan.documents])
+            same("delivered", len(block.contexts), len(plan.choice or plan.documents))
+
+    def test_the_answer_of_a_block_comes_first(self) -> None:
+        """An answer that the application gives its own run is kept."""
+        self._needs("block")
+        with self.recording() as kept:
+            with kept.recorder.start(query="Block?") as run:
+                self.ask(self.plan(6), kept.recorder)
+                run.answered("In Bergen.", model="mine")
+            same("the answer", (kept.only.record.answer, kept.only.record.model), ("In Bergen.", "mine"))
+
+    def test_a_failure_inside_a_block_is_the_block_s(self) -> None:
+        """An error that leaves the block makes its run an error."""
+        self._needs("block")
+        with self.recording() as kept:
+            try:
+                with kept.recorder.start(query="Block?"):
+                    self.ask(self.plan(6, fails="model"), kept.recorder)
+            except PlannedFailure:
+                record = kept.only.record
+                same("the block", (record.query, record.answer, record.outcome), ("Block?", "", "error"))
+            else:
+                raise AssertionError("the model's error did not leave the block")
+
+    def test_a_block_of_another_recorder_is_left_alone(self) -> None:
+        """A run that the application opened on another recorder takes nothing of this one's."""
+        self._needs("block")
+        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        with self.recording() as kept, self.recording() as other:
+            with other.recorder.start(query="Other?"):
+                self.ask(plan, kept.recorder)
+            self.same_as_planned(kept.only, plan)
+            same("the other run's pools", other.only.record.pools, ())
+
     # as real spans, with the SDK's default limits
 
     def test_a_hundred_documents(self) -> None:
@@ -229,6 +282,20 @@ class IntegrationConformance:
     def test_a_thousand_documents(self) -> None:
         """Every id, score and rank of 1,000 candidates survives the SDK's default limits."""
         self._all_survive(1000)
+
+    def test_megabytes_of_documents_make_small_whole_spans(self) -> None:
+        """Long texts are cut within the spans' budget: every id stays, and no JSON text is broken."""
+        whole = self.plan(50, choice=CHOICE if self._has("reranker") else None)
+        documents = tuple(replace(one, text=f"{one.text} " + '"é \\ ' * 6_000) for one in whole.documents)
+        plan = replace(whole, documents=documents, shown_chars=60)
+        with self.recording() as kept:
+            self.ask(plan, kept.recorder)
+            same("attributes are small", _attribute_bytes(kept.spans) <= MOST_ATTRIBUTE_BYTES, expected=True)
+            (root,) = _roots(kept.spans)
+            same("ids of the pool", _json_of(root, semconv.POOL_IDS), [one.id for one in plan.documents])
+            found = kept.spans_of(semconv.OPERATION_RETRIEVAL)
+            sizes = [len(_json_of(span, semconv.GEN_AI_RETRIEVAL_DOCUMENTS)) for span in found]
+            same("documents of the largest retrieval", max(sizes), len(plan.documents))
 
     def test_content_none_writes_no_text(self) -> None:
         """In content mode ``none`` spans hold ids, scores and counts, and no text of anybody's."""
@@ -403,6 +470,14 @@ class IntegrationConformance:
             same("the answers", asyncio.run(all_of(kept.recorder)), [plan.answer for plan in plans])
             self._are_unmixed(kept, plans)
 
+    def test_many_threads_at_once(self) -> None:
+        """Eight threads with one application each do not mix."""
+        plans = self._plans(8)
+        with self.recording() as kept, ThreadPoolExecutor(len(plans)) as pool:
+            answers = list(pool.map(lambda plan: self.ask(plan, kept.recorder), plans))
+            same("the answers", answers, [plan.answer for plan in plans])
+            self._are_unmixed(kept, plans)
+
     def test_a_batch_of_three(self) -> None:
         """Three at once are three traces, and the next request is one of its own."""
         self._needs("batch")
@@ -559,6 +634,11 @@ def _everything_on(spans: Sequence[ReadableSpan]) -> str:
         events = [(event.name, *(event.attributes or {}).values()) for event in span.events]
         parts += [span.name, *(span.attributes or {}).values(), span.status.description, *events]
     return "\n".join(map(str, parts))
+
+
+def _attribute_bytes(spans: Sequence[ReadableSpan]) -> int:
+    values = (value for span in spans for value in (span.attributes or {}).values())
+    return sum(len(str(value).encode()) for value in values)
 
 
 def _failed(captured: FinishedRun, plan: Plan) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 from ragtrace.testing.conformance import IntegrationConformance
 
 
 class ManualApplication(IntegrationConformance):
     """Functions of the application's own, and a call of `Run` at each step."""
+
+    lacks: ClassVar = {"block": "the application opens its own run"}
 
     selection_source = "explicit"
 

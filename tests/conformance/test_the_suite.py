@@ -143,7 +143,7 @@ def test_what_is_lacking_is_a_skip_with_its_reason():
     import unittest
 
     class Without(ManualApplication):
-        lacks = {"reranker": "there is none", "stream": "answers come in one"}  # noqa: RUF012 - as an author writes it
+        lacks = {"reranker": "there is none", "stream": "answers come in one", "block": "it opens its own run"}  # noqa: RUF012 - as an author writes it
 
     with pytest.raises(unittest.SkipTest, match=re.escape("stream: answers come in one")):
         Without().test_a_stream_that_breaks()

@@ -8,7 +8,6 @@ from langchain_classic.retrievers.multi_query import MultiQueryRetriever
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListLLM
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool, tool
 
@@ -39,33 +38,6 @@ def compressing(base, **options):
 
 
 class TestLcel:
-    def test_reranker(self, keeper, config):
-        assert lcel().invoke("Where is the lab?", config) == ANSWER
-        run = keeper.only
-        assert kinds(run) == ["retrieval", "rerank", "chat"]
-        assert ids(run, "retrieved") == ["d0", "d1", "d2", "d3", "d4", "d5"]
-        assert scores(run, "retrieved") == pytest.approx([1, 0.99, 0.98, 0.97, 0.96, 0.95])
-        assert ids(run, "reranked") == ids(run, "used") == ["d3", "d2"]
-        assert scores(run, "reranked") == [0.9, 0.8]
-        assert run.prompt_ids == ("d3", "d2")
-        assert run.record.selection_source == "chain"
-        assert (run.record.query, run.record.answer, run.record.outcome) == (
-            "Where is the lab?",
-            ANSWER,
-            "answered",
-        )
-        chosen = step(run, Rerank)
-        assert (chosen.model, len(chosen.candidates)) == ("rerank", 6)
-        assert [p.rank for p in run.record.pool("reranked")] == [1, 2]
-
-    def test_no_reranker(self, keeper, config):
-        answering(Faq(size=3)).invoke("Where?", config)
-        run = keeper.only
-        assert kinds(run) == ["retrieval", "chat"]
-        assert ids(run, "reranked") == []
-        assert ids(run, "used") == ["d0", "d1", "d2"]
-        assert run.record.selection_source == "retriever"
-
     def test_formatter_that_loses_a_passage(self, keeper, config):
         chain = Faq(size=3) | (lambda docs: shown(docs[:2])) | chat()
         chain.invoke("Where?", config)
@@ -115,11 +87,6 @@ class TestLcel:
     def test_reranker_that_keeps_the_order_but_scores(self, keeper, config):
         lcel(Faq(size=1), reranker=rescored).invoke("?", config)
         assert scores(keeper.only, "reranked") == [0.9]
-
-    def test_documents_without_ids_join_by_content(self, keeper, config):
-        chain = RunnableLambda(lambda q: [Document(page_content="a b c"), Document(page_content="d e f")]) | shown
-        (chain | chat()).invoke("?", config)
-        assert [name.startswith("sha256:") for name in ids(keeper.only, "retrieved")] == [True, True]
 
     def test_search_without_a_retriever_is_a_retrieval(self, keeper, config):
         search = RunnableLambda(lambda q: Faq()._get_relevant_documents(q, run_manager=None), name="search")
@@ -244,12 +211,6 @@ class TestComposites:
         assert sorted(keeper.only.prompt_ids) == ["d4", "d5", "w4", "w5"]
         assert len(ids(keeper.only, "retrieved")) == 12
 
-    def test_bare_compression_retriever(self, keeper, config):
-        compressing(Faq()).invoke("Where?", config)
-        run = keeper.only
-        assert (ids(run, "reranked"), run.record.query) == (["d5", "d4"], "Where?")
-        assert run.record.workflow == "ContextualCompressionRetriever"
-
 
 class TestRoots:
     def test_bare_retriever(self, keeper, config):
@@ -303,17 +264,3 @@ class TestRoots:
             ["d0", "d1", "d2", "d3"],
             ["d0", "d2"],
         )
-
-    def test_empty_pool(self, keeper, config):
-        answering(Faq(size=0)).invoke("Where?", config)
-        run = keeper.only
-        assert [pool.stage for pool in run.record.pools] == ["retrieved"]
-        assert (run.record.contexts, run.record.answer) == ((), ANSWER)
-
-    def test_duplicates_of_a_retriever_are_kept(self, keeper, config):
-        class Twice(BaseRetriever):
-            def _get_relevant_documents(self, query, *, run_manager):
-                return [Document(id="a", page_content="a b"), Document(id="a", page_content="a b")]
-
-        Twice().invoke("?", config)
-        assert ids(keeper.only, "retrieved") == ["a", "a"]

@@ -116,12 +116,6 @@ def test_no_question_is_no_run(keeper, recorder, installed, form):
     assert (keeper.runs, recorder.open_runs) == ([], 0)
 
 
-@pytest.mark.parametrize("form", [form for form in NO_QUESTIONS if "prompt" not in form and "parser" not in form])
-async def test_no_question_is_no_run_in_a_task(keeper, recorder, installed, form):
-    await asyncio.to_thread(NO_QUESTIONS[form])
-    assert (keeper.runs, recorder.open_runs) == ([], 0)
-
-
 def answered_na(captured):
     """The states of all metrics over the answer of a run."""
     metrics = select(["faithfulness", "no_answer", "answer_relevancy", "citations", "answer_similarity"])
@@ -273,12 +267,6 @@ class TestApplicationsOwnRun:
         assert (keeper.only.record.answer, ids(keeper.only, "retrieved")) == (ANSWER, POOL)
         assert keeper.only.prompt_ids == ("d0", "d1")
 
-    def test_its_own_answer_wins(self, keeper, recorder, installed):
-        with recorder.start(query="Where?") as run:
-            lcel().invoke("Where?")
-            run.answered("In Bergen.")
-        assert keeper.only.record.answer == "In Bergen."
-
     def test_chains_in_turn(self, keeper, recorder, installed):
         condense = ChatPromptTemplate.from_template("Condense: {question}") | chat("lab city") | StrOutputParser()
         grade = GRADE | chat("yes") | StrOutputParser()
@@ -312,11 +300,6 @@ class TestApplicationsOwnRun:
             assert "".join(lcel().stream("Where?")) == ANSWER
         assert (keeper.only.record.outcome, keeper.only.record.answer) == ("answered", ANSWER)
 
-    def test_an_error(self, keeper, recorder, installed):
-        with pytest.raises(ConnectionError), recorder.start(query="Where?"):
-            lcel(Broken()).invoke("Where?")
-        assert (keeper.only.record.outcome, kinds(keeper.only)) == ("error", ["retrieval"])
-
     def test_an_error_that_the_block_catches(self, keeper, recorder, installed):
         with recorder.start(query="Where?"):
             with pytest.raises(ConnectionError):
@@ -339,27 +322,12 @@ class TestApplicationsOwnRun:
             for name in "xyz"
         }
 
-    def test_another_recorders_run_is_left_alone(self, keeper, installed):
-        other = type(keeper)()
-        from ragtrace.capture import Recorder
-
-        with Recorder(other).start(query="Where?") as run:
-            lcel().invoke("Where?")
-            run.answered("In Bergen.")
-        assert (keeper.only.record.answer, other.only.record.pools) == (ANSWER, ())
-
     def test_what_the_request_says_fills_the_gaps(self, keeper, recorder, installed):
         said = {"ragtrace.session": "s1", "ragtrace.corpus": "faq"}
         with recorder.start(query="Where?", session="s0"):
             lcel().invoke("Where?", {"metadata": said, "tags": ["vip"]})
         record = keeper.only.record
         assert (record.session, record.corpus, record.tags) == ("s0", "faq", ("vip",))
-
-    def test_the_next_call_is_a_run_of_its_own(self, keeper, recorder, installed):
-        with recorder.start(query="First?"):
-            lcel().invoke("First?")
-        lcel().invoke("Second?")
-        assert [run.record.query for run in keeper.runs] == ["First?", "Second?"]
 
     def test_what_the_application_reports_too_counts_once(self, keeper, recorder, installed):
         with recorder.start(query="Where?") as run:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-from langchain_core.documents import Document
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableGenerator, RunnableLambda
 
-from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, ids, kinds, lcel, rerank, shown, step
+from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, ids, kinds, lcel, shown, step
 from ragtrace.capture import Generation, Limits, Recorder
 from ragtrace.model import Message, Usage
 from ragtrace_langchain import RagtraceHandler
@@ -24,34 +20,11 @@ def checked(run, question):
     assert (len(ids(run, "retrieved")), ids(run, "reranked"), run.prompt_ids) == (6, ["d3", "d2"], ("d3", "d2"))
 
 
-async def test_async(keeper, config):
-    assert await lcel().ainvoke("Where?", config) == ANSWER
-    checked(keeper.only, "Where?")
-
-
-def test_batch_of_three_is_three_runs_and_the_next_is_clean(keeper, config):
-    lcel().batch(["a?", "b?", "c?"], config)
-    assert sorted(run.record.query for run in keeper.runs) == ["a?", "b?", "c?"]
-    for run in keeper.runs:
-        checked(run, run.record.query)
-    keeper.runs.clear()
-    lcel().invoke("d?", config)
-    checked(keeper.only, "d?")
-
-
 async def test_abatch(keeper, config):
     await lcel().abatch(["a?", "b?", "c?"], config)
     assert sorted(run.record.query for run in keeper.runs) == ["a?", "b?", "c?"]
     for run in keeper.runs:
         checked(run, run.record.query)
-
-
-def test_stream(keeper, config):
-    assert "".join(lcel().stream("Where?", config)) == ANSWER
-    checked(keeper.only, "Where?")
-    call = step(keeper.only, Generation)
-    assert 0 <= call.first_chunk_s <= (call.ended_ns - call.started_ns) / 1e9
-    assert call.outputs == (Message(role="assistant", content=ANSWER),)
 
 
 async def test_astream(keeper, config):
@@ -74,15 +47,6 @@ def test_stream_of_pieces_that_cannot_be_added(keeper, config):
     assert keeper.only.record.answer == ANSWER
 
 
-def test_abandoned_stream_is_partial(keeper, config):
-    stream = lcel().stream("Where?", config)
-    assert next(stream) == ANSWER[0]
-    del stream
-    run = keeper.only
-    assert (run.record.outcome, run.record.answer, run.record.query) == ("partial", ANSWER[0], "Where?")
-    assert kinds(run) == ["retrieval", "rerank", "chat"]
-
-
 async def test_abandoned_async_stream_is_partial(keeper, config):
     stream = lcel().astream("Where?", config)
     assert await anext(stream) == ANSWER[0]
@@ -92,21 +56,6 @@ async def test_abandoned_async_stream_is_partial(keeper, config):
     assert (run.record.outcome, run.record.answer, run.record.query) == ("partial", ANSWER[0], "Where?")
     assert step(run, Generation).failure.kind == "GeneratorExit"
     assert run.failure is None
-
-
-def test_leaked_stream_ends_by_the_sweep(keeper, recorder, handler, config):
-    stream = lcel().stream("Where?", config)
-    next(stream)
-    recorder.sweep(now=1e12)
-    run = keeper.only
-    assert run.record.query == "Where?"  # known from the retriever; a stream's own input comes at its end
-    assert (run.record.outcome, run.record.answer) == ("partial", ANSWER[0])
-    assert (kinds(run), ids(run, "reranked")) == (["retrieval", "rerank", "chat"], ["d3", "d2"])
-    assert len(handler._runs) == 0  # at once, without another run
-    list(stream)  # what comes later is ignored
-    assert len(keeper.runs) == 1
-    lcel().invoke("Next?", config)
-    assert keeper.runs[1].record.query == "Next?"
 
 
 def test_a_leaked_stream_that_has_to_make_room_keeps_its_pieces(keeper, loses):
@@ -133,43 +82,6 @@ def test_a_stream_that_flows_is_not_swept(keeper, recorder, handler, config):
     assert keeper.runs == []
     list(stream)
     assert keeper.only.record.outcome == "answered"
-
-
-async def test_cancelled(keeper, config):
-    begun = asyncio.Event()
-
-    class Slow(Faq):
-        async def _aget_relevant_documents(self, query, *, run_manager):
-            begun.set()
-            await asyncio.Event().wait()
-
-    task = asyncio.create_task(lcel(Slow()).ainvoke("Where?", config))
-    await begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    run = keeper.only
-    assert (run.record.outcome, run.failure) == ("cancelled", None)
-    assert [s.failure.kind for s in run.steps] == ["CancelledError"]
-
-
-def test_thirty_threads_share_a_handler(keeper, config):
-    barrier = threading.Barrier(30)
-
-    def ask(number):
-        barrier.wait()
-        for turn in range(3):
-            question = f"{number}-{turn}?"
-            retriever = Faq(size=3, prefix=f"t{number}-{turn}-")
-            lcel(retriever, reranker=lambda docs: docs[:1]).invoke(question, config)
-
-    with ThreadPoolExecutor(30) as pool:
-        list(pool.map(ask, range(30)))
-    assert len(keeper.runs) == 90
-    for run in keeper.runs:
-        name = run.record.query[:-1]
-        assert ids(run, "retrieved") == [f"t{name}-{i}" for i in range(3)]
-        assert run.prompt_ids == (f"t{name}-0",)
 
 
 def test_two_handlers_of_one_recorder_count_once(keeper, recorder, handler):
@@ -211,17 +123,3 @@ def test_messages_usage_and_history(keeper, config):
     assert (call.response_model, call.response_id, call.finish_reasons) == ("m-1", "resp-7", ("stop",))
     assert [m.role for m in call.inputs] == ["user", "assistant", "user"]
     assert call.is_in_process
-
-
-def test_k_of_a_hundred_loses_nothing(keeper, config):
-    lcel(Faq(size=100), reranker=lambda docs: docs[::-1]).invoke("?", config)
-    assert ids(keeper.only, "retrieved") == [f"d{i}" for i in range(100)]
-    assert ids(keeper.only, "reranked") == [f"d{i}" for i in reversed(range(100))]
-
-
-def test_prompt_set_of_long_passages(keeper, config):
-    def search(question):
-        return [Document(id=str(i), page_content=f"{i} " + "word " * 3000) for i in range(3)]
-
-    (RunnableLambda(search) | RunnableLambda(rerank) | shown | chat()).invoke("?", config)
-    assert keeper.only.prompt_ids == ("2", "1")

@@ -57,18 +57,6 @@ from ragtrace_llamaindex import mark_selected
 
 
 class TestRerankers:
-    def test_new_objects_with_scores_of_their_own(self, keeper):
-        engine().query("Where?")
-        run = keeper.only
-        assert scores(run, "retrieved") == pytest.approx([1 - i / 100 for i in range(6)])
-        assert scores(run, "reranked") == [0.9, 0.8]
-        assert [p.rank for p in run.record.pool("reranked")] == [1, 2]
-        found, chosen = step(run, Retrieval), step(run, Rerank)
-        assert (found.source, found.top_k, found.query) == ("Faq", 6, "Where?")
-        assert (chosen.model, chosen.top_n, len(chosen.candidates)) == ("Best", 2, 6)
-        assert run.record.selection_source == "framework"
-        assert run.record.pool("retrieved")[0].metadata == {"page": 0}
-
     def test_scores_written_into_the_same_objects_and_list(self, keeper):  # class 14
         engine(postprocessors=[InPlace()]).query("Where?")
         run = keeper.only

@@ -33,7 +33,6 @@ from integrations.llamaindex.tests.parts import (
 )
 from integrations.llamaindex.tests.test_tools import FIRST, call_of, tool
 from integrations.llamaindex.tests.test_workflows import Rag
-from ragtrace.capture import Recorder
 from ragtrace.metrics.base import answer_lacking
 from ragtrace_llamaindex import instrument, mark_retrieved, mark_selected, request
 from ragtrace_llamaindex.handlers import tracer
@@ -92,15 +91,6 @@ async def test_concurrent_blocks_stay_apart(keeper, recorder):
     runs = {run.record.query: run for run in keeper.runs}
     assert sorted(runs) == [f"{name}?" for name in "abcdefgh"]
     assert all(ids(run, "reranked") == [f"{query[0]}5", f"{query[0]}4"] for query, run in runs.items())
-
-
-def test_the_application_s_own_words_come_first(keeper, recorder):
-    with recorder.start(query="Where is it?") as run:
-        engine().query("lab city")
-        run.answered("It is in Oslo.", model="mine")
-    record = keeper.only.record
-    assert (record.query, record.answer, record.model) == ("Where is it?", "It is in Oslo.", "mine")
-    assert ids(keeper.only, "reranked") == ["d5", "d4"]
 
 
 def test_its_own_pool_is_not_doubled(keeper, recorder):
@@ -189,26 +179,12 @@ def test_a_stream_that_outlives_its_block_is_partial(keeper, recorder):
     assert (keeper.only.record.outcome, keeper.only.record.answer) == ("partial", "The")
 
 
-def test_a_failure_is_the_block_s(keeper, recorder):
-    with pytest.raises(ConnectionError), recorder.start(query="Where?"):
-        engine(llm=Llm(error=ConnectionError("down"))).query("Where?")
-    run = keeper.only
-    assert (run.record.outcome, run.failure.kind, run.record.answer) == ("error", "ConnectionError", "")
-    assert ids(run, "reranked") == ["d5", "d4"]
-
-
 def test_the_request_and_the_defaults_fill_what_is_missing(keeper, recorder):
     instrument(recorder, corpus="faq", user="u-1", tags="all")
     with request(session="s-42", user="u-2", tags="beta"), recorder.start(query="Where?", user="u-7"):
         engine(postprocessors=[First()]).query("Where?")
     record = keeper.only.record
     assert (record.session, record.user, record.corpus, record.tags) == ("s-42", "u-7", "faq", ("all", "beta"))
-
-
-def test_a_run_of_another_recorder_is_not_joined(keeper):
-    with Recorder().start(query="Who?"):
-        engine().query("Where?")
-    checked(keeper.only)
 
 
 def test_a_block_without_any_call_is_left_alone(keeper, recorder):

@@ -52,26 +52,6 @@ def some(n):
             whole.query("?")
 
 
-def test_two_thousand_runs_retain_nothing():  # CAPTURE.md 0.2 and 0.7, class 4
-    recorder = Recorder(Forgetful())
-    with instrumented(recorder):
-        some(200)
-        before = tracked()
-        some(2000)
-        grown = tracked() - before
-    ours = {name: n for name, n in grown.items() if name.startswith("ragtrace")}
-    assert ours == {}
-    kinds = (
-        "llama_index.core.schema.TextNode",
-        "builtins.dict",
-        "builtins.list",
-        "builtins.tuple",
-        "builtins.generator",
-    )
-    assert sum(grown[name] for name in kinds) < 100, grown.most_common(5)
-    assert (len(tracer), tracer.takers, recorder.open_runs) == (0, {}, 0)
-
-
 def test_a_run_is_freed_without_a_garbage_collection():
     recorder = Recorder(Forgetful())
     with instrumented(recorder):

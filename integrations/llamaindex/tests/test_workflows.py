@@ -60,16 +60,6 @@ async def test_retriever_steps_are_one_run(keeper):
     assert keeper.only.record.workflow == "Rag"
 
 
-async def test_three_at_once_and_the_next_is_clean(keeper):  # CAPTURE.md 0.1
-    handles = [Rag().run(query=f"{number}?") for number in range(3)]
-    assert await asyncio.gather(*handles) == [ANSWER] * 3
-    await engine().aquery("next?")
-    await until(lambda: len(keeper.runs) == 4)
-    assert sorted(run.record.query for run in keeper.runs) == ["0?", "1?", "2?", "next?"]
-    for run in keeper.runs:
-        checked(run, run.record.query)
-
-
 async def test_a_workflow_without_any_of_it_is_no_run(keeper):
     class Plain(Workflow):
         @step

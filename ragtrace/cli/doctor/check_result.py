@@ -10,7 +10,7 @@ _ORDER: tuple[Level, ...] = ("ok", "warn", "fail")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckResult:
     """One line.
 
     Attributes:
@@ -20,7 +20,7 @@ class Finding:
         todo: what to do; "" when there is nothing.
 
     Example:
-        >>> print(Finding(check="spool", level="fail", said="the disk is full", todo="free some space"))
+        >>> print(CheckResult(check="spool", level="fail", said="the disk is full", todo="free some space"))
         fail  spool         the disk is full: free some space
     """
 
@@ -38,11 +38,11 @@ class Finding:
         return asdict(self)
 
 
-def worst(findings: list[Finding]) -> Level:
+def worst(findings: list[CheckResult]) -> Level:
     """Return the worst level; ``ok`` of none.
 
     Example:
-        >>> worst([Finding(check="a", level="ok", said=""), Finding(check="b", level="warn", said="")])
+        >>> worst([CheckResult(check="a", level="ok", said=""), CheckResult(check="b", level="warn", said="")])
         'warn'
     """
     return max((finding.level for finding in findings), key=_ORDER.index, default="ok")

@@ -1,159 +1,149 @@
-"""Endpoints: can OTLP be delivered where the ``OTEL_*`` variables say, and what time is it there?"""
+"""Endpoints: export one empty batch of each signal with the exporter that the ``OTEL_*`` variables configure."""
 
 from __future__ import annotations
 
-import base64
-import http.client
 import importlib
+import logging
 import os
-import ssl
+import re
 import threading
-import time
-import urllib.error
-import urllib.request
-from contextlib import suppress
-from email.utils import parsedate_to_datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote, urlsplit, urlunsplit
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from ragtrace.cli.doctor.check_result import Finding, Level
+from ragtrace.cli.doctor.check_result import CheckResult, Level
 from ragtrace.errors import ConfigError
 from ragtrace.settings import shown_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from email.message import Message
+    from collections.abc import Iterator
 
 LIMIT_S = 3.0
-WARN_SKEW_S, FAIL_SKEW_S = 5.0, 60.0
 SIGNALS = ("TRACES", "METRICS", "LOGS")
 _DEFAULTS = {"http/protobuf": "http://localhost:4318", "grpc": "http://localhost:4317"}
 _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_EXPORTERS = {
+    "TRACES": ("trace_exporter", "OTLPSpanExporter"),
+    "METRICS": ("metric_exporter", "OTLPMetricExporter"),
+    "LOGS": ("_log_exporter", "OTLPLogExporter"),
+}
+_LOGGER = "opentelemetry.exporter.otlp"
+_REPLY = re.compile(r"(?:code: )?(?:StatusCode\.|code: )(\w+)")
+_REMEDIES = {
+    "401": "check OTEL_EXPORTER_OTLP_HEADERS",
+    "403": "check OTEL_EXPORTER_OTLP_HEADERS",
+    "404": "the server has no such path: check {variable}",
+    "405": "the server takes no {name}: set OTEL_{signal}_EXPORTER=none",
+}
 
 
-class Reached(NamedTuple):
-    """A finding, and how far our clock is ahead of the server's in seconds, where it tells its time."""
-
-    finding: Finding
-    ahead_s: float | None = None
-
-
-class _Reply(NamedTuple):
-    status: int
-    ahead_s: float | None
-
-
-def check_otlp(limit_s: float = LIMIT_S) -> list[Reached]:
-    """Look at the endpoint of every signal: one empty request each, or for gRPC a connection; nothing is stored."""
+def check_otlp(limit_s: float | None = None) -> list[CheckResult]:
+    """Return the result of every signal; each takes `limit_s` seconds at most, by default `LIMIT_S`."""
     from ragtrace.telemetry.setup.exporters import is_disabled
 
     if is_disabled():
         said = "OTEL_SDK_DISABLED=true: nothing is exported"
-        return [Reached(Finding(check="otlp", level="warn", said=said, todo="unset it to get traces and metrics"))]
-    if any(map(_is_grpc, SIGNALS)):
-        with suppress(ImportError):  # the look says so
-            importlib.import_module("grpc")  # cold it may take seconds, which are none of the collector's
-    return [within(limit_s + 1.0, _name(signal), partial(_signal, signal, limit_s)) for signal in SIGNALS]
+        return [CheckResult(check="otlp", level="warn", said=said, todo="unset it to get traces and metrics")]
+    return [_within(LIMIT_S if limit_s is None else limit_s, signal) for signal in SIGNALS]
 
 
-def within(limit_s: float, check: str, look: Callable[[], Reached]) -> Reached:
-    """Return what a look finds, or that it took too long: names may be looked up for minutes."""
-    found: list[Reached] = []
+def _within(limit_s: float, signal: str) -> CheckResult:
+    """Check one signal in a thread, since a name may be looked up for minutes."""
+    from ragtrace.telemetry.setup.exporters import protocol
 
-    def run() -> None:
-        try:
-            found.append(look())
-        except Exception as error:
-            said = f"the check itself failed ({type(error).__name__})"
-            found.append(Reached(Finding(check=check, level="fail", said=said, todo="please report it")))
-
-    thread = threading.Thread(target=run, name=f"ragtrace-doctor-{check}", daemon=True)
+    with suppress(ConfigError, ImportError):
+        _exporter(signal, protocol(signal))  # its first import may take seconds
+    found: list[CheckResult] = []
+    thread = threading.Thread(target=lambda: found.append(_signal(signal, limit_s)), daemon=True)
     thread.start()
-    thread.join(limit_s)
-    late = Finding(check=check, level="fail", said=f"no answer within {limit_s:.0f} s", todo="check the address")
-    return found[0] if found else Reached(late)
-
-
-def ahead_of(url: str, limit_s: float = LIMIT_S) -> float | None:
-    """Return how far our clock is ahead of a web server's, None when it cannot be reached or tells no time."""
-    try:
-        return _asked(urllib.request.Request(url, method="GET"), limit_s).ahead_s  # noqa: S310 - `_asked` looks
-    except (OSError, ValueError, http.client.HTTPException):
-        return None
-
-
-def check_clock(seen: list[tuple[str, float]]) -> Finding:
-    """Compare with servers' clocks, each as (name, seconds we are ahead); without any, with our own monotonic one.
-
-    Example:
-        >>> check_clock([("judge", 90.0)]).level
-        'fail'
-    """
-    if not seen:
-        return _own_clock()
-    name, ahead_s = max(seen, key=lambda one: abs(one[1]))
-    skew_s = abs(ahead_s)
-    level: Level = "fail" if skew_s > FAIL_SKEW_S else "warn" if skew_s > WARN_SKEW_S else "ok"
-    if level == "ok":
-        return Finding(check="clock", level=level, said=f"within {WARN_SKEW_S:.0f} s of {name}")
-    said = f"{skew_s:.0f} s {'ahead of' if ahead_s > 0 else 'behind'} {name}"
-    return Finding(check="clock", level=level, said=said, todo="synchronise this machine's clock (NTP)")
-
-
-def _own_clock() -> Finding:
-    wall, steady = time.time(), time.monotonic()
-    time.sleep(0.05)
-    moved_s = abs((time.time() - wall) - (time.monotonic() - steady))
-    if moved_s > 1.0 or time.monotonic() <= steady:
-        said = "the wall clock and the monotonic clock do not go together"
-        return Finding(check="clock", level="fail", said=said, todo="look at what sets this machine's clock")
-    return Finding(check="clock", level="ok", said="steady; no server to compare it with")
+    thread.join(limit_s + 2.0)
+    said = f"no answer within {limit_s:.0f} s"
+    late = CheckResult(check=_name(signal), level="fail", said=said, todo="check the address")
+    return found[0] if found else late
 
 
 def _name(signal: str) -> str:
     return f"otlp {signal.lower()}"
 
 
-def _is_grpc(signal: str) -> bool:
-    from ragtrace.telemetry.setup.exporters import protocol
-
-    try:
-        return protocol(signal) == "grpc"
-    except ConfigError:
-        return False
-
-
-def _signal(signal: str, limit_s: float) -> Reached:
+def _signal(signal: str, limit_s: float) -> CheckResult:
     from ragtrace.telemetry.setup.exporters import exporter_names, protocol
 
-    name = _name(signal)
+    def result(level: Level, said: str, todo: str = "") -> CheckResult:
+        return CheckResult(check=_name(signal), level=level, said=said, todo=todo)
+
     try:
-        exporters = exporter_names(signal)
-        spoken = protocol(signal)
+        exporters, spoken = exporter_names(signal), protocol(signal)
         scraped = _scraped() if signal == "METRICS" else ""
     except ConfigError as error:
-        return Reached(Finding(check=name, level="fail", said=str(error), todo="correct or unset it"))
+        return result("fail", str(error), "correct it or unset it")
     if "otlp" not in exporters:
-        said = scraped or f"not sent (exporter {', '.join(exporters) or 'none'})"
-        return Reached(Finding(check=name, level="ok", said=said))
+        return result("ok", scraped or f"not sent (exporter {', '.join(exporters) or 'none'})")
     address, variable = _address(signal, spoken)
+    if not _is_address(address):
+        todo = f"set {variable} to an address like {_DEFAULTS[spoken]}; in a login / stands as %2F and # as %23"
+        return result("fail", f"{variable} holds no address", todo)
     shown = shown_address(address)
+    if spoken == "grpc" and "@" in address:
+        todo = "send it with OTEL_EXPORTER_OTLP_HEADERS"
+        return result("fail", f"{shown}: gRPC knows no login in an address", todo)
     try:
-        _, login = _parted(address)
-    except ValueError:
-        todo = "correct it; in a login / stands as %2F, ? as %3F and # as %23"
-        return Reached(Finding(check=name, level="fail", said=f"{variable} holds no address", todo=todo))
-    if spoken == "grpc" and login:
-        said, todo = f"{shown}: gRPC knows no login in an address", "send it with OTEL_EXPORTER_OTLP_HEADERS"
-        return Reached(Finding(check=name, level="fail", said=said, todo=todo))
-    if spoken == "grpc":
-        return Reached(_over_grpc(name, signal, address, shown, variable, limit_s))
-    return _over_http(name, signal, address, shown, variable, limit_s)
+        reply = _export(signal, spoken, limit_s)
+    except Exception as error:  # a certificate that cannot be read, a header that is none
+        return result("fail", f"{shown}: the exporter fails ({type(error).__name__})", "check OTEL_EXPORTER_OTLP_*")
+    if reply is None:
+        return result("ok", f"{shown} takes them")
+    if reply and reply not in {"UNAVAILABLE", "DEADLINE_EXCEEDED"}:
+        todo = _REMEDIES.get(reply, "look at that server, and at the protocol and port")
+        return result(
+            "fail", f"{shown} answers {reply}", todo.format(variable=variable, name=signal.lower(), signal=signal)
+        )
+    todo = f"start a collector, set {variable}, or OTEL_{signal}_EXPORTER=none"
+    return result(_absent(signal), f"{shown} cannot be reached over {'gRPC' if spoken == 'grpc' else 'HTTP'}", todo)
+
+
+def _exporter(signal: str, spoken: str) -> Any:
+    module, name = _EXPORTERS[signal]
+    folder = "grpc" if spoken == "grpc" else "http"
+    return getattr(importlib.import_module(f"{_LOGGER}.proto.{folder}.{module}"), name)
+
+
+def _export(signal: str, spoken: str, limit_s: float) -> str | None:
+    """Export nothing; return None where the server takes it, else its status, "" without an answer."""
+    batch: Any = []
+    if signal == "METRICS":
+        from opentelemetry.sdk.metrics.export import MetricsData
+
+        batch = MetricsData(resource_metrics=[])
+    with _heard() as lines:
+        exporter = _exporter(signal, spoken)(timeout=limit_s)
+        is_taken = exporter.export(batch).name == "SUCCESS"
+        exporter.shutdown()
+    found = [reply[1] for line in lines for reply in [_REPLY.search(line)] if reply]
+    return None if is_taken else found[-1] if found else ""
+
+
+@contextmanager
+def _heard() -> Iterator[list[str]]:
+    """Collect the exporters' log lines, which hold the only reason of a failure."""
+    lines: list[str] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    logger, handler = logging.getLogger(_LOGGER), Collect()
+    logger.addHandler(handler)
+    before, logger.propagate = logger.propagate, False
+    try:
+        yield lines
+    finally:
+        logger.propagate = before
+        logger.removeHandler(handler)
 
 
 def _scraped() -> str:
-    """Return where Prometheus finds the metrics under ``OTEL_METRICS_EXPORTER=prometheus``, "" without it."""
+    """Return the address of the metrics under ``OTEL_METRICS_EXPORTER=prometheus``, "" without it."""
     from ragtrace.telemetry.setup.exporters import scrape_address, wants_scrape
 
     if not wants_scrape():
@@ -163,7 +153,7 @@ def _scraped() -> str:
 
 
 def _address(signal: str, spoken: str) -> tuple[str, str]:
-    """Return the address, and the variable to change it with."""
+    """Return the address, and the variable that holds it."""
     own = f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"
     if os.environ.get(own, "").strip():
         return os.environ[own].strip(), own
@@ -171,122 +161,17 @@ def _address(signal: str, spoken: str) -> tuple[str, str]:
     return (base if spoken == "grpc" else f"{base.rstrip('/')}/v1/{signal.lower()}"), _ENDPOINT
 
 
+def _is_address(address: str) -> bool:
+    """Tell whether host and port can be read; a ``/`` in a password hides both."""
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        return bool(parts.hostname) and parts.port != 0 and parts.scheme in {"http", "https"}
+    except ValueError:
+        return False
+
+
 def _absent(signal: str) -> Level:
-    """Return the level of an endpoint that does not answer: a warning for the default that nobody configured."""
+    """Return the level of a silent endpoint: a warning for the default address, which nobody configured."""
     from ragtrace.telemetry.setup.collector import is_endpoint_set
 
     return "fail" if is_endpoint_set(signal) else "warn"
-
-
-def _parted(url: str) -> tuple[str, str]:
-    """Return an address without user and password, and those: the exporter sends them as a header too.
-
-    Raises:
-        ValueError: what stands for the port is no number, as where a password holds a ``/``; exporters refuse it.
-    """
-    parts = urlsplit(url)
-    _ = parts.port
-    login, _, host = parts.netloc.rpartition("@")
-    return urlunsplit((parts.scheme, host, parts.path, parts.query, "")), login
-
-
-def _of(signal: str, name: str) -> str:
-    """Return a variable of one signal, else of all."""
-    return os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_{name}", os.environ.get(f"OTEL_EXPORTER_OTLP_{name}", ""))
-
-
-def _headers(signal: str) -> dict[str, str]:
-    pairs = (part.partition("=") for part in _of(signal, "HEADERS").split(",") if "=" in part)
-    return {unquote(key.strip()): unquote(value.strip()) for key, _, value in pairs}
-
-
-def _over_http(name: str, signal: str, address: str, shown: str, variable: str, limit_s: float) -> Reached:
-    def finding(level: Level, said: str, todo: str = "") -> Finding:
-        return Finding(check=name, level=level, said=f"{shown} {said}", todo=todo)
-
-    # An empty body is an export request of nothing.
-    headers = {"Content-Type": "application/x-protobuf", "User-Agent": "ragtrace-doctor", **_headers(signal)}
-    address, login = _parted(address)
-    if login:
-        headers.setdefault("Authorization", f"Basic {base64.b64encode(unquote(login).encode()).decode()}")
-    try:
-        request = urllib.request.Request(address, data=b"", headers=headers, method="POST")  # noqa: S310
-        reply = _asked(request, limit_s, cafile=_of(signal, "CERTIFICATE") or None)
-    except ValueError:
-        return Reached(finding("fail", "is no address", f"set {variable} to one like {_DEFAULTS['http/protobuf']}"))
-    except http.client.HTTPException:
-        todo = f"if that is a gRPC port, set OTEL_EXPORTER_OTLP_PROTOCOL=grpc, else {variable}"
-        return Reached(finding("fail", "does not speak HTTP", todo))
-    except OSError as error:
-        todo = f"start a collector, set {variable}, or OTEL_{signal}_EXPORTER=none"
-        return Reached(finding(_absent(signal), f"cannot be reached ({_why(error)})", todo))
-    if reply.status < 300:
-        return Reached(finding("ok", "takes them"), reply.ahead_s)
-    todo = {
-        401: "check OTEL_EXPORTER_OTLP_HEADERS",
-        403: "check OTEL_EXPORTER_OTLP_HEADERS",
-        404: f"it has no such path: check {variable}",
-        405: f"it takes no {signal.lower()}: set OTEL_{signal}_EXPORTER=none",
-    }.get(reply.status, "look at that server")
-    return Reached(finding("fail", f"answers {reply.status}", todo), reply.ahead_s)
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
-
-
-def _asked(request: urllib.request.Request, limit_s: float, cafile: str | None = None) -> _Reply:
-    """Return status and clock of a server's answer; proxies are those of the environment, as for exporters.
-
-    Raises:
-        ValueError: no web address.
-    """
-    if request.type not in {"http", "https"} or not request.host:
-        raise ValueError(request.type)
-    secure = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=cafile))
-    opener = urllib.request.build_opener(_NoRedirect, secure)
-    try:
-        with opener.open(request, timeout=limit_s) as answer:
-            return _Reply(answer.status, _ahead_s(answer.headers))
-    except urllib.error.HTTPError as error:
-        with error:
-            return _Reply(error.code, _ahead_s(error.headers))
-
-
-def _ahead_s(headers: Message) -> float | None:
-    try:
-        return time.time() - parsedate_to_datetime(headers.get("Date", "")).timestamp()
-    except (TypeError, ValueError):
-        return None
-
-
-def _why(error: OSError) -> str:
-    reason = getattr(error, "reason", error)
-    return getattr(reason, "strerror", None) or type(reason).__name__
-
-
-def _over_grpc(name: str, signal: str, address: str, shown: str, variable: str, limit_s: float) -> Finding:
-    grpc: Any = importlib.import_module("grpc")  # the exporters bring it; it has no types
-    parts = urlsplit(address)
-    target = parts.netloc or address
-    insecure = _of(signal, "INSECURE").lower()
-    is_plain = parts.scheme == "http" or (parts.scheme != "https" and insecure == "true")
-    certificate = _of(signal, "CERTIFICATE")
-    try:
-        root = open(certificate, "rb").read() if certificate else None  # noqa: SIM115, PTH123 - a short-lived command
-    except OSError as error:
-        return Finding(check=name, level="fail", said=f"{shown}: the certificate cannot be read ({_why(error)})")
-    channel = (
-        grpc.insecure_channel(target)
-        if is_plain
-        else grpc.secure_channel(target, grpc.ssl_channel_credentials(root))
-    )
-    try:
-        grpc.channel_ready_future(channel).result(timeout=limit_s)
-    except grpc.FutureTimeoutError:
-        todo = f"start a collector, set {variable}, or OTEL_{signal}_EXPORTER=none"
-        return Finding(check=name, level=_absent(signal), said=f"{shown} cannot be reached over gRPC", todo=todo)
-    finally:
-        channel.close()
-    return Finding(check=name, level="ok", said=f"{shown} speaks gRPC")

@@ -6,7 +6,7 @@ import re
 from importlib import metadata
 from typing import NamedTuple
 
-from ragtrace.cli.doctor.check_result import Finding
+from ragtrace.cli.doctor.check_result import CheckResult
 
 OURS = "ragtrace-otel"
 _INSTALL = "pip install . in a clone"  # until the first release
@@ -23,7 +23,7 @@ class Floor(NamedTuple):
     extra: str
 
 
-def check_packages() -> list[Finding]:
+def check_packages() -> list[CheckResult]:
     """Look at what is installed, in this environment."""
     floors = own_floors()
     return [_stranger(), _versions(floors), _extras(floors)]
@@ -64,19 +64,19 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in release[0].split(".")] if release else []
 
 
-def _stranger() -> Finding:
+def _stranger() -> CheckResult:
     version = installed(STRANGER)
     if version is None:
-        return Finding(check="conflicts", level="ok", said=f"no package that takes the place of {OURS}")
+        return CheckResult(check="conflicts", level="ok", said=f"no package that takes the place of {OURS}")
     said = f"{STRANGER} {version} is installed beside {OURS}; it is another project, with files of the same names"
     todo = f"pip uninstall {STRANGER} {OURS}, then {_INSTALL}"
-    return Finding(check="conflicts", level="fail", said=said, todo=todo)
+    return CheckResult(check="conflicts", level="fail", said=said, todo=todo)
 
 
-def _versions(floors: list[Floor] | None) -> Finding:
+def _versions(floors: list[Floor] | None) -> CheckResult:
     if floors is None:
         said = f"{OURS} is not installed here, only imported; versions cannot be compared"
-        return Finding(check="versions", level="warn", said=said, todo=_INSTALL)
+        return CheckResult(check="versions", level="warn", said=said, todo=_INSTALL)
     known = {floor: installed(floor.package) for floor in floors}
     wrong = {
         floor.package: f"{floor.package} {version or 'is missing'} (needs {floor.version})"
@@ -85,16 +85,16 @@ def _versions(floors: list[Floor] | None) -> Finding:
     }
     if wrong:
         wanted = " ".join(f'"{floor.package}>={floor.version}"' for floor in floors if floor.package in wrong)
-        return Finding(
+        return CheckResult(
             check="versions", level="fail", said="; ".join(wrong.values()), todo=f"pip install --upgrade {wanted}"
         )
     said = ", ".join(
         f"{floor.package} {version}" for floor, version in known.items() if version and floor.package in SHOWN
     )
-    return Finding(check="versions", level="ok", said=said)
+    return CheckResult(check="versions", level="ok", said=said)
 
 
-def _extras(floors: list[Floor] | None) -> Finding:
+def _extras(floors: list[Floor] | None) -> CheckResult:
     parts: dict[str, list[bool]] = {}
     for floor in floors or ():
         if floor.extra:
@@ -103,4 +103,4 @@ def _extras(floors: list[Floor] | None) -> Finding:
     absent = sorted(name for name, is_there in parts.items() if not any(is_there))
     halves = sorted(name for name, is_there in parts.items() if any(is_there) and not all(is_there))
     said = f"there: {', '.join(there) or 'none'}; not there: {', '.join([*absent, *halves]) or 'none'}"
-    return Finding(check="extras", level="ok", said=said)
+    return CheckResult(check="extras", level="ok", said=said)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragtrace.cli.doctor.check_result import Finding
+from ragtrace.cli.doctor.check_result import CheckResult
 from ragtrace.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:
@@ -30,42 +30,42 @@ class _File:
     most_bytes: int
 
 
-def check_settings() -> tuple[list[Finding], Settings | None]:
+def check_settings() -> tuple[list[CheckResult], Settings | None]:
     """Resolve the settings of the environment; None with the reason when they do not."""
     from ragtrace.service.rates import rates_of
     from ragtrace.settings import Settings, unknown_variables, variables
 
     unknown = unknown_variables(os.environ)
     findings = [
-        Finding(check="settings", level="warn", said=f"{name} is no setting{hint}", todo="unset it")
+        CheckResult(check="settings", level="warn", said=f"{name} is no setting{hint}", todo="unset it")
         for name, hint in unknown.items()
     ]
     try:
         settings = Settings.resolve({}, {name: os.environ[name] for name in os.environ if name not in unknown})
         rates_of(settings)
     except ConfigError as error:
-        return [*findings, Finding(check="settings", level="fail", said=str(error))], None
+        return [*findings, CheckResult(check="settings", level="fail", said=str(error))], None
     if not settings.enabled:
         said, todo = "ragtrace is switched off (RAGTRACE_ENABLED)", "unset it to capture and score"
-        findings.append(Finding(check="settings", level="warn", said=said, todo=todo))
+        findings.append(CheckResult(check="settings", level="warn", said=said, todo=todo))
     if settings.scorer == "worker" and settings.spool is None:
         said, todo = "scorer=worker needs a spool that the worker reads", "set RAGTRACE_SPOOL to a file"
-        findings.append(Finding(check="settings", level="fail", said=said, todo=todo))
+        findings.append(CheckResult(check="settings", level="fail", said=said, todo=todo))
     n = sum(variable in os.environ for _, variable, _, _ in variables())
     return findings or [
-        Finding(check="settings", level="ok", said=f"{n} from the environment, all resolve")
+        CheckResult(check="settings", level="ok", said=f"{n} from the environment, all resolve")
     ], settings
 
 
-def check_disk(settings: Settings) -> list[Finding]:
+def check_disk(settings: Settings) -> list[CheckResult]:
     """Look at every file that is written: its folder, the room left, and who may read it."""
     files = _files(settings)
     if not files:
-        return [Finding(check="disk", level="ok", said="no spool and no store: units wait in memory")]
+        return [CheckResult(check="disk", level="ok", said="no spool and no store: units wait in memory")]
     return [_file(one) for one in files]
 
 
-def check_judge(settings: Settings, *, is_called: bool) -> Finding:
+def check_judge(settings: Settings, *, is_called: bool) -> CheckResult:
     """Build the judge and the metrics, and ask the judge one small thing, unless it is not to be called."""
     from ragtrace.judges.registry import costs
     from ragtrace.service.judges import build_scorer
@@ -75,11 +75,11 @@ def check_judge(settings: Settings, *, is_called: bool) -> Finding:
         build_scorer(_unmade(settings))
         judge = build_scorer(settings.with_changes(**once)).judge
     except (ConfigError, MissingExtra) as error:
-        return Finding(check="judge", level="fail", said=str(error))
+        return CheckResult(check="judge", level="fail", said=str(error))
     if judge is None or not costs(settings.judge):
-        return Finding(check="judge", level="ok", said=f"{settings.judge.strip()}, offline: it needs no server")
+        return CheckResult(check="judge", level="ok", said=f"{settings.judge.strip()}, offline: it needs no server")
     if not is_called:
-        return Finding(check="judge", level="ok", said=f"{settings.judge} was not asked (--no-judge)")
+        return CheckResult(check="judge", level="ok", said=f"{settings.judge} was not asked (--no-judge)")
     return asyncio.run(_asked(judge))
 
 
@@ -102,42 +102,42 @@ def _files(settings: Settings) -> list[_File]:
     return files
 
 
-def _file(one: _File) -> Finding:
+def _file(one: _File) -> CheckResult:
     try:
         return _seen(one)
     except OSError as error:
         said = f"{one.path.name!r}: {error.strerror or error}"
-        return Finding(check=one.check, level="fail", said=said, todo="choose another file")
+        return CheckResult(check=one.check, level="fail", said=said, todo="choose another file")
 
 
-def _seen(one: _File) -> Finding:
+def _seen(one: _File) -> CheckResult:
     from ragtrace.cli.io.stored import is_sqlite
     from ragtrace.service.disk import unwritable
 
     reason = unwritable(one.path)
     if reason is not None:
         todo = "make the folder, or choose another file" if "is not there" in reason else "mend that or move it"
-        return Finding(check=one.check, level="fail", said=reason, todo=todo)
+        return CheckResult(check=one.check, level="fail", said=reason, todo=todo)
     there = one.path.stat() if one.path.exists() else None
     if there is not None and not is_sqlite(one.path):
         said, todo = f"{one.path.name!r} is no SQLite file", "check the path; an application may put the file aside"
-        return Finding(check=one.check, level="fail", said=said, todo=todo)
+        return CheckResult(check=one.check, level="fail", said=said, todo=todo)
     if there is not None and stat.S_IMODE(there.st_mode) & 0o077:
         said = f"{one.path.name!r} holds texts and others may read it (mode {stat.S_IMODE(there.st_mode):o})"
-        return Finding(check=one.check, level="warn", said=said, todo=f"chmod 600 {one.path}")
+        return CheckResult(check=one.check, level="warn", said=said, todo=f"chmod 600 {one.path}")
     free = shutil.disk_usage(one.path.parent).free
     grows = max(one.most_bytes - (there.st_size if there else 0), 0)
     if free < grows:
         said = f"{_mib(free)} free, and {one.path.name!r} may grow by {_mib(grows)}"
-        return Finding(check=one.check, level="warn", said=said, todo="free some space, or lower its limit")
-    return Finding(check=one.check, level="ok", said=f"{one.path.name!r} can be written, {_mib(free)} free")
+        return CheckResult(check=one.check, level="warn", said=said, todo="free some space, or lower its limit")
+    return CheckResult(check=one.check, level="ok", said=f"{one.path.name!r} can be written, {_mib(free)} free")
 
 
 def _mib(count: int) -> str:
     return f"{count / 2**20:,.0f} MiB"
 
 
-async def _asked(judge: Judge) -> Finding:
+async def _asked(judge: Judge) -> CheckResult:
     """Ask for the audit of a sentence that stands word for word in its context."""
     from ragtrace.metrics.eval_context import EvalContext, Options
     from ragtrace.metrics.evaluate import evaluate
@@ -154,7 +154,7 @@ async def _asked(judge: Judge) -> Finding:
             (result,) = await evaluate(select(["faithfulness"]), context)
     except TimeoutError:
         said = f"{judge.name} did not answer within {JUDGE_LIMIT_S:.0f} s"
-        return Finding(
+        return CheckResult(
             check="judge", level="fail", said=said, todo="look at its server and RAGTRACE_JUDGE_BASE_URL"
         )
     finally:
@@ -162,10 +162,10 @@ async def _asked(judge: Judge) -> Finding:
     took_s = time.monotonic() - began_s
     if result.value is None:
         message = str(result.details.get("message") or result.reason)
-        return Finding(check="judge", level="fail", said=message, todo="correct it, or RAGTRACE_JUDGE=overlap")
+        return CheckResult(check="judge", level="fail", said=message, todo="correct it, or RAGTRACE_JUDGE=overlap")
     if result.value < 1.0:
         said = f"{judge.name} replies, and finds a copied sentence unsupported"
-        return Finding(check="judge", level="warn", said=said, todo="measure it with `ragtrace calibrate`")
+        return CheckResult(check="judge", level="warn", said=said, todo="measure it with `ragtrace calibrate`")
     tokens = result.input_tokens + result.output_tokens
     said = f"{judge.name} replied in {took_s:.1f} s ({result.llm_calls} calls, {tokens} tokens)"
-    return Finding(check="judge", level="ok", said=said)
+    return CheckResult(check="judge", level="ok", said=said)

@@ -9,7 +9,6 @@ import sqlite3
 import threading
 import time
 from concurrent import futures
-from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -35,6 +34,7 @@ def empty_environment(monkeypatch):
             monkeypatch.delenv(name)
     for signal in SIGNALS:
         monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
+    monkeypatch.setattr("ragtrace.cli.doctor.endpoints.LIMIT_S", 1.0)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def doctor(capsys):
 class Collector:
     """A web server that takes POSTs as it is told and remembers them."""
 
-    def __init__(self, status=200, ahead_s=0.0):
+    def __init__(self, status=200):
         self.requests = []
         outer = self
 
@@ -62,7 +62,6 @@ class Collector:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 outer.requests.append((self.path, dict(self.headers), body))
                 self.send_response_only(status)
-                self.send_header("Date", formatdate(time.time() + ahead_s, usegmt=True))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
@@ -113,7 +112,7 @@ def test_a_fresh_setup_is_well_one_line_a_check(capsys):
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines] == [
-        "settings", "otlp", "otlp", "otlp", "judge", "disk", "clock", "conflicts", "versions", "extras",
+        "settings", "otlp", "otlp", "otlp", "judge", "disk", "conflicts", "versions", "extras",
     ]  # fmt: skip
     assert all(line.startswith("ok    ") for line in lines), lines
 
@@ -192,9 +191,8 @@ def test_a_collector_gets_an_empty_request_with_the_headers_of_each_signal(docto
     assert [checks[f"otlp {signal.lower()}"]["level"] for signal in SIGNALS] == ["ok"] * 3
     assert [path for path, _, _ in server.requests] == ["/v1/traces", "/v1/metrics", "/v1/logs"]
     assert {body for _, _, body in server.requests} == {b""}
-    assert {headers["Authorization"] for _, headers, _ in server.requests} == {"Bearer top-secret"}
+    assert {headers["authorization"] for _, headers, _ in server.requests} == {"Bearer top-secret"}
     assert "top-secret" not in json.dumps(checks)
-    assert checks["clock"]["said"].startswith("within 5 s of otlp")
 
 
 def test_a_signals_own_endpoint_is_taken_as_it_is(doctor, monkeypatch, collector):
@@ -237,7 +235,7 @@ def test_nobody_there(doctor, monkeypatch):
     send_to(monkeypatch, f"http://user:pass-word@127.0.0.1:{closed_port()}", "TRACES")
     status, checks = doctor()
     assert (status, checks["otlp traces"]["level"]) == (1, "fail")
-    assert "cannot be reached (Connection refused)" in checks["otlp traces"]["said"]
+    assert "cannot be reached over HTTP" in checks["otlp traces"]["said"]
     assert "OTEL_TRACES_EXPORTER=none" in checks["otlp traces"]["todo"]
     assert "pass-word" not in json.dumps(checks)
     assert checks["otlp metrics"]["level"] == "ok"
@@ -252,10 +250,10 @@ def test_nobody_at_the_default_that_nobody_configured_is_a_warning(monkeypatch, 
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
     for signal in SIGNALS:
         monkeypatch.delenv(f"OTEL_{signal}_EXPORTER")
-    levels = [one.finding.level for one in doctor_endpoints.check_otlp(limit_s=0.3)]
+    levels = [one.level for one in doctor_endpoints.check_otlp(limit_s=0.3)]
     assert levels == ["warn"] * 3
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
-    levels = [one.finding.level for one in doctor_endpoints.check_otlp(limit_s=0.3)]
+    levels = [one.level for one in doctor_endpoints.check_otlp(limit_s=0.3)]
     assert levels == ["fail", "warn", "warn"]
 
 
@@ -265,8 +263,7 @@ def test_nobody_at_the_default_that_nobody_configured_is_a_warning(monkeypatch, 
         (401, "OTEL_EXPORTER_OTLP_HEADERS"),
         (404, "no such path"),
         (405, "EXPORTER=none"),
-        (302, "look"),
-        (500, "look"),
+        (400, "look"),
     ],
 )
 def test_a_server_that_does_not_take_them(doctor, monkeypatch, collector, status, todo):
@@ -296,7 +293,7 @@ def test_a_server_that_is_silent_costs_a_short_time(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         send_to(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}", "TRACES")
         began = time.monotonic()
-        traces = check_otlp(limit_s=0.2)[0].finding
+        traces = check_otlp(limit_s=0.2)[0]
         assert time.monotonic() - began < 10.0
     assert traces.level == "fail"
 
@@ -304,7 +301,11 @@ def test_a_server_that_is_silent_costs_a_short_time(monkeypatch):
 def test_a_grpc_endpoint(doctor, monkeypatch):
     import grpc
 
-    server = grpc.server(futures.ThreadPoolExecutor(1))
+    class Takes(grpc.GenericRpcHandler):
+        def service(self, handler_call_details):
+            return grpc.unary_unary_rpc_method_handler(lambda _, __: b"")
+
+    server = grpc.server(futures.ThreadPoolExecutor(1), handlers=(Takes(),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
@@ -330,17 +331,8 @@ def test_no_grpc_there(monkeypatch):
 
     send_to(monkeypatch, f"http://127.0.0.1:{closed_port()}", "TRACES")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-    traces = check_otlp(limit_s=0.3)[0].finding
+    traces = check_otlp(limit_s=0.3)[0]
     assert (traces.level, "over gRPC" in traces.said) == ("fail", True)
-
-
-@pytest.mark.parametrize(
-    ("ahead_s", "level", "words"), [(20.0, "warn", "behind"), (-4_000.0, "fail", "ahead of"), (1.0, "ok", "within")]
-)
-def test_the_clock_is_compared_with_the_collectors(doctor, monkeypatch, collector, ahead_s, level, words):
-    send_to(monkeypatch, collector(ahead_s=ahead_s).url, "TRACES")
-    _, checks = doctor()
-    assert (checks["clock"]["level"], words in checks["clock"]["said"]) == (level, True)
 
 
 # -- judge --
@@ -351,7 +343,6 @@ def test_a_judge_is_asked_once(doctor, judge_server):
     assert (status, checks["judge"]["level"]) == (0, "ok")
     assert "openai:m replied in" in checks["judge"]["said"]
     assert len(judge_server.requests) == 1
-    assert checks["clock"]["said"] == "within 5 s of the judge's server"
 
 
 def test_no_judge_asks_nobody(doctor, judge_server):

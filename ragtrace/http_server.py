@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from ragtrace.capture import record_internal_error
-from ragtrace.capture.forking import in_children
+from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class HttpServer:
             target=self._server.serve_forever, args=(_POLL_S,), name=f"ragtrace-{setting}", daemon=True
         )
         self._thread.start()
-        in_children(self._server.socket.close)  # a child's copy would keep the port, and clients would wait
+        after_fork_in_child(self._server.socket.close)  # a child's copy would keep the port, and clients would wait
 
     @property
     def url(self) -> str:

@@ -13,7 +13,6 @@ from ragtrace.capture.guard import (
     guarded_constructor,
     internal_errors,
     record_internal_error,
-    register_fork_reset,
 )
 from ragtrace.capture.passages import (
     ID_KEYS,
@@ -85,7 +84,6 @@ __all__ = [
     "read_mapping",
     "read_usage",
     "record_internal_error",
-    "register_fork_reset",
     "reranked_passage",
     "score_in",
     "shown",
@@ -93,5 +91,3 @@ __all__ = [
     "tags_of",
     "text_key",
 ]
-
-register_fork_reset()

@@ -10,6 +10,8 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
+from ragtrace.capture.fork import after_fork_in_child
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -17,7 +19,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _log = logging.getLogger("ragtrace")
-_lock = threading.RLock()  # a finaliser may lose something while this thread counts a loss
+_lock = threading.RLock()  # reentrant: a finaliser may fail while this thread counts
 _losses: Counter[str] = Counter()
 
 
@@ -114,9 +116,4 @@ def _reset_after_fork() -> None:
     _lock = threading.RLock()
 
 
-def register_fork_reset() -> None:
-    """Give a forked child a fresh lock; called once by the capture room."""
-    import os  # noqa: PLC0415
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_reset_after_fork)
+after_fork_in_child(_reset_after_fork)

@@ -8,7 +8,6 @@ off by .054, the same limit by thinning by .0001.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -51,8 +50,8 @@ class Pressure:
     The window's target is what was served in the last one and half of the room left in a queue of ten windows of
     service, and no more than budgets pay for; of what is too long a half is taken back, while at least half of what
     is served goes on. The factor is target / expected traces, at most 1. Of a shared queue these are the traces of
-    all processes, so that each takes its share of the target, and all come to about the same factor. Thread-safe;
-    within a window `factor` is a comparison and an addition.
+    all processes, so that each takes its share of the target, and all come to about the same factor. Called in one
+    thread; within a window `factor` is a comparison and an addition.
 
     Args:
         load: read once a window; None while nothing is known.
@@ -75,7 +74,6 @@ class Pressure:
         self._load = load
         self._window_s = window_s
         self._clock = clock
-        self._lock = threading.Lock()
         self._ends_at = -math.inf
         self._wanted = 0.0  # units that this window's traces would make at factor 1
         self._demand = 0.0  # the same of all processes, in the window before
@@ -85,15 +83,13 @@ class Pressure:
     def factor(self, wanted: float) -> float:
         """Note a trace that wants to be drawn at a probability, and return this window's factor in [0, 1]."""
         now = self._clock()
-        with self._lock:
-            if now >= self._ends_at:
-                self._turn(now)
-            self._wanted += wanted
-            return self._factor
+        if now >= self._ends_at:
+            self._turn(now)
+        self._wanted += wanted
+        return self._factor
 
     def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
-        self._lock = threading.Lock()
         self._ends_at, self._wanted, self._demand, self._last, self._factor = -math.inf, 0.0, 0.0, None, 1.0
 
     def _turn(self, now: float) -> None:

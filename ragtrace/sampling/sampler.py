@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -78,7 +77,7 @@ class Rates:
 
 
 class Sampler:
-    """Draws traces. Thread-safe, a few microseconds a trace, no I/O.
+    """Draws traces, in one thread: the pipeline's. A few microseconds a trace, no I/O.
 
     A trace has one number for all metrics and processes, so that a metric of a lower rate is computed on a part of
     the traces of one of a higher rate. A trace that is drawn is of the random stratum, whatever else is said of it;
@@ -106,7 +105,6 @@ class Sampler:
         self.rates = rates
         self._pressure = pressure
         self._clock = clock
-        self._lock = threading.Lock()
         self._credit = _FORCED_BURST
 
     def decide(self, record: RagRecord, metrics: Sequence[str]) -> Draw:
@@ -130,7 +128,6 @@ class Sampler:
 
     def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
-        self._lock = threading.Lock()
         self._credit = _FORCED_BURST
         if self._pressure is not None:
             self._pressure.reset_after_fork()
@@ -144,12 +141,10 @@ class Sampler:
 
     def _earn(self) -> None:
         """Each drawn trace pays for its share of a forced one: .3 of all is 3 for 7 drawn."""
-        with self._lock:
-            self._credit = min(self._credit + FORCED_SHARE / (1.0 - FORCED_SHARE), 10 * _FORCED_BURST)
+        self._credit = min(self._credit + FORCED_SHARE / (1.0 - FORCED_SHARE), 10 * _FORCED_BURST)
 
     def _spend(self) -> bool:
-        with self._lock:
-            if self._credit < 1.0:
-                return False
-            self._credit -= 1.0
-            return True
+        if self._credit < 1.0:
+            return False
+        self._credit -= 1.0
+        return True

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, record_internal_error
-from ragtrace.capture.forking import ForkSafeLock
 from ragtrace.queues import Unit
 from ragtrace.scoring import Outcome
 from ragtrace.scoring.limits.postpone import postponed
@@ -59,7 +59,7 @@ class Handling:
         self._sinks = tuple(sinks)
         self._outbox = outbox
         self._limiter = limiter
-        self._republishing = ForkSafeLock()
+        self._republishing = threading.RLock()
         self._has_said_no_metric = False
 
     async def handle(self, job: Job) -> Outcome:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ragtrace.capture import Recorder, guarded
+from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.capture.recorder import RunConfig
 from ragtrace.capture.redact import safe
 from ragtrace.errors import ConfigError
@@ -341,5 +342,4 @@ def _after_fork() -> None:
 
 
 _end_with_multiprocessing()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork_in_child(_after_fork)

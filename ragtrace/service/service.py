@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,9 +120,10 @@ class Service:
             remember=storing.remember if storing is not None else None,
         )
         drain_with(providers.tracer_provider, self.pipeline)
-        self.handling = Handling(
-            scorer=scorer, publisher=publisher, drift=drift, sinks=sinks, outbox=outbox, limiter=limiter
+        self._new_handling = partial(
+            Handling, scorer=scorer, publisher=publisher, drift=drift, sinks=sinks, outbox=outbox, limiter=limiter
         )
+        self.handling = self._new_handling()
         self._worker = self._new_worker()
         self._is_closed = False
         self._is_child = False
@@ -312,6 +314,7 @@ class Service:
         if self.outbox is not None:
             self.outbox.reset_after_fork()
         self.drift.reset_after_fork()
+        self.handling = self._new_handling()
         self._worker = self._new_worker()
 
     def _new_worker(self) -> Worker:

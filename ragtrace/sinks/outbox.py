@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ragtrace.capture import record_internal_error
-from ragtrace.capture.forking import in_children
+from ragtrace.capture.fork import after_fork_in_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -91,7 +91,7 @@ class Outbox(Generic[T]):
         self._is_closed = False
         self._told: set[str] = set()
         self._begin()
-        in_children(self.reset_after_fork)
+        after_fork_in_child(self.reset_after_fork)
 
     def _begin(self) -> None:
         self._changed = threading.Condition()

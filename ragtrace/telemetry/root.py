@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import threading
 from typing import TYPE_CHECKING
 
 from opentelemetry import trace
@@ -39,7 +38,7 @@ class Root:
     """
 
     __slots__ = (
-        "_is_ended", "_lock", "context", "data_source", "ended_ns", "is_recording", "linked",
+        "context", "data_source", "ended_ns", "is_recording", "linked",
         "response_id", "span", "span_id", "trace_id", "workflow",
     )  # fmt: skip
 
@@ -54,23 +53,12 @@ class Root:
         self.data_source: str | None = None
         self.response_id: str | None = None
         self.ended_ns: int | None = None
-        self._lock = threading.Lock()
-        self._is_ended = False
 
-    @property
-    def is_ended(self) -> bool:
-        """Whether the span was ended."""
-        return self._is_ended
-
-    def end(self, ended_ns: int) -> bool:
-        """End the span at a Unix time in ns; a second call does nothing and returns False."""
-        with self._lock:
-            if self._is_ended:
-                return False
-            self._is_ended = True
-        self.ended_ns = ended_ns
-        self.span.end(ended_ns)
-        return True
+    def end(self, ended_ns: int) -> None:
+        """End the span at a Unix time in ns; a second call does nothing."""
+        if self.ended_ns is None:
+            self.ended_ns = ended_ns
+            self.span.end(ended_ns)
 
 
 def open_root(tracer: Tracer, workflow: str, started_ns: int) -> Root:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ragtrace.capture import Buried
-from ragtrace.capture.forking import in_children
+from ragtrace.capture.fork import after_fork_in_child
 from ragtrace_langchain.documents import KnownDocuments
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class RunMap:
         self._states: dict[int, RunState] = {}
         self._joined: dict[int, RunState] = {}
         self._buried = Buried(MAX_BURIED)
-        in_children(self.reset_after_fork)
+        after_fork_in_child(self.reset_after_fork)
 
     def reset_after_fork(self) -> None:
         """Free the locks of the trees, in a forked child: a thread of the parent's may have held one."""

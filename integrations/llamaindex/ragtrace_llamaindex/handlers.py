@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
@@ -18,6 +17,7 @@ from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 
 from ragtrace.capture import guarded, record_internal_error
+from ragtrace.capture.fork import after_fork_in_child
 from ragtrace_llamaindex.request import holder
 from ragtrace_llamaindex.tracer import Tracer
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 MAX_EVENT_KINDS = 4_096  # classes of events, of which an application may make its own at run time
 
 tracer = Tracer()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=tracer.reset_after_fork)
+after_fork_in_child(tracer.reset_after_fork)
 _taker_of = tracer.takers.get
 
 

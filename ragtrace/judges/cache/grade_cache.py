@@ -12,7 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ragtrace.capture.forking import ForkSafeLock
+from ragtrace.capture.fork import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ragtrace.capture.forking import ForkSafeLock
+from ragtrace.capture.fork import ForkSafeLock
 from ragtrace.judges.cache.grade_cache import joint_key, normal_form, text_key
 
 if TYPE_CHECKING:

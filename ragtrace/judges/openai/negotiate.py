@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragtrace.capture.forking import ForkSafeLock
+from ragtrace.capture.fork import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

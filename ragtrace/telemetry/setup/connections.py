@@ -7,7 +7,7 @@ from typing import Any
 from requests import Session
 from requests.adapters import DEFAULT_POOLSIZE, HTTPAdapter
 
-from ragtrace.capture.forking import in_children
+from ragtrace.capture.fork import after_fork_in_child
 
 
 class OwnConnections(HTTPAdapter):
@@ -24,7 +24,7 @@ class OwnConnections(HTTPAdapter):
     def __init__(self) -> None:
         super().__init__()
         self._inherited: list[Any] = []
-        in_children(self._begin)
+        after_fork_in_child(self._begin)
 
     def _begin(self) -> None:
         # Kept: closing them takes locks that a thread of the parent may have held at the fork.

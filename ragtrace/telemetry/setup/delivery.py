@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragtrace.capture import record_internal_error
-from ragtrace.capture.forking import in_children
+from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.telemetry.setup.collector import own_export
 from ragtrace.telemetry.setup.receipts import collection_began
 from ragtrace.telemetry.wire import size_bytes
@@ -45,7 +45,7 @@ class Delivery:
         self.signal = signal
         self.is_void = False
         self._reset()
-        in_children(self._reset)
+        after_fork_in_child(self._reset)
 
     def _reset(self) -> None:
         """Begin anew; in a forked child too, whose queues the SDK empties: the parent sends what was there."""

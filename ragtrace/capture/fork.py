@@ -1,4 +1,4 @@
-"""What a forked child does at once: it has its parent's memory, and of the parent's threads none."""
+"""The one hook of the process into `os.fork`: whatever holds locks, threads or counts registers a reset here."""
 
 from __future__ import annotations
 
@@ -11,30 +11,39 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Not `weakref.WeakMethod`, which prints an error when both are gone at the interpreter's end.
-_methods: dict[object, tuple[weakref.ref[Any], Callable[[Any], object]]] = {}
+_resets: dict[object, tuple[Callable[[], Any], Callable[..., object]]] = {}
 
 
-def in_children(method: Callable[[], object]) -> None:
-    """Call a bound method in every forked child, while its object lives; it is not kept alive by this.
+def after_fork_in_child(reset: Callable[[], object]) -> None:
+    """Call a function or bound method in every forked child, in the order of registration.
+
+    A bound method does not keep its object alive.
 
     Example:
         >>> class Counter:
         ...     def reset(self) -> None:
         ...         self.count = 0
-        >>> in_children(Counter().reset)
+        >>> after_fork_in_child(Counter().reset)
     """
-    for key, (found, _) in _methods.copy().items():
-        if found() is None:
-            _methods.pop(key, None)
-    bound: Any = method
-    _methods[object()] = weakref.ref(bound.__self__), bound.__func__
+    for key, (owner, _) in _resets.copy().items():
+        if owner() is None:
+            _resets.pop(key, None)
+    bound: Any = reset
+    if hasattr(bound, "__self__"):
+        _resets[object()] = weakref.ref(bound.__self__), bound.__func__
+    else:
+        _resets[object()] = lambda: reset, _call
+
+
+def _call(reset: Callable[[], object]) -> None:
+    reset()
 
 
 def _after_fork() -> None:
-    for found, function in _methods.copy().values():
-        living = found()
+    for owner, reset in _resets.copy().values():
+        living = owner()
         if living is not None:
-            function(living)
+            reset(living)
 
 
 if hasattr(os, "register_at_fork"):
@@ -53,7 +62,7 @@ class ForkSafeLock:
 
     def __init__(self) -> None:
         self._renew()
-        in_children(self._renew)
+        after_fork_in_child(self._renew)
 
     def _renew(self) -> None:
         self._lock = threading.RLock()

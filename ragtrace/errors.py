@@ -8,7 +8,7 @@
     ├── MissingExtra           an optional package is not installed
     ├── QueueError             a queue cannot take or give a unit
     ├── StoreError             a store cannot be opened
-    └── JudgeError             a judge gave no usable verdict; carries the reason of METRICS.md 0.1
+    └── JudgeError             a judge gave no usable verdict; carries a reason of the closed list
         ├── JudgeUnsupported   this judge cannot do this task at all (a score of state ``na``)
         ├── JudgeRefused       the model declined
         ├── JudgeFiltered      a content filter stopped the reply
@@ -68,7 +68,7 @@ class JudgeError(RagtraceError):
     """A judge gave no usable verdict.
 
     Attributes:
-        reason: of the closed list of METRICS.md 0.1.
+        reason: of the closed list in `ragtrace.model.score`.
         status: HTTP status of the server's answer; None without one.
         retry_after_s: when to ask again, in seconds; None where nobody said.
         usage: calls and tokens until then; None where nobody counted.

@@ -1,8 +1,7 @@
 """Calls and tokens of judging one sample, beside the figures of other systems: ``make bench-cost``.
 
 A scripted judge replies what a judge that finds nothing wrong would, and counts. Tokens are o200k_base over
-system and user prompt; schemas are not counted, as in the table of the specification (METRICS.md 7), whose
-figures of other systems are quoted here and were measured there.
+system and user prompt, without schemas. The figures of other systems were measured with a scripted judge.
 """
 
 from __future__ import annotations

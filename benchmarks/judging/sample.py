@@ -1,4 +1,4 @@
-"""The sample of METRICS.md 7: four sentences of answer, five contexts of 120 words, four reference facts."""
+"""A sample to count tokens on: four sentences of answer, five contexts of 120 words, four reference facts."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Panel:
 
     The i-th repeat sends the seed 42 + i, so that it is another draw also at temperature 0; a judge without a seed
     gets the same request again. The panel itself does no task: asked for one it raises JudgeUnsupported.
-    Coroutine-safe, as its members are. Source: METRICS.md 1.2.
+    Coroutine-safe, as its members are.
 
     Args:
         members: the judges, at least one, each name once.

@@ -1,4 +1,4 @@
-"""Grades on the scales 1 to 5 and 0 to 3 (UMBRELA), and the way between them (METRICS.md 2.5)."""
+"""Grades on the scales 1 to 5 and 0 to 3 (UMBRELA), and the way between them."""
 
 from __future__ import annotations
 

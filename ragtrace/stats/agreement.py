@@ -30,8 +30,8 @@ def krippendorff_alpha(
 ) -> Figure:
     """Return Krippendorff's alpha, 1 - observed / expected disagreement, with a bootstrap interval over units.
 
-    At most 1 (all agree); 0 is chance, below 0 is worse than chance. .8 and above counts as good, .667 as tentative
-    (METRICS.md 6.2). Units with fewer than 2 ratings are dropped. Source: Krippendorff, Content Analysis (2004).
+    At most 1 (all agree); 0 is chance, below 0 is worse than chance. .8 and above counts as good, .667 as
+    tentative. Units with fewer than 2 ratings are dropped. Source: Krippendorff, Content Analysis (2004).
 
     Args:
         ratings: one row a coder, one column a unit; None or NaN for a rating that is missing.
@@ -86,7 +86,7 @@ def quadratic_kappa(
 ) -> Figure:
     """Return Cohen's kappa with quadratic weights over grades 1 to 5, with a bootstrap interval over pairs.
 
-    At most 1; 0 is chance. kappa = (po - pe) / (1 - pe), with weights 1 - (i - j)^2 / 16 (METRICS.md 6.2).
+    At most 1; 0 is chance. kappa = (po - pe) / (1 - pe), with weights 1 - (i - j)^2 / 16.
 
     Returns:
         No value without a pair, or when both raters give one and the same grade throughout.

@@ -1,4 +1,4 @@
-"""Differences of two means with bootstrap intervals: over pairs, or each side by itself (METRICS.md 6.1)."""
+"""Differences of two means with bootstrap intervals: over pairs, or each side by itself."""
 
 from __future__ import annotations
 

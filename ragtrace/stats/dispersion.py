@@ -1,4 +1,4 @@
-"""How much a few numbers differ among themselves: mean, variance, deviation, range (METRICS.md 5)."""
+"""How much a few numbers differ among themselves: mean, variance, deviation, range."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Dispersion:
 def dispersion(values: Sequence[float]) -> Dispersion | None:
     """Return the statistics of numbers; None for fewer than two of them, or where one has no finite form.
 
-    Sums are exact, so that equal numbers have the deviation 0. Source: METRICS.md 5.
+    Sums are exact, so that equal numbers have the deviation 0.
 
     Raises:
         ValueError: a number is not finite.

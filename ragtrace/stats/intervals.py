@@ -22,7 +22,7 @@ class Interval(NamedTuple):
 def bootstrap_mean_ci(
     values: Sequence[float], *, n_resamples: int = 1000, seed: int = 0, confidence: float = 0.95
 ) -> Interval:
-    """Return the mean and its percentile bootstrap interval, reproducible to the bit (METRICS.md 6.1).
+    """Return the mean and its percentile bootstrap interval, reproducible to the bit.
 
     Args:
         values: the scores; the resampled unit is one score.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ragtrace.model import MetricResult
 
 TOLERANCE = 1e-9
-# METRICS.md 1.5 names no reasons; ours say which of the two it was.
+# The vectors name no reasons; ours say which of the two it was.
 CITATION_REASONS = {"no_parts", "no_citations"}
 
 

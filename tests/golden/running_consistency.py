@@ -26,7 +26,7 @@ async def rouge_of_a_pair(record: dict[str, Any]) -> None:
             assert {result.reason for result in runs} == {"no_tokens"}
         return
     assert found is not None
-    if expected == "unicode_tokens":  # METRICS.md 9: no more than this is asserted
+    if expected == "unicode_tokens":  # no more than this is asserted
         assert found.rouge1.f1 > 0.0
         assert found.rouge_l.f1 > 0.0
         return

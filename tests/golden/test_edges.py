@@ -1,4 +1,4 @@
-"""Edges of METRICS.md that the copied vectors do not hold, in their form and through the same harness."""
+"""Edges that the copied vectors do not hold, in their form and through the same harness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges of METRICS.md 1.2 that the copied vectors do not hold, through the same harness."""
+"""Edges that the copied vectors do not hold, through the same harness."""
 
 from __future__ import annotations
 

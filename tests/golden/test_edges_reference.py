@@ -1,4 +1,4 @@
-"""Edges of METRICS.md 1.7, 1.8, 2.3 and 2.4 that the copied vectors do not hold, through the same harness."""
+"""Edges that the copied vectors do not hold, through the same harness."""
 
 from __future__ import annotations
 

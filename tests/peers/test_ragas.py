@@ -1,4 +1,4 @@
-"""ragas 0.4.3 and ragtrace over the same worlds: where METRICS.md says equal, they are equal, in both forms of ragas."""
+"""ragas 0.4.3 and ragtrace over the same worlds: equal where the metrics are the same, in both forms of ragas."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_equal_over_random_worlds(
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_calls_of_the_same_numbers(peers: Peers, metric: str, form: str, theirs_of: Any, own: int) -> None:
-    """METRICS.md 7: what one sample takes there and here."""
+    """What one sample takes there and here."""
     theirs = peers.ask("ragas", metric=metric, form=form, worlds=[world.job() for world in WORLDS])
     for world, peer in zip(WORLDS, theirs, strict=True):
         assert peer["calls"] == theirs_of(len(world.contexts))

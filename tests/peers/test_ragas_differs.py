@@ -1,4 +1,4 @@
-"""Where ragas 0.4.3 and ragtrace differ on purpose, with the reason: ragas' number stands beside ours (METRICS.md 8)."""
+"""Where ragas 0.4.3 and ragtrace differ on purpose, with the reason: ragas' number stands beside ours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def state(result: MetricResult) -> tuple[str, str | None]:
 
 @FORMS
 async def test_verdicts_that_are_missing_are_not_left_out_of_the_denominator(peers: Peers, form: str) -> None:
-    """Two verdicts of four, both positive: ragas divides by the verdicts it got, and says 1.0 (METRICS.md 0.5)."""
+    """Two verdicts of four, both positive: ragas divides by the verdicts it got, and says 1.0."""
     given = world(n_answer=4, max_verdicts=2)
     given = given.but(entails={"context 0": given.claims[ANSWER]})
     assert theirs(peers, "faithfulness", form, given)["value"] == 1.0
@@ -43,7 +43,7 @@ async def test_verdicts_that_are_missing_are_not_left_out_of_the_denominator(pee
 async def test_factual_recall_counts_the_claims_of_one_text(
     peers: Peers, form: str, shape: tuple[int, int, int, int], peer_recall: float, recall: float
 ) -> None:
-    """ragas' recall is TP of the answer over TP of the answer + FN of the reference (METRICS.md 1.8)."""
+    """ragas' recall is TP of the answer over TP of the answer + FN of the reference."""
     n_answer, n_reference, right, covered = shape
     given = world(n_answer, n_reference, right=right, covered=covered)
     assert theirs(peers, "factual_correctness", form, given, mode="recall")["value"] == peer_recall
@@ -52,7 +52,7 @@ async def test_factual_recall_counts_the_claims_of_one_text(
 
 @FORMS
 async def test_a_factual_f1_above_a_half_for_nothing_covered(peers: Peers, form: str) -> None:
-    """One supported claim, no fact of the reference told: ragas says 0.67, the F measure is 0 (METRICS.md 1.8)."""
+    """One supported claim, no fact of the reference told: ragas says 0.67, the F measure is 0."""
     given = world(1, 1, right=1, covered=0)
     assert theirs(peers, "factual_correctness", form, given)["value"] == 0.67
     assert (await ours("factual_correctness", given))["factual_correctness"].value == 0.0
@@ -60,7 +60,7 @@ async def test_a_factual_f1_above_a_half_for_nothing_covered(peers: Peers, form:
 
 @FORMS
 async def test_values_are_not_rounded(peers: Peers, form: str) -> None:
-    """ragas rounds factual correctness to two digits (METRICS.md 0.8)."""
+    """ragas rounds factual correctness to two digits."""
     given = world(3, 1, right=1, covered=1)
     assert theirs(peers, "factual_correctness", form, given, mode="precision")["value"] == 0.33
     assert (await ours("factual_correctness", given))["factual_correctness_precision"].value == 1 / 3
@@ -68,7 +68,7 @@ async def test_values_are_not_rounded(peers: Peers, form: str) -> None:
 
 @FORMS
 async def test_a_perfect_score_is_one(peers: Peers, form: str) -> None:
-    """ragas adds 1e-10 to the denominator (METRICS.md 0.8)."""
+    """ragas adds 1e-10 to the denominator."""
     given = world(1, useful=["context 0"])
     peer = theirs(peers, "context_precision", form, given)["value"]
     assert 0.99999 < peer < 1.0
@@ -77,7 +77,7 @@ async def test_a_perfect_score_is_one(peers: Peers, form: str) -> None:
 
 @FORMS
 async def test_opposite_vectors_do_not_leave_the_range(peers: Peers, form: str) -> None:
-    """ragas declares 0 to 1 and returns -1 (METRICS.md 1.3)."""
+    """ragas declares 0 to 1 and returns -1."""
     vectors = {QUERY: [1.0, 0.0], "question?": [-1.0, 0.0]}
     given = world(questions=[("question?", False)], vectors=vectors)
     assert theirs(peers, "answer_relevancy", form, given)["value"] == pytest.approx(-1.0)
@@ -87,7 +87,7 @@ async def test_opposite_vectors_do_not_leave_the_range(peers: Peers, form: str) 
 
 @FORMS
 async def test_a_vector_without_length_is_an_error_and_no_nan(peers: Peers, form: str) -> None:
-    """METRICS.md 1.3: zero_embedding."""
+    """A vector without a direction is `error zero_embedding`."""
     vectors = {QUERY: [0.0, 0.0], "question?": [1.0, 0.0]}
     given = world(questions=[("question?", False)], vectors=vectors)
     assert theirs(peers, "answer_relevancy", form, given)["value"] is None
@@ -98,7 +98,7 @@ async def test_a_vector_without_length_is_an_error_and_no_nan(peers: Peers, form
 async def test_empty_questions_are_an_error_here_nan_or_zero_there(
     peers: Peers, form: str, value: float | None
 ) -> None:
-    """The two forms of ragas disagree with each other (METRICS.md 8)."""
+    """The two forms of ragas disagree with each other."""
     given = world(questions=[("", False)], vectors={QUERY: [1.0]})
     peer = theirs(peers, "answer_relevancy", form, given)
     assert "error" not in peer
@@ -108,7 +108,7 @@ async def test_empty_questions_are_an_error_here_nan_or_zero_there(
 
 @FORMS
 async def test_the_same_name_in_capitals_is_the_same_entity(peers: Peers, form: str) -> None:
-    """ragas compares strings as they are (METRICS.md 2.3)."""
+    """ragas compares strings as they are."""
     given = world(entities={REFERENCE: ["Oslo"], "context 0": ["OSLO"]})
     assert theirs(peers, "context_entities_recall", form, given)["value"] == 0.0
     assert (await ours("context_entities_recall", given))["context_entities_recall"].value == 1.0
@@ -116,7 +116,7 @@ async def test_the_same_name_in_capitals_is_the_same_entity(peers: Peers, form: 
 
 @pytest.mark.parametrize(("form", "value"), [("legacy", 1 / 3), ("collections", 0.5)])
 async def test_an_entity_named_twice_counts_once(peers: Peers, form: str, value: float) -> None:
-    """ragas' legacy form divides by the length of the list (METRICS.md 2.3)."""
+    """ragas' legacy form divides by the length of the list."""
     given = world(entities={REFERENCE: ["Oslo", "Rome", "Rome"], "context 0": ["Oslo"]})
     assert theirs(peers, "context_entities_recall", form, given)["value"] == pytest.approx(value, abs=1e-6)
     assert (await ours("context_entities_recall", given))["context_entities_recall"].value == 0.5
@@ -124,7 +124,7 @@ async def test_an_entity_named_twice_counts_once(peers: Peers, form: str, value:
 
 @FORMS
 async def test_a_reference_without_entities_has_no_recall(peers: Peers, form: str) -> None:
-    """0.0 there, which no retriever can mend (METRICS.md 2.3)."""
+    """0.0 there, which no retriever can mend."""
     given = world(entities={REFERENCE: [], "context 0": ["Oslo"]})
     assert theirs(peers, "context_entities_recall", form, given)["value"] == 0.0
     found = (await ours("context_entities_recall", given))["context_entities_recall"]
@@ -133,7 +133,7 @@ async def test_a_reference_without_entities_has_no_recall(peers: Peers, form: st
 
 @FORMS
 async def test_an_answer_without_claims_says_why_it_has_no_value(peers: Peers, form: str) -> None:
-    """NaN there (METRICS.md 1.1)."""
+    """NaN there."""
     given = world(0)
     assert theirs(peers, "faithfulness", form, given)["value"] is None
     assert state((await ours("faithfulness", given))["faithfulness"]) == ("na", "no_claims")
@@ -153,7 +153,7 @@ async def test_an_answer_without_claims_says_why_it_has_no_value(peers: Peers, f
 async def test_what_makes_collections_raise_is_a_state_here(
     peers: Peers, metric: str, changes: dict[str, Any], expected: Any
 ) -> None:
-    """METRICS.md 1.1, 2.1, 2.2, 2.4: a missing input is na; recall with nothing retrieved is 0."""
+    """A missing input is na; recall with nothing retrieved is 0."""
     given = world(1, 1).but(**changes)
     assert theirs(peers, metric, "collections", given)["error"] == "ValueError"
     found = next(iter((await ours(metric, given)).values()))
@@ -161,7 +161,7 @@ async def test_what_makes_collections_raise_is_a_state_here(
 
 
 async def test_a_blank_answer_is_not_embedded_as_a_space(peers: Peers) -> None:
-    """ragas' legacy form compares the reference with one space (METRICS.md 1.7)."""
+    """ragas' legacy form compares the reference with one space."""
     given = world(vectors={REFERENCE: [1.0, 0.0], " ": [1.0, 1.0]}, answer="")
     peer = theirs(peers, "semantic_similarity", "legacy", given)["value"]
     assert peer == pytest.approx(math.sqrt(0.5))
@@ -170,7 +170,7 @@ async def test_a_blank_answer_is_not_embedded_as_a_space(peers: Peers) -> None:
 
 @FORMS
 async def test_incorrect_claims_are_all_counted(peers: Peers, form: str) -> None:
-    """ragas' two modes leave out the claim that no context has; ours add up to the incorrect rate (METRICS.md 2.4)."""
+    """ragas' two modes leave out the claim that no context has; ours add up to the incorrect rate."""
     given = world(2, 1)
     given = given.but(entails={"context 0": [*given.claims[REFERENCE], "claim 0"]})
     shares = [

@@ -12,7 +12,7 @@ from ragtrace.metrics.ranking import rank
 if TYPE_CHECKING:
     from tests.peers.process import Peers
 
-RELEVANT = 2  # on 0 to 3, as METRICS.md 3
+RELEVANT = 2  # on 0 to 3
 LIBRARIES = ("pytrec_eval", "ir_measures", "ranx")
 
 
@@ -55,7 +55,7 @@ def test_every_rank_metric_equals_three_libraries(peers: Peers) -> None:
 
 
 def test_nothing_relevant_is_no_value_here_and_zero_there(peers: Peers) -> None:
-    """METRICS.md 3: AP over all relevant and nDCG have no value without an ideal; a 0.0 would pull the mean down."""
+    """AP over all relevant and nDCG have no value without an ideal; a 0.0 would pull the mean down."""
     query = {"labels": {"a": 0, "b": 1}, "ranked": ["a", "b"], "k": 2}
     graded_zero = {"labels": {"a": 0, "b": 0}, "ranked": ["a", "b"], "k": 2}
     for library in LIBRARIES:
@@ -66,7 +66,7 @@ def test_nothing_relevant_is_no_value_here_and_zero_there(peers: Peers) -> None:
 
 
 def test_ap_over_the_retrieved_is_not_the_peers_ap(peers: Peers) -> None:
-    """Its normaliser is what the top K holds, so it has a name of its own (METRICS.md 3: R = 6, K = 3, all hits)."""
+    """Its normaliser is what the top K holds, so it has a name of its own (R = 6, K = 3, all hits)."""
     labels = {f"d{place}": 3 for place in range(6)}
     query = {"labels": labels, "ranked": list(labels), "k": 3}
     for library in LIBRARIES:

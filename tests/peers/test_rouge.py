@@ -52,7 +52,7 @@ def test_equal_on_ascii(peers: Peers) -> None:
 
 
 def test_other_scripts_score_nothing_there(peers: Peers) -> None:
-    """METRICS.md 5: rouge-score throws away what is not ASCII, so that equal Chinese texts score 0."""
+    """The package rouge-score throws away what is not ASCII, so that equal Chinese texts score 0."""
     text = "东京在日本"
     assert peers.ask("rouge", pairs=[(text, text)])[0]["rouge1"] == [0, 0, 0]
     assert rouge(text, text).rouge1.f1 == 1.0

@@ -47,7 +47,7 @@ def test_alpha_equals_the_package(peers: Peers, level: Level) -> None:
 def test_alpha_without_a_meaning_is_no_value_here_and_an_error_there(
     peers: Peers, table: list[list[float]]
 ) -> None:
-    """METRICS.md 6.2: identical ratings and a single coder are na; a report goes on."""
+    """Identical ratings and a single coder are na; a report goes on."""
     assert krippendorff_alpha(table, "interval", n_resamples=0).value is None
     with pytest.raises(PeerError, match="ValueError"):
         peers.ask("alpha", ratings=table, level="interval")
@@ -74,7 +74,7 @@ def test_auroc_equals_the_rank_sum_of_scipy(peers: Peers) -> None:
 
 @pytest.mark.parametrize("n", [30, 60, 200])
 def test_the_bootstrap_interval_agrees_with_scipy(peers: Peers, n: int) -> None:
-    """Another generator draws other resamples: each bound within 7 % of the width (METRICS.md 6.1), at B = 10,000."""
+    """Another generator draws other resamples: each bound within 7 % of the width, at B = 10,000."""
     draw = np.random.default_rng(n)
     for values in (draw.beta(8, 2, n), draw.normal(0, 1, n), draw.integers(0, 2, n).astype(float)):
         own = bootstrap_mean_ci(values.tolist(), n_resamples=10_000)

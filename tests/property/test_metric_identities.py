@@ -1,4 +1,4 @@
-"""Identities of METRICS.md 9 through the metrics themselves; those of the set arithmetic are in test_set_family.py."""
+"""Identities through the metrics themselves; those of the set arithmetic are in test_set_family.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOURCES = st.lists(st.integers(0, 4), max_size=4)
 def test_incorrect_claims_are_relevant_irrelevant_or_unattributed(
     claims: list[tuple[bool, list[int]]], relevant: frozenset[int]
 ) -> None:
-    """METRICS.md 2.4: incorrect_rate = relevant + irrelevant + unattributed, each claim in one of them alone."""
+    """The rate of incorrect claims = relevant + irrelevant + unattributed, each claim in one of them alone."""
     found = incorrect_claims([right for right, _ in claims], [sources for _, sources in claims], relevant)
     wrong = [set(sources) for right, sources in claims if not right]
     assert found.relevant + found.irrelevant + found.unattributed == found.total == len(wrong)

@@ -70,9 +70,9 @@ class Ratio:
 class Summary:
     """Adds scored lines up; memory is eight bytes a value.
 
-    Values of another K or label scale are another mean, in a row of its own (METRICS.md 0.3). Beside the mean of
+    Values of another K or label scale are another mean, in a row of its own. Beside the mean of
     %PROC, which is a mean of ratios, stands ``pct_proc_micro``: the mean of RA-nWG over the mean of PROC, of the
-    lines that have both (METRICS.md 4.2 f).
+    lines that have both.
 
     Args:
         asked: every output that is to be in each line, with `maker_text` of who makes it, None where that depends

@@ -194,7 +194,7 @@ def joint_key(*parts: str) -> str:
 
 
 def grade_key(query: str, text: str, rubric: str, judge: str) -> str:
-    """Return the key of a grade, as 64 hex digits: query, passage, rubric and judge (METRICS.md 2.5).
+    """Return the key of a grade, as 64 hex digits: query, passage, rubric and judge.
 
     Args:
         query: the query; neither spacing nor composition counts.

@@ -1,4 +1,4 @@
-"""Checks an answer sentence by sentence against its contexts with a pair scorer (METRICS.md 1.6)."""
+"""Checks an answer sentence by sentence against its contexts with a pair scorer."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class CalibrationScorer:
     Attributes:
         scorer: of the metric.
         rejudged: ids of records to judge again with the opposite ``length_debias``.
-        gated: ids of records whose passages are also graded one by one (METRICS.md 2.5).
+        gated: ids of records whose passages are also graded one by one.
     """
 
     scorer: Scorer

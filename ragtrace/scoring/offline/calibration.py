@@ -25,9 +25,9 @@ LEAST_PAIRS = 10  # labelled records with a score, for any figure
 LEAST_CLASS = 5  # of each class, for AUROC and balanced accuracy
 LEAST_CLASS_TO_CHOOSE = 10  # of each class, for a threshold
 LEAST_FOR_MEAN = 20  # labelled records; the coverage of `powered_mean` was measured from here on
-LENGTH_ALARM = 0.3  # METRICS.md 6.4: the interval of the correlation excludes 0 by this much
+LENGTH_ALARM = 0.3  # the interval of the correlation excludes 0 by this much
 GOOD_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
-WEAK, MEDIUM = 0.2, 0.5  # of a grade: strength of a length bias (METRICS.md 6.4)
+WEAK, MEDIUM = 0.2, 0.5  # of a grade: strength of a length bias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,7 +352,7 @@ class _Study:
 
 
 def strength_of_alpha(value: float) -> str:
-    """Return what an alpha is worth: good from .8, tentative from .667, else too low (METRICS.md 6.2).
+    """Return what an alpha is worth: good from .8, tentative from .667, else too low.
 
     Example:
         >>> strength_of_alpha(0.7)
@@ -377,7 +377,7 @@ def _few(n: int, least: int, what: str) -> Figure | None:
 
 
 def _strength(figure: Figure) -> str | None:
-    """Return the strength of a length bias by the bound nearer to zero (METRICS.md 6.4)."""
+    """Return the strength of a length bias by the bound nearer to zero."""
     if figure.value is None or figure.low is None or figure.high is None:
         return None
     if figure.low <= 0.0 <= figure.high:

@@ -1,4 +1,4 @@
-"""May passages be graded in batches? The gate of METRICS.md 2.5: the same passages in batches and one by one."""
+"""Comparison of grades in batches with grades one by one: whether batches may be used."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class LabelForm:
         name: ``0/1``, ``0-1`` or ``1-5``.
         low: the lowest possible label.
         high: the highest.
-        high_from: labels at or above it are of the high class: .5, and 3 of 1 to 5 (METRICS.md 0.9).
+        high_from: labels at or above it are of the high class: .5, and 3 of 1 to 5.
     """
 
     name: Form

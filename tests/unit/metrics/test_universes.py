@@ -1,4 +1,4 @@
-"""Universes of labels: the cache of a query, the shadow pool, strata; and the directions of METRICS.md 4.3."""
+"""Universes of labels: the cache of a query, the shadow pool, strata; and the directions of the estimators."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def test_the_interval_over_strata_covers_what_it_estimates() -> None:
     assert covered >= 88
 
 
-# -- the directions of the table in METRICS.md 4.3 --
+# -- the directions of the table of estimators in docs/reference/metrics.md --
 
 
 def test_directions_of_the_estimators_online() -> None:

@@ -1,4 +1,4 @@
-"""The token targets of METRICS.md section 7, on a sample of its size, counted with the real vocabulary."""
+"""Token targets on a sample of answer and contexts, counted with the real vocabulary."""
 
 from __future__ import annotations
 

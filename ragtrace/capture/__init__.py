@@ -5,15 +5,13 @@ Imports: model and errors alone, and of third parties nothing.
 """
 
 from ragtrace.capture.assembly import finished_run
-from ragtrace.capture.buried import Buried
-from ragtrace.capture.clamp import is_equal, shown
-from ragtrace.capture.current_run import current_run, entered_run
 from ragtrace.capture.guard import (
     guarded,
     guarded_constructor,
     internal_errors,
     record_internal_error,
 )
+from ragtrace.capture.messages import before_question, prompt_text, spoken
 from ragtrace.capture.passages import (
     ID_KEYS,
     MOST_PASSAGES,
@@ -33,11 +31,24 @@ from ragtrace.capture.passages import (
     text_key,
 )
 from ragtrace.capture.providers import provider_in, provider_named
-from ragtrace.capture.recorder import Limits, Recorder, RunProcessor, TraceRef
-from ragtrace.capture.request import Defaults, describe, tags_of
-from ragtrace.capture.run import Run, outcome_of
-from ragtrace.capture.steps import EndedRun, Failure, FinishedRun, Generation, Rerank, Retrieval, Step, ToolCall
-from ragtrace.capture.turns import before_question, prompt_text, spoken
+from ragtrace.capture.recent_ids import RecentIds
+from ragtrace.capture.recorder import Recorder
+from ragtrace.capture.run import Run, current_run, entered_run, outcome_of
+from ragtrace.capture.run_context import Defaults, describe
+from ragtrace.capture.sanitize import is_equal, shown, tags_of
+from ragtrace.capture.types import (
+    EndedRun,
+    Failure,
+    FinishedRun,
+    Generation,
+    Limits,
+    Rerank,
+    Retrieval,
+    RunProcessor,
+    Step,
+    ToolCall,
+    TraceRef,
+)
 from ragtrace.capture.usage import read_usage
 
 __all__ = [
@@ -46,7 +57,6 @@ __all__ = [
     "RERANK_SCORE_KEYS",
     "SCORE_KEYS",
     "TEXT_KEYS",
-    "Buried",
     "Defaults",
     "EndedRun",
     "Failure",
@@ -55,6 +65,7 @@ __all__ = [
     "Limits",
     "PassageReader",
     "ReadPassages",
+    "RecentIds",
     "Recorder",
     "Rerank",
     "Retrieval",

@@ -5,19 +5,19 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ragtrace.capture.attribution import prompt_set
 from ragtrace.capture.citations import parts_of_run
 from ragtrace.capture.fitting import fitted
+from ragtrace.capture.passage_search import found_in
 from ragtrace.capture.passages import ReadPassages, distinct, ranked, sourced_passage
-from ragtrace.capture.prompt import found_in
-from ragtrace.capture.prompt_set import prompt_set
-from ragtrace.capture.steps import FinishedRun, Generation, Retrieval
 from ragtrace.capture.texts import count_unread, shown_texts
+from ragtrace.capture.types import FinishedRun, Generation, Retrieval
 from ragtrace.model import Pool, RagRecord
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from ragtrace.capture.steps import EndedRun, Step
+    from ragtrace.capture.types import EndedRun, Step
     from ragtrace.model import AnswerPart, Passage
 
 

@@ -10,7 +10,7 @@ from math import isfinite
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture.clamp import clean_metadata, clean_score, clean_text, shown
+from ragtrace.capture.sanitize import clean_metadata, clean_score, clean_text, shown
 from ragtrace.model import Passage, content_id
 
 if TYPE_CHECKING:

@@ -3,73 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ragtrace.capture.clamp import clean_text, shown
 from ragtrace.capture.guard import guarded, record_internal_error
-from ragtrace.capture.own import is_own_work
 from ragtrace.capture.redact import safe
 from ragtrace.capture.run import MAX_NAME_CHARS, Run
+from ragtrace.capture.sanitize import clean_text, shown
+from ragtrace.capture.suppression import is_own_work
+from ragtrace.capture.types import Limits, RunConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ragtrace.capture.steps import EndedRun
+    from ragtrace.capture.types import RunProcessor
     from ragtrace.model import Outcome
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Limits of one run and one process; the record's `lossy` counts what they cut.
-
-    Sizes are in characters, so that a text in any language is cut at the same length.
-    """
-
-    passage_chars: int = 65_536
-    record_chars: int = 262_144  # of all passages' texts
-    fact_chars: int = 1_048_576  # of all passages' ids, sources and metadata
-    text_chars: int = 65_536  # of an answer, a query, a reference, a message, and of the whole history
-    open_runs: int = 4_096
-    run_idle_s: float = 600.0
-
-
-class TraceRef(Protocol):
-    """A started root span: its ids, and whatever the listener needs to end it."""
-
-    trace_id: str
-    span_id: str
-
-
-class RunProcessor(Protocol):
-    """Takes the runs of a recorder. Called in the application's thread: it must neither wait nor do I/O."""
-
-    def on_start(self, workflow: str, started_ns: int) -> TraceRef:
-        """Begin the trace of a run."""
-        ...
-
-    def on_end(self, ref: TraceRef, ended: EndedRun) -> None:
-        """Take an ended run. The garbage collector may call it, inside any lock: it must take none of its own."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
-    """What a run begins with and keeps; replaced as a whole, so that none begins with a part of two.
-
-    Attributes:
-        listener: takes finished runs; None keeps nothing (recording is then cheap and harmless).
-        redact: applied to every text before it is kept.
-        workflow: name of runs that give none.
-        environment: deployment name written on every record.
-        span_metadata: names of request metadata that `Run.add_metadata` keeps.
-    """
-
-    listener: RunProcessor | None = None
-    redact: Callable[[str], str] | None = None
-    workflow: str = "rag"
-    environment: str | None = None
-    span_metadata: tuple[str, ...] = ()
 
 
 class Recorder:
@@ -147,7 +94,7 @@ class Recorder:
             k: cut-off of @K metrics; default the number of contexts delivered.
             started_ns: Unix ns; default now.
         """
-        run = Run(self, {}, started_ns or time.time_ns())
+        run = Run(self.setup, self.limits, started_ns or time.time_ns(), self._close)
         self._begin(run, workflow)
         if query is not None:
             run.set_query(query)
@@ -172,15 +119,15 @@ class Recorder:
             record_internal_error("ragtrace.capture.recorder.open_runs")
             min(list(self._open.values()), key=_touched).finish("partial")
 
-    def close(self, run: Run, outcome: Outcome, ended_ns: int) -> None:
-        """Take a run off the list and hand it over; called by `Run.finish` once a run."""
-        self._open.pop(id(run), None)
-        if run.listener is not None and run.ref is not None:
-            run.listener.on_end(run.ref, run.ended(outcome, ended_ns))
+    def has_open(self, run: Run) -> bool:
+        """Tell whether this recorder opened the run, and it is still open."""
+        return id(run) in self._open
 
-    def forget(self, run: Run) -> None:
-        """Take a run off the list without handing it on; called by `Run.discard`."""
+    def _close(self, run: Run, outcome: Outcome | None, ended_ns: int) -> None:
+        """Take a run off the list and hand it over; None drops it."""
         self._open.pop(id(run), None)
+        if outcome is not None and run.listener is not None and run.ref is not None:
+            run.listener.on_end(run.ref, run.ended(outcome, ended_ns))
 
     @guarded
     def end_all(self) -> None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ragtrace.capture.assembly import candidate_pool
-from ragtrace.capture.clamp import MAX_METADATA_ITEMS, clean_count, clean_metadata, clean_score, clean_text, shown
-from ragtrace.capture.current_run import enter_run, leave_run
 from ragtrace.capture.guard import guarded, record_internal_error
+from ragtrace.capture.passage_search import found_in
 from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, ranked, renamed
-from ragtrace.capture.prompt import found_in
-from ragtrace.capture.request import tags_of
-from ragtrace.capture.steps import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.capture.sanitize import (
+    MAX_METADATA_ITEMS,
+    clean_count,
+    clean_metadata,
+    clean_score,
+    clean_text,
+    shown,
+    tags_of,
+)
+from ragtrace.capture.types import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall
 from ragtrace.capture.usage import clean_usage, read_usage
 from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, LabelScope, Message, Usage
 
@@ -24,9 +31,8 @@ if TYPE_CHECKING:
     from contextvars import Token
     from types import TracebackType
 
-    from ragtrace.capture.recorder import Recorder, RunProcessor, TraceRef
-    from ragtrace.capture.steps import Operation, Step
     from ragtrace.capture.texts import TextKind
+    from ragtrace.capture.types import Limits, Operation, RunConfig, RunProcessor, Step, TraceRef
     from ragtrace.model import Outcome, Passage
 
 MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `lossy`
@@ -51,11 +57,17 @@ class Run:
         True
     """
 
-    def __init__(self, recorder: Recorder, facts: dict[str, Any], started_ns: int) -> None:
-        self._recorder = recorder
-        self.setup = recorder.setup  # the one it began with: settings may change while it is open
+    def __init__(
+        self,
+        setup: RunConfig,
+        limits: Limits,
+        started_ns: int,
+        close: Callable[[Run, Outcome | None, int], None],
+    ) -> None:
+        self.setup = setup  # the one it began with: settings may change while it is open
+        self._close = close
         self._lock = threading.RLock()
-        self.facts = facts
+        self.facts: dict[str, Any] = {}
         self.started_ns = started_ns
         self.touched = time.monotonic()
         self.steps: list[Step] = []
@@ -79,8 +91,8 @@ class Run:
         self._is_discarded = False
         self._default_outcome: Outcome | None = None
         self._before_finish: dict[str, Callable[[], None]] = {}
-        self.limits = recorder.limits
-        self.reader = PassageReader(self.setup.redact, recorder.limits.passage_chars)
+        self.limits = limits
+        self.reader = PassageReader(setup.redact, limits.passage_chars)
 
     @property
     def trace_id(self) -> str:
@@ -362,7 +374,7 @@ class Run:
         key: str | None = None,
         parent_key: str | None = None,
     ) -> None:
-        """Report one call of the application's own model; see `ragtrace.capture.steps.Generation`."""
+        """Report one call of the application's own model; see `ragtrace.capture.types.Generation`."""
         now = time.time_ns()
         self._add(
             Generation(
@@ -573,11 +585,11 @@ class Run:
         for report in reports.values():
             self._report(report)
         if self._is_discarded:
-            self._recorder.forget(self)
+            self._close(self, None, self.started_ns)
             return
         decided = outcome or ("error" if self.failure else self._default_outcome or "answered")
         # The wall clock may have been set back meanwhile: a run takes no negative time.
-        self._recorder.close(self, decided, max(ended_ns or time.time_ns(), self.started_ns))
+        self._close(self, decided, max(ended_ns or time.time_ns(), self.started_ns))
 
     def ended(self, outcome: Outcome, ended_ns: int) -> EndedRun:
         """Copy everything that was reported; later reports change nothing in it."""
@@ -618,7 +630,7 @@ class Run:
                 return
             self.is_finished = True
             self._before_finish = {}
-        self._recorder.forget(self)
+        self._close(self, None, self.started_ns)
 
     def retrievals(self) -> list[Retrieval]:
         """Return the retriever calls reported so far."""
@@ -627,10 +639,6 @@ class Run:
     def has_generations(self) -> bool:
         """Tell whether a model call was reported."""
         return any(isinstance(step, Generation) for step in self.steps)
-
-    def is_of(self, recorder: Recorder) -> bool:
-        """Tell whether this recorder opened the run."""
-        return self._recorder is recorder
 
     def is_mostly_passages(self, text: str) -> bool:
         """Tell whether a text consists of the run's passages for at least a half: a context, not an answer."""
@@ -650,7 +658,7 @@ class Run:
         return candidate_pool(self.steps, self.pool_order, self.fused_keys)
 
     def __enter__(self) -> Run:
-        self._entered.append(enter_run(self))
+        self._entered.append(_current.set(self))
         return self
 
     def __exit__(
@@ -659,7 +667,7 @@ class Run:
         self._leave(error)
 
     async def __aenter__(self) -> Run:
-        self._entered.append(enter_run(self))
+        self._entered.append(_current.set(self))
         return self
 
     async def __aexit__(
@@ -670,7 +678,10 @@ class Run:
     @guarded
     def _leave(self, error: BaseException | None) -> None:
         if self._entered:
-            leave_run(self._entered.pop())
+            try:
+                _current.reset(self._entered.pop())
+            except ValueError:  # the block ends in another context than it began in, as a generator's may
+                _current.set(None)
         if error is None:
             self.finish()
             return
@@ -725,6 +736,31 @@ class Run:
             kind=clean_text(type(error).__name__, MAX_NAME_CHARS)[0],
             message=clean_text(self._redacted(error), 1024)[0],
         )
+
+
+_current: ContextVar[Run | None] = ContextVar("ragtrace_current_run", default=None)
+
+
+# The same without looking whether the run is still open: one call in C, for what asks at every step.
+entered_run = _current.get
+
+
+def current_run() -> Run | None:
+    """Return the open run of the enclosing ``with ragtrace.query(...)`` block, None outside one.
+
+    Integrations report into it in place of opening a run of their own. It holds for the tasks that are made inside
+    the block, and for threads that are given a copy of the context.
+
+    Example:
+        >>> from ragtrace.capture import Recorder
+        >>> with Recorder().start(query="Where?") as run:
+        ...     current_run() is run
+        True
+        >>> current_run() is None
+        True
+    """
+    run = _current.get()
+    return None if run is None or run.is_finished else run
 
 
 def outcome_of(error: BaseException) -> Outcome:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
-from ragtrace.capture.prompt import found_in
-from ragtrace.capture.prompt_set import answered_prompt, prompt_set
+from ragtrace.capture.attribution import answered_prompt, prompt_set
+from ragtrace.capture.passage_search import found_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.capture.steps import EndedRun
+    from ragtrace.capture.types import EndedRun
     from ragtrace.model import Passage
 
 TextKind = Literal["tool_output", "context_text"]

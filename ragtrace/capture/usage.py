@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from ragtrace.capture.clamp import clean_count
+from ragtrace.capture.sanitize import clean_count
 from ragtrace.model import Usage
 
 # These providers count cached tokens apart from the input; every other name includes them.

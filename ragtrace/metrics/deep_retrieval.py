@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import PassageReader
-from ragtrace.capture.own import own_work
+from ragtrace.capture.suppression import own_work
 from ragtrace.errors import ConfigError, JudgeError, JudgeTimeout, JudgeUnavailable
 from ragtrace.judges.quiet import uninstrumented
 from ragtrace.sampling import uniform

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragtrace.capture.own import own_work
+from ragtrace.capture.suppression import own_work
 from ragtrace.judges.quiet import uninstrumented
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, threshold_of

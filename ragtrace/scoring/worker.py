@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, record_internal_error
-from ragtrace.capture.own import own_work
+from ragtrace.capture.suppression import own_work
 from ragtrace.scoring.daemon_threads import DaemonThreads
 
 if TYPE_CHECKING:

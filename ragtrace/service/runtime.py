@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ragtrace.capture import Recorder, guarded
 from ragtrace.capture.fork import after_fork_in_child
-from ragtrace.capture.recorder import RunConfig
 from ragtrace.capture.redact import safe
+from ragtrace.capture.types import RunConfig
 from ragtrace.errors import ConfigError
 from ragtrace.options import flat
 from ragtrace.settings import Settings

@@ -19,7 +19,7 @@ from prometheus_client.core import Exemplar, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import INF, floatToGoString
 
-from ragtrace.capture.clamp import clean_text
+from ragtrace.capture.sanitize import clean_text
 from ragtrace.http_server import HttpServer, text_page
 from ragtrace.semconv import prometheus_name
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragtrace.capture.clamp import clean_score
+from ragtrace.capture.sanitize import clean_score
 from ragtrace.model.passage import content_hash
 from ragtrace.telemetry.wire import is_plain, quoted, scalars_json, size_bytes
 

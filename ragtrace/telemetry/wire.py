@@ -7,7 +7,7 @@ import math
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture.clamp import clean_text
+from ragtrace.capture.sanitize import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

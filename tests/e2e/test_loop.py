@@ -194,7 +194,7 @@ async def test_canaries_are_not_captured_either(
 def test_a_run_inside_own_work_costs_no_span_and_one_after_it_does(
     service: Any, tracers: TracerProvider, exporter: InMemorySpanExporter
 ) -> None:
-    from ragtrace.capture.own import own_work
+    from ragtrace.capture.suppression import own_work
 
     configure(tracers)
     with own_work(), ragtrace.query("inside") as run:

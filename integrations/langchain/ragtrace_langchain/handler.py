@@ -358,7 +358,7 @@ class RagtraceHandler(BaseCallbackHandler):
     def _joined(self, tags: list[str] | None, metadata: Mapping[str, object]) -> RunState | None:
         """Return the tree of the run that the application opened around this call, None where it opened none."""
         run = current_run()
-        if run is None or not run.is_of(self._defaults.recorder or ragtrace.recorder()):
+        if run is None or not (self._defaults.recorder or ragtrace.recorder()).has_open(run):
             return None
         state = self._runs.join(run)
         if state is None:

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from langchain_core.runnables.config import var_child_runnable_config
 
-from ragtrace.capture import Buried
+from ragtrace.capture import RecentIds
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace_langchain.documents import KnownDocuments
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from ragtrace.capture import Recorder, Run
-    from ragtrace.capture.steps import Operation
+    from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Usage
     from ragtrace_langchain.documents import Hit
     from ragtrace_langchain.messages import ModelFacts
@@ -194,7 +194,7 @@ class RunMap:
         self._spans: dict[object, OpenSpan] = {}
         self._states: dict[int, RunState] = {}
         self._joined: dict[int, RunState] = {}
-        self._buried = Buried(MAX_BURIED)
+        self._buried = RecentIds(MAX_BURIED)
         after_fork_in_child(self.reset_after_fork)
 
     def reset_after_fork(self) -> None:

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from ragtrace.capture.notation import letters
+from ragtrace.capture.passage_search import found_in
 from ragtrace.capture.passages import ranked
-from ragtrace.capture.prompt import found_in
 from ragtrace.model import Passage
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Run
     from ragtrace.capture.passages import ReadPassages
-    from ragtrace.capture.steps import Operation
+    from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Passage, Usage
     from ragtrace_llamaindex.nodes import Column
     from ragtrace_llamaindex.span_kinds import Kind
@@ -209,7 +209,7 @@ class JoinedStates:
     def root(self, defaults: Defaults | None) -> OpenSpan | None:
         """Return the root that calls of the current code belong to, None outside such a run."""
         run = current_run()
-        if run is None or defaults is None or not run.is_of(defaults.recorder or ragtrace.recorder()):
+        if run is None or defaults is None or not (defaults.recorder or ragtrace.recorder()).has_open(run):
             return None
         state = self._states.get(id(run))
         return (state or self._join(run, defaults)).root

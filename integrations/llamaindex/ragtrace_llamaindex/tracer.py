@@ -11,7 +11,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 from llama_index.core.workflow import InputRequiredEvent, Workflow
 
 import ragtrace
-from ragtrace.capture import Buried, describe, entered_run, guarded, outcome_of, shown, spoken
+from ragtrace.capture import RecentIds, describe, entered_run, guarded, outcome_of, shown, spoken
 from ragtrace_llamaindex.attributes import first_of
 from ragtrace_llamaindex.messages import asked_of, turns_in, turns_told
 from ragtrace_llamaindex.on_end import answer_of, conclude, record_failed, record_model_call
@@ -71,7 +71,7 @@ class Tracer:
         self.takers = self._streams.takers
         self._lazy = self._streams.lazy
         self._unstarted: dict[int, RunState] = {}
-        self._buried = Buried(MAX_BURIED)
+        self._buried = RecentIds(MAX_BURIED)
         self.joined = JoinedStates(self._end_joined)
         self._upkeep = ended_root()
 

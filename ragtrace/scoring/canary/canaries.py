@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
 from ragtrace.capture import record_internal_error
-from ragtrace.capture.own import own_work
+from ragtrace.capture.suppression import own_work
 from ragtrace.judges.quiet import uninstrumented
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate

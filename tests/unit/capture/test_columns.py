@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragtrace.capture.passage_search import place_of
 from ragtrace.capture.passages import PassageReader, ReadPassages, ranked
-from ragtrace.capture.prompt import place_of
 
 texts = st.one_of(
     st.text(max_size=60), st.none(), st.integers(), st.just("\ud800 lone"), st.text(min_size=45, max_size=90)

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from ragtrace.capture import Recorder, internal_errors
-from ragtrace.capture.buried import Buried
-from ragtrace.capture.clamp import clean_metadata
+from ragtrace.capture.recent_ids import RecentIds
+from ragtrace.capture.sanitize import clean_metadata
 from ragtrace.model import Message
 from tests.unit.capture.test_ending import Kept
 
@@ -102,7 +102,7 @@ class Counted(set):
 
 
 def test_two_threads_that_bury_the_last_name_together_keep_both():
-    buried = Buried(1)
+    buried = RecentIds(1)
     buried.add("a")
     names = buried._now = Counted(buried._now)
 

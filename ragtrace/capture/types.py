@@ -1,14 +1,13 @@
-"""What happened inside a run, step by step: the raw material of the child spans."""
+"""The types of capture: steps of a run, a run that ended, and what a recorder is configured with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from ragtrace.capture.recorder import Limits
     from ragtrace.model import Feedback, Message, Outcome, Passage, RagRecord, Usage
 
 Operation = Literal["chat", "text_completion", "embeddings"]
@@ -94,6 +93,21 @@ Step = Retrieval | Rerank | Generation | ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of one run and one process; the record's `lossy` counts what they cut.
+
+    Sizes are in characters, so that a text in any language is cut at the same length.
+    """
+
+    passage_chars: int = 65_536
+    record_chars: int = 262_144  # of all passages' texts
+    fact_chars: int = 1_048_576  # of all passages' ids, sources and metadata
+    text_chars: int = 65_536  # of an answer, a query, a reference, a message, and of the whole history
+    open_runs: int = 4_096
+    run_idle_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndedRun:
     """Everything that was reported of a run, as it stood when the run ended.
 
@@ -138,3 +152,41 @@ class FinishedRun:
     ended_ns: int
     failure: Failure | None = None
     prompt_ids: tuple[str, ...] | None = None
+
+
+class TraceRef(Protocol):
+    """A started root span: its ids, and whatever the listener needs to end it."""
+
+    trace_id: str
+    span_id: str
+
+
+class RunProcessor(Protocol):
+    """Takes the runs of a recorder. Called in the application's thread: it must neither wait nor do I/O."""
+
+    def on_start(self, workflow: str, started_ns: int) -> TraceRef:
+        """Begin the trace of a run."""
+        ...
+
+    def on_end(self, ref: TraceRef, ended: EndedRun) -> None:
+        """Take an ended run. The garbage collector may call it, inside any lock: it must take none of its own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """What a run begins with and keeps; replaced as a whole, so that none begins with a part of two.
+
+    Attributes:
+        listener: takes finished runs; None keeps nothing (recording is then cheap and harmless).
+        redact: applied to every text before it is kept.
+        workflow: name of runs that give none.
+        environment: deployment name written on every record.
+        span_metadata: names of request metadata that `Run.add_metadata` keeps.
+    """
+
+    listener: RunProcessor | None = None
+    redact: Callable[[str], str] | None = None
+    workflow: str = "rag"
+    environment: str | None = None
+    span_metadata: tuple[str, ...] = ()

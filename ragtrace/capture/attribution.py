@@ -11,13 +11,13 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragtrace.capture.prompt import PassageFinder
-from ragtrace.capture.steps import Generation
+from ragtrace.capture.passage_search import PassageFinder
+from ragtrace.capture.types import Generation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ragtrace.capture.steps import Step
+    from ragtrace.capture.types import Step
     from ragtrace.model import Message, Passage
 
 # A shorter text stands in many another by chance, unless it is a whole line or value there.

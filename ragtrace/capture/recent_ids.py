@@ -1,17 +1,17 @@
-"""Names of what has ended: an event that comes late from inside it opens no run of its own."""
+"""Ids of what has ended: an event that comes late from inside it opens no run of its own."""
 
 from __future__ import annotations
 
 
-class Buried:
-    """The names buried last, at least `limit` and at most twice as many; by their hashes, so that none is held.
+class RecentIds:
+    """The ids added last, at least `limit` and at most twice as many; by their hashes, so that none is held.
 
     There is no lock: every change is one set operation, and a forked child can therefore never inherit a held one.
 
     Example:
-        >>> buried = Buried(100)
-        >>> buried.add("span-7")
-        >>> "span-7" in buried, "span-8" in buried
+        >>> ended = RecentIds(100)
+        >>> ended.add("span-7")
+        >>> "span-7" in ended, "span-8" in ended
         (True, False)
     """
 
@@ -30,9 +30,9 @@ class Buried:
         return number in self._now or number in self._before
 
     def add(self, name: object) -> None:
-        """Remember a name."""
+        """Remember an id."""
         now = self._now
         now.add(hash(name))
-        # Of two threads that both come here, neither buries an empty set.
+        # Of two threads that both come here, neither drops an empty set.
         if len(now) > self.limit and now is self._now:
             self._before, self._now = now, set()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture.clamp import shown
-from ragtrace.capture.guard import guarded, record_internal_error
+from ragtrace.capture.guard import guarded
+from ragtrace.capture.sanitize import shown, tags_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from ragtrace.capture.recorder import Recorder
     from ragtrace.capture.run import Run
 
-MOST_TAGS = 256
 _FACTS = ("session", "user", "corpus", "corpus_version")
 
 
@@ -39,30 +37,6 @@ class Defaults:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tags", tags_of(self.tags))
-
-
-def tags_of(given: object) -> tuple[str, ...]:
-    """Return the tags of anything as texts, at most 256; never raises. A text or a number is one tag.
-
-    An iterator that raises gives the tags before that, and is counted as a loss.
-
-    Example:
-        >>> tags_of("vip"), tags_of(["vip", "beta"]), tags_of(7), tags_of(None)
-        (('vip',), ('vip', 'beta'), ('7',), ())
-    """
-    if given is None:
-        return ()
-    if isinstance(given, bytes):
-        return (given.decode("utf-8", "replace"),)
-    if isinstance(given, str) or not hasattr(type(given), "__iter__"):
-        return (shown(given),)
-    found: list[str] = []
-    try:
-        for tag in islice(cast("Iterable[object]", given), MOST_TAGS):
-            found.append(shown(tag))  # noqa: PERF401 - what came before an error stays
-    except Exception as error:  # the application's iterator may raise anything
-        record_internal_error("ragtrace.capture.request.tags_of", error)
-    return tuple(found)
 
 
 @guarded

@@ -7,12 +7,16 @@ application for an object whose ``__str__`` raises (measured with opentelemetry-
 from __future__ import annotations
 
 import math
+from itertools import islice
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from ragtrace.capture.guard import record_internal_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+MOST_TAGS = 256
 MAX_METADATA_KEYS = 24
 MAX_METADATA_CHARS = 512
 MAX_METADATA_ITEMS = 32  # of a list; a longer list of numbers is a vector, and left out
@@ -53,6 +57,30 @@ def shown(value: object) -> str:
         return str(value)
     except Exception:  # a __str__ that raises is the application's defect, and must not reach it through us
         return f"<{type(value).__name__}>"
+
+
+def tags_of(given: object) -> tuple[str, ...]:
+    """Return the tags of anything as texts, at most 256; never raises. A text or a number is one tag.
+
+    An iterator that raises gives the tags before that, and is counted as a loss.
+
+    Example:
+        >>> tags_of("vip"), tags_of(["vip", "beta"]), tags_of(7), tags_of(None)
+        (('vip',), ('vip', 'beta'), ('7',), ())
+    """
+    if given is None:
+        return ()
+    if isinstance(given, bytes):
+        return (given.decode("utf-8", "replace"),)
+    if isinstance(given, str) or not hasattr(type(given), "__iter__"):
+        return (shown(given),)
+    found: list[str] = []
+    try:
+        for tag in islice(cast("Iterable[object]", given), MOST_TAGS):
+            found.append(shown(tag))  # noqa: PERF401 - what came before an error stays
+    except Exception as error:  # the application's iterator may raise anything
+        record_internal_error("ragtrace.capture.sanitize.tags_of", error)
+    return tuple(found)
 
 
 def is_equal(one: object, other: object) -> bool:

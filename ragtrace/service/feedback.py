@@ -1,4 +1,4 @@
-"""What a person says of an answer, from the application's own code."""
+"""Take a person's rating of an answer from the application's own code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def feedback(
     session: str | None = None,
     user: str | None = None,
 ) -> bool:
-    """Keep what a person said of a trace, in the store that the setting ``store`` names. Never raises, never waits.
+    """Keep a person's rating of a trace in the store that the setting ``store`` names. Never raises, never waits.
 
     It may come before or after the trace is scored, for 30 days. A second call for the same trace, metric and rater
     replaces the first. Texts are redacted as all are; the comment is kept with ``content="full"`` alone.

@@ -137,7 +137,7 @@ class ServiceGauges:
         return ledger_points(self._all_accounts())
 
     def _coverage_points(self) -> Points:
-        """Who hands its traces to another process cannot tell how many were scored."""
+        """Return the coverage; nothing where another process scores, since only it knows."""
         share = coverage(self._all_accounts()) if self._settings.scorer == "thread" else None
         return [] if share is None else [(share, {})]
 

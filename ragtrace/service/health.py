@@ -1,4 +1,4 @@
-"""Is the scorer alive, and may it be given work? ``/healthz`` and ``/readyz`` over HTTP, for orchestrators."""
+"""Answer ``/healthz`` and ``/readyz`` over HTTP, for orchestrators."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ HEALTH_PATH, READY_PATH = "/healthz", "/readyz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What some facts say: the reason of each that is not well, None for one that is.
+class HealthReport:
+    """Results of health checks: the reason of each that fails, None for one that passes.
 
     Example:
-        >>> Verdict(reasons={"queue": None}).is_well
+        >>> HealthReport(reasons={"queue": None}).is_well
         True
     """
 
@@ -41,11 +41,11 @@ class Verdict:
 
     @property
     def is_well(self) -> bool:
-        """Whether there is nothing to complain of."""
+        """Whether every check passes."""
         return not any(self.reasons.values())
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-ready values: status, what was looked at, and what is wrong."""
+        """Return status, checks and reasons as JSON-ready values."""
         return {
             "status": "ok" if self.is_well else "unavailable",
             "checks": {name: "failed" if reason else "ok" for name, reason in self.reasons.items()},
@@ -53,14 +53,14 @@ class Verdict:
         }
 
 
-def judged(facts: Mapping[str, Fact]) -> Verdict:
-    """Ask every fact; one that raises is not well, and is counted. Never raises.
+def run_checks(facts: Mapping[str, Fact]) -> HealthReport:
+    """Run every check; one that raises fails, and is counted. Never raises.
 
     Example:
-        >>> judged({"queue": lambda: "full", "judge": lambda: None}).to_json()["reasons"]
+        >>> run_checks({"queue": lambda: "full", "judge": lambda: None}).to_json()["reasons"]
         ['queue: full']
     """
-    return Verdict(reasons={name: _asked(name, fact) for name, fact in facts.items()})
+    return HealthReport(reasons={name: _asked(name, fact) for name, fact in facts.items()})
 
 
 def _asked(name: str, fact: Fact) -> str | None:
@@ -214,7 +214,7 @@ class HealthEndpoint(HttpServer):
         if facts is None:
             status, said = "404 Not Found", {"status": "unknown", "paths": list(self._facts)}
         else:
-            verdict = judged(facts)
+            verdict = run_checks(facts)
             status, said = "200 OK" if verdict.is_well else "503 Service Unavailable", verdict.to_json()
         start_response(status, [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
         return [json.dumps(said).encode() + b"\n"]

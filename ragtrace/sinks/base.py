@@ -1,4 +1,4 @@
-"""What a sink is: where scored records go besides OpenTelemetry."""
+"""Sinks: destinations of scored records besides OpenTelemetry."""
 
 from __future__ import annotations
 

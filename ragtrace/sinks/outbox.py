@@ -1,4 +1,4 @@
-"""Things on their way to a server: a bounded queue, a thread of its own, retries, and an account of every loss."""
+"""Deliver items to a server from a bounded queue, with retries and a count of every loss."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HURRIED_WAIT_S = 0.5  # between attempts while somebody waits in `flush` or `cl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """What became of one attempt at one batch.
+    """Outcome of one attempt at one batch.
 
     Attributes:
         is_delivered: the server has it.

@@ -177,7 +177,7 @@ def _result(result: MetricResult, *, has_content: bool) -> dict[str, Any]:
 
 
 def _metadata(record: RagRecord, score: Score) -> dict[str, Any]:
-    """What a reader needs to trust the number, or not to average it."""
+    """Return judge, version and cut-off, so that nobody averages different measures."""
     result = score.result
     judge = result.judge
     facts = {

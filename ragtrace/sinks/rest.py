@@ -22,7 +22,7 @@ _REPEATABLE = frozenset({408, 425, 429})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What became of a request.
+    """Outcome of a request.
 
     Attributes:
         status: HTTP status; None when no answer came.

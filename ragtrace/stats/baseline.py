@@ -1,4 +1,4 @@
-"""What "normal" is, and how a drift detector learns it."""
+"""Baselines of drift detectors, and how they are learnt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Z = 1.645  # one-sided 95 %
 
 
 class Series(NamedTuple):
-    """Which scores have one normal: all that forbids averaging two of them together, and whose they are.
+    """Identity of scores that share a baseline: their workflow, and all that forbids averaging.
 
     Attributes:
         metric: the exported name.
@@ -45,7 +45,7 @@ class Series(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What "normal" is.
+    """Mean, spread and weight of normal scores.
 
     Attributes:
         mean: of the scores, weighted.

@@ -1,4 +1,4 @@
-"""What stands behind scores, as one JSON attribute that fits a byte budget."""
+"""Details of scores as one JSON attribute within a byte budget."""
 
 from __future__ import annotations
 

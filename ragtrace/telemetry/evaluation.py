@@ -269,7 +269,7 @@ def _run_end_ns(record: RagRecord, root: Root | None) -> int | None:
 
 
 def _copies(record: RagRecord, root: Root | None) -> dict[str, Any]:
-    """What a backend that stores late spans in another block needs to find again."""
+    """Copy attributes of the root, for backends that store a late span in another block."""
     source = root.data_source if root else None
     return {
         semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EVALUATION,

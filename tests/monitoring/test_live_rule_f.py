@@ -37,7 +37,7 @@ class EvalContext:
     per_day: int
     fall_to: float
     within: float
-    """Nine of ten such steps were seen by then: MONITORING.md 2, rule F on a fresh seed."""
+    """Nine of ten such steps were seen by then."""
 
 
 CASES = {

@@ -1,4 +1,4 @@
-"""A world of scores in which rule F is tried: MONITORING.md 2, the "real" regime.
+"""A world of scores in which rule F is tried: the "real" regime.
 
 Traffic by hour of day (+-75 %), weekends with .37 of a weekday's, a true daily mean that wanders (AR(1), sd .006),
 an effect of the time of day (.005), and hot topics: two hours, every four days, 30 % of their answers bad. None of

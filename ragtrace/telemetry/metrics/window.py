@@ -15,7 +15,7 @@ _WIDE = 2.0  # the range of a cosine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowMean:
-    """What a window says: weighted mean, 95 % bounds, weighted share that passes (None without a threshold).
+    """Weighted mean, its 95 % bounds, and the weighted share that passes (None without a threshold).
 
     Example:
         >>> WindowMean(mean=0.9, low=0.8, high=1.0, passed=None).mean

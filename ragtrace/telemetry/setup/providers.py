@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import _logs, metrics, trace
@@ -24,7 +25,7 @@ from ragtrace.telemetry.setup.exporters import (
 from ragtrace.telemetry.setup.receipts import Receipts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from opentelemetry._logs import Logger, LoggerProvider
     from opentelemetry.metrics import Meter, MeterProvider
@@ -86,7 +87,7 @@ class Providers:
         began_ns = time.monotonic_ns()
         taken = [delivery.taken for delivery in self._deliveries]  # runs go on, and what they leave is under way
         everything = (self.tracer_provider, *self.meter_providers, self.logger_provider)
-        is_flushed = all_within([_flushing(provider, timeout_s) for provider in everything], timeout_s)
+        is_flushed = all_within([partial(_flush, provider, timeout_s) for provider in everything], timeout_s)
         if is_flushed:
             self.receipts.given(began_ns)
         # Every account is asked, since asking also marks what is missing as reported.
@@ -95,7 +96,7 @@ class Providers:
 
     def flush_events(self, timeout_s: float) -> bool:
         """Export the events there are; return whether that ended in time. What arrived, the receipts tell."""
-        return all_within([_flushing(self.logger_provider, timeout_s)], timeout_s)
+        return all_within([partial(_flush, self.logger_provider, timeout_s)], timeout_s)
 
     def shutdown(self, timeout_s: float) -> bool:
         """Flush everything, shut our own providers down; return whether nothing was left to send.
@@ -106,14 +107,14 @@ class Providers:
         given = [
             p for p in (self.tracer_provider, *self.meter_providers, self.logger_provider) if p not in self._owned
         ]
-        calls = [_flushing(provider, timeout_s) for provider in given]
-        calls += [_stopping(provider, timeout_s) for provider in self._owned]
+        calls = [partial(_flush, provider, timeout_s) for provider in given]
+        calls += [partial(_stop, provider, timeout_s) for provider in self._owned]
         is_done = all_within(calls, timeout_s)
         if is_done:
             self.receipts.given(began_ns)
         if not is_done and self._exporters:
             # Ends retries, so that no thread of ours lives on for the exporters' own 10 to 30 s.
-            all_within([_ending(exporter) for exporter in self._exporters], _STOP_S)
+            all_within([partial(_end, exporter) for exporter in self._exporters], _STOP_S)
         wholes = [delivery.is_whole() for delivery in self._deliveries]
         return is_done and all(wholes)
 
@@ -121,7 +122,7 @@ class Providers:
         """End our own providers without sending anything: they were never used."""
         for delivery in self._deliveries:
             delivery.is_void = True
-        all_within([_stopping(provider, timeout_s) for provider in self._owned], timeout_s)
+        all_within([partial(_stop, provider, timeout_s) for provider in self._owned], timeout_s)
 
     def unsent(self) -> dict[str, int]:
         """Return what our own pipelines took and have not sent, by signal; empty when all was sent."""
@@ -167,26 +168,26 @@ def providers(
     check([signal for signal, provider in ours.items() if provider is None])
     owned: list[Any] = []
     exporters: list[Any] = []
-    deliveries: list[Delivery] = []
     receipts = Receipts()
     receipts.events = "exporter" if loggers is None else "time"
     receipts.counts = "exporter" if meters is None else "time"
-
-    def build(signal: str, make: Callable[[Delivery], tuple[Any, list[Any]]]) -> Any:
-        delivery = Delivery(signal)
-        provider, made = make(delivery)
-        owned.append(provider)
-        exporters.extend(made)
-        deliveries.append(delivery)
-        return provider
-
+    deliveries = {}
     if tracers is None:
-        tracers = build("spans", lambda delivery: own_tracer_provider(resource, delivery))
+        deliveries["spans"] = Delivery("spans")
+        tracers, made = own_tracer_provider(resource, deliveries["spans"])
+        owned.append(tracers)
+        exporters += made
     if loggers is None:
-        loggers = build("events", lambda delivery: own_logger_provider(resource, delivery, receipts))
+        deliveries["events"] = Delivery("events")
+        loggers, made = own_logger_provider(resource, deliveries["events"], receipts)
+        owned.append(loggers)
+        exporters += made
     metered = [meters]
     if meters is None:
-        metered = [build("metrics", lambda delivery: own_meter_provider(resource, delivery, readers, receipts))]
+        deliveries["metrics"] = Delivery("metrics")
+        metered[0], made = own_meter_provider(resource, deliveries["metrics"], readers, receipts)
+        owned.append(metered[0])
+        exporters += made
         for reader in readers:
             reader.answered = receipts.reported  # type: ignore[attr-defined]
     elif readers and not is_disabled():
@@ -196,7 +197,13 @@ def providers(
         if provider in owned and type(provider).__name__.startswith("NoOp"):
             setattr(receipts, signal, "nobody")  # no exporter is wanted
     return Providers(
-        tracers, metered, loggers, owned=owned, exporters=exporters, deliveries=deliveries, receipts=receipts
+        tracers,
+        metered,
+        loggers,
+        owned=owned,
+        exporters=exporters,
+        deliveries=list(deliveries.values()),
+        receipts=receipts,
     )
 
 
@@ -215,34 +222,23 @@ def _global(provider: Any) -> Any:
     return None if "Proxy" in type(provider).__name__ else provider
 
 
-def _flushing(provider: Any, timeout_s: float) -> Callable[[], bool]:
-    def flush() -> bool:
-        force_flush = getattr(provider, "force_flush", None)  # absent from the API's own classes
-        return force_flush is None or force_flush(timeout_millis=max(int(timeout_s * 1_000), 1)) is not False
-
-    return flush
+def _flush(provider: Any, timeout_s: float) -> bool:
+    force_flush = getattr(provider, "force_flush", None)  # absent from the API's own classes
+    return force_flush is None or force_flush(timeout_millis=max(int(timeout_s * 1_000), 1)) is not False
 
 
-def _stopping(provider: Any, timeout_s: float) -> Callable[[], bool]:
-    flush = _flushing(provider, timeout_s)
-
-    def stop() -> bool:
-        try:
-            return flush()
-        finally:
-            shutdown = getattr(provider, "shutdown", None)
-            if shutdown is not None:
-                shutdown()
-
-    return stop
+def _stop(provider: Any, timeout_s: float) -> bool:
+    try:
+        return _flush(provider, timeout_s)
+    finally:
+        shutdown = getattr(provider, "shutdown", None)
+        if shutdown is not None:
+            shutdown()
 
 
-def _ending(exporter: Any) -> Callable[[], bool]:
-    def end() -> bool:
-        try:
-            exporter.shutdown()
-        except Exception as error:
-            record_internal_error("ragtrace.telemetry.provider.shutdown", error)
-        return True
-
-    return end
+def _end(exporter: Any) -> bool:
+    try:
+        exporter.shutdown()
+    except Exception as error:
+        record_internal_error("ragtrace.telemetry.provider.shutdown", error)
+    return True

@@ -1,4 +1,4 @@
-"""Which scores a receiver has taken: exporters tell, and whoever keeps the scores listens."""
+"""Receipts for scores: exporters tell what arrived, and the outbox listens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Told = Literal["exporter", "time", "nobody"]
 
-GIVEN_S = 60.0  # after which a provider of the application's, which does not tell, counts as having delivered
+GIVEN_S = 60.0  # after it, a provider of the application counts as having delivered
 _MOST_STEPS = 4_096
 
 
@@ -50,8 +50,8 @@ class Receipts:
     they are written; an entry that is written and not yet published holds back those behind it.
 
     Attributes:
-        events: who tells that events arrived: our own ``exporter``; ``time``, or its flush, for a provider of the
-            application's; or ``nobody``, as nothing is sent.
+        events: source of the receipts for events. ``exporter`` is our own; ``time`` (or a flush) stands for a
+            provider of the application; ``nobody`` means that nothing is sent.
         counts: the same of metrics reports.
 
     Example:

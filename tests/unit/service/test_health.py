@@ -25,7 +25,7 @@ from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring import Outcome, Worker
 from ragtrace.scoring.limits import Blocked, Caps, JudgeLimiter
 from ragtrace.service.disk import unwritable
-from ragtrace.service.health import HealthEndpoint, health_facts, judged, longest_quiet_s, ready_facts
+from ragtrace.service.health import HealthEndpoint, health_facts, longest_quiet_s, ready_facts, run_checks
 from tests.process.observing import until
 
 
@@ -97,24 +97,24 @@ async def scored(job):
 
 def test_a_real_scorer_is_well_before_and_while_it_runs_and_not_when_its_thread_has_ended():
     worker = Worker(MemoryQueue(8, 10_000), scored)
-    assert judged(facts_of(worker)).is_well, "the thread starts with the first run"
+    assert run_checks(facts_of(worker)).is_well, "the thread starts with the first run"
     worker.start()
     try:
-        assert judged(facts_of(worker)).is_well
-        assert judged(facts_of(worker, clock=lambda: worker._swept_at + 10.5)).to_json()["reasons"] == [
+        assert run_checks(facts_of(worker)).is_well
+        assert run_checks(facts_of(worker, clock=lambda: worker._swept_at + 10.5)).to_json()["reasons"] == [
             "loop: the scorer's loop has not turned for 10 s"
         ]
     finally:
         assert worker.stop(30)
-    assert judged(facts_of(worker)).to_json()["reasons"] == ["thread: the scorer's thread has ended"]
+    assert run_checks(facts_of(worker)).to_json()["reasons"] == ["thread: the scorer's thread has ended"]
 
 
 def test_a_full_queue_is_not_ready():
     queue = MemoryQueue(1, 10_000)
     facts = ready_facts(queue=lambda: (queue.size, queue.capacity))
-    assert judged(facts).is_well
+    assert run_checks(facts).is_well
     queue.put(Unit(record=RagRecord(id="1"), decision="random", probability=1.0, is_recorded=False))
-    assert judged(facts).to_json()["reasons"] == ["queue: full (1 of 1)"]
+    assert run_checks(facts).to_json()["reasons"] == ["queue: full (1 of 1)"]
 
 
 def test_a_judge_that_refuses_us_is_held_and_one_that_fails_opens_the_breaker():
@@ -126,7 +126,7 @@ def test_a_judge_that_refuses_us_is_held_and_one_that_fails_opens_the_breaker():
             passed.release(took)
 
     def reasons(limiter):
-        return judged(ready_facts(queue=lambda: (0, 1), closed=limiter.blocked)).to_json()["reasons"]
+        return run_checks(ready_facts(queue=lambda: (0, 1), closed=limiter.blocked)).to_json()["reasons"]
 
     limiter = JudgeLimiter(host="judge", caps=Caps())
     assert reasons(limiter) == []
@@ -155,21 +155,21 @@ def test_a_scorer_that_has_units_and_ends_none_is_not_ready():
     )
     try:
         worker.start()
-        assert judged(facts).is_well
+        assert run_checks(facts).is_well
         queue.put(Unit(record=RagRecord(id="1")))
         assert begun.wait(30)
-        assert judged(facts).is_well
+        assert run_checks(facts).is_well
         far_s = 200.0
-        assert judged(facts).to_json()["reasons"] == [
+        assert run_checks(facts).to_json()["reasons"] == [
             "progress: no unit and no call has ended for 200 s, though there are units"
         ]
         closed.append(Blocked(reason="budget_exceeded", wait_s=9.0))
-        assert judged(facts).is_well, "the budget explains it"
+        assert run_checks(facts).is_well, "the budget explains it"
         closed.clear()
         far_s, before = 0.0, worker.moved_at_s
         may_end.set()
         until(lambda: worker.is_idle and worker.moved_at_s > before + 1.0)  # idle, and still told to be well
-        assert judged(facts).is_well
+        assert run_checks(facts).is_well
     finally:
         may_end.set()
         assert worker.stop(30)
@@ -191,7 +191,7 @@ def test_a_queue_that_gives_nothing_out_is_no_progress():
 
 
 def test_a_spent_budget_is_ready():
-    assert judged(
+    assert run_checks(
         ready_facts(queue=lambda: (0, 1), closed=lambda: Blocked(reason="budget_exceeded", wait_s=9.0))
     ).is_well
 
@@ -200,29 +200,30 @@ def test_a_spool_whose_folder_has_gone_is_not_ready(tmp_path):
     spool = tmp_path / "in" / "spool.sqlite"
     spool.parent.mkdir()
     facts = ready_facts(queue=lambda: (0, 1), spool=spool)
-    assert judged(facts).is_well
+    assert run_checks(facts).is_well
     assert list(spool.parent.iterdir()) == [], "the probe leaves nothing behind"
     spool.parent.rmdir()
-    assert judged(facts).to_json()["reasons"] == ["spool: the folder of 'spool.sqlite' is not there"]
+    assert run_checks(facts).to_json()["reasons"] == ["spool: the folder of 'spool.sqlite' is not there"]
 
 
+@pytest.mark.slow
 def test_a_spool_that_another_process_keeps_locked_is_not_ready(tmp_path, monkeypatch):
     path = tmp_path / "spool"
     queue = SqliteQueue(path)
     monkeypatch.setattr(queue, "_opened", lambda: SqliteQueue._opened(queue, busy_s=0.05))  # not 10 s a look
     facts = ready_facts(queue=lambda: queue.fullest, spool=path, unread_s=lambda: queue.unread_s)
     queue.tend([])
-    assert judged(facts).is_well
+    assert run_checks(facts).is_well
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         queue.tend([])
         since_s = time.monotonic()
         until(lambda: time.monotonic() > since_s + 5.5)
         queue.tend([])
-        assert "locked or broken for" in str(judged(facts).reasons["spool"])
+        assert "locked or broken for" in str(run_checks(facts).reasons["spool"])
         other.execute("ROLLBACK")
     queue.tend([])
-    assert judged(facts).is_well
+    assert run_checks(facts).is_well
     queue.close()
 
 
@@ -231,7 +232,7 @@ def test_a_look_at_the_spool_leaves_the_locks_of_its_own_process(tmp_path):
     with contextlib.closing(sqlite3.connect(spool, isolation_level=None)) as ours:
         ours.execute("PRAGMA journal_mode = WAL")
         ours.execute("CREATE TABLE jobs (n)")
-        assert judged(ready_facts(queue=lambda: (0, 1), spool=spool)).is_well
+        assert run_checks(ready_facts(queue=lambda: (0, 1), spool=spool)).is_well
         count = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1])\n"
         count += "print(*db.execute('SELECT count(*) FROM jobs').fetchone()); db.close()"
         for n in range(2):  # another process that closes believes it is the last, and throws our journal away

@@ -212,6 +212,7 @@ def test_promtool_finds_nothing_wrong(endpoint):
     assert done.returncode in {0, 3}, done.stderr  # 3: advice on style
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not on this machine")
 def test_prometheus_scrapes_it_and_stores_the_exemplar(endpoint, tmp_path):
     fill(meter_of(endpoint))

@@ -75,7 +75,7 @@ class DeepRetriever:
         self._free = threading.BoundedSemaphore(MAX_CALLS)
 
     def is_drawn(self, record: RagRecord) -> bool:
-        """Whether the record has a shadow pool; the same in every process, and apart from what drew the trace."""
+        """Return whether to retrieve for the record; every process decides alike."""
         return uniform(f"shadow\0{record.trace_id or record.id}") < self.rate
 
     @staticmethod

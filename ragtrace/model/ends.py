@@ -1,4 +1,4 @@
-"""What may become of a trace that was offered to the scorer."""
+"""Final states of a trace that was offered to the scorer."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Literal, get_args
 End = Literal["scored", "invalid", "dead", "skipped", "dropped", "failed", "spooled"]
 ENDS: tuple[End, ...] = get_args(End)
 SERVED: frozenset[End] = frozenset({"scored", "invalid", "dead", "failed"})
-"""What a scorer worked off; what was skipped or dropped it did not have to."""
+"""States that cost a scorer work; a skipped or dropped trace cost none."""
 LOST = frozenset({"expired", "evicted", "no_metric"})
-"""Why traces are ``skipped`` after they were drawn. Duplicates were counted before, forgotten ones wanted gone."""
+"""Reasons for which a drawn trace is ``skipped``; duplicates and erased traces do not count as lost."""
 
 
 def is_drawn(end: End, reason: str) -> bool:
-    """Whether a trace that ended so was drawn to be scored; ``spooled`` is a way to its end, and none.
+    """Return whether a trace with this end was drawn to be scored; ``spooled`` is no end yet.
 
     Example:
         >>> is_drawn("dropped", "queue_full"), is_drawn("skipped", "expired"), is_drawn("skipped", "not_sampled")

@@ -15,7 +15,7 @@ Stage = Literal["retrieved", "reranked", "used"]
 def content_id(text: str) -> str:
     """Return the id of a passage that came without one: ``sha256:`` and 16 hex digits of its text.
 
-    The same text gives the same id in every stage, so that pool and selection join (TELEMETRY.md 1).
+    The same text gives the same id in every stage, so that pool and selection join.
 
     Example:
         >>> content_id("Refunds take 5 days.")

@@ -89,7 +89,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """What a person said of the answer: a value in [0, 1] (1 = good), with an optional comment."""
+    """A person's rating of the answer: a value in [0, 1] (1 = good), with an optional comment."""
 
     value: float
     comment: str | None = None

@@ -10,7 +10,7 @@ Direction = Literal["up", "down"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """What values a metric can have, and which of them pass.
+    """Range of a metric's values, and the part of it that passes.
 
     Attributes:
         low: lowest value.
@@ -26,12 +26,12 @@ class Scale:
 
     @property
     def is_five_point(self) -> bool:
-        """Whether it is a 1-5 form."""
+        """Return whether it is a 1-5 form."""
         return (self.low, self.high) == (1.0, 5.0)
 
     @property
     def is_unit(self) -> bool:
-        """Whether its values are exported in [0, 1], a 1-5 form as (s - 1) / 4."""
+        """Return whether its values are exported in [0, 1], a 1-5 form as (s - 1) / 4."""
         return (self.low >= 0.0 and self.high <= 1.0) or self.is_five_point
 
     def exported(self, value: float) -> float:

@@ -33,7 +33,7 @@ _REASONS: dict[str, frozenset[str]] = {"na": NA_REASONS, "error": ERROR_REASONS,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeInfo:
-    """Which judge gave a verdict, exactly enough to never mix two of them in one aggregate.
+    """Identity of the judge behind a verdict, so that no mean mixes two of them.
 
     Attributes:
         model: the judge's name, for example ``overlap`` or ``openai:gpt-4o-mini``.
@@ -65,7 +65,7 @@ def _check_reason(state: State, reason: str | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
-    """What a metric says of one record: a number, or the reason why there is none.
+    """One number of a metric for one record, or the reason for which there is none.
 
     The constructor refuses NaN and infinity, a value without state ``ok``, ``ok`` without a value, and a
     reason outside the closed list, so that a failure can never turn into a number.

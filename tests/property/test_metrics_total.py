@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from ragtrace.judges.base import PairSignals
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.panel import Panel
 from ragtrace.metrics.deep_retrieval import DeepRetriever
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, output
 from ragtrace.model import AnswerPart, Labels, MetricResult, Passage, Pool, RagRecord
-from ragtrace.model.score import ERROR_REASONS, NA_REASONS
+from ragtrace.model.score import ERROR_REASONS, NA_REASONS, SKIP_REASONS
 from ragtrace.prompts.loader import load
 from tests.property.replies_at_random import anything, sound
 from tests.unit.judges.llm.obedient import parted
@@ -53,6 +55,32 @@ RECORDS = st.sampled_from([
     replace(RICH, pools=(Pool(stage="used", passages=(*PASSAGES[:2], PASSAGES[0])),), reference=None),
     replace(RICH, pools=(Pool(stage="used", passages=PASSAGES[:1] * 12),), answer_parts=()),
 ])  # fmt: skip
+# "x" leads the alphabet, since an example that is blank ends at a missing input.
+TEXT = st.text("xyz \u00e9\n\ud800", max_size=6)
+IDS = st.sampled_from(["p1", "p2", "3", ""])
+DRAWN_PASSAGES = st.lists(st.tuples(IDS, TEXT), min_size=1, max_size=4).map(
+    lambda made: tuple(Passage(id=i, text=text, rank=n) for n, (i, text) in enumerate(made, start=1))
+)
+STRANGE = st.none() | st.booleans() | st.integers(-3, 60) | st.floats() | st.text(max_size=8)
+ODD_RECORDS = st.builds(
+    RagRecord,
+    id=st.just("1"),
+    query=TEXT,
+    answer=TEXT,
+    reference=st.none() | TEXT,
+    k=st.none() | st.integers(-1, 5),
+    pools=st.lists(st.builds(Pool, stage=st.sampled_from(["retrieved", "used"]), passages=DRAWN_PASSAGES), max_size=2)
+    .map(tuple),
+    answer_parts=st.lists(
+        st.builds(AnswerPart, text=TEXT, citations=st.lists(IDS | st.just("gone"), max_size=3).map(tuple)), max_size=3
+    ).map(tuple),
+    labels=st.none()
+    | st.builds(
+        Labels,
+        grades=st.dictionaries(IDS, st.integers(1, 5)) | st.dictionaries(IDS, STRANGE, max_size=4),
+        label_scope=st.sampled_from(["gold", "cache", "pool", "shadow", "stratified"]),
+    ),
+)  # fmt: skip
 OPTIONS = st.builds(
     Options,
     **{field.name: st.booleans() for field in fields(Options) if isinstance(field.default, bool)},
@@ -143,7 +171,7 @@ def check(result: MetricResult) -> None:
     else:
         assert result.value is None
         assert result.reason != "internal_error", result.details
-        known = NA_REASONS if result.state == "na" else ERROR_REASONS
+        known = {"na": NA_REASONS, "error": ERROR_REASONS, "skipped": SKIP_REASONS}[result.state]
         assert result.reason in known or str(result.reason).startswith("missing_input:")
     json.dumps(dict(result.details), allow_nan=False)
 
@@ -197,6 +225,21 @@ def test_every_metric_is_total(name: str) -> None:
             break
     assert wanted <= seen
     assert ("ok" in seen) == ("runs" not in needs)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_no_record_breaks_a_metric_under_one_judge_or_a_panel(data: st.DataObject) -> None:
+    replies = data.draw(st.sampled_from([sound_text, anything]))
+    chat = DrawnChat(lambda schema, shown: data.draw(replies(schema, shown)))
+    judge = LLMJudge(chat, **data.draw(FORMS))
+    if data.draw(st.booleans()):
+        judge = Panel([judge, LLMJudge(ScriptedChat(always={"attempted": True, "grade": 4}))], repeats=2)
+    embedder = DrawnEmbedder(data.draw(st.sampled_from([[[1.0, 0.0], [0.6, 0.8]], [[0.0, 0.0]]])))
+    metrics = list(all_metrics().values())
+    ctx = EvalContext(data.draw(ODD_RECORDS), judge=judge, embedder=embedder, options=data.draw(OPTIONS))
+    for result in asyncio.run(evaluate(metrics, ctx)):
+        check(result)
 
 
 def sound_text(schema: Mapping[str, Any], shown: Mapping[str, Any]) -> st.SearchStrategy[str]:

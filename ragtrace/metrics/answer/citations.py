@@ -22,7 +22,7 @@ _OUTPUTS = ("citation_precision", "citation_recall", "citation_f1", "citation_pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitationScores:
-    """What the pairs of an answer come to; None where there is no value.
+    """Scores of an answer's citations; None where there is no value.
 
     Attributes:
         precision: mean over distinct cited ids of the id's mean support.

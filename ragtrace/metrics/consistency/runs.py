@@ -19,7 +19,7 @@ LEAST_RUNS = 3
 
 
 class QueryKey(NamedTuple):
-    """What makes two records runs of one query: the same workflow, earlier turns and query."""
+    """Identity of a query: two records with an equal one are runs of it."""
 
     workflow: str
     history: tuple[tuple[str, str], ...]

@@ -48,7 +48,7 @@ class CensusScores(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownGrades:
-    """How many 5s, 4s and 3s are delivered, in the pool, and known at all: an estimate is never below the last."""
+    """Numbers of 5s, 4s and 3s: delivered, in the pool, and known at all, which bound an estimate."""
 
     selected: Counts
     pooled: Counts

@@ -8,9 +8,12 @@ a record. A judge that cannot do a task leaves it out of `Judge.tasks`; the metr
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
+from ragtrace.errors import JudgeUnsupported
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
@@ -179,45 +182,68 @@ class PromptJudge(Protocol):
 class Judge(Protocol):
     """Answers tasks about one record. Coroutine-safe: many tasks may run at once on one event loop.
 
-    Every method raises a `ragtrace.errors.JudgeError` when it has no usable verdict, and never returns a guess.
+    Inherit from it and write the tasks that the judge can do: every other one raises
+    `ragtrace.errors.JudgeUnsupported`, and its metrics are ``na unsupported_by_judge``. A task raises a
+    `ragtrace.errors.JudgeError` when it has no usable verdict, and never returns a guess. A factory with an entry
+    point of the group ``ragtrace.judges`` is selected by its name.
 
     Attributes:
         name: ``overlap`` or ``openai:MODEL``; stands on every score.
         tasks: the tasks this judge can do.
         thresholds: the judge's own pass thresholds by metric name, which replace the metric's default.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> class Copied(Judge):
+        ...     name, tasks = "copied", frozenset({"audit"})
+        ...
+        ...     async def audit(self, record):
+        ...         is_copied = any(record.answer in passage.text for passage in record.contexts)
+        ...         verdict = "supported" if is_copied else "not_supported"
+        ...         claim = Claim(text=record.answer, verdict=verdict, support=float(is_copied))
+        ...         return Audit(attempted=True, noncommittal=False, claims=(claim,))
+        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The lab is in Oslo.", rank=1),))
+        >>> record = RagRecord(id="1", query="Where?", answer="The lab is in Oslo.", pools=(pool,))
+        >>> asyncio.run(Copied().audit(record)).claims[0].verdict
+        'supported'
     """
 
     name: str
-    tasks: frozenset[Task]
-    thresholds: Mapping[str, float]
+    tasks: frozenset[Task] = frozenset()
+    thresholds: Mapping[str, float] = MappingProxyType({})
 
     def version(self, task: Task) -> str:
-        """Return 8 hex digits over prompt, schema, model and parameters of a task."""
-        ...
+        """Return 8 hex digits over everything that changes the verdicts of a task; here over names alone."""
+        return hashlib.sha256(f"{self.name} {task}".encode()).hexdigest()[:8]
 
-    async def audit(self, record: RagRecord) -> Audit:
+    async def audit(self, record: RagRecord) -> Audit:  # noqa: ARG002 -- the contract's arguments
         """Read the answer against the delivered contexts."""
-        ...
+        raise _unsupported(self, "audit")
 
-    async def grades(self, record: RagRecord) -> Grades:
+    async def grades(self, record: RagRecord) -> Grades:  # noqa: ARG002
         """Grade each passage of the candidate pool against the query, 1 to 5."""
-        ...
+        raise _unsupported(self, "grades")
 
-    async def questions(self, record: RagRecord, n: int) -> Questions:
+    async def questions(self, record: RagRecord, n: int) -> Questions:  # noqa: ARG002
         """Write `n` questions that the answer would answer."""
-        ...
+        raise _unsupported(self, "questions")
 
-    async def facts(self, record: RagRecord) -> Facts:
+    async def facts(self, record: RagRecord) -> Facts:  # noqa: ARG002
         """Attribute the facts of the reference to contexts."""
-        ...
+        raise _unsupported(self, "facts")
 
-    async def relevance(self, record: RagRecord, *, with_reference: bool) -> Relevance:
+    async def relevance(self, record: RagRecord, *, with_reference: bool) -> Relevance:  # noqa: ARG002
         """Decide for each context whether it is relevant to the query, given answer or reference."""
-        ...
+        raise _unsupported(self, "relevance")
 
     async def aclose(self) -> None:
-        """Release connections."""
-        ...
+        """Release connections; without any there is nothing to do."""
+        return
+
+
+def _unsupported(judge: Judge, task: Task) -> JudgeUnsupported:
+    return JudgeUnsupported(f"judge {judge.name!r} has no task {task!r}; choose --judge openai:MODEL")
 
 
 @runtime_checkable

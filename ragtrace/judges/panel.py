@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from ragtrace.errors import ConfigError, JudgeUnsupported
-from ragtrace.judges.base import Reseeded
+from ragtrace.errors import ConfigError
+from ragtrace.judges.base import Judge, Reseeded
 from ragtrace.judges.openai.negotiate import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragtrace.judges.base import Audit, Facts, Grades, Judge, Questions, Relevance, Task
-    from ragtrace.model import RagRecord
+    from ragtrace.judges.base import Task
     from ragtrace.settings import Consensus
 
 MAX_REPEATS = 20
 
 
-class Panel:
+class Panel(Judge):
     """Judges that `ragtrace.metrics.evaluate` asks one by one, each `repeats` times, and combines.
 
     The i-th repeat sends the seed 42 + i, so that it is another draw also at temperature 0; a judge without a seed
@@ -41,8 +40,6 @@ class Panel:
         >>> panel.name, [len(seat) for seat in panel.seats()]
         ('panel:openai:a,openai:b', [3, 3])
     """
-
-    tasks: frozenset[Task] = frozenset()
 
     def __init__(self, members: Sequence[Judge], *, repeats: int = 1, consensus: Consensus = "mean") -> None:
         names = [member.name for member in members]
@@ -70,33 +67,10 @@ class Panel:
         known = [(member.name, member.version(task) if task in member.tasks else "") for member in self.members]
         return hashlib.sha256(repr((known, self.repeats, self.consensus)).encode()).hexdigest()[:8]
 
-    async def audit(self, record: RagRecord) -> Audit:  # noqa: ARG002 -- a panel has no verdict of its own
-        """Raise JudgeUnsupported."""
-        self._refuse("audit")
-
-    async def grades(self, record: RagRecord) -> Grades:  # noqa: ARG002 -- the same
-        """Raise JudgeUnsupported."""
-        self._refuse("grades")
-
-    async def questions(self, record: RagRecord, n: int) -> Questions:  # noqa: ARG002 -- the same
-        """Raise JudgeUnsupported."""
-        self._refuse("questions")
-
-    async def facts(self, record: RagRecord) -> Facts:  # noqa: ARG002 -- the same
-        """Raise JudgeUnsupported."""
-        self._refuse("facts")
-
-    async def relevance(self, record: RagRecord, *, with_reference: bool) -> Relevance:  # noqa: ARG002 -- the same
-        """Raise JudgeUnsupported."""
-        self._refuse("relevance")
-
     async def aclose(self) -> None:
         """Release the connections of every member."""
         for member in self.members:
             await member.aclose()
-
-    def _refuse(self, task: Task) -> NoReturn:
-        raise JudgeUnsupported(f"{self.name} has no {task} of its own: its members are asked one by one")
 
 
 def _seeded(member: Judge, repeat: int) -> Judge:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import pkgutil
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragtrace.errors import ConfigError, MissingExtra, nearest
+from ragtrace.judges import kinds as kinds_package
 from ragtrace.judges.cache.grade_cache import GradeLru
+from ragtrace.judges.kinds import Options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
     from ragtrace.judges.base import Embedder, Judge, PairModel
     from ragtrace.judges.cache.grade_cache import GradeCache
     from ragtrace.judges.limiter import RateLimiter
     from ragtrace.settings import Consensus, Grading
-
-_NAMES = ("openai", "overlap")
-_EMBEDDERS = ("local", "openai", "overlap")
-_OFFLINE = frozenset({"local", "overlap"})
 
 
 def kinds(spec: str) -> frozenset[str]:
@@ -36,7 +39,7 @@ def costs(spec: str) -> bool:
         >>> costs("overlap"), costs("local:/opt/openai/x"), costs("overlap,openai:m"), costs("mine:m1")
         (False, False, True, True)
     """
-    return not kinds(spec) <= _OFFLINE
+    return not all(_is_offline(name) for name in kinds(spec))
 
 
 def make_judge(
@@ -79,23 +82,23 @@ def make_judge(
         ragtrace.errors.ConfigError: openai:m: set OPENAI_API_KEY, or a base URL of a server without keys
     """
     name, _, model = spec.strip().partition(":")
-    if name == "overlap":
-        _refuse_model("judge", name, model)
-        _refuse_forms(name, grading, batch_metrics=batch_metrics)
-        from ragtrace.judges.offline.judge import OverlapJudge  # noqa: PLC0415 -- only the chosen judge is loaded
-
-        return OverlapJudge()
-    if name == "openai":
-        _check_openai("judge", spec, model, base_url, api_key)
-        from ragtrace.judges.llm.judge import LLMJudge  # noqa: PLC0415 -- the same
-        from ragtrace.judges.openai.client import OpenAIChat  # noqa: PLC0415
-
-        chat = OpenAIChat(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, limiter=limiter)
-        batch_size = grade_batch if batch_metrics else 1
-        return LLMJudge(chat, batch_size=batch_size, scale=grading, fused=batch_metrics, grade_cache=grade_cache)
-    factory = _third_party(name)
-    _refuse_forms(name, grading, batch_metrics=batch_metrics)
-    judge: Judge = factory(model or None, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
+    options = Options(
+        base_url=base_url,
+        api_key=api_key,
+        timeout_s=timeout_s,
+        grade_batch=grade_batch,
+        grading=grading,
+        batch_metrics=batch_metrics,
+        limiter=limiter,
+        grade_cache=grade_cache,
+    )
+    judge: Judge
+    if (make := _built_in(name, "judge")) is not None:
+        judge = make(model, options)
+    else:
+        factory = _third_party(name)
+        options.refuse_forms(name)
+        judge = factory(model or None, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
     return judge
 
 
@@ -149,8 +152,9 @@ def make_judges(spec: str, *, repeats: int = 1, consensus: Consensus = "mean", *
     names = [name.strip() for name in spec.split(",")]
     if not all(names):
         raise ConfigError(f"judge {spec!r}: a name is missing; write them as openai:MODEL,openai:OTHER")
-    if repeats > 1 and "overlap" in kinds(spec):
-        raise ConfigError("judge 'overlap' never changes its mind: repeats are for judges that ask a model")
+    for name in kinds(spec) if repeats > 1 else ():
+        if _is_offline(name):
+            raise ConfigError(f"judge {name!r} never changes its mind: repeats are for judges that ask a model")
     if consensus == "median" and len(names) == 1:
         raise ConfigError(
             f"consensus median is taken over several judges, and {spec!r} is one; repeats are averaged"
@@ -181,21 +185,12 @@ def make_embedder(
         'openai:nomic-embed-text'
     """
     name, _, model = spec.strip().partition(":")
-    if name == "overlap":
-        _refuse_model("embedder", name, model)
-        from ragtrace.judges.offline.embedder import OverlapEmbedder  # noqa: PLC0415 -- only the chosen one
-
-        return OverlapEmbedder()
-    if name == "local":
-        from ragtrace.judges.offline.static_vectors import StaticEmbedder  # noqa: PLC0415 -- the same
-
-        return StaticEmbedder(model or None)
-    if name == "openai":
-        _check_openai("embedder", spec, model, base_url, api_key)
-        from ragtrace.judges.openai.client import OpenAIEmbedder  # noqa: PLC0415 -- the same
-
-        return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, limiter=limiter)
-    raise ConfigError(f"unknown embedder {name!r}{nearest(name, _EMBEDDERS)}")
+    make = _built_in(name, "embedder")
+    if make is None:
+        raise ConfigError(f"unknown embedder {name!r}{nearest(name, _names('embedder'))}")
+    options = Options(base_url=base_url, api_key=api_key, timeout_s=timeout_s, limiter=limiter)
+    embedder: Embedder = make(model, options)
+    return embedder
 
 
 def make_pairs(spec: str) -> PairModel:
@@ -221,23 +216,22 @@ def make_pairs(spec: str) -> PairModel:
     return OnnxPairScorer(folder)
 
 
-def _refuse_model(kind: str, name: str, model: str) -> None:
-    if model:
-        raise ConfigError(f"{kind} {name!r} has no models, got {model!r}: write {name!r}")
+def _modules() -> dict[str, ModuleType]:
+    """Return the files of `ragtrace.judges.kinds` by name; each imports its judge when that is made."""
+    found = pkgutil.iter_modules(kinds_package.__path__)
+    return {module.name: import_module(f"{kinds_package.__name__}.{module.name}") for module in found}
 
 
-def _refuse_forms(name: str, grading: Grading, *, batch_metrics: bool) -> None:
-    if grading != "direct5":
-        raise ConfigError(f"judge {name!r} grades on direct5 alone, got {grading!r}: use openai:MODEL, or direct5")
-    if not batch_metrics:
-        raise ConfigError(f"judge {name!r} has no unfused form: use openai:MODEL, or leave batch_metrics alone")
+def _names(part: Literal["judge", "embedder"]) -> set[str]:
+    return {name for name, module in _modules().items() if hasattr(module, part)}
 
 
-def _check_openai(kind: str, spec: str, model: str, base_url: str | None, api_key: str | None) -> None:
-    if not model:
-        raise ConfigError(f"{kind} {spec!r} needs a model: write openai:MODEL, for example openai:gpt-4o-mini")
-    if not (api_key or "").strip() and not base_url:
-        raise ConfigError(f"{spec}: set OPENAI_API_KEY, or a base URL of a server without keys")
+def _built_in(name: str, part: Literal["judge", "embedder"]) -> Callable[[str, Options], Any] | None:
+    return getattr(_modules().get(name), part, None)
+
+
+def _is_offline(name: str) -> bool:
+    return getattr(_modules().get(name), "IS_OFFLINE", False)
 
 
 def _hint(name: str, valid: set[str]) -> str:
@@ -258,7 +252,7 @@ def _third_party(name: str) -> Any:
     """Return the factory of an installed judge; entry points are read here alone, a scan takes 29 ms."""
     found = {entry.name: entry for entry in entry_points(group="ragtrace.judges")}
     if name not in found:
-        raise ConfigError(f"unknown judge {name!r}{_hint(name, {*_NAMES, *found})}")
+        raise ConfigError(f"unknown judge {name!r}{_hint(name, {*_names('judge'), *found})}")
     try:
         return found[name].load()
     except MissingExtra:

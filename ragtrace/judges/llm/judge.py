@@ -7,7 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING, Literal
 
 from ragtrace.errors import JudgeIncomplete
-from ragtrace.judges.base import Fact, Facts, Grades, Question, Questions, Relevance
+from ragtrace.judges.base import Fact, Facts, Grades, Judge, Question, Questions, Relevance
 from ragtrace.judges.cache.grade_cache import GradeLru
 from ragtrace.judges.cache.grade_memory import GradeMemory
 from ragtrace.judges.cache.nugget_cache import NuggetCache, NuggetLru
@@ -46,7 +46,7 @@ __all__ = ["MAX_CLAIMS", "ChatModel", "ChatReply", "LLMJudge"]
 _OF_THE_AUDIT = ("citations", "contradictions")
 
 
-class LLMJudge:
+class LLMJudge(Judge):
     """Judges by asking a language model, with every verdict checked and every number computed by code.
 
     Records are data: they stand inside a fence (`ragtrace.prompts.fence`), contexts are numbered by us, and the

@@ -12,10 +12,9 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from ragtrace.errors import JudgeUnsupported
-from ragtrace.judges.base import Audit, Claim
+from ragtrace.judges.base import Audit, Claim, Judge
 from ragtrace.judges.offline.contrast import Contrast, terms_of
 from ragtrace.judges.offline.reading import (
     REVISION,
@@ -31,7 +30,7 @@ from ragtrace.judges.offline.specifics import invented_in
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ragtrace.judges.base import Facts, Grades, Questions, Relevance, Task
+    from ragtrace.judges.base import Task
     from ragtrace.judges.offline.reading import Said
     from ragtrace.judges.offline.specifics import Specific
     from ragtrace.model import RagRecord
@@ -89,7 +88,7 @@ class _Evidence:
         )
 
 
-class OverlapJudge:
+class OverlapJudge(Judge):
     """Measures word support, sentence by sentence; needs no network, no model and about 10 ms an answer.
 
     Support of a sentence = half the idf-weighted share of its terms in the best two-sentence window, half that in
@@ -122,29 +121,6 @@ class OverlapJudge:
     async def audit(self, record: RagRecord) -> Audit:
         """Read the answer against the delivered contexts; never fails."""
         return _audited(record)
-
-    async def grades(self, record: RagRecord) -> Grades:
-        """Raise: words in common are no grade of relevance."""
-        _cannot("grade passages")
-
-    async def questions(self, record: RagRecord, n: int) -> Questions:
-        """Raise: it cannot write."""
-        _cannot("write questions")
-
-    async def facts(self, record: RagRecord) -> Facts:
-        """Raise: it does not attribute a reference's facts."""
-        _cannot("attribute facts")
-
-    async def relevance(self, record: RagRecord, *, with_reference: bool) -> Relevance:
-        """Raise: words in common are no relevance."""
-        _cannot("judge relevance")
-
-    async def aclose(self) -> None:
-        """Nothing is held."""
-
-
-def _cannot(what: str) -> NoReturn:
-    raise JudgeUnsupported(f"judge 'overlap' cannot {what}; choose --judge openai:MODEL")
 
 
 def _audited(record: RagRecord) -> Audit:

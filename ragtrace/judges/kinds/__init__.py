@@ -1,0 +1,40 @@
+"""Judges and embedders by name: a file here is a name that settings may hold.
+
+A file defines ``judge``, ``embedder``, or both. Each takes the words after the colon and `Options`. ``IS_OFFLINE``
+says that it costs nothing and always returns the same. Files are imported when their name is chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ragtrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ragtrace.judges.cache.grade_cache import GradeCache
+    from ragtrace.judges.limiter import RateLimiter
+    from ragtrace.settings import Grading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Settings of a judge or an embedder; see `ragtrace.judges.registry.make_judge`."""
+
+    base_url: str | None = None
+    api_key: str | None = None
+    timeout_s: float = 45.0
+    grade_batch: int = 10
+    grading: Grading = "direct5"
+    batch_metrics: bool = True
+    limiter: RateLimiter | None = None
+    grade_cache: GradeCache | Literal["off"] | None = None
+
+    def refuse_forms(self, name: str) -> None:
+        """Raise ConfigError where a form of judging is asked for that only ``openai`` has."""
+        if self.grading != "direct5":
+            raise ConfigError(
+                f"judge {name!r} grades on direct5 alone, got {self.grading!r}: use openai:MODEL, or direct5"
+            )
+        if not self.batch_metrics:
+            raise ConfigError(f"judge {name!r} has no unfused form: use openai:MODEL, or leave batch_metrics alone")

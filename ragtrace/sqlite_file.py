@@ -52,7 +52,7 @@ class SharedFile:
 
     The file is made when it is missing (mode 0600), with a WAL and ``synchronous = NORMAL``: a commit survives a
     killed process; a power cut may lose the last ones. The connection opens at first use, and again after a failure
-    or when another file stands at the path. A broken file is put aside only when it bears our mark or this object
+    or when another file stands at the path. A broken file is put aside only when it bears our mark or this process
     had it open; any other is refused and left alone.
 
     The connection is closed while the process forks. SQLite keeps a process's locks in memory: a child that
@@ -89,7 +89,6 @@ class SharedFile:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
-        self._whole_inode = 0  # of the last file that was opened without an error
         self._is_spoiled = False
         self._empty_at = time.monotonic() + EMPTY_EVERY_S
         with _files.lock:
@@ -168,7 +167,7 @@ class SharedFile:
                 self._recover(sqlite3.DatabaseError("it was truncated"))
         if self._connection is None:
             self._connection = self._opened()
-            self._whole_inode = self._inode
+            _files.opened_whole.add((self.path, self._inode))
         return self._connection
 
     def _opened(self) -> sqlite3.Connection:
@@ -234,7 +233,7 @@ class SharedFile:
         return True
 
     def _is_ours(self) -> bool:
-        if self._whole_inode and self._whole_inode == self._inode:
+        if (self.path, self._inode) in _files.opened_whole:
             return True
         if self.path is not None:
             with suppress(sqlite3.Error), closing(_connected(self.path, 1.0)) as connection:
@@ -270,6 +269,7 @@ class _Files:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.open: weakref.WeakSet[SharedFile] = weakref.WeakSet()
+        self.opened_whole: set[tuple[Path | None, int]] = set()
         self.inherited: list[sqlite3.Connection] = []
         self._closed: list[SharedFile] = []
 

@@ -99,7 +99,7 @@ class Soak:
     def accounts(self) -> Any:
         spool = Spool(self.spool)
         try:
-            return spool.accounts()
+            return spool.counters()
         finally:
             spool.close()
 

@@ -17,7 +17,7 @@ from ragtrace.cli.io.say import say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ragtrace.queues.spool import Accounts
+    from ragtrace.queues.base import Counters
     from ragtrace.service.service import Service
 
 SCRAPE = "scrape_configs: [{{job_name: ragtrace, static_configs: [{{targets: ['{target}']}}]}}]"
@@ -138,13 +138,15 @@ class _Backlog:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._spool: Accounts | None = None
+        self._spool: Counters | None = None
         self._ended = 0
         self._moved_at = time.monotonic()
 
     def is_stuck(self) -> bool:
         """Look again; return whether nothing is under way and everything left is due later."""
-        self._spool = spool = self._service.queue.snapshot()
+        from ragtrace.queues.base import counters_of
+
+        self._spool = spool = counters_of(self._service.queue, is_fresh=True)
         if spool is None:
             return False
         ended, now = sum(spool.ends.values()), time.monotonic()

@@ -1,4 +1,4 @@
-"""What a queue is: units come in from any thread, jobs go out to one scorer, and each ends exactly once."""
+"""The queue between capture and scorer: units, jobs, statistics, and the protocol."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_ch
 from ragtrace.capture.fitting import fact_chars_of
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ragtrace.model import End, RagRecord
-    from ragtrace.queues.spool import Accounts
 
     Ended = Callable[[End, str], None]
 
@@ -71,115 +69,177 @@ class Job:
     key: str = ""
 
 
-class Part(NamedTuple):
-    """What waits in one place: units, most that may, age of the oldest in seconds, and whose the place is."""
+class QueueStats(NamedTuple):
+    """Statistics of one place where units wait.
+
+    Attributes:
+        size: units waiting.
+        capacity: most units that may wait.
+        oldest_s: age of the oldest in seconds.
+        is_shared: whether all processes of the queue share the place.
+        used_bytes: bytes that the units hold.
+        capacity_bytes: most bytes that they may hold, 0 = no bound.
+    """
 
     size: int
     capacity: int
     oldest_s: float
     is_shared: bool = False
+    used_bytes: int = 0
+    capacity_bytes: int = 0
+
+    @property
+    def fill(self) -> tuple[int, int]:
+        """Units waiting, and most that may at their mean size.
+
+        Example:
+            >>> QueueStats(size=4, capacity=100, oldest_s=0.0, used_bytes=400, capacity_bytes=1_000).fill
+            (4, 10)
+        """
+        if not (self.used_bytes and self.capacity_bytes):
+            return self.size, self.capacity
+        return self.size, max(min(self.capacity, self.size * self.capacity_bytes // self.used_bytes), 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """Counters of a shared queue at one moment: offered = the sum of ends + pending.
+
+    Attributes:
+        offered: units that were ever put in, duplicates among them.
+        ends: by (state, reason).
+        ready: jobs waiting, those not yet due among them.
+        leased: jobs that a scorer holds.
+        bytes: payload of both.
+        oldest_s: age of the oldest of both in seconds, 0.0 without any.
+        due_s: seconds until the next job that waits is due, None when none waits.
+        wanted: units that all processes wanted to put in, before pressure thinned them.
+    """
+
+    offered: int
+    ends: Mapping[tuple[str, str], int]
+    ready: int
+    leased: int
+    bytes: int
+    oldest_s: float
+    due_s: float | None = None
+    wanted: float = 0.0
+
+    @property
+    def pending(self) -> int:
+        """Jobs without an end."""
+        return self.ready + self.leased
 
 
 @runtime_checkable
 class Queue(Protocol):
-    """Takes units from any thread and never blocks the giver; gives jobs to one scorer, in one thread.
+    """Units on their way from capture to one scorer. A broker can stand behind it as well as a file.
+
+    A package offers a queue as an entry point of the group ``ragtrace.queues``, named by a scheme of the setting
+    ``spool``: ``spool="kafka://broker/topic"`` calls the entry point ``kafka`` with that address and the keyword
+    arguments of `ragtrace.queues.registry.open_queue`. `ragtrace.testing.queue.QueueConformance` checks a queue.
+
+    Delivery is at least once. A leased job is its scorer's until it is acked, nacked, or its lease runs out. An ack
+    that returns False found the lease lost: the scorer publishes nothing of that job. Units of one priority are
+    leased in the order of their puts. The same unit put twice may be given out twice.
+
+    Threads: `put`, `on_put`, `stats`, `flush` and `close` are called from any thread; the others from the scorer's,
+    one at a time.
+
+    Errors: `put` never raises and does not wait for a network or a disk. `ack` and `nack` raise `OSError`,
+    `sqlite3.Error` or `ragtrace.errors.QueueError` while the queue cannot be written; the scorer keeps the job and
+    asks again. No other method raises: a failure is counted by `ragtrace.capture.record_internal_error`.
+
+    Closed: `put` returns its unit, `lease` returns nothing, and an ack changes nothing.
 
     Attributes:
-        is_shared: whether other processes draw on it too, and what stands in it outlives this one.
+        is_shared: whether other processes draw on it too; its units outlive this process then.
     """
 
     is_shared: bool
 
     def put(self, unit: Unit) -> list[Unit]:
-        """Take a unit; return those that had to go to make room (evicted, oldest first)."""
-        ...
-
-    def lease(self, limit: int) -> list[Job]:
-        """Give out at most `limit` jobs that are due, the oldest first."""
-        ...
-
-    def settle(
-        self,
-        job: Job,
-        state: End,
-        reason: str = "",
-        also: Callable[[sqlite3.Connection], None] | None = None,
-    ) -> bool:
-        """End a job. False when it was no longer ours to end: its result must not be published.
-
-        A shared queue runs `also` in the same transaction; another one does not run it. It raises where its file
-        cannot be written, as do `retry` and `release`.
-        """
-        ...
-
-    def retry(self, job: Job, wait_s: float, reason: str) -> bool:
-        """Give a job back, due in `wait_s`; after `MAX_ATTEMPTS` it ends as ``dead``. False as in `settle`."""
-        ...
-
-    def release(self, jobs: Sequence[Job], wait_s: float = 0.0) -> None:
-        """Give jobs back as if they had never been leased; a queue that dies with the process drops them."""
-        ...
-
-    def tend(self, held: Sequence[Job]) -> None:
-        """Called about once a second from the scorer's thread: prolongs leases, takes back those that ran out."""
-        ...
-
-    def next_due_s(self) -> float | None:
-        """Return how long until a job is due, 0.0 when one is, None when none waits."""
+        """Take a unit; return the units that were evicted to make room, the oldest first."""
         ...
 
     def on_put(self, wake: Callable[[], None] | None) -> None:
-        """Set what is called after a put, from the giver's thread."""
+        """Set the function that is called when a new job can be leased."""
         ...
 
-    def parts(self) -> Sequence[Part]:
-        """Return what waits here and, of a shared queue, in the place that all of its processes share."""
+    def lease(self, limit: int) -> list[Job]:
+        """Lease at most `limit` jobs that are due."""
         ...
 
-    def accounts(self) -> Accounts | None:
-        """Return what all processes of a shared queue did, as of the last look; None before one, and elsewhere."""
+    def ack(self, job: Job, state: End, reason: str = "", also: Callable[[Any], None] | None = None) -> bool:
+        """End a job; return False when its lease was lost.
+
+        Args:
+            job: of `lease`.
+            state: its end.
+            reason: of an end other than ``scored``.
+            also: writes the job's scores on the transaction of the ack. It is given only to a queue whose file is
+                the store's too.
+        """
         ...
 
-    def snapshot(self) -> Accounts | None:
-        """Return the same as of now; from any thread."""
+    def nack(self, job: Job, delay_s: float = 0.0, reason: str = "", *, is_attempt: bool = True) -> bool:
+        """Give a job back, due in `delay_s`; return False when its lease was lost.
+
+        An attempt counts: after `MAX_ATTEMPTS` the job ends as ``dead`` with its reason. Without an attempt and
+        without a delay the scorer stops: a queue that dies with the process drops the job.
+        """
         ...
 
-    def share(self, names: Collection[str]) -> set[str]:
-        """Tell the other processes some names; return those that all of them told, as far as they are known."""
+    def heartbeat(self, held: Sequence[Job]) -> None:
+        """Prolong the leases of these jobs; called about once a second."""
+        ...
+
+    def requeue_expired(self) -> None:
+        """Take back the jobs whose leases ran out; called about once a second, also without any job."""
+        ...
+
+    def next_due_s(self) -> float | None:
+        """Return the seconds until a job is due, 0.0 when one is, None when none waits."""
+        ...
+
+    def stats(self) -> Sequence[QueueStats]:
+        """Return the statistics of each place where units wait: this process's, then the shared one."""
         ...
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until a shared queue's units stand where they outlive us; False when the time is over first."""
+        """Wait until units stand where they outlive the process; False when the time is over first."""
         ...
 
     def close(self, timeout_s: float) -> bool:
-        """Bring what is there into safety, and give back every lease; False when units were left."""
-        ...
-
-    def clear(self) -> list[Unit]:
-        """Take out and return what would be lost with the process, for good: a later `put` returns its unit."""
+        """Flush, give back every lease and close for good; False when units were lost, which end as dropped."""
         ...
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child: what stands here the parent has too."""
+        """Begin anew in a forked child, whose parent keeps the units and the leases."""
         ...
 
-    @property
-    def size(self) -> int:
-        """Units waiting."""
+
+@runtime_checkable
+class SharedQueue(Queue, Protocol):
+    """A queue that several processes use; `is_shared` is True."""
+
+    def counters(self, *, is_fresh: bool = False) -> Counters | None:
+        """Return the counters of all processes as of the last look; None before the first.
+
+        Fresh counters may be read from any thread; they raise as `ack` does.
+        """
         ...
 
-    @property
-    def capacity(self) -> int:
-        """Most units that may wait; where bytes are the bound, at the mean size of those that do."""
-        ...
-
-    @property
-    def fullest(self) -> tuple[int, int]:
-        """Units waiting and most that may, where a queue of several parts is nearest to its bound."""
+    def publish_names(self, names: Collection[str]) -> set[str]:
+        """Publish names to the other processes; return the names of all, as far as they are known."""
         ...
 
     @property
     def unread_s(self) -> float:
-        """Seconds for which a shared queue could not be read or written, 0.0 when it can."""
+        """Seconds for which the queue could not be read or written, 0.0 when it can."""
         ...
+
+
+def counters_of(queue: Queue, *, is_fresh: bool = False) -> Counters | None:
+    """Return the counters of a shared queue, None of any other."""
+    return queue.counters(is_fresh=is_fresh) if isinstance(queue, SharedQueue) else None

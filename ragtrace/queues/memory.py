@@ -5,34 +5,32 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ragtrace.queues.base import MAX_ATTEMPTS, Job, Part
+from ragtrace.queues.base import MAX_ATTEMPTS, Job, QueueStats
 from ragtrace.queues.delayed import DelayedJobs
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from ragtrace.model import End
     from ragtrace.queues.base import Ended, Unit
 
 
-def nobody(state: End, reason: str) -> None:
-    """Take no note of an end."""
+def ignore_end(state: End, reason: str) -> None:
+    """Ignore the end of a unit."""
 
 
 class MemoryQueue:
     """First in, first out, bounded in units and in bytes; a full queue evicts its oldest units.
 
-    What is given back to be tried later counts in both bounds, and is older than what was never leased. A `put`
-    returns what it evicts; what has to go when a job is given back ends as ``dropped queue_full``. Thread-safe;
-    `put` holds a lock for a few operations on a deque and does no I/O. What stands in it is lost with the process.
+    Jobs that were given back count in both bounds. `put` returns the units that it evicts; a unit that a job given
+    back evicts ends as ``dropped queue_full``. Thread-safe. Its units are lost with the process.
 
     Args:
         capacity: most units.
         capacity_bytes: most bytes of text.
-        ended: told of each end that happens in here, as state and reason.
+        ended: called with state and reason of each end in this queue.
         clock: monotonic seconds.
 
     Example:
@@ -52,7 +50,7 @@ class MemoryQueue:
         capacity: int = 2_048,
         capacity_bytes: int = 33_554_432,
         *,
-        ended: Ended = nobody,
+        ended: Ended = ignore_end,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.capacity = capacity
@@ -66,7 +64,7 @@ class MemoryQueue:
         """Begin anew in a forked child: what stands here the parent scores."""
         self._units: deque[tuple[Unit, int]] = deque()
         self._bytes = 0
-        self._is_cleared = False
+        self._is_closed = False
         self._later = DelayedJobs()
         self._lock = threading.Lock()
 
@@ -75,24 +73,8 @@ class MemoryQueue:
         """Units waiting, those to be tried again among them."""
         return len(self._units) + len(self._later)
 
-    @property
-    def fullest(self) -> tuple[int, int]:
-        """Units waiting, and most that may: in units, or as many of their mean size as the bound in bytes takes."""
-        with self._lock:
-            size, used = self.size, self._bytes + self._later.size_bytes
-        return size, min(self.capacity, size * self.capacity_bytes // used) if used else self.capacity
-
-    @property
-    def oldest_s(self) -> float:
-        """Age of the oldest unit in seconds, 0.0 when empty."""
-        with self._lock:
-            oldest = self._later.offered_at  # leased once, and so before all that never were
-            if oldest is None and self._units:
-                oldest = self._units[0][0].offered_at
-        return 0.0 if oldest is None else time.monotonic() - oldest
-
     def on_put(self, wake: Callable[[], None] | None) -> None:
-        """Set what is called after a put, from the giver's thread."""
+        """Set the function that `put` calls in its thread."""
         self._wake = wake
 
     def put(self, unit: Unit) -> list[Unit]:
@@ -101,7 +83,7 @@ class MemoryQueue:
         if size > self.capacity_bytes:
             return [unit]
         with self._lock:
-            if self._is_cleared:
+            if self._is_closed:
                 return [unit]
             self._units.append((unit, size))
             self._bytes += size
@@ -122,35 +104,32 @@ class MemoryQueue:
                 jobs.append(Job(unit=unit))
         return jobs
 
-    def settle(
+    def ack(
         self,
-        job: Job,  # noqa: ARG002 - a job is known by its end alone
+        job: Job,  # noqa: ARG002 - no other scorer could have it
         state: End,
         reason: str = "",
-        also: Callable[[sqlite3.Connection], None] | None = None,  # noqa: ARG002 - there is no file
+        also: Callable[[Any], None] | None = None,  # noqa: ARG002 - there is no transaction
     ) -> bool:
-        """End a job; always ours."""
+        """End a job; True, as no lease can be lost here."""
         self._ended(state, reason)
         return True
 
-    def retry(self, job: Job, wait_s: float, reason: str) -> bool:
-        """Give a job back, due in `wait_s`; the last attempt ends as ``dead``."""
-        if job.attempt >= MAX_ATTEMPTS:
+    def nack(self, job: Job, delay_s: float = 0.0, reason: str = "", *, is_attempt: bool = True) -> bool:
+        """Give a job back, due in `delay_s`; without an attempt and a delay it ends as ``dropped shutdown``."""
+        if is_attempt and job.attempt >= MAX_ATTEMPTS:
             self._ended("dead", reason)
-            return True
-        self._give_back(Job(unit=job.unit, attempt=job.attempt + 1, key=job.key), wait_s)
+        elif is_attempt or delay_s > 0.0:
+            self._give_back(Job(unit=job.unit, attempt=job.attempt + is_attempt, key=job.key), delay_s)
+        else:
+            self._ended("dropped", "shutdown")
         return True
 
-    def release(self, jobs: Sequence[Job], wait_s: float = 0.0) -> None:
-        """Give jobs back where a wait is asked for; without one the process ends, and they are dropped."""
-        for job in jobs:
-            if wait_s > 0.0:
-                self._give_back(job, wait_s)
-            else:
-                self._ended("dropped", "shutdown")
+    def heartbeat(self, held: Sequence[Job]) -> None:
+        """Do nothing: a lease lasts as long as the process."""
 
-    def tend(self, held: Sequence[Job]) -> None:
-        """Do nothing: nobody else could take a job."""
+    def requeue_expired(self) -> None:
+        """Do nothing, likewise."""
 
     def next_due_s(self) -> float | None:
         """Return how long until a job is due, 0.0 when one is, None when none waits."""
@@ -160,37 +139,37 @@ class MemoryQueue:
             due_s = self._later.due_s
             return None if due_s is None else max(due_s - self._clock(), 0.0)
 
-    def parts(self) -> tuple[Part, ...]:
-        """Return what waits here."""
-        return (Part(size=self.size, capacity=self.capacity, oldest_s=self.oldest_s),)
-
-    @property
-    def unread_s(self) -> float:
-        """Return 0.0: memory can always be read."""
-        return 0.0
-
-    def accounts(self) -> None:
-        """Return None: the accounts of what stands here are its process's own."""
-
-    def snapshot(self) -> None:
-        """Return None, too."""
-
-    def share(self, names: Collection[str]) -> set[str]:  # noqa: ARG002 - there is nobody to tell
-        """Return nothing: there is nobody who would tell any."""
-        return set()
+    def stats(self) -> tuple[QueueStats, ...]:
+        """Return the statistics of this process's units."""
+        with self._lock:
+            oldest = self._later.offered_at  # leased once, and so before all that never were
+            if oldest is None and self._units:
+                oldest = self._units[0][0].offered_at
+            return (
+                QueueStats(
+                    size=self.size,
+                    capacity=self.capacity,
+                    oldest_s=0.0 if oldest is None else time.monotonic() - oldest,
+                    used_bytes=self._bytes + self._later.size_bytes,
+                    capacity_bytes=self.capacity_bytes,
+                ),
+            )
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing is waited for
-        """Do nothing: there is no place beside this one."""
+        """Return True: units have no other place to go to."""
         return True
 
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing is waited for
-        """Return whether nothing is left."""
-        return self.size == 0
+        """End every unit as ``dropped shutdown``; return whether there was none."""
+        units = self.clear()
+        for _ in units:
+            self._ended("dropped", "shutdown")
+        return not units
 
     def clear(self) -> list[Unit]:
-        """Empty the queue for good and return what was in it; a unit that comes later is returned itself."""
+        """Empty the queue for good and return its units; a later `put` returns its unit."""
         with self._lock:
-            self._is_cleared = True
+            self._is_closed = True
             units = [job.unit for job in self._later.clear()] + [unit for unit, _ in self._units]
             self._units.clear()
             self._bytes = 0
@@ -199,7 +178,7 @@ class MemoryQueue:
     def _give_back(self, job: Job, wait_s: float) -> None:
         size = job.unit.size_bytes
         with self._lock:
-            if self._is_cleared:
+            if self._is_closed:
                 evicted, reason = [job.unit], "shutdown"
             else:
                 self._later.add(job, self._clock() + wait_s, size)

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import QueueError
 from ragtrace.host import Clock
+from ragtrace.queues.base import Counters
 from ragtrace.sqlite_file import PAD, SharedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
 _log = logging.getLogger("ragtrace")
@@ -77,36 +78,6 @@ class Leased:
     age_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accounts:
-    """One moment of the spool: offered = the sum of ends + pending.
-
-    Attributes:
-        offered: entries that were ever put in, duplicates among them.
-        ends: by (state, reason).
-        ready: jobs waiting, those not yet due among them.
-        leased: jobs that a worker holds.
-        bytes: payload of both.
-        oldest_s: age of the oldest of both in seconds, 0.0 without any.
-        due_s: seconds until the next job that waits is due, None when none waits.
-        wanted: entries that wanted to be put in, by all processes, as far as those that were tell.
-    """
-
-    offered: int
-    ends: Mapping[tuple[str, str], int]
-    ready: int
-    leased: int
-    bytes: int
-    oldest_s: float
-    due_s: float | None = None
-    wanted: float = 0.0
-
-    @property
-    def pending(self) -> int:
-        """Jobs without an end."""
-        return self.ready + self.leased
-
-
 class Spool:
     """A spool file, made when it is not there (mode 0600).
 
@@ -130,10 +101,10 @@ class Spool:
         >>> spool.put([Entry(key="a", payload=b"{}"), Entry(key="a", payload=b"{}")])
         1
         >>> (job,) = spool.lease("worker-1", 8)
-        >>> spool.end("worker-1", job.key, "scored")
+        >>> spool.ack("worker-1", job.key, "scored")
         True
-        >>> accounts = spool.accounts()
-        >>> accounts.offered, accounts.pending, dict(accounts.ends)
+        >>> counters = spool.counters()
+        >>> counters.offered, counters.pending, dict(counters.ends)
         (2, 0, {('scored', ''): 1, ('skipped', 'duplicate'): 1})
         >>> spool.close()
     """
@@ -219,8 +190,8 @@ class Spool:
             for key, payload, attempts, priority, offered_at, _ in rows
         ]
 
-    def extend(self, owner: str, keys: Sequence[str]) -> None:
-        """Prolong leases: a worker's sign of life."""
+    def heartbeat(self, owner: str, keys: Sequence[str]) -> None:
+        """Prolong leases."""
         until = self._clock.now() + self.lease_s
         with self._transaction() as connection:
             connection.executemany(
@@ -228,7 +199,7 @@ class Spool:
                 [(until, key, owner) for key in keys],
             )
 
-    def end(
+    def ack(
         self,
         owner: str,
         key: str,
@@ -251,8 +222,8 @@ class Spool:
             self._end(connection, [(key, held[0])], state, reason)
         return True
 
-    def retry(self, owner: str, key: str, wait_s: float, reason: str) -> bool:
-        """Give a job back, due in `wait_s`; after `max_attempts` it ends as ``dead``. False as in `end`."""
+    def nack(self, owner: str, key: str, delay_s: float, reason: str) -> bool:
+        """Give a job back, due in `delay_s`; after `max_attempts` it ends as ``dead``. False as in `ack`."""
         with self._transaction() as connection:
             held = connection.execute(
                 "SELECT size, attempts FROM jobs WHERE key = ? AND owner = ? AND state = 'leased'", (key, owner)
@@ -264,13 +235,13 @@ class Spool:
             else:
                 connection.execute(
                     "UPDATE jobs SET state = 'ready', owner = '', not_before = ? WHERE key = ?",
-                    (self._clock.now() + wait_s, key),
+                    (self._clock.now() + delay_s, key),
                 )
         return True
 
-    def release(self, owner: str, keys: Sequence[str] | None = None, wait_s: float = 0.0) -> None:
-        """Give jobs back as if they had never been leased: at a stop, or while there is no budget. None = all."""
-        due = self._clock.now() + wait_s
+    def release(self, owner: str, keys: Sequence[str] | None = None, delay_s: float = 0.0) -> bool:
+        """Give jobs back without counting an attempt, None = all; False when no lease was held any more."""
+        due = self._clock.now() + delay_s
         with self._transaction() as connection:
             sql = (
                 "UPDATE jobs SET state = 'ready', owner = '', attempts = attempts - 1, not_before = ?"
@@ -279,9 +250,12 @@ class Spool:
             if keys is None:
                 connection.execute(sql, (due, owner))
             else:
-                connection.executemany(f"{sql} AND key = ?", [(due, owner, key) for key in keys])
+                return (
+                    connection.executemany(f"{sql} AND key = ?", [(due, owner, key) for key in keys]).rowcount > 0
+                )
+        return True
 
-    def reap(self) -> int:
+    def requeue_expired(self) -> int:
         """Take back leases that ran out, end what is too old, forget old ends; return how many came back."""
         now = self._clock.now()
         with self._transaction() as connection:
@@ -314,8 +288,8 @@ class Spool:
             ).fetchone()
         return None if row[0] is None else max(row[0] - self._clock.now(), 0.0)
 
-    def accounts(self) -> Accounts:
-        """Return one moment of the accounts."""
+    def counters(self) -> Counters:
+        """Return the counters of one moment."""
         with self._file.transaction(is_reading=True) as connection:
             found = dict.fromkeys(("ready", "leased"), 0)
             oldest: float | None = None
@@ -331,7 +305,7 @@ class Spool:
             size, wanted = int(_fact(connection, "bytes")), _fact(connection, "wanted")
         offered = counts.pop(("offered", ""), 0)
         now = self._clock.now()
-        return Accounts(
+        return Counters(
             offered=offered,
             ends=counts,
             ready=found["ready"],
@@ -342,8 +316,8 @@ class Spool:
             wanted=wanted,
         )
 
-    def share(self, names: Collection[str]) -> set[str]:
-        """Return the names that any process has shared so far, and these as far as there is room for 1,000."""
+    def publish_names(self, names: Collection[str]) -> set[str]:
+        """Publish names; return those of all processes, of which 1,000 at most are kept."""
         with self._file.connection() as connection:
             rows = connection.execute("SELECT substr(name, 8) FROM facts WHERE name GLOB 'shared *'").fetchall()
         known = {name for (name,) in rows}

@@ -1,4 +1,4 @@
-"""A queue whose spool outlives its process: a buffer, a thread that writes it to the spool, and leases."""
+"""A queue in a SQLite spool: a buffer in memory, a thread that writes it to the spool, and leases."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sqlite3
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragtrace.capture import record_internal_error
+from ragtrace.capture import guarded, record_internal_error
 from ragtrace.errors import QueueError
-from ragtrace.queues.base import Job, Part
-from ragtrace.queues.memory import MemoryQueue, nobody
+from ragtrace.queues.base import Job, QueueStats
+from ragtrace.queues.memory import MemoryQueue, ignore_end
 from ragtrace.queues.payload import MOST_BYTES, PRIORITIES, from_bytes, key_of, to_bytes
 from ragtrace.queues.spool import BUSY_S, Entry, Spool
 from ragtrace.sqlite_file import inode_of, unwritable, will_pass
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ragtrace.host import Clock
-    from ragtrace.queues.base import Ended, Unit
-    from ragtrace.queues.spool import Accounts
+    from ragtrace.queues.base import Counters, Ended, Unit
 
 T = TypeVar("T")
 _log = logging.getLogger("ragtrace")
-BATCH = 64  # units a transaction: 41,000 rows a second by 50, 12,000 one by one (SCORING.md 3)
+BATCH = 64  # units a transaction: 41,000 rows a second by 50, 12,000 one by one
 UNIT_BYTES = 262_144  # of a large one
 _BACKOFF_S = (0.1, 30.0)
 _IDLE_S = 1.0
@@ -39,19 +38,19 @@ _LAST_STATEMENT_S = 1.0  # that a close waits for at least
 class SqliteQueue:
     """A queue in a SQLite file, for the processes of one host.
 
-    `put` costs what a `MemoryQueue` costs; a daemon thread writes what came to the spool, in batches. While the
-    disk is full or read-only it tries again, and the buffer evicts its oldest. A spool that is broken is put aside
-    and a new one begun. The scorer's side is used from one thread, which may be another process's, and takes turns
-    with whoever closes; a closed queue gives nothing out, and nothing can be ended in it.
+    `put` costs what a `MemoryQueue` costs; a daemon thread writes the buffer to the spool in batches. While the
+    disk is full or read-only it tries again, and the buffer evicts its oldest. A broken spool is put aside and a
+    new one begun. The scorer's methods and `close` take turns on one connection.
 
     Args:
         path: the spool; its folder must exist.
         capacity: most units in the buffer.
         capacity_bytes: most bytes of text in the buffer.
         spool_bytes: most payload in the spool.
-        lease_s: how long a scorer may hold a job without a sign of life.
-        ended: told of the end of each unit on this side: ``spooled``, or ``dropped`` with a reason.
+        lease_s: seconds that a scorer may hold a job without a heartbeat.
+        ended: called with the end of each unit in this process: ``spooled``, or ``dropped`` with a reason.
         clock: the spool's time.
+        is_producer: another process scores; this one leases nothing.
 
     Raises:
         QueueError: the spool cannot be opened, or was written by a newer ragtrace.
@@ -66,7 +65,7 @@ class SqliteQueue:
         >>> queue.flush(5.0)
         True
         >>> (job,) = queue.lease(8)
-        >>> job.unit.record.query, queue.settle(job, "scored")
+        >>> job.unit.record.query, queue.ack(job, "scored")
         ('Where?', True)
         >>> queue.close()
         True
@@ -82,72 +81,70 @@ class SqliteQueue:
         capacity_bytes: int = 33_554_432,
         spool_bytes: int = 536_870_912,
         lease_s: float = 120.0,
-        ended: Ended = nobody,
+        ended: Ended = ignore_end,
         clock: Clock | None = None,
+        is_producer: bool = False,
     ) -> None:
         self.path = path
         self._clock = clock
         self._spool_bytes = spool_bytes
         self._lease_s = lease_s
         self._ended = ended
-        self._buffer = MemoryQueue(capacity, capacity_bytes)
-        self._buffer.on_put(self._come)
-        self._came = threading.Event()
-        self._written = threading.Condition()
-        self._in_hand = 0
-        self._is_closed = False
-        self._scoring = threading.RLock()  # of the scorer's connection: two threads in one kill the process
-        self._has_leased, self._is_scoring_over = False, False
-        self._thread: threading.Thread | None = None
-        self._start_lock = threading.Lock()
+        self._is_producer = is_producer
         self._wake: Callable[[], None] | None = None
-        self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self._spool: Spool | None = None
-        self._accounts: Accounts | None = None
+        self._buffer = MemoryQueue(capacity, capacity_bytes, ended=ended)
+        self._is_closed = False
+        self._spool: Spool | None = None  # the scorer's connection
+        self._counters: Counters | None = None
         self._said = ""
         self._inode = 0  # of the file, as of the last look
         self._unread_since_s: float | None = None
-        self._try()
-
-    def _try(self) -> None:
-        """Say a wrong path at once, and not in a thread; a file that is locked, or a full disk, may wait for it."""
+        self.reset_after_fork()
         try:
             self._opened(_FIRST_BUSY_S).close()
-        except QueueError as error:
+        except QueueError as error:  # a wrong path is said at once; a lock or a full disk may pass
             if not will_pass(error.__cause__):
                 raise
             because = unwritable(error) or error
             _log.warning("the spool %s cannot be written yet (%s); units wait in memory", self.path, because)
 
-    # -- the application's side --
+    def reset_after_fork(self) -> None:
+        """Begin anew in a forked child; the parent writes the units of its buffer."""
+        self._buffer.reset_after_fork()
+        self._buffer.on_put(self._come)
+        self._came, self._written = threading.Event(), threading.Condition()
+        self._start_lock, self._in_hand = threading.Lock(), 0
+        self._thread: threading.Thread | None = None
+        self._scoring = threading.RLock()  # of the scorer's connection: two threads in one kill the process
+        self._has_leased, self._is_scoring_over = False, False
+        self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+    # -- the producer's side --
 
     @property
     def size(self) -> int:
         """Units waiting: in the buffer, and in the spool as of the last look."""
-        return sum(part.size for part in self.parts())
+        return sum(part.size for part in self.stats())
 
-    @property
-    def capacity(self) -> int:
-        """Most units that may wait: in the buffer, and in the spool at the mean size of those there."""
-        return sum(part.capacity for part in self.parts())
-
-    @property
-    def fullest(self) -> tuple[int, int]:
-        """Units waiting and most that may, of the buffer or of the spool, whichever is nearer to its bound."""
-        return max(self._buffer.fullest, self._in_spool, key=lambda part: part[0] / part[1])
-
-    @property
-    def _in_spool(self) -> tuple[int, int]:
-        accounts = self._accounts
-        size, used = (accounts.pending, accounts.bytes) if accounts else (0, 0)
-        return size, max(size * self._spool_bytes // used if used else self._spool_bytes // UNIT_BYTES, 1)
+    def stats(self) -> tuple[QueueStats, ...]:
+        """Return the statistics of the buffer and, as of the last look, of the spool."""
+        (buffer,), counters = self._buffer.stats(), self._counters
+        pending, used = (counters.pending, counters.bytes) if counters else (0, 0)
+        most = pending * self._spool_bytes // used if used else self._spool_bytes // UNIT_BYTES
+        spool = QueueStats(
+            size=counters.ready if counters else 0,
+            capacity=max(most, 1),
+            oldest_s=counters.oldest_s if counters else 0.0,
+            is_shared=True,
+        )
+        return buffer._replace(size=buffer.size + self._in_hand), spool
 
     def on_put(self, wake: Callable[[], None] | None) -> None:
-        """Set what is called when a batch stands in the spool."""
-        self._wake = wake
+        """Set the function that is called when a batch stands in the spool."""
+        self._wake = None if self._is_producer else wake
 
     def put(self, unit: Unit) -> list[Unit]:
-        """Take a unit into the buffer; return the oldest ones that had to go."""
+        """Take a unit into the buffer; return the units that were evicted, the oldest first."""
         if self._thread is None:
             self._start()
         return self._buffer.put(unit)
@@ -159,45 +156,17 @@ class SqliteQueue:
             return self._written.wait_for(lambda: self._buffer.size + self._in_hand == 0, timeout_s)
 
     def close(self, timeout_s: float = 5.0) -> bool:
-        """Write what is there within `timeout_s`, and give back every lease; False when units were left."""
+        """Write the buffer within `timeout_s` and give back every lease; False when units were dropped."""
         deadline = time.monotonic() + timeout_s
         is_written = self._thread is None or self.flush(timeout_s)
         with self._written:
             self._is_closed = True
             self._written.notify_all()
-        self._came.set()
+        self._come()
         if self._thread is not None:
             self._thread.join(1.0)
-        return self._end_scoring(deadline) and is_written
-
-    def clear(self) -> list[Unit]:
-        """Empty the buffer for good and return what was in it; the spool stays as it is."""
-        return self._buffer.clear()
-
-    def snapshot(self) -> Accounts:
-        """Return the spool's accounts of this moment; from any thread."""
-        spool = self._opened()
-        try:
-            return spool.accounts()
-        finally:
-            spool.close()
-
-    def parts(self) -> tuple[Part, ...]:
-        """Return what waits in the buffer and, as of the last look, in the spool."""
-        own, accounts = self._buffer, self._accounts
-        here = Part(size=own.size + self._in_hand, capacity=own.capacity, oldest_s=own.oldest_s)
-        size, oldest_s = (accounts.ready, accounts.oldest_s) if accounts else (0, 0.0)
-        return here, Part(size=size, capacity=self._in_spool[1], oldest_s=oldest_s, is_shared=True)
-
-    @property
-    def unread_s(self) -> float:
-        """Seconds for which the spool could not be read or written from the scorer's side, 0.0 when it can."""
-        since_s = self._unread_since_s
-        return 0.0 if since_s is None else time.monotonic() - since_s
-
-    def accounts(self) -> Accounts | None:
-        """Return the spool's accounts as of the scorer's last look, None before the first."""
-        return self._accounts
+        is_released = self._end_scoring(deadline)
+        return self._buffer.close(0.0) and is_released and is_written
 
     def _come(self) -> None:
         self._came.set()
@@ -215,18 +184,15 @@ class SqliteQueue:
         spool: Spool | None = None
         wait_s = _BACKOFF_S[0]
         entries: list[Entry] = []
-        while not (self._is_closed and self._buffer.size == 0 and not entries):
+        while entries or self._buffer.size or not self._is_closed:
+            entries = entries or self._next_entries()
+            if not entries:
+                self._came.wait(_IDLE_S)
+                self._came.clear()
+                continue
             try:
-                if not entries:
-                    entries = self._entries()
-                if not entries:
-                    self._rest()
-                    continue
                 spool = spool or self._opened()
                 spool.put(entries)
-                accepted, entries, wait_s = entries, [], _BACKOFF_S[0]  # they stand there, whatever comes next
-                self._said = ""
-                self._accepted(accepted)
             except Exception as error:
                 record_internal_error("ragtrace.queues.sqlite.write", error)
                 self._complain(error)
@@ -235,37 +201,25 @@ class SqliteQueue:
                 with self._written:
                     self._written.wait_for(lambda: self._is_closed, wait_s)
                 wait_s = min(wait_s * 2, _BACKOFF_S[1])
+            else:
+                self._spooled(len(entries))
+                entries, wait_s = [], _BACKOFF_S[0]
         for _ in entries:
             self._ended("dropped", "spool_unwritable")
-        self._told()
+        self._hand_empty()
         if spool is not None:
             spool.close()
 
-    def _complain(self, error: Exception) -> None:
-        """Log a lasting trouble once."""
-        text = f"the spool {self.path} cannot be written ({unwritable(error) or error}); its units wait in memory"
-        if _is_final(error):
-            text = f"{error}; units wait in memory, and none is scored here"
-        if text != self._said:
-            self._said = text
-            _log.warning("%s", text)
-
-    def _entries(self) -> list[Entry]:
-        with self._written:  # who waits in `flush` sees each unit, here or there
+    def _next_entries(self) -> list[Entry]:
+        with self._written:  # `flush` sees each unit, here or there
             jobs = self._buffer.lease(BATCH)
             self._in_hand = len(jobs)
-        found = []
-        for job in jobs:
-            payload = self._payload(job.unit)
-            if payload is not None:
-                priority = PRIORITIES[job.unit.decision]
-                wanted = 1.0 / job.unit.factor
-                found.append(Entry(key=key_of(job.unit), payload=payload, priority=priority, wanted=wanted))
-        if not found:
-            self._told()
-        return found
+        entries = [entry for job in jobs if (entry := self._entry(job.unit)) is not None]
+        if jobs and not entries:
+            self._hand_empty()
+        return entries
 
-    def _payload(self, unit: Unit) -> bytes | None:
+    def _entry(self, unit: Unit) -> Entry | None:
         try:
             payload = to_bytes(unit)
         except Exception as error:
@@ -275,23 +229,27 @@ class SqliteQueue:
         if len(payload) > MOST_BYTES:  # made by hand: capture cuts a record by its characters
             self._ended("dropped", "too_large")
             return None
-        return payload
+        priority, wanted = PRIORITIES[unit.decision], 1.0 / unit.factor
+        return Entry(key=key_of(unit), payload=payload, priority=priority, wanted=wanted)
 
-    def _accepted(self, entries: Sequence[Entry]) -> None:
-        for _ in entries:
+    def _spooled(self, count: int) -> None:
+        self._said = ""
+        for _ in range(count):
             self._ended("spooled", "")
-        self._told()
+        self._hand_empty()
+        self._wake_scorer()
+
+    @guarded
+    def _wake_scorer(self) -> None:
         if self._wake is not None:
             self._wake()
 
-    def _told(self) -> None:
+    def _hand_empty(self) -> None:
         with self._written:
             self._in_hand = 0
             self._written.notify_all()
 
-    def _rest(self) -> None:
-        self._came.wait(_IDLE_S)
-        self._came.clear()
+    # -- the file --
 
     def _opened(self, busy_s: float = BUSY_S) -> Spool:
         return Spool(
@@ -305,112 +263,118 @@ class SqliteQueue:
 
     def _put_aside(self, aside: Path, error: Exception) -> None:
         self._inode = 0
-        units = self._lose("corrupt", error)
+        units = self._count_lost("corrupt", error)
         _log.error(
             "the spool %s is broken (%s) and was put aside as %s with %s; a new one is begun",
             self.path, error, aside.name, units,
         )  # fmt: skip
 
-    def _see_removal(self) -> None:
-        """Tell of a file that is not there any more, or another one; called once a second."""
+    def _notice_removal(self) -> None:
+        """Log a spool that was removed or replaced since the last look."""
         if self._inode and self._inode != inode_of(self.path):
-            units = self._lose("removed")
+            units = self._count_lost("removed")
             _log.error("the spool %s was removed or replaced, with %s; a new one is begun", self.path, units)
 
-    def _lose(self, how: str, error: Exception | None = None) -> str:
-        """Count what waited in a spool that is gone, as far as it is known, and return it in words."""
-        waited = self._accounts.pending if self._accounts is not None else 0
+    def _count_lost(self, how: str, error: Exception | None = None) -> str:
+        """Count the units of a spool that is gone, as far as they are known, and return them in words."""
+        waited = self._counters.pending if self._counters is not None else 0
         for _ in range(max(waited, 1)):
             record_internal_error(f"ragtrace.queues.sqlite.{how}", error)
-        return f"about {waited} units that waited in it" if self._accounts is not None else "what waited in it"
+        return f"about {waited} units that waited in it" if self._counters is not None else "what waited in it"
+
+    def _complain(self, error: Exception) -> None:
+        """Log a lasting trouble once."""
+        text = f"the spool {self.path} cannot be written ({unwritable(error) or error}); its units wait in memory"
+        if _is_final(error):
+            text = f"{error}; units wait in memory, and none is scored here"
+        if text != self._said:
+            self._said = text
+            _log.warning("%s", text)
 
     # -- the scorer's side: one thread --
 
     def lease(self, limit: int) -> list[Job]:
-        """Give out jobs that are due; a payload that cannot be read ends as ``invalid``."""
+        """Lease jobs that are due; a payload that cannot be read ends as ``invalid``."""
+        if self._is_producer:
+            return []
         now = time.monotonic()
-        given = self._safely(lambda spool: spool.lease(self._owner, limit)) or []
-        self._has_leased = self._has_leased or bool(given)
+        leased = self._safely(lambda spool: spool.lease(self._owner, limit)) or []
+        self._has_leased = self._has_leased or bool(leased)
         jobs = []
-        for leased in given:
+        for one in leased:
             try:
-                unit = from_bytes(leased.payload, key=leased.key, age_s=leased.age_s, now=now)
+                unit = from_bytes(one.payload, key=one.key, age_s=one.age_s, now=now)
             except Exception as error:  # written by another version, or by hand
                 record_internal_error("ragtrace.queues.sqlite.read", error)
-                self._safely(lambda spool, key=leased.key: spool.end(self._owner, key, "invalid", "unreadable"))  # type: ignore[misc]
-                continue
-            jobs.append(Job(unit=unit, attempt=leased.attempt, key=leased.key))
+                self._safely(lambda spool, key=one.key: spool.ack(self._owner, key, "invalid", "unreadable"))  # type: ignore[misc]
+            else:
+                jobs.append(Job(unit=unit, attempt=one.attempt, key=one.key))
         return jobs
 
-    def settle(
-        self,
-        job: Job,
-        state: str,
-        reason: str = "",
-        also: Callable[[sqlite3.Connection], None] | None = None,
-    ) -> bool:
-        """End a job and write what belongs to it in one transaction; False when the lease was lost.
+    def ack(self, job: Job, state: str, reason: str = "", also: Callable[[Any], None] | None = None) -> bool:
+        """End a job, and write `also`, in one transaction; False when the lease was lost.
 
         Raises:
-            sqlite3.Error: the disk is full or broken; the job stays leased and comes back when that ends.
+            sqlite3.Error: the disk is full or broken; the job stays leased.
             OSError: the same.
             QueueError: the same, when the spool had to be opened.
         """
         with self._scoring:
-            return not self._is_scoring_over and self._leasing().end(self._owner, job.key, state, reason, also)
+            return not self._is_scoring_over and self._leasing().ack(self._owner, job.key, state, reason, also)
 
-    def retry(self, job: Job, wait_s: float, reason: str) -> bool:
-        """Give a job back, due in `wait_s`; False when the lease was lost. Raises as `settle`."""
+    def nack(self, job: Job, delay_s: float = 0.0, reason: str = "", *, is_attempt: bool = True) -> bool:
+        """Give a job back, due in `delay_s`; False when the lease was lost. Raises as `ack`."""
         with self._scoring:
-            return not self._is_scoring_over and self._leasing().retry(self._owner, job.key, wait_s, reason)
+            if self._is_scoring_over:
+                return False
+            if is_attempt:
+                return self._leasing().nack(self._owner, job.key, delay_s, reason)
+            return self._leasing().release(self._owner, [job.key], delay_s)
 
-    def release(self, jobs: Sequence[Job], wait_s: float = 0.0) -> None:
-        """Give jobs back as if they had never been leased. Raises as `settle`."""
-        with self._scoring:
-            if not self._is_scoring_over:
-                self._leasing().release(self._owner, [job.key for job in jobs], wait_s)
+    def heartbeat(self, held: Sequence[Job]) -> None:
+        """Prolong the leases held."""
+        if held:
+            self._safely(lambda spool: spool.heartbeat(self._owner, [job.key for job in held]))
 
-    def tend(self, held: Sequence[Job]) -> None:
-        """Prolong the leases held, take back those that ran out, and look at the accounts."""
-        self._see_removal()
-
-        def work(spool: Spool) -> None:
-            if held:
-                spool.extend(self._owner, [job.key for job in held])
-            spool.reap()
-            self._accounts = spool.accounts()
-            spool.empty_journal()
-
-        self._safely(work)
+    def requeue_expired(self) -> None:
+        """Take back leases that ran out, read the counters, and empty the journal of ended texts."""
+        self._notice_removal()
+        self._safely(self._look)
         self._inode = inode_of(self.path)
 
-    def look(self) -> None:
-        """Read the accounts, and leave no text in the journal: there may be no worker that does."""
-        self._see_removal()
-
-        def work(spool: Spool) -> None:
-            self._accounts = spool.accounts()
-            spool.empty_journal()
-
-        self._safely(work)
-        self._inode = inode_of(self.path)
-
-    def share(self, names: Collection[str]) -> set[str]:
-        """Return the names that the processes of the spool have shared, these among them; empty on a failure."""
-        return self._safely(lambda spool: spool.share(names)) or set()
+    def _look(self, spool: Spool) -> None:
+        if not self._is_producer:
+            spool.requeue_expired()
+        self._counters = spool.counters()
+        spool.empty_journal()
 
     def next_due_s(self) -> float | None:
-        """Return how long until a job is due."""
-        return self._safely(lambda spool: spool.next_due_s())
+        """Return the seconds until a job is due."""
+        return None if self._is_producer else self._safely(lambda spool: spool.next_due_s())
 
-    def reset_after_fork(self) -> None:
-        """Begin anew in a forked child; what stands in the buffer the parent writes."""
-        self._buffer = MemoryQueue(self._buffer.capacity, self._buffer.capacity_bytes)
-        self._buffer.on_put(self._come)
-        self._came, self._written = threading.Event(), threading.Condition()
-        self._start_lock, self._thread, self._in_hand = threading.Lock(), None, 0
-        self._scoring, self._has_leased = threading.RLock(), False
-        self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    def counters(self, *, is_fresh: bool = False) -> Counters | None:
+        """Return the spool's counters as of the last look, or fresh from any thread.
+
+        Raises:
+            QueueError: fresh, and the spool cannot be opened.
+        """
+        if not is_fresh:
+            return self._counters
+        spool = self._opened()
+        try:
+            return spool.counters()
+        finally:
+            spool.close()
+
+    def publish_names(self, names: Collection[str]) -> set[str]:
+        """Publish names to the other processes; return those of all, and nothing on a failure."""
+        return self._safely(lambda spool: spool.publish_names(names)) or set()
+
+    @property
+    def unread_s(self) -> float:
+        """Seconds for which the spool could not be read or written from the scorer's side, 0.0 when it can."""
+        since_s = self._unread_since_s
+        return 0.0 if since_s is None else time.monotonic() - since_s
 
     def _leasing(self) -> Spool:
         self._spool = self._spool or self._opened()
@@ -433,9 +397,9 @@ class SqliteQueue:
             return found
 
     def _end_scoring(self, deadline: float) -> bool:
-        """Give back every lease and close the scorer's connection, when the statement under way is over.
+        """Give back every lease and close the scorer's connection, behind the statement under way.
 
-        False when it is not over in time; the leases end by themselves then.
+        False when that takes too long; the leases run out by themselves then.
         """
         if not self._scoring.acquire(timeout=max(deadline - time.monotonic(), _LAST_STATEMENT_S)):
             _log.warning("the spool %s is busy: the jobs held come back in %.0f s", self.path, self._lease_s)
@@ -444,17 +408,14 @@ class SqliteQueue:
             if self._has_leased:
                 self._safely(lambda spool: spool.release(self._owner))
             self._is_scoring_over = True
-            self._leave()
+            if self._spool is not None:
+                self._spool.close()
+                self._spool = None
         finally:
             self._scoring.release()
         return True
 
-    def _leave(self) -> None:
-        if self._spool is not None:
-            self._spool.close()
-            self._spool = None
-
 
 def _is_final(error: Exception) -> bool:
-    """Whether the spool is another host's or a newer ragtrace's."""
+    """Return whether the spool is another host's or a newer ragtrace's."""
     return isinstance(error, QueueError) and error.__cause__ is None

@@ -219,11 +219,12 @@ class Worker:
             return False
         if not self._is_draining or tasks:
             return not self._is_draining
-        return self._queue.is_shared or self._queue.size == 0 or not self._write_again()
+        return self._queue.is_shared or self._queue.next_due_s() is None or not self._write_again()
 
     def _swept(self) -> None:
         try:
-            self._queue.tend([*self._held.values(), *(job for job, _ in self._unwritten)])
+            self._queue.heartbeat([*self._held.values(), *(job for job, _ in self._unwritten)])
+            self._queue.requeue_expired()
             self._write_again()
             if self._sweep is not None:
                 self._sweep()
@@ -279,7 +280,7 @@ class Worker:
         job = self._held.pop(task)
         self.moved_at_s = time.monotonic()
         if task.cancelled():
-            self._queue.release([job])
+            self._queue.nack(job, is_attempt=False)
         elif (error := task.exception()) is not None:  # `_one` lets none out; a defect must not pass unseen
             record_internal_error("ragtrace.scoring.worker.one", error)
 
@@ -288,10 +289,8 @@ class Worker:
         try:
             if outcome.retry_in_s is None:
                 self._end(job, outcome)
-            elif outcome.is_spared:
-                self._queue.release([job], outcome.retry_in_s)
             else:
-                self._queue.retry(job, outcome.retry_in_s, outcome.reason)
+                self._queue.nack(job, outcome.retry_in_s, outcome.reason, is_attempt=not outcome.is_spared)
         except Exception as error:
             if self._may_wait(error):
                 return False
@@ -309,7 +308,7 @@ class Worker:
         self._write(outcome)
         if outcome.then is not None and not self._queue.is_shared:
             outcome.then()
-        if not self._queue.settle(job, outcome.state, outcome.reason, outcome.also):
+        if not self._queue.ack(job, outcome.state, outcome.reason, outcome.also):
             record_internal_error("ragtrace.scoring.worker.lease_lost")
         elif outcome.then is not None and self._queue.is_shared:
             outcome.then()
@@ -349,7 +348,8 @@ class Worker:
     def _give_up_unwritten(self) -> None:
         """Try once more at the end; what still cannot be written goes back, or is dropped with its queue."""
         if not self._write_again():
-            self._queue.release([job for job, _ in self._unwritten])
+            for job, _ in self._unwritten:
+                self._queue.nack(job, is_attempt=False)
             self._unwritten.clear()
 
     def _warn(self) -> None:

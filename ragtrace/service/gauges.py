@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ragtrace import semconv
 from ragtrace.host import file_identity
 from ragtrace.model import SERVED, is_drawn
+from ragtrace.queues import SharedQueue
+from ragtrace.queues.base import counters_of
 from ragtrace.sampling import Load
 from ragtrace.service import drift
 from ragtrace.telemetry.wire import clean_attributes
@@ -88,13 +90,22 @@ class ServiceGauges:
 
     def load(self) -> Load | None:
         """Return what stands behind the queue, a spool's by its own accounts; None before these are known."""
-        size, capacity = self._queue.size, self._queue.capacity
+        stats = self._queue.stats()
+        size, capacity = sum(part.size for part in stats), sum(part.capacity for part in stats)
         if not self._queue.is_shared:
             return Load(size=size, capacity=capacity, served=_served(self._ledger.counts()))
-        accounts = self._queue.accounts()
-        if accounts is None:
+        counters = counters_of(self._queue)
+        if counters is None:
             return None
-        return Load(size=size, capacity=capacity, served=_served(accounts.ends), wanted=accounts.wanted)
+        return Load(size=size, capacity=capacity, served=_served(counters.ends), wanted=counters.wanted)
+
+    def fill(self) -> tuple[int, int]:
+        """Return units waiting and most that may, of the place that is nearest to its bound."""
+        return max((part.fill for part in self._queue.stats()), key=lambda fill: fill[0] / fill[1])
+
+    def unread_s(self) -> float:
+        """Return the seconds for which the spool could not be read or written."""
+        return self._queue.unread_s if isinstance(self._queue, SharedQueue) else 0.0
 
     def blocked(self) -> Blocked | None:
         """Return why no call of the judge passes, None when one may."""
@@ -118,7 +129,7 @@ class ServiceGauges:
         """Return the accounts of this process and, where it scores a spool, those that its processes share."""
         found = [Accounts(*self._ledger.read())]
         if self._settings.spool is not None and self._settings.scorer == "thread":
-            spool = self._queue.snapshot() if is_fresh else self._queue.accounts()
+            spool = counters_of(self._queue, is_fresh=is_fresh)
             if spool is not None:
                 found.append(Accounts(spool.ends, spool.pending, self._spool()))
         return found
@@ -130,7 +141,7 @@ class ServiceGauges:
     def _queue_points(self, field: str) -> Points:
         return [
             (getattr(part, field), clean_attributes({semconv.SPOOL: self._spool() if part.is_shared else None}))
-            for part in self._queue.parts()
+            for part in self._queue.stats()
         ]
 
     def _ledger_points(self) -> Points:

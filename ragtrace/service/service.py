@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import guarded
-from ragtrace.errors import ConfigError, QueueError
-from ragtrace.queues import MemoryQueue
+from ragtrace.errors import ConfigError
+from ragtrace.queues import SharedQueue
+from ragtrace.queues.base import counters_of
+from ragtrace.queues.registry import open_queue
 from ragtrace.sampling import Pressure, Sampler
 from ragtrace.scoring import Ledger, Worker
 from ragtrace.service.gauges import ServiceGauges
@@ -99,7 +101,7 @@ class Service:
         self._new_canaries = canaries
         self.canaries = canaries()
         self.ledger = Ledger()
-        self.queue = _queue_of(settings, self.ledger)
+        self.queue = _open_queue(settings, self.ledger)
         self.gauges = ServiceGauges(
             settings,
             ledger=self.ledger,
@@ -151,13 +153,13 @@ class Service:
                 turned_at_s=lambda: self._worker.turned_at_s,
             ),
             ready_facts(
-                queue=lambda: self.queue.fullest,
+                queue=self.gauges.fill,
                 spool=Path(self.settings.spool) if self.settings.spool else None,
                 closed=self.gauges.blocked,
                 still_s=self._still_s,
                 quiet_s=longest_quiet_s(self.settings.judge_timeout_s, has_pairs=self.settings.pairs is not None),
                 unwritten=lambda: self._worker.unwritten,
-                unread_s=lambda: self.queue.unread_s,
+                unread_s=self.gauges.unread_s,
             ),
             host=self.settings.health_host,
             port=self.settings.health_port,
@@ -221,8 +223,6 @@ class Service:
         self.pipeline.refuse()
         is_scored = self._worker.stop((deadline - time.monotonic()) * 0.6) and is_scored
         is_scored = self.queue.close(timeout_s * 0.2) and is_scored
-        for _ in self.queue.clear():
-            self.ledger.end("dropped", "shutdown")
         for part in (self.endpoint, self.health):
             if part is not None:
                 part.close()
@@ -359,8 +359,9 @@ class Service:
     def _share_series(self) -> None:
         """Tell the other processes of a spool what is captured here, and pre-create the series of theirs."""
         instruments = self.publisher.instruments
-        for name in self.queue.share([json.dumps(like) for like in instruments.known_series()]):
-            instruments.precreate(*json.loads(name))
+        if isinstance(self.queue, SharedQueue):
+            for name in self.queue.publish_names([json.dumps(like) for like in instruments.known_series()]):
+                instruments.precreate(*json.loads(name))
 
     def _is_spool_scored(self, deadline: float) -> bool:
         """Wait until a spool that this process scores is empty; what a worker scores is out of our hands."""
@@ -371,7 +372,9 @@ class Service:
             return True
         if self._is_child and not self.ledger.offered:
             return True
-        while (spool := self.queue.snapshot()) is not None and (spool.pending or not self._worker.is_idle):
+        while (spool := counters_of(self.queue, is_fresh=True)) is not None:
+            if not spool.pending and self._worker.is_idle:
+                return True
             self._begin_worker()
             is_over = time.monotonic() >= deadline
             if is_over or not self._worker.is_begun:  # no thread begins at an interpreter's end
@@ -383,7 +386,7 @@ class Service:
         """Tell a process that captured nothing, and may have been started to score, that a worker does."""
         if self.ledger.offered or self._has_said_who_scores:
             return
-        spool = self.queue.snapshot()
+        spool = counters_of(self.queue, is_fresh=True)
         if spool is not None and spool.pending:
             self._has_said_who_scores = True
             _log.warning(
@@ -407,27 +410,19 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _queue_of(settings: Settings, ledger: Ledger) -> Queue:
-    """Return the queue of some settings; it tells the ledger of each end in it.
+def _open_queue(settings: Settings, ledger: Ledger) -> Queue:
+    """Open the queue of some settings; it tells the ledger of each end in it.
 
     Raises:
         ConfigError: the spool cannot be opened, or there is none for the worker.
     """
-    if settings.spool is None:
-        if settings.scorer == "worker":
-            raise ConfigError("scorer=worker needs a spool that the worker reads: set spool to a file")
-        return MemoryQueue(settings.queue_units, settings.queue_bytes, ended=ledger.end)
-    from ragtrace.queues.producer import ProducerQueue  # noqa: PLC0415 - sqlite3 only for those who want it
-    from ragtrace.queues.sqlite import SqliteQueue  # noqa: PLC0415
-
-    kind = ProducerQueue if settings.scorer == "worker" else SqliteQueue
-    try:
-        return kind(
-            Path(settings.spool),
-            capacity=settings.queue_units,
-            capacity_bytes=settings.queue_bytes,
-            spool_bytes=settings.spool_bytes,
-            ended=ledger.end,
-        )
-    except QueueError as error:
-        raise ConfigError(f"spool: {error}") from error
+    if settings.spool is None and settings.scorer == "worker":
+        raise ConfigError("scorer=worker needs a spool that the worker reads: set spool to a file")
+    return open_queue(
+        settings.spool,
+        capacity=settings.queue_units,
+        capacity_bytes=settings.queue_bytes,
+        spool_bytes=settings.spool_bytes,
+        is_producer=settings.scorer == "worker",
+        ended=ledger.end,
+    )

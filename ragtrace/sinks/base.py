@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ragtrace.errors import ConfigError
+from ragtrace.plugins import load_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,9 @@ class Sink(Protocol):
 
     An exception is counted as a loss of this sink and touches neither the scorer nor other sinks. A sink that
     writes to a network queues in `emit` and writes in a thread of its own: see `ragtrace.sinks.outbox`.
+
+    A package offers a sink as an entry point of the group ``ragtrace.sinks``: a class or function without arguments
+    that returns one. ``configure(sinks=["name"])`` makes it. `ragtrace.testing.sink.SinkConformance` checks a sink.
 
     With a store, a sink gets the scores of a process that was killed once more, from the next process.
 
@@ -32,10 +36,13 @@ class Sink(Protocol):
 
 
 def sinks_of(given: Any) -> tuple[Sink, ...]:
-    """Return the sinks that an application gave; None is no sink.
+    """Return the sinks that an application gave, and make those given by the name of their entry point.
+
+    Args:
+        given: sinks, names, or one of either; None = no sink.
 
     Raises:
-        ConfigError: it is no list, or something in it has no ``emit``.
+        ConfigError: an object has no ``emit``, or no installed package has the name.
 
     Example:
         >>> sinks_of([5])
@@ -43,7 +50,10 @@ def sinks_of(given: Any) -> tuple[Sink, ...]:
         ...
         ragtrace.errors.ConfigError: sinks: an object with emit(record, scores) is wanted, got int
     """
-    sinks = tuple(given) if isinstance(given, Iterable) else () if given is None else (given,)
+    if given is None:
+        return ()
+    items = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    sinks = tuple(load_plugin("ragtrace.sinks", item)() if isinstance(item, str) else item for item in items)
     for sink in sinks:
         if not callable(getattr(sink, "emit", None)):
             raise ConfigError(f"sinks: an object with emit(record, scores) is wanted, got {type(sink).__name__}")

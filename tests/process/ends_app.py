@@ -54,7 +54,7 @@ def work(_=None):
     for number in range(LATE):
         ask(f"late {number}?")
     if not filler and current().settings.spool:
-        until(lambda: current().queue.snapshot().offered == SCORED + LATE)
+        until(lambda: current().queue.counters(is_fresh=True).offered == SCORED + LATE)
 
 
 def fill(filler):

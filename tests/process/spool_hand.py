@@ -33,13 +33,13 @@ def work(path: Path, name: str, calls: Path) -> None:
     owner = f"{name}-{os.getpid()}"
     with calls.open("a") as file:
         while True:
-            spool.reap()
+            spool.requeue_expired()
             jobs = spool.lease(owner, BATCH)
             for job in jobs:
                 file.write(f"{job.key}\n")
                 file.flush()
                 time.sleep(CALL_S)
-                spool.end(owner, job.key, "scored", also=lambda connection, job=job: _score(connection, job.key))
+                spool.ack(owner, job.key, "scored", also=lambda connection, job=job: _score(connection, job.key))
             if not jobs:
                 time.sleep(0.02)
 

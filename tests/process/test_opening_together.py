@@ -21,7 +21,7 @@ PROCESSES, ROUNDS = 4, 10  # without asking again one opening of a new file in t
 
 def spool(path):
     opening = Spool(path)
-    opening.accounts()
+    opening.counters()
     opening.close()
 
 
@@ -45,7 +45,7 @@ def books(path):
 
 def queue(path):
     opening = SqliteQueue(path)
-    opening.snapshot()
+    opening.counters(is_fresh=True)
     opening.close()
 
 

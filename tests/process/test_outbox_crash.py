@@ -145,7 +145,7 @@ def test_fifteen_kills_lose_no_score_on_the_way_to_the_receiver(tmp_path, name):
         last = worker(path, store, KILLS, receiver.endpoint, "--once", "--deadline", "60")
         _, said = last.communicate(timeout=240)
         assert last.returncode == 0, said
-        accounts = spool.accounts()
+        accounts = spool.counters()
         spool.close()
         assert accounts.pending == 0, said
         kept = SqliteStore(store)

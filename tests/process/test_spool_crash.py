@@ -21,7 +21,7 @@ def hand(*args):
 
 
 def balanced(spool):
-    accounts = spool.accounts()
+    accounts = spool.counters()
     assert accounts.offered == sum(accounts.ends.values()) + accounts.pending
     return accounts
 
@@ -41,7 +41,7 @@ def test_twenty_kills_lose_nothing_and_score_nothing_twice(tmp_path):
     deadline = time.monotonic() + 240
     try:
         while balanced(spool).ends.get(("scored", ""), 0) < UNITS:
-            assert time.monotonic() < deadline, spool.accounts()
+            assert time.monotonic() < deadline, spool.counters()
             time.sleep(0.12)
             for name in range(PRODUCERS):  # one that was killed goes on where it had stopped
                 if hands[name].poll() not in (None, 0):

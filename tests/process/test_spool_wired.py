@@ -92,7 +92,7 @@ def test_a_worker_has_the_series_of_what_was_captured_before_anything_of_it_is_d
     configure(path, scorer="worker", sample_rate=0.0, metrics=["faithfulness"])
     current().begin()
     ask(1)
-    until(lambda: current().queue.share([]))
+    until(lambda: current().queue.publish_names([]))
     assert current().gauges.accounts() == ({("skipped", "not_sampled"): 1}, 0)
     ragtrace.shutdown(5)
     reader = configure(path, metrics=["faithfulness"])

@@ -34,7 +34,7 @@ def worker(path, *args):
 def accounts(path):
     spool = Spool(path)
     try:
-        found = spool.accounts()
+        found = spool.counters()
     finally:
         spool.close()
     assert found.offered == sum(found.ends.values()) + found.pending

@@ -149,7 +149,7 @@ def test_a_queue_begins_while_another_process_holds_its_spool_and_writes_when_it
     queue = SqliteQueue(path)
     holder.execute("ROLLBACK")
     holder.close()
-    assert queue.snapshot().offered == 0
+    assert queue.counters(is_fresh=True).offered == 0
     queue.close()
 
 

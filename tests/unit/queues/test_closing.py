@@ -10,7 +10,7 @@ import pytest
 from ragtrace.capture import internal_errors
 from ragtrace.queues.spool import Spool
 from ragtrace.queues.sqlite import SqliteQueue
-from tests.unit.queues.test_queues import names, unit
+from ragtrace.testing.queue import unit_of as unit
 
 SITE = "ragtrace.queues.sqlite.lease"
 
@@ -33,7 +33,7 @@ def queue(path):
 def leased(path):
     spool = Spool(path)
     try:
-        return spool.accounts().leased
+        return spool.counters().leased
     finally:
         spool.close()
 
@@ -47,7 +47,7 @@ def test_a_close_waits_for_the_statement_under_way(queue, path):
         assert may_end.wait(30)
         connection.execute("SELECT 1")
 
-    scorer = threading.Thread(target=lambda: ended.append(queue.settle(job, "scored", also=also)))
+    scorer = threading.Thread(target=lambda: ended.append(queue.ack(job, "scored", also=also)))
     scorer.start()
     assert is_within.wait(30)
     closer = threading.Thread(target=lambda: ended.append(queue.close(30)))
@@ -58,7 +58,7 @@ def test_a_close_waits_for_the_statement_under_way(queue, path):
     closer.join(30)
     assert ended == [True, True]
     assert leased(path) == 0
-    assert not queue.settle(other, "scored")
+    assert not queue.ack(other, "scored")
 
 
 def test_a_close_does_not_wait_for_ever(queue, path, caplog):
@@ -69,7 +69,7 @@ def test_a_close_does_not_wait_for_ever(queue, path, caplog):
         is_within.set()
         assert may_end.wait(30)
 
-    scorer = threading.Thread(target=lambda: queue.settle(job, "scored", also=also))
+    scorer = threading.Thread(target=lambda: queue.ack(job, "scored", also=also))
     scorer.start()
     assert is_within.wait(30)
     assert not queue.close(0.1)
@@ -84,11 +84,10 @@ def test_a_closed_queue_gives_nothing_out_and_ends_nothing(queue, path):
     assert queue.close()
     before = internal_errors().get(SITE, 0)
     assert (queue.lease(9), queue.next_due_s()) == ([], None)
-    assert not queue.settle(job, "scored")
-    assert not queue.retry(other, 1.0, "judge_timeout")
-    queue.release([job])
-    queue.tend([job])
-    queue.look()
+    assert not queue.ack(job, "scored")
+    assert not queue.nack(other, 1.0, "judge_timeout")
+    queue.heartbeat([job])
+    queue.requeue_expired()
     assert internal_errors().get(SITE, 0) == before
     assert leased(path) == 0
 
@@ -99,7 +98,7 @@ def test_leases_are_given_back_also_after_the_connection_failed(queue, path):
         other.execute(
             "CREATE TRIGGER broken BEFORE UPDATE OF lease_until ON jobs BEGIN SELECT RAISE(ABORT, 'disk'); END"
         )
-    queue.tend(jobs)  # fails, and leaves the connection
+    queue.heartbeat(jobs)  # fails, and leaves the connection
     assert leased(path) == 3
     assert queue.close()
     assert leased(path) == 0
@@ -116,7 +115,8 @@ def test_closing_under_a_busy_scorer_harms_nobody(tmp_path):
 
         def work(queue=queue, is_begun=is_begun, is_over=is_over):
             while not is_over.is_set():
-                queue.release(queue.lease(8))
+                for job in queue.lease(8):
+                    queue.nack(job, is_attempt=False)
                 is_begun.set()
 
         scorer = threading.Thread(target=work)
@@ -127,13 +127,3 @@ def test_closing_under_a_busy_scorer_harms_nobody(tmp_path):
         scorer.join(30)
         assert leased(tmp_path / str(number)) == 0
     assert internal_errors().get(SITE, 0) == before
-
-
-def test_a_second_queue_takes_what_a_closed_one_held(queue, path):
-    held = names(queue.lease(20))
-    queue.close()
-    other = SqliteQueue(path)
-    jobs = other.lease(20)
-    assert names(jobs) == held
-    assert {job.attempt for job in jobs} == {1}
-    other.close()

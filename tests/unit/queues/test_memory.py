@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections import Counter
 
 import pytest
 
-from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.queues import MemoryQueue, Unit
-
-
-def unit(name: str, text: str = "") -> Unit:
-    pool = Pool(stage="used", passages=(Passage(id="p", text=text, rank=1),))
-    return Unit(record=RagRecord(id=name, pools=(pool,)))
-
-
-def test_first_in_first_out() -> None:
-    queue = MemoryQueue()
-    for name in "abc":
-        assert queue.put(unit(name)) == []
-    assert [job.unit.record.id for job in queue.lease(5)] == ["a", "b", "c"]
-    assert queue.lease(5) == []
-    assert (queue.size, queue.oldest_s) == (0, 0.0)
+from ragtrace.testing.queue import unit_of as unit
 
 
 def test_the_bound_in_bytes_evicts_the_oldest() -> None:
@@ -34,29 +19,6 @@ def test_the_bound_in_bytes_evicts_the_oldest() -> None:
     assert queue.size == 1
 
 
-def test_nothing_is_lost_between_threads() -> None:
-    queue = MemoryQueue(capacity=100_000)
-    taken: list[str] = []
-    done = threading.Event()
-
-    def give(n: int) -> None:
-        for i in range(1_000):
-            queue.put(unit(f"{n}-{i}"))
-
-    def take() -> None:
-        while not (done.is_set() and queue.size == 0):
-            taken.extend(job.unit.record.id for job in queue.lease(7))
-
-    givers = [threading.Thread(target=give, args=(n,)) for n in range(4)]
-    taker = threading.Thread(target=take)
-    taker.start()
-    [g.start() for g in givers]
-    [g.join() for g in givers]
-    done.set()
-    taker.join()
-    assert len(taken) == len(set(taken)) == 4_000
-
-
 def held_bytes(queue: MemoryQueue) -> int:
     return sum(unit.size_bytes for unit in queue.clear())
 
@@ -65,8 +27,8 @@ def ids(units: list[Unit]) -> list[str]:
     return [one.record.id for one in units]
 
 
-@pytest.mark.parametrize("give_back", ["release", "retry"])
-def test_what_is_given_back_counts_in_both_bounds(give_back: str) -> None:
+@pytest.mark.parametrize("is_attempt", [False, True])
+def test_what_is_given_back_counts_in_both_bounds(*, is_attempt: bool) -> None:
     """A judge that is away: every unit is leased, and comes back to be tried later."""
     ends: Counter[tuple[str, str]] = Counter()
 
@@ -78,10 +40,7 @@ def test_what_is_given_back_counts_in_both_bounds(give_back: str) -> None:
     for number in range(200):
         evicted += len(queue.put(unit(str(number), "x" * (1_500 if number > 100 else 10))))
         for job in queue.lease(8):
-            if give_back == "release":
-                queue.release([job], 600.0)
-            else:
-                queue.retry(job, 600.0, "judge_unavailable")
+            queue.nack(job, 600.0, "judge_unavailable", is_attempt=is_attempt)
         assert queue.size <= 10
     assert evicted + ends["dropped", "queue_full"] + queue.size == 200
     assert set(ends) <= {("dropped", "queue_full")}
@@ -93,8 +52,8 @@ def test_the_oldest_go_first_whether_or_not_they_were_leased() -> None:
     for name in "abcd":
         queue.put(unit(name))
     first, second = queue.lease(2)
-    queue.release([second], 60.0)
-    queue.release([first], 600.0)
+    queue.nack(second, 60.0, is_attempt=False)
+    queue.nack(first, 600.0, is_attempt=False)
     assert ids(queue.put(unit("e"))) == ["a"]
     assert ids(queue.put(unit("f"))) == ["b"]
     assert ids(queue.put(unit("g"))) == ["c"]
@@ -108,7 +67,7 @@ def test_a_job_given_back_into_a_full_queue_goes_itself_when_it_is_the_oldest() 
     (job,) = queue.lease(1)
     for name in "bc":
         queue.put(unit(name))
-    queue.release([job], 60.0)
+    queue.nack(job, 60.0, is_attempt=False)
     assert ends == [("dropped", "queue_full")]
     assert ids(queue.clear()) == ["b", "c"]
 
@@ -127,11 +86,13 @@ def test_its_size_and_age_are_those_of_what_waits_after_any_sequence() -> None:
             case 2:
                 jobs += queue.lease(chance.randrange(4))
             case _:
-                queue.release([jobs.pop(chance.randrange(len(jobs))) for _ in jobs[:2]], chance.uniform(1.0, 60.0))
+                for _ in jobs[:2]:
+                    job = jobs.pop(chance.randrange(len(jobs)))
+                    queue.nack(job, chance.uniform(1.0, 60.0), is_attempt=False)
         assert queue.size <= 20
         assert (queue.next_due_s() is None) == (queue.size == 0)
     left = queue.clear()
-    assert (queue.size, queue.next_due_s(), queue.oldest_s) == (0, None, 0.0)
+    assert (queue.size, queue.next_due_s(), queue.stats()[0].oldest_s) == (0, None, 0.0)
     assert left == sorted(left, key=lambda one: one.offered_at)
     assert lost + len(left) + len(jobs) <= offered
 
@@ -141,10 +102,10 @@ def test_a_forked_child_begins_empty_and_is_woken() -> None:
     woken: list[int] = []
     queue.on_put(lambda: woken.append(1))
     queue.put(unit("waiting"))
-    queue.release(queue.lease(1), 60.0)
+    queue.nack(queue.lease(1)[0], 60.0)
     queue.put(unit("new"))
     queue.reset_after_fork()
-    assert (queue.size, queue.oldest_s, queue.next_due_s(), queue.close(0.0)) == (0, 0.0, None, True)
+    assert (queue.size, queue.stats()[0].oldest_s, queue.next_due_s()) == (0, 0.0, None)
     assert queue.put(unit("the child's")) == []
     assert [job.unit.record.id for job in queue.lease(5)] == ["the child's"]
     assert len(woken) == 3

@@ -1,12 +1,10 @@
-"""What every queue promises, on each of them; and what the one with a file promises beside."""
+"""The promises of the queue in a file, beside those of every queue."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
-from collections import Counter
 from contextlib import closing
 
 import pytest
@@ -14,37 +12,15 @@ import pytest
 import ragtrace
 from ragtrace.capture.guard import internal_errors
 from ragtrace.errors import ConfigError, QueueError
-from ragtrace.model import Passage, Pool, RagRecord
-from ragtrace.queues import MemoryQueue, Queue, Unit
 from ragtrace.queues.payload import MOST_BYTES
-from ragtrace.queues.producer import ProducerQueue
 from ragtrace.queues.spool import Spool
 from ragtrace.queues.sqlite import SqliteQueue
+from ragtrace.testing.queue import Ends
+from ragtrace.testing.queue import names_of as names
+from ragtrace.testing.queue import unit_of as unit
 from tests.broken_file import break_file
 from tests.process.observing import until
 from tests.unit.queues.conftest import HandClock
-
-
-class Ends(Counter):
-    """Counts ends by state and reason."""
-
-    def __call__(self, state, reason):
-        self[state, reason] += 1
-
-
-def unit(name, text="Oslo.", **facts):
-    pool = Pool(stage="used", passages=(Passage(id="p", text=text, rank=1),))
-    return Unit(record=RagRecord(id=name, trace_id=name, query="Where?", pools=(pool,)), **facts)
-
-
-def names(jobs):
-    return [job.unit.record.id for job in jobs]
-
-
-def written(queue):
-    """Wait until what was put can be leased."""
-    if isinstance(queue, SqliteQueue):
-        assert queue.flush(10)
 
 
 @pytest.fixture
@@ -52,94 +28,9 @@ def ends():
     return Ends()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def queue(request, tmp_path, ends, clock):
-    if request.param == "memory":
-        yield MemoryQueue(ended=ends, clock=clock.now)
-        return
-    made = SqliteQueue(tmp_path / "spool.sqlite", ended=ends, clock=clock)
-    yield made
-    made.close()
-
-
-def test_it_is_a_queue(queue):
-    assert isinstance(queue, Queue)
-    assert (queue.lease(5), queue.next_due_s(), queue.size) == ([], None, 0)
-
-
-def test_what_goes_in_comes_out_in_order_and_whole(queue):
-    for name in "abc":
-        assert queue.put(unit(name, probability=0.25, rates={"faithfulness": 0.25})) == []
-    written(queue)
-    queue.tend([])
-    assert queue.size == 3
-    assert queue.next_due_s() == 0.0
-    jobs = queue.lease(2)
-    assert names(jobs) == ["a", "b"]
-    first = jobs[0].unit
-    assert (first.probability, dict(first.rates), first.record.contexts[0].text) == (
-        0.25,
-        {"faithfulness": 0.25},
-        "Oslo.",
-    )
-    assert jobs[0].attempt == 1
-    assert names(queue.lease(5)) == ["c"]
-
-
-def test_each_job_ends_once(queue, ends):
-    queue.put(unit("a"))
-    written(queue)
-    (job,) = queue.lease(1)
-    assert queue.settle(job, "scored")
-    queue.tend([])
-    assert (queue.lease(1), queue.size) == ([], 0)
-
-
-def test_a_retry_waits_for_its_time(queue, clock):
-    queue.put(unit("a"))
-    written(queue)
-    (job,) = queue.lease(1)
-    assert queue.retry(job, 1.0, "judge_timeout")
-    assert queue.lease(1) == []
-    assert queue.next_due_s() == 1.0
-    clock.at += 1.0
-    (again,) = queue.lease(1)
-    assert (again.unit.record.id, again.attempt) == ("a", 2)
-
-
-def test_the_fifth_attempt_is_the_last(queue, ends):
-    queue.put(unit("a"))
-    written(queue)
-    for attempt in range(1, 6):
-        (job,) = queue.lease(1)
-        assert job.attempt == attempt
-        assert queue.retry(job, 0, "judge_timeout")
-    assert queue.lease(1) == []
-    found = dict(ends) if isinstance(queue, MemoryQueue) else accounts(queue).ends
-    assert found.get(("dead", "judge_timeout")) == 1
-
-
-def accounts(queue):
-    queue.tend([])
-    return queue.accounts()
-
-
-def test_what_is_spared_counts_no_attempt(queue, clock):
-    queue.put(unit("a"))
-    written(queue)
-    for _ in range(9):
-        (job,) = queue.lease(1)
-        queue.release([job], 5.0)
-        assert queue.lease(1) == []
-        clock.at += 5.0
-    assert queue.lease(1)[0].attempt == 1
-
-
-def test_a_put_wakes(queue):
-    woken = threading.Event()
-    queue.on_put(woken.set)
-    queue.put(unit("a"))
-    assert woken.wait(30)
+def counters(queue):
+    queue.requeue_expired()
+    return queue.counters()
 
 
 def test_a_full_buffer_evicts_its_oldest(tmp_path, ends):
@@ -184,36 +75,6 @@ def test_what_is_forced_goes_first(tmp_path):
     assert queue.flush(10)
     assert names(queue.lease(9)) == ["forced", "random"]
     queue.close()
-
-
-def test_two_processes_sides_share_one_spool(tmp_path, clock):
-    giver, taker, other = (SqliteQueue(tmp_path / "s", lease_s=10.0, clock=clock) for _ in range(3))
-    giver.put(unit("a"))
-    assert giver.flush(10)
-    (job,) = taker.lease(1)
-    assert other.lease(1) == []
-    clock.at += 11.0
-    other.tend([])
-    (again,) = other.lease(1)
-    assert not taker.settle(job, "scored")  # its lease ran out: what it found must not be published
-    assert other.settle(again, "scored")
-    for queue in (giver, taker, other):
-        queue.close()
-
-
-def test_a_sign_of_life_keeps_a_job(tmp_path, clock):
-    taker, other = (SqliteQueue(tmp_path / "s", lease_s=10.0, clock=clock) for _ in range(2))
-    taker.put(unit("a"))
-    assert taker.flush(10)
-    (job,) = taker.lease(1)
-    for _ in range(4):
-        clock.at += 6.0
-        taker.tend([job])
-        other.tend([])
-    assert other.lease(1) == []
-    assert taker.settle(job, "scored")
-    taker.close()
-    other.close()
 
 
 def test_a_broken_spool_is_put_aside_and_a_new_one_begun(tmp_path, caplog):
@@ -275,12 +136,11 @@ def cut(path):
     path.write_bytes(b"SQLite format 3\0" + bytes(5_000))
 
 
-def handing(path):
-    """What an application has whose units a worker scores."""
-    return ProducerQueue(path)
+def producer(path):
+    return SqliteQueue(path, is_producer=True)
 
 
-@pytest.mark.parametrize("kind", [SqliteQueue, handing])
+@pytest.mark.parametrize("kind", [SqliteQueue, producer])
 @pytest.mark.parametrize("damage", [remove, move, replace, truncate_behind_a_checkpoint, cut])
 def test_a_spool_that_goes_under_a_living_process_is_noticed_counted_and_told_once(tmp_path, caplog, kind, damage):
     path = tmp_path / "s"
@@ -288,16 +148,16 @@ def test_a_spool_that_goes_under_a_living_process_is_noticed_counted_and_told_on
     for number in range(5):
         queue.put(unit(str(number)))
     assert queue.flush(10)
-    queue.tend([])
+    queue.requeue_expired()
     damage(path)
     for _ in range(3):  # a service does so once a second
-        queue.tend([])
+        queue.requeue_expired()
     told = [text for text in caplog.messages if "about 5 units that waited in it" in text]
     assert len(told) == 1
     assert sum(internal_errors().values()) - before in {5, 6}  # and the look at it that failed
     queue.put(unit("new"))
     assert queue.flush(10)
-    assert queue.snapshot().pending == 1
+    assert queue.counters(is_fresh=True).pending == 1
     queue.close()
 
 
@@ -307,14 +167,14 @@ def test_a_spool_that_is_truncated_beside_its_journal_goes_on(tmp_path):
     for number in range(5):
         queue.put(unit(str(number)))
     assert queue.flush(10)
-    queue.tend([])
+    queue.requeue_expired()
     os.truncate(path, 0)
     queue.put(unit("new"))
     assert queue.flush(10)
     deadline = time.monotonic() + 10
     found = []
     while len(found) < 1 and time.monotonic() < deadline:
-        queue.tend([])
+        queue.requeue_expired()
         found += names(queue.lease(9))
     assert "new" in found
     queue.close()
@@ -341,7 +201,7 @@ def test_a_payload_of_another_version_ends_as_invalid(tmp_path):
     with sqlite3.connect(tmp_path / "s") as connection:
         connection.execute("UPDATE jobs SET payload = '[]'")
     assert queue.lease(9) == []
-    assert accounts(queue).ends == {("invalid", "unreadable"): 1}
+    assert counters(queue).ends == {("invalid", "unreadable"): 1}
     queue.close()
 
 
@@ -415,7 +275,7 @@ def test_a_process_whose_host_lost_the_spool_says_so_once_and_scores_nothing(tmp
     assert queue.flush(10)
     Spool(tmp_path / "s", clock=other).close()
     for _ in range(3):
-        queue.tend([])
+        queue.requeue_expired()
         assert queue.lease(9) == []
     queue.put(unit("b"))
     assert not queue.flush(0.5)

@@ -35,7 +35,7 @@ def keys(jobs):
 
 
 def balanced(spool):
-    accounts = spool.accounts()
+    accounts = spool.counters()
     assert accounts.offered == sum(accounts.ends.values()) + accounts.pending
     return accounts
 
@@ -51,7 +51,7 @@ def test_first_in_first_out_and_the_higher_priority_first(spool):
 def test_a_key_is_taken_once_also_after_its_end(spool):
     assert put(spool, "a") == 1
     (job,) = spool.lease("w", 1)
-    assert spool.end("w", job.key, "scored")
+    assert spool.ack("w", job.key, "scored")
     assert put(spool, "a") == 0
     assert balanced(spool).ends == {("scored", ""): 1, ("skipped", "duplicate"): 1}
 
@@ -61,13 +61,13 @@ def test_a_lease_that_ran_out_comes_back_and_its_worker_can_end_nothing(spool, c
     spool.lease("dead", 1)
     clock.at += 11
     assert spool.lease("alive", 1) == []  # only the reaper takes it back
-    assert spool.reap() == 1
+    assert spool.requeue_expired() == 1
     (job,) = spool.lease("alive", 1)
     assert job.attempt == 2
-    assert not spool.end("dead", "a", "scored")
-    assert not spool.retry("dead", "a", 0, "late")
-    assert spool.end("alive", "a", "scored")
-    assert not spool.end("alive", "a", "scored")
+    assert not spool.ack("dead", "a", "scored")
+    assert not spool.nack("dead", "a", 0, "late")
+    assert spool.ack("alive", "a", "scored")
+    assert not spool.ack("alive", "a", "scored")
     assert balanced(spool).ends == {("scored", ""): 1}
 
 
@@ -75,22 +75,22 @@ def test_a_sign_of_life_keeps_a_lease(spool, clock):
     put(spool, "a")
     spool.lease("w", 1)
     clock.at += 9
-    spool.extend("w", ["a"])
+    spool.heartbeat("w", ["a"])
     clock.at += 9
-    assert spool.reap() == 0
-    assert spool.end("w", "a", "scored")
+    assert spool.requeue_expired() == 0
+    assert spool.ack("w", "a", "scored")
 
 
 def test_a_retry_waits_and_the_last_attempt_is_dead(spool, clock):
     put(spool, "a")
     for attempt in (1, 2):
         assert spool.lease("w", 1)[0].attempt == attempt
-        assert spool.retry("w", "a", 30, "judge_timeout")
+        assert spool.nack("w", "a", 30, "judge_timeout")
         assert spool.lease("w", 1) == []
         assert spool.next_due_s() == 30
         clock.at += 30
     spool.lease("w", 1)
-    assert spool.retry("w", "a", 30, "judge_timeout")
+    assert spool.nack("w", "a", 30, "judge_timeout")
     assert balanced(spool).ends == {("dead", "judge_timeout"): 1}
 
 
@@ -99,7 +99,7 @@ def test_a_job_that_kills_every_worker_is_dead_in_the_end(spool, clock):
     for _ in range(3):
         assert spool.lease("w", 1)
         clock.at += 11
-        spool.reap()
+        spool.requeue_expired()
     assert spool.lease("w", 1) == []
     assert balanced(spool).ends == {("dead", "lease_expired"): 1}
 
@@ -120,15 +120,15 @@ def test_a_full_spool_gives_up_the_lowest_priority_and_its_oldest_first(tmp_path
     put(spool, "newest")
     assert keys(spool.lease("w", 9)) == ["urgent", "new", "newest"]
     assert balanced(spool).ends == {("skipped", "evicted"): 1}
-    assert spool.accounts().bytes == 30
+    assert spool.counters().bytes == 30
 
 
 def test_what_is_too_old_expires_and_ends_are_forgotten(spool, clock):
     put(spool, "a", "b")
     spool.lease("w", 1)
-    spool.end("w", "a", "scored")
+    spool.ack("w", "a", "scored")
     clock.at += 1001
-    spool.reap()
+    spool.requeue_expired()
     assert balanced(spool).ends == {("scored", ""): 1, ("skipped", "expired"): 1}
     assert put(spool, "a") == 1
 
@@ -137,7 +137,7 @@ def test_the_wall_s_clock_may_jump_both_ways(spool, clock):
     put(spool, "a")
     for jump in (10**9, -2 * 10**9):
         clock.wall_at += jump
-        spool.reap()
+        spool.requeue_expired()
     assert keys(spool.lease("w", 1)) == ["a"]
 
 
@@ -150,7 +150,7 @@ def test_after_a_restart_of_the_host_leases_are_over_and_nothing_is_lost(tmp_pat
     clock.at, clock.boot = 5.0, "boot-2"
     spool = Spool(path, clock=clock)
     clock.at += 1
-    assert spool.reap() == 1
+    assert spool.requeue_expired() == 1
     assert keys(spool.lease("w", 9)) == ["a", "b"]
     assert balanced(spool).oldest_s == 1.0
 
@@ -164,9 +164,9 @@ def test_scores_and_end_are_one_transaction(spool):
         raise sqlite3.OperationalError("disk is full")
 
     with pytest.raises(sqlite3.OperationalError):
-        spool.end("w", "a", "scored", also=broken)
+        spool.ack("w", "a", "scored", also=broken)
     assert balanced(spool).leased == 1
-    assert spool.end("w", "a", "scored", also=lambda connection: connection.execute("CREATE TABLE scores (n)"))
+    assert spool.ack("w", "a", "scored", also=lambda connection: connection.execute("CREATE TABLE scores (n)"))
 
 
 def test_an_end_leaves_no_payload_in_the_file(tmp_path):
@@ -174,21 +174,21 @@ def test_an_end_leaves_no_payload_in_the_file(tmp_path):
     spool = Spool(path)
     spool.put([Entry(key="a", payload=b"a secret of the user " * 50)])
     spool.lease("w", 1)
-    spool.end("w", "a", "scored")
+    spool.ack("w", "a", "scored")
     spool.close()  # the last connection writes the journal into the file
     assert b"a secret of the user" not in path.read_bytes()
 
 
 def test_names_are_shared_once_and_within_a_bound(spool, tmp_path):
-    assert spool.share([]) == set()
-    assert spool.share(["a", "é", "a"]) == {"a", "é"}
+    assert spool.publish_names([]) == set()
+    assert spool.publish_names(["a", "é", "a"]) == {"a", "é"}
     other = Spool(spool.path)
-    assert other.share(["b"]) == {"a", "b", "é"}
+    assert other.publish_names(["b"]) == {"a", "b", "é"}
     many = [f"{number:04}" for number in range(2_000)]
-    assert len(other.share(many)) == 1_000
+    assert len(other.publish_names(many)) == 1_000
     other.close()
-    assert {"a", "b", "é"} < spool.share([])
-    assert len(spool.share(["one more"])) == 1_000
+    assert {"a", "b", "é"} < spool.publish_names([])
+    assert len(spool.publish_names(["one more"])) == 1_000
 
 
 def test_the_file_is_for_its_owner_alone(tmp_path):
@@ -242,13 +242,13 @@ class Life(RuleBasedStateMachine):
     @rule(state=st.sampled_from(["scored", "invalid"]))
     def end(self, state):
         if self.held:
-            self.spool.end(*self.held.pop(0), state)
+            self.spool.ack(*self.held.pop(0), state)
 
     @rule(wait_s=st.floats(0, 20))
     def retry(self, wait_s):
         if self.held:
             owner, key = self.held.pop()
-            self.spool.retry(owner, key, wait_s, "judge_timeout")
+            self.spool.nack(owner, key, wait_s, "judge_timeout")
 
     @rule(owner=st.sampled_from("xy"))
     def release(self, owner):
@@ -257,7 +257,7 @@ class Life(RuleBasedStateMachine):
     @rule(seconds=st.floats(0, 60))
     def pass_time(self, seconds):
         self.clock.at += seconds
-        self.spool.reap()
+        self.spool.requeue_expired()
 
     @rule()
     def restart(self):
@@ -303,9 +303,9 @@ def test_no_byte_of_an_ended_job_is_left_where_sqlite_moves_rows(tmp_path, seed)
         for job in jobs:
             fate = chance.random()
             if fate < 0.7:
-                spool.end("w", job.key, "scored")
+                spool.ack("w", job.key, "scored")
             elif fate < 0.8:
-                spool.retry("w", job.key, 0.0, "x")
+                spool.nack("w", job.key, 0.0, "x")
             else:
                 spool.release("w", [job.key])
     with spool._file.connection() as connection:
@@ -325,7 +325,7 @@ def test_the_journal_is_emptied_when_its_reader_has_ended(spool, monkeypatch):
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM jobs").fetchall()
     spool.lease("w", 1)
-    spool.end("w", "a", "scored")
+    spool.ack("w", "a", "scored")
     began = time.monotonic()
     spool.empty_journal()
     assert time.monotonic() - began < 5.0  # not the time that a transaction waits
@@ -369,7 +369,7 @@ def test_a_second_living_host_is_refused_in_one_line_and_the_first_keeps_its_lea
     with pytest.raises(QueueError, match="in use by another host: give each host a file of its own") as caught:
         on_host(host_clock(), "two", "boot-2")
     assert "\n" not in str(caught.value)
-    assert spool.end("w", "a", "scored")
+    assert spool.ack("w", "a", "scored")
 
 
 def test_a_host_that_showed_no_sign_of_life_for_a_minute_is_taken_over(on_host, caplog):
@@ -387,7 +387,7 @@ def test_work_is_a_sign_of_life(on_host):
     for _ in range(9):
         clock.at += 11
         clock.wall_at += 11
-        spool.reap()
+        spool.requeue_expired()
     later = host_clock()
     later.wall_at = clock.wall_at + 50
     with pytest.raises(QueueError, match="another host"):
@@ -404,20 +404,20 @@ def test_a_host_whose_file_was_taken_while_it_slept_stops_and_goes_on_when_the_o
     one.wall_at += 600
     two.wall_at += 600 + ahead
     awake = on_host(two, "two", "boot-2")
-    awake.reap()
+    awake.requeue_expired()
     assert keys(awake.lease("w-2", 9)) == ["a", "b"]
     for write in (
-        lambda: sleeping.end("w-1", "a", "scored"),
+        lambda: sleeping.ack("w-1", "a", "scored"),
         lambda: sleeping.lease("w-1", 1),
-        sleeping.reap,
+        sleeping.requeue_expired,
         lambda: put(sleeping, "c"),
     ):
         with pytest.raises(QueueError, match="another host"):
             write()
     assert sleeping.next_due_s() is None
-    assert awake.end("w-2", "a", "scored")
+    assert awake.ack("w-2", "a", "scored")
     one.wall_at += 600
-    sleeping.reap()
+    sleeping.requeue_expired()
     assert keys(sleeping.lease("w-1", 9)) == ["b"]
 
 
@@ -429,8 +429,8 @@ def test_of_two_hosts_whose_clocks_differ_one_goes_on(on_host):
     put(second, "a")
     for _ in range(3):
         with pytest.raises(QueueError, match="another host"):
-            first.reap()
-        second.reap()
+            first.requeue_expired()
+        second.requeue_expired()
 
 
 def test_containers_of_one_host_share_a_file_and_each_takes_it_over_after_a_quick_reboot(on_host):
@@ -439,4 +439,4 @@ def test_containers_of_one_host_share_a_file_and_each_takes_it_over_after_a_quic
         put(spool, "a")
         spool.close()
     for name in ("application", "worker"):
-        on_host(host_clock(at=3.0), name, "boot-2").reap()
+        on_host(host_clock(at=3.0), name, "boot-2").requeue_expired()

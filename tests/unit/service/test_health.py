@@ -211,18 +211,18 @@ def test_a_spool_that_another_process_keeps_locked_is_not_ready(tmp_path, monkey
     path = tmp_path / "spool"
     queue = SqliteQueue(path)
     monkeypatch.setattr(queue, "_opened", lambda: SqliteQueue._opened(queue, busy_s=0.05))  # not 10 s a look
-    facts = ready_facts(queue=lambda: queue.fullest, spool=path, unread_s=lambda: queue.unread_s)
-    queue.tend([])
+    facts = ready_facts(queue=lambda: queue.stats()[0].fill, spool=path, unread_s=lambda: queue.unread_s)
+    queue.requeue_expired()
     assert run_checks(facts).is_well
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        queue.tend([])
+        queue.requeue_expired()
         since_s = time.monotonic()
         until(lambda: time.monotonic() > since_s + 5.5)
-        queue.tend([])
+        queue.requeue_expired()
         assert "locked or broken for" in str(run_checks(facts).reasons["spool"])
         other.execute("ROLLBACK")
-    queue.tend([])
+    queue.requeue_expired()
     assert run_checks(facts).is_well
     queue.close()
 

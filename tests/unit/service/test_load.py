@@ -40,7 +40,7 @@ def test_of_a_spool_it_is_what_all_processes_did(start, tmp_path):
         other.put(unit(str(number), factor=0.5))
     assert other.flush(30)
     for job in other.lease(2):
-        assert other.settle(job, "scored")
+        assert other.ack(job, "scored")
     service = start(spool=str(path), scorer="worker")
     assert service.gauges.load() is None
     ask()

@@ -96,7 +96,7 @@ def test_what_is_given_back_to_a_queue_that_is_over_has_its_end():
     ended = []
     queue = MemoryQueue(ended=lambda *end: ended.append(end))
     queue.clear()
-    queue.retry(Job(unit=Unit(record=RagRecord(id="1"))), 1.0, "judge_timeout")
+    queue.nack(Job(unit=Unit(record=RagRecord(id="1"))), 1.0, "judge_timeout")
     assert ended == [("dropped", "shutdown")]
     assert queue.size == 0
 

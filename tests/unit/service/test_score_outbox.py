@@ -73,7 +73,7 @@ def test_in_the_spool_s_file_scores_are_written_with_the_job_s_end(made, tmp_pat
     spool.put([Entry(key="a", payload=b"{}")])
     spool.lease("w", 1)
     assert outbox.write([score()], record(), entry) is None
-    assert spool.end("w", "a", "scored", also=outbox.also([score()], record(), entry))
+    assert spool.ack("w", "a", "scored", also=outbox.also([score()], record(), entry))
     assert exported(store) == [0]
     outbox.close(1.0)  # what a process leaves is the next one's
     other, _, _ = made(store=str(tmp_path / "spool"))

@@ -522,10 +522,10 @@ def test_where_a_spool_fills_the_file_scores_are_lost_and_counted_and_the_job_en
     (job,) = spool.lease("w", 1)
     before = internal_errors().get("ragtrace.stores.full", 0)
     r = record()
-    assert spool.end("w", job.key, "scored", also=store.writer([score(r)], r))
+    assert spool.ack("w", job.key, "scored", also=store.writer([score(r)], r))
     assert internal_errors()["ragtrace.stores.full"] == before + 1
     assert list(store.rows()) == []
-    assert spool.accounts().ends == {("scored", ""): 1}
+    assert spool.counters().ends == {("scored", ""): 1}
 
 
 def test_a_score_costs_about_a_hundred_bytes(tmp_path):
@@ -558,10 +558,10 @@ def test_scores_and_the_end_of_a_job_stand_together_or_not_at_all(tmp_path):
         raise sqlite3.OperationalError("disk is full")
 
     with pytest.raises(sqlite3.OperationalError):
-        spool.end("w", "a", "scored", also=broken)
+        spool.ack("w", "a", "scored", also=broken)
     assert list(store.rows()) == []
-    assert spool.end("w", "a", "scored", also=store.writer([score(r)], r))
-    assert not spool.end("other", "b", "scored", also=store.writer([score(record(2))], record(2)))
+    assert spool.ack("w", "a", "scored", also=store.writer([score(r)], r))
+    assert not spool.ack("other", "b", "scored", also=store.writer([score(record(2))], record(2)))
     assert shown(store, "trace_id") == [(r.trace_id,)]
 
 
@@ -575,7 +575,7 @@ def test_a_spool_that_was_put_aside_gets_the_tables_again(tmp_path):
     spool.put([Entry(key="a", payload=b"{}")])
     spool.lease("w", 1)
     r = record()
-    assert spool.end("w", "a", "scored", also=writer([score(r)], r))
+    assert spool.ack("w", "a", "scored", also=writer([score(r)], r))
     assert shown(store, "trace_id") == [(r.trace_id,)]
 
 
@@ -615,8 +615,8 @@ def test_what_is_forgotten_leaves_no_byte_in_the_file(tmp_path, subject):
     assert b"Lovelace" not in content
     assert b"ada-4711" not in content
     assert {trace for (trace,) in shown(store, "trace_id")} == {other.trace_id}
-    assert not spool.end("w", "leased", "scored", also=store.writer([score(mine)], mine))
-    accounts = spool.accounts()
+    assert not spool.ack("w", "leased", "scored", also=store.writer([score(mine)], mine))
+    accounts = spool.counters()
     assert accounts.offered == sum(accounts.ends.values()) + accounts.pending
     assert accounts.ends == {("skipped", "forgotten"): 2}
     with spool._file.connection() as connection:

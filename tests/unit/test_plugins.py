@@ -1,0 +1,92 @@
+"""Queues and sinks of another package, found by its entry points."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import ragtrace
+from ragtrace.errors import ConfigError
+from ragtrace.queues.registry import open_queue
+from ragtrace.sinks.base import sinks_of
+
+PACKAGE = """
+from ragtrace.queues import MemoryQueue
+
+class ListSink:
+    def __init__(self):
+        self.records = []
+    def emit(self, record, scores):
+        self.records.append(record)
+
+def queue(address, *, capacity, capacity_bytes, spool_bytes, is_producer, ended):
+    made = MemoryQueue(capacity, capacity_bytes, ended=ended)
+    made.address = address
+    return made
+
+def no_queue(address, **given):
+    return address
+"""
+ENTRY_POINTS = """
+[ragtrace.queues]
+acme = acme_queue:queue
+wrong = acme_queue:no_queue
+gone = acme_queue:gone
+[ragtrace.sinks]
+list = acme_queue:ListSink
+"""
+BOUNDS = {"capacity": 10, "capacity_bytes": 10_000, "spool_bytes": 10_000, "is_producer": False}
+
+
+@pytest.fixture(autouse=True)
+def package(tmp_path, monkeypatch):
+    """Install a distribution as pip leaves it."""
+    (tmp_path / "acme_queue.py").write_text(PACKAGE)
+    info = tmp_path / "acme_queue-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-queue\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("acme_queue", None)
+
+
+def test_a_queue_is_opened_by_the_scheme_of_its_address():
+    queue = open_queue("acme://broker/topic", **BOUNDS, ended=lambda state, reason: None)
+    assert (queue.address, queue.capacity) == ("acme://broker/topic", 10)
+
+
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("wrong://x", "'wrong' returned str, not a queue"),
+        ("gone://x", "'gone' of ragtrace.queues cannot be imported"),
+        ("other://x", "no installed package has the entry point 'other'"),
+    ],
+)
+def test_an_address_that_leads_to_no_queue_is_refused_in_one_line(address, text):
+    with pytest.raises(ConfigError, match=text) as caught:
+        open_queue(address, **BOUNDS, ended=lambda state, reason: None)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_sink_is_made_by_its_name():
+    sink, other = sinks_of(["list", given := sinks_of("list")[0]])
+    assert (type(sink).__name__, other) == ("ListSink", given)
+    with pytest.raises(ConfigError, match="no installed package has the entry point 'tape'"):
+        sinks_of(["tape"])
+
+
+def test_a_run_goes_through_both():
+    from ragtrace.service.runtime import current
+
+    ragtrace.configure(sample_rate=1.0, spool="acme://broker/topic", sinks=["list"], metrics=["mrr"])
+    try:
+        with ragtrace.query("Where?") as run:
+            run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
+            run.answered("In Oslo.")
+        assert ragtrace.flush(30)
+        assert [record.query for record in current().sinks[0].records] == ["Where?"]
+    finally:
+        ragtrace.shutdown(5)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ragtrace_dashboards.boards import board_files
 from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.grafana_files import grafana_files
-from ragtrace_dashboards.prometheus_files import prometheus_files
+from ragtrace_dashboards.rule_files import grafana_files, prometheus_files
 from ragtrace_dashboards.runbook_files import runbook_files
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ragtrace.demo.processes import run_server
 from ragtrace.demo.verdict import describe_verdict, wait_for_verdict
 from ragtrace.errors import ConfigError
 from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.prometheus_files import prometheus_files
+from ragtrace_dashboards.rule_files import prometheus_files
 from ragtrace_dashboards.runbook_files import runbook_files
 from ragtrace_dashboards.yaml_text import yaml_text
 

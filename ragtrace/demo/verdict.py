@@ -19,7 +19,7 @@ from ragtrace.errors import ConfigError
 from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.drift import DRIFT_ALERTS
 from ragtrace_dashboards.expressions import METRIC
-from ragtrace_dashboards.prometheus_files import GROUPS
+from ragtrace_dashboards.rule_files import GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

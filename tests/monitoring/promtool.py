@@ -15,8 +15,15 @@ import yaml
 from ragtrace import semconv
 from ragtrace_dashboards.config import Config
 from ragtrace_dashboards.expressions import HELD, SERIES, label
-from ragtrace_dashboards.grafana_files import ALERTING, grafana_files
-from ragtrace_dashboards.prometheus_files import ALERT_GROUP, ALERTS, GROUPS, RECORDING, prometheus_files
+from ragtrace_dashboards.rule_files import (
+    ALERT_GROUP,
+    ALERT_RULES,
+    ALERTING,
+    GROUPS,
+    RECORDING,
+    grafana_files,
+    prometheus_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -176,7 +183,7 @@ def grafana_as_prometheus(config: Config) -> dict[str, Any]:
 def rule_files(form: Form, config: Config) -> dict[str, Any]:
     """Return what promtool is given of a form: rule files by path."""
     if form == "grafana":
-        return {ALERTS: grafana_as_prometheus(config)}
+        return {ALERT_RULES: grafana_as_prometheus(config)}
     return {path: yaml.safe_load(text) for path, text in prometheus_files(config).items()}
 
 
@@ -224,7 +231,7 @@ def run(
     config = config or Config()
     config = replace(config, gate_s=max(config.gate_s, step_min * 60 + 300))
     rules = rule_files(form, config)
-    group = rules[ALERTS]["groups"][0]
+    group = rules[ALERT_RULES]["groups"][0]
     group["rules"] = [rule for rule in group["rules"] if rule["alert"] in only]
     assert len(group["rules"]) == len(set(only))
     if not any("ragtrace:" in rule["expr"] for rule in group["rules"]):

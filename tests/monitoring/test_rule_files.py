@@ -9,7 +9,7 @@ import yaml
 
 from ragtrace_dashboards.alerts import alerts
 from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.prometheus_files import prometheus_files
+from ragtrace_dashboards.rule_files import prometheus_files
 from tests.monitoring.promtool import FORMS, promtool, rule_files, write_rules
 
 DIST = Path(__file__).resolve().parents[2] / "dashboards" / "ragtrace_dashboards" / "dist"

@@ -1,4 +1,7 @@
-"""Alerts, data sources and the boards' provider as Grafana's provisioning files."""
+"""Recording rules and alerts as rule files of Prometheus, and as provisioning files of Grafana.
+
+Prometheus has to be 2.42 or later, for ``keep_firing_for``; Mimir reads the same files.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,78 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace_dashboards.alerts import VALUE, alerts
 from ragtrace_dashboards.config import PROVISIONED_UID, duration
-from ragtrace_dashboards.prometheus_files import dashboard_url
+from ragtrace_dashboards.drift import baseline_rules, window_rules
+from ragtrace_dashboards.expressions import METRIC, WORKFLOW
 from ragtrace_dashboards.yaml_text import yaml_text
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.alerts import Alert
     from ragtrace_dashboards.config import Config
 
+RECORDING = "rules/ragtrace-recording.yaml"
+ALERT_RULES = "rules/ragtrace-alerts.yaml"
+BASELINE_GROUP, WINDOW_GROUP, ALERT_GROUP = "ragtrace-baseline", "ragtrace-windows", "ragtrace-alerts"
+GROUPS = (BASELINE_GROUP, WINDOW_GROUP, ALERT_GROUP)
+"""Groups of rules, in the order in which they need each other."""
 ALERTING = "grafana/alerting/ragtrace.yaml"
 DATASOURCES = "grafana/datasources/ragtrace.yaml"
 PROVIDER = "grafana/dashboards/ragtrace.yaml"
 BOARDS_PATH = "/etc/grafana/boards/ragtrace"
 _LOOK_BACK_S = 600  # an instant query is asked at the end of it; Grafana wants a range all the same
+
+
+def prometheus_files(config: Config) -> dict[str, str]:
+    """Return the text of each rule file by its path."""
+    groups = [
+        _group(BASELINE_GROUP, config.baseline_interval_s, baseline_rules(config)),
+        _group(WINDOW_GROUP, config.scrape_s, window_rules(config)),
+    ]
+    rules = [_prometheus_rule(alert, config) for alert in alerts(config)]
+    return {
+        RECORDING: yaml_text({"groups": groups}),
+        ALERT_RULES: yaml_text({"groups": [_group(ALERT_GROUP, config.scrape_s, rules)]}),
+    }
+
+
+def _group(name: str, interval_s: int, rules: list[Any]) -> dict[str, Any]:
+    return {"name": name, "interval": duration(interval_s), "rules": rules}
+
+
+def _prometheus_rule(alert: Alert, config: Config) -> dict[str, Any]:
+    rule: dict[str, Any] = {"alert": alert.name, "expr": alert.expr}
+    if alert.for_s:
+        rule["for"] = duration(alert.for_s)
+    if alert.keep_firing_s:
+        rule["keep_firing_for"] = duration(alert.keep_firing_s)
+    value = f'{{{{ $value | printf "{alert.printf}" }}}}'
+    return rule | {
+        "labels": {"severity": alert.severity},
+        "annotations": _annotations(alert, config, value, details=alert.details),
+    }
+
+
+def _annotations(alert: Alert, config: Config, value: str, *, details: str = "") -> dict[str, str]:
+    uid, panel = alert.dashboard
+    return {
+        "summary": alert.summary.replace(VALUE, value),
+        "description": alert.description.replace(VALUE, value) + details,
+        "runbook_url": alert.runbook(config),
+        "dashboard_url": dashboard_url(alert, config),
+        "__dashboardUid__": uid,
+        "__panelId__": str(panel),
+    }
+
+
+def dashboard_url(alert: Alert, config: Config) -> str:
+    """Return the address of the alert's panel with the alert's service, metric and workflow chosen."""
+    uid, panel = alert.dashboard
+    variables = {"job": "job", METRIC: "metric", WORKFLOW: "workflow"}
+    chosen = "".join(
+        f"&var-{shown}={{{{ $labels.{name} | urlquery }}}}"
+        for name, shown in variables.items()
+        if name in alert.labels
+    )
+    return f"{config.grafana_url}/d/{uid}?viewPanel={panel}{chosen}"
 
 
 def grafana_files(config: Config) -> dict[str, str]:
@@ -38,12 +101,12 @@ def _alerting(config: Config) -> dict[str, Any]:
         "name": "ragtrace",
         "folder": config.folder,
         "interval": duration(max(config.scrape_s, 10)),  # Grafana evaluates no oftener
-        "rules": [_rule(alert, config) for alert in alerts(config)],
+        "rules": [_grafana_rule(alert, config) for alert in alerts(config)],
     }
     return {"apiVersion": 1, "groups": [group]}
 
 
-def _rule(alert: Alert, config: Config) -> dict[str, Any]:
+def _grafana_rule(alert: Alert, config: Config) -> dict[str, Any]:
     uid, panel = alert.dashboard
     value = f'{{{{ $values.A.Value | printf "{alert.printf}" }}}}'
     rule: dict[str, Any] = {
@@ -60,14 +123,7 @@ def _rule(alert: Alert, config: Config) -> dict[str, Any]:
     if alert.keep_firing_s:
         rule["keepFiringFor"] = duration(alert.keep_firing_s)
     return rule | {
-        "annotations": {
-            "summary": alert.summary.replace(VALUE, value),
-            "description": alert.description.replace(VALUE, value),
-            "runbook_url": alert.runbook(config),
-            "dashboard_url": dashboard_url(alert, config),
-            "__dashboardUid__": uid,
-            "__panelId__": str(panel),
-        },
+        "annotations": _annotations(alert, config, value),
         "labels": {"severity": alert.severity},
         "isPaused": False,
     }

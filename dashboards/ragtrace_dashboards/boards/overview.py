@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace_dashboards import operations, scores
+from ragtrace_dashboards.boards import operations, scores
+from ragtrace_dashboards.boards.panels import NO_LEGEND, Panel, Query, Row, by_pattern
 from ragtrace_dashboards.config import PANELS
 from ragtrace_dashboards.expressions import CHOSEN, SERIES, WORKFLOW, Sample, label, summed
-from ragtrace_dashboards.panels import NO_LEGEND, Panel, Query, Row, by_pattern
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config

@@ -1,4 +1,4 @@
-"""The four boards as Grafana dashboard JSON: what the rows stand in."""
+"""The four boards as Grafana dashboard JSON."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from ragtrace import semconv
-from ragtrace_dashboards import investigate, overview, retrieval, scorer, scores
+from ragtrace_dashboards.boards import investigate, overview, retrieval, scorer, scores
+from ragtrace_dashboards.boards.panels import PROMETHEUS, grid
 from ragtrace_dashboards.config import INVESTIGATE, OVERVIEW, RETRIEVAL, SCORER, duration
 from ragtrace_dashboards.expressions import CUTOFF, JOB, METRIC, SERIES, SERVED, WORKFLOW
-from ragtrace_dashboards.panels import PROMETHEUS, grid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ragtrace_dashboards.boards.panels import Row
     from ragtrace_dashboards.config import Config
-    from ragtrace_dashboards.panels import Row
 
 SCHEMA_VERSION = 42
 TAG = "ragtrace"

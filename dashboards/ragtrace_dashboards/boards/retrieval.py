@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace_dashboards import operations, scores
+from ragtrace_dashboards.boards import operations, scores
+from ragtrace_dashboards.boards.panels import Panel, Row
 from ragtrace_dashboards.config import PANELS
 from ragtrace_dashboards.expressions import CUTOFF, JOB, WORKFLOW, label, of
-from ragtrace_dashboards.panels import Panel, Row
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
+from ragtrace_dashboards.boards.panels import Panel, Query, Search, band, by_name, by_pattern, by_query
 from ragtrace_dashboards.config import duration
 from ragtrace_dashboards.expressions import (
     CHOSEN,
@@ -31,7 +32,6 @@ from ragtrace_dashboards.expressions import (
     wilson,
     z_score,
 )
-from ragtrace_dashboards.panels import Panel, Query, Search, band, by_name, by_pattern, by_query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace_dashboards import operations, scores
+from ragtrace_dashboards.boards import operations, scores
+from ragtrace_dashboards.boards.panels import Panel, Query, Row, by_name
 from ragtrace_dashboards.config import PANELS
 from ragtrace_dashboards.expressions import (
     CHOSEN,
@@ -23,7 +24,6 @@ from ragtrace_dashboards.expressions import (
     label,
     summed,
 )
-from ragtrace_dashboards.panels import Panel, Query, Row, by_name
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config

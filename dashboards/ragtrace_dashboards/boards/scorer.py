@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace_dashboards import operations
+from ragtrace_dashboards.boards import operations
+from ragtrace_dashboards.boards.operations import MODEL, OUTCOME, REASON
+from ragtrace_dashboards.boards.panels import Panel, Query, Row, by_name
 from ragtrace_dashboards.config import PANELS
 from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, label, summed
-from ragtrace_dashboards.operations import MODEL, OUTCOME, REASON
-from ragtrace_dashboards.panels import Panel, Query, Row, by_name
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
+from ragtrace_dashboards.boards.panels import Panel, Query, by_pattern
 from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, label, summed
-from ragtrace_dashboards.panels import Panel, Query, by_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

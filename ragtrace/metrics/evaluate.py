@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from ragtrace.metrics.base import answer_lacking, compute_safely
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.panel import compute_by_panel
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord
+from ragtrace.model.passage import content_hash
 from ragtrace.prompts.loader import plain_forms
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext)
             asked = ctx.judge if own is None and ctx.tasks_used else None
             passed = replace(output, threshold=threshold_of(output, ctx.options, asked)).passes(result.value)
         signed.append(
-            replace(result, judge=own or judge, version=_digest(series) if series else version, passed=passed)
+            replace(
+                result, judge=own or judge, version=content_hash(series)[:8] if series else version, passed=passed
+            )
         )
     if signed:
         signed[0] = replace(
@@ -112,10 +114,6 @@ def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext)
             output_tokens=usage.output_tokens,
         )
     return signed
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _identity(spec: MetricSpec, ctx: EvalContext) -> tuple[JudgeInfo | None, str]:
@@ -143,7 +141,7 @@ def _identity(spec: MetricSpec, ctx: EvalContext) -> tuple[JudgeInfo | None, str
         name, scorer_version = identity(ctx.pairs)
         parts += [name, scorer_version]
         judge = judge or JudgeInfo(model=f"pairs:{name}", prompt_hash=scorer_version)
-    return judge, _digest("\0".join(parts))
+    return judge, content_hash("\0".join(parts))[:8]
 
 
 def _tasks_of(judge: Judge) -> frozenset[Task]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from ragtrace.judges.cache.grade_cache import normal_form
 from ragtrace.judges.scales import are_grades, is_whole
 from ragtrace.metrics.base import result
 from ragtrace.model import JudgeInfo
+from ragtrace.model.passage import content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -204,7 +204,7 @@ def by_verdict(ctx: EvalContext, verdict: Grades) -> Graded:
 
 def by_labels(record: RagRecord, labels: Labels) -> Graded:
     """Return the grades that came with a record; none where they are of another query, with a hint."""
-    version = hashlib.sha256(labels.version.encode()).hexdigest()[:8] if labels.version else ""
+    version = content_hash(labels.version)[:8] if labels.version else ""
     is_own = are_of(record, labels)
     return Graded(
         grades=labels.grades if is_own else {},

@@ -239,7 +239,7 @@ async def test_only_a_number_in_the_range_becomes_a_value(value, state, found) -
         (lambda: 1.0, {}, "a function of one argument"),
         (lambda _a, _b: 1.0, {}, "a function of one argument"),
         (Own, {}, "a function of one argument"),
-        (answer_length, {"needs": ("anser",)}, "did you mean 'answer'"),
+        (answer_length, {"needs": ("label",)}, "did you mean 'labels'"),
         (answer_length, {"needs": "answer"}, "a tuple of inputs"),
         (answer_length, {"needs": ("runs",)}, "got 'runs'"),
         (answer_length, {"range": (1, 0)}, "the lower one first"),

@@ -31,6 +31,8 @@ from tests.unit.judges.llm.obedient import parted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+pytestmark = pytest.mark.slow
+
 REPAIR = "An earlier reply was"
 WRONG_FORM = "not of the asked form"
 TEXTS = ("The lab is in Oslo.", "Tea is served at four.", "  ", "It was built in 2010.")

@@ -37,13 +37,15 @@ class Watched:
 
     @property
     def is_down(self) -> bool:
-        """Whether less is better."""
+        """Whether lower is better."""
         return self.direction == "down" or (self.direction is None and self.name in LOWER_IS_BETTER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What the pack is generated from. Times are in seconds; the defaults are rule F of the measured table.
+    """Configuration of all boards, rules, alerts and runbooks.
+
+    Times are in seconds. The defaults are the drift rule whose false alarms were simulated.
 
     Attributes:
         datasource_uid: uid of the Prometheus that Grafana's alerts ask; boards use their variable instead. Another
@@ -127,12 +129,12 @@ class Config:
 
     @property
     def down_metrics(self) -> tuple[str, ...]:
-        """The watched metrics of which less is better."""
+        """Watched metrics for which lower is better."""
         return tuple(it.name for it in self.metrics if it.is_down)
 
     @property
     def lower_is_better(self) -> tuple[str, ...]:
-        """Every metric of which less is better, watched or not: boards show them all."""
+        """Every metric for which lower is better, watched or not, since boards show them all."""
         return tuple(sorted({*LOWER_IS_BETTER, *self.down_metrics}))
 
     @property
@@ -199,4 +201,4 @@ PANELS: Final[dict[str, tuple[str, int]]] = {
     "coverage": (SCORER, 31),
     "canary_gap": (SCORER, 61),
 }
-"""Board and panel an alert links to, by what it is about; numbers are never used anew."""
+"""Board and panel to which an alert links, by topic. A number is never used again."""

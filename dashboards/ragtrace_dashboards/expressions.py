@@ -1,4 +1,4 @@
-"""PromQL of means, intervals, effective sizes and drift over the weighted counters (MONITORING.md 3).
+"""PromQL of means, intervals, effective sizes and drift over the weighted counters.
 
 With w = 1 / inclusion probability: mean = WX / W, effective size n = W^2 / W2, variance of one score
 s2 = W2X2 / W2 - 2 mean W2X / W2 + mean^2, floored at .02: a perfect baseline would call one bad answer a drop.
@@ -47,10 +47,10 @@ JUDGE_VERSION = label(semconv.JUDGE_VERSION)
 WHOSE: Final = ("job", WORKFLOW, METRIC)
 MEASURED: Final = (*WHOSE, CUTOFF)
 HELD: Final = (*MEASURED, LABEL_SCALE, UNIVERSE, JUDGE_VERSION)
-"""What the scorer has one baseline for."""
+"""Labels by which the scorer keeps its baselines."""
 
 IDENTITY: Final = (*HELD, JUDGE_MODEL)
-"""All that forbids averaging two scores together: a new judge or prompt is another series with its own baseline."""
+"""Labels of one series. Scores that differ in one are not averaged, so a new judge has its own baseline."""
 
 JOB = 'job=~"$job"'
 SERVED = f'{JOB},{WORKFLOW}=~"$workflow"'

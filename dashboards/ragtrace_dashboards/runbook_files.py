@@ -30,7 +30,7 @@ RULE_FIELDS: Final = (
     "day_window_s", "days_window_s", "fast_window_s", "baseline_s", "tolerance", "fast_tolerance", "z", "fast_z",
     "min_n_eff", "min_baseline_n_eff",
 )  # fmt: skip
-"""What rule F was measured with; another value of any, and the measured rates are not stated."""
+"""Settings of the simulation. With another value of any of them, pages state no measured rates."""
 
 _MEASURED = """\
 The false-alarm rate was simulated, not observed. The simulated scores had a daily and weekly rhythm, a daily mean

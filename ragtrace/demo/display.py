@@ -1,4 +1,4 @@
-"""Plain lines of the demo, for a terminal that is none, and its closing summary."""
+"""Plain lines of a demo whose output is no terminal, and the closing summary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PlainLines:
     """Prints a line ten times a run, and the incident and the alarm when they come.
 
     Args:
-        console: no terminal.
+        console: a console that is not a terminal.
         progress: returns the state of the run.
         heading: printed first.
     """

@@ -1,4 +1,4 @@
-"""What a person may choose of the demo."""
+"""Options of the demo."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Lint of dashboards: 15 of the 17 rules of Grafana's dashboard-linter, in Python, and our own stricter ones.
 
 Left out are template-instance and target-instance: a series that came over OTLP may have no ``instance``, and
-``instance=~".+"`` would then empty the panel (MONITORING.md 1).
+``instance=~".+"`` would then empty the panel.
 """
 
 from __future__ import annotations

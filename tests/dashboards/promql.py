@@ -1,4 +1,4 @@
-"""What an expression of a board asks for: parsed after Grafana's variables are replaced."""
+"""Selectors and groupings of a board's expression, parsed after Grafana's variables are replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runbooks tell a person to paste gives an answer on a real Prometheus with a backfilled month."""
+"""Each query of the runbooks gives an answer on a real Prometheus with a backfilled month."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scores are held against: of each K and judge version its own, learnt, rolling, frozen or accepted."""
+"""Cases of baselines: one for each K and judge version; learnt, rolling, frozen or accepted."""
 
 from __future__ import annotations
 

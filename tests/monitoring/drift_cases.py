@@ -1,4 +1,4 @@
-"""What happens to services that drift alerts watch: each arm, each gate, silence, another judge, a long incident."""
+"""Cases of services that drift alerts watch: each arm, each gate, silence, another judge, a long incident."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What alerts that look at days see of the level, the number and the judge of scores."""
+"""Cases of alerts over days: level, number and judge of scores."""
 
 from __future__ import annotations
 

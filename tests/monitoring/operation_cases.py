@@ -1,4 +1,4 @@
-"""What happens to the scorer, its judge, its budget and the search, in twelve hours."""
+"""Cases of the scorer, its judge, its budget and the search, in twelve hours."""
 
 from __future__ import annotations
 

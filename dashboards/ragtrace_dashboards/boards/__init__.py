@@ -22,7 +22,7 @@ TAG = "ragtrace"
 
 OMITTED: Final = {
     semconv.CLIENT_TOKEN_USAGE: "the former name of the token counters, for one more release",
-    semconv.PASS_RATIO: "a share of one process and model, of which no mean is one: it is computed from sums",
+    semconv.PASS_RATIO: "shares of single processes cannot be averaged; boards compute the share from sums",
 }
 """Metrics of `ragtrace.semconv.METRICS` that stand on no board, each with the reason."""
 
@@ -42,28 +42,28 @@ def boards(config: Config) -> dict[str, dict[str, Any]]:
         OVERVIEW: _board(
             OVERVIEW,
             "RAG quality overview",
-            "Is the quality of answers and of retrieval as it was, and can the board see it? Begin here.",
+            "Begin here. Shows whether answers and retrieval are as good as before, and whether scores suffice.",
             overview.rows(config),
             [*_sources(), _job(), _workflow(), metrics, *sliced],
         ),
         INVESTIGATE: _board(
             INVESTIGATE,
             "Investigate a drop",
-            "Six questions about one metric, in the order in which the runbook asks them.",
+            "Six questions about one metric, in the order of the runbook.",
             investigate.rows(config),
             [*_sources(), _job(), _workflow(), metric, *sliced],
         ),
         RETRIEVAL: _board(
             RETRIEVAL,
             "Retrieval and reranking",
-            "What the pool allowed, what selection made of it, what harms, and what was empty.",
+            "Quality of the retrieved pool and of the selection, weak passages in the prompt, and empty searches.",
             retrieval.rows(config),
             [*_sources(), _job(), _workflow(), family, *sliced],
         ),
         SCORER: _board(
             SCORER,
             "Scorer internals and cost",
-            "Whether the scorer is alive, in time and complete, and what the judge does and costs.",
+            "Shows whether the scorer runs, keeps up and scores every sampled trace, and the judge's cost.",
             scorer.rows(config),
             [_sources()[0], _job()],
         ),

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ragtrace.capture.fork import ForkSafeLock
+from ragtrace.judges.cache.lru import Lru
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -145,29 +144,19 @@ class GradeLru:
     def __init__(self, max_grades: int = 10_000) -> None:
         if max_grades < 1:
             raise ValueError(f"max_grades is at least 1, got {max_grades}")
-        self._max_grades = max_grades
-        self._kept: OrderedDict[str, int] = OrderedDict()
-        self._lock = ForkSafeLock()
+        self._kept = Lru[int](max_grades)
 
     def __len__(self) -> int:
         return len(self._kept)
 
     async def get(self, keys: Sequence[str]) -> Mapping[str, int]:
         """Return the grades that are known; they count as used now."""
-        with self._lock:
-            found = {key: self._kept[key] for key in keys if key in self._kept}
-            for key in found:
-                self._kept.move_to_end(key)
-            return found
+        return {key: grade for key in keys if (grade := self._kept.get(key)) is not None}
 
     async def put(self, grades: Sequence[CachedGrade]) -> None:
         """Keep grades, and forget those that were not used for longest when there are too many."""
-        with self._lock:
-            for item in grades:
-                self._kept[item.key] = item.grade
-                self._kept.move_to_end(item.key)
-            while len(self._kept) > self._max_grades:
-                self._kept.popitem(last=False)
+        for item in grades:
+            self._kept.put(item.key, item.grade)
 
     async def aclose(self) -> None:
         """Nothing is held."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ragtrace.capture.fork import ForkSafeLock
 from ragtrace.judges.cache.grade_cache import joint_key, normal_form, text_key
+from ragtrace.judges.cache.lru import Lru
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -72,27 +71,18 @@ class NuggetLru:
     def __init__(self, max_sets: int = 1_000) -> None:
         if max_sets < 1:
             raise ValueError(f"max_sets is at least 1, got {max_sets}")
-        self._max_sets = max_sets
-        self._kept: OrderedDict[str, NuggetSet] = OrderedDict()
-        self._lock = ForkSafeLock()
+        self._kept = Lru[NuggetSet](max_sets)
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def get(self, key: str) -> NuggetSet | None:
         """Return what was kept, None where there is nothing; it counts as used now."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+        return self._kept.get(key)
 
     def put(self, key: str, nuggets: NuggetSet) -> None:
         """Keep nuggets, and forget those that were not used for longest when there are too many."""
-        with self._lock:
-            self._kept[key] = nuggets
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._max_sets:
-                self._kept.popitem(last=False)
+        self._kept.put(key, nuggets)
 
 
 def nugget_key(query: str, texts: Collection[str], judge: str) -> str:

@@ -19,7 +19,7 @@ DIMENSIONS = 4_096  # with 30 terms a text, two of them meet by chance in a tent
 class OverlapEmbedder:
     """Hashes the terms of a text into a fixed number of dimensions (Weinberger et al. 2009).
 
-    English only; it knows no synonyms: answer-to-question match against hard swaps has AUROC .72 (JUDGES.md).
+    English only; it knows no synonyms: answer-to-question match against hard swaps has AUROC .72.
 
     Example:
         >>> import asyncio

@@ -12,8 +12,6 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragtrace.capture.fork import ForkSafeLock
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -126,7 +124,6 @@ class Ladder:
     def __init__(self) -> None:
         self.current = Dialect()
         self.is_settled = False
-        self._lock = ForkSafeLock()  # one that is settled on a dialect that fails would never step again
 
     def adapt(self, used: Dialect, complaint: str, param: str | None = None) -> bool:
         """Take a refusal of a call that used `used` into account, and return whether to try again.
@@ -134,30 +131,24 @@ class Ladder:
         A refusal that names nothing steps down too, until a first call has succeeded: some servers answer an
         unknown format with a bare 400.
         """
-        with self._lock:
-            if self.current != used:
-                return True
-            if _FINAL.search(complaint.lower()):
-                return False
-            follower = used.after(complaint, param)
-            if follower is None and not self.is_settled:
-                follower = used.down()
-            self.current = follower or used
-            return follower is not None
+        if self.current != used:
+            return True
+        if _FINAL.search(complaint.lower()):
+            return False
+        follower = used.after(complaint, param)
+        if follower is None and not self.is_settled:
+            follower = used.down()
+        self.current = follower or used
+        return follower is not None
 
     def settle(self, used: Dialect) -> None:
         """Remember that a call succeeded."""
-        if self.is_settled:
-            return
-        with self._lock:
-            if used == self.current:
-                self.is_settled = True
+        self.is_settled = self.is_settled or used == self.current
 
     def reset(self) -> None:
         """Forget the steps of a probe in which no rung succeeded: the fault was another one."""
-        with self._lock:
-            if not self.is_settled:
-                self.current = Dialect()
+        if not self.is_settled:
+            self.current = Dialect()
 
 
 _LADDERS: dict[tuple[str, str], Ladder] = {}

@@ -28,11 +28,7 @@ _, status = os.waitpid(child, 0)
 done.set()
 print(os.waitstatus_to_exitcode(status))
 """
-MADE = (
-    "from ragtrace.judges.cache.grade_cache import GradeLru; lock = (kept := GradeLru())._lock",
-    "from ragtrace.judges.cache.nugget_cache import NuggetLru; lock = (kept := NuggetLru())._lock",
-    "from ragtrace.judges.openai.negotiate import ladder_for; lock = ladder_for('http://localhost/v1', 'm')._lock",
-)
+MADE = ("from ragtrace.capture.fork import ForkSafeLock; lock = ForkSafeLock()",)
 
 
 @pytest.mark.parametrize("made", MADE)

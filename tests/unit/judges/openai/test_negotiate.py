@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import Any
 
 import pytest
@@ -74,35 +73,6 @@ def test_a_parameter_that_is_refused_twice_is_no_news() -> None:
     renamed = Dialect().after("max_tokens")
     assert renamed is not None
     assert renamed.after("max_completion_tokens") is None
-
-
-def test_a_step_back_beside_a_success_leaves_nothing_settled_that_fails() -> None:
-    """As when a judge is asked on the event loops of two threads."""
-    is_resetting, is_settled = threading.Event(), threading.Event()
-
-    class Watched(Ladder):
-        @property
-        def is_settled(self) -> bool:  # type: ignore[override]
-            found = bool(vars(self).get("settled"))
-            if threading.current_thread() is resetter:
-                is_resetting.set()
-                is_settled.wait(0.5)
-            return found
-
-        @is_settled.setter
-        def is_settled(self, value: bool) -> None:
-            vars(self)["settled"] = value
-
-    ladder = Watched()
-    resetter = threading.Thread(target=ladder.reset)
-    assert ladder.adapt(Dialect(), "400")
-    lower = ladder.current
-    resetter.start()
-    assert is_resetting.wait(30)
-    ladder.settle(lower)
-    is_settled.set()
-    resetter.join(30)
-    assert ladder.current == lower or not ladder.is_settled
 
 
 def test_a_late_success_of_an_older_dialect_unsettles_nothing():

@@ -1,4 +1,4 @@
-"""How much a few numbers differ among themselves: mean, variance, deviation, range."""
+"""Dispersion of a few numbers: mean, variance, deviation and range."""
 
 from __future__ import annotations
 

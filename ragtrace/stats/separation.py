@@ -1,4 +1,4 @@
-"""How well a score tells two classes apart: AUROC, and balanced accuracy at a threshold."""
+"""Separation of two classes by a score: AUROC, and balanced accuracy at a threshold."""
 
 from __future__ import annotations
 

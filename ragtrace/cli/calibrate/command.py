@@ -265,7 +265,7 @@ def _scorer(asked: str, settings: Settings) -> tuple[Scorer, _Number]:
     name, _, k = asked.partition("@")
     outputs = scorer.metrics[0].spec.outputs
     output = next((output for output in outputs if output.name == name), outputs[0])
-    if "_at_k" in output.name:  # the names of all numbers with a cut-off hold it
+    if "_at_k" in output.name:  # in the name of every number with a cut-off
         return scorer, _Number(output, int(k) if k else next(iter(settings.k_values), None))
     if k:
         raise ConfigError(f"--metric {asked}: {output.name} has no cut-off; write {name}")

@@ -23,7 +23,7 @@ _ABSENT = object()
 
 @dataclass(slots=True)
 class Labelled:
-    """What is kept of a file of labelled records: little of each line, never its texts.
+    """Facts of a file of labelled records, without its texts.
 
     Attributes:
         form: the labels' scale.

@@ -1,4 +1,4 @@
-"""What one check of ``ragtrace doctor`` found."""
+"""Result of one check of ``ragtrace doctor``."""
 
 from __future__ import annotations
 

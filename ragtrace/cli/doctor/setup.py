@@ -37,7 +37,7 @@ def check_settings() -> tuple[list[CheckResult], Settings | None]:
 
     unknown = unknown_variables(os.environ)
     findings = [
-        CheckResult(check="settings", level="warn", said=f"{name} is no setting{hint}", todo="unset it")
+        CheckResult(check="settings", level="warn", said=f"{name} is not a setting{hint}", todo="unset it")
         for name, hint in unknown.items()
     ]
     try:
@@ -120,7 +120,10 @@ def _seen(one: _File) -> CheckResult:
         return CheckResult(check=one.check, level="fail", said=reason, todo=todo)
     there = one.path.stat() if one.path.exists() else None
     if there is not None and not is_sqlite(one.path):
-        said, todo = f"{one.path.name!r} is no SQLite file", "check the path; an application may put the file aside"
+        said, todo = (
+            f"{one.path.name!r} is not an SQLite file",
+            "check the path; an application may put the file aside",
+        )
         return CheckResult(check=one.check, level="fail", said=said, todo=todo)
     if there is not None and stat.S_IMODE(there.st_mode) & 0o077:
         said = f"{one.path.name!r} holds texts and others may read it (mode {stat.S_IMODE(there.st_mode):o})"

@@ -1,4 +1,4 @@
-"""What a person reads, on a terminal or through a pipe."""
+"""Console of tables and lists, on a terminal or through a pipe."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def _is_json(raw: bytes) -> bool:
 
 
 class ScoredLines:
-    """Where scored lines go: standard output, or a file that must be new unless the run is resumed.
+    """Output of scored lines: standard output, or a file that is new unless the run is resumed.
 
     Each line is handed to the operating system whole before the next, so that whatever ends this process leaves
     the lines before it.

@@ -1,4 +1,4 @@
-"""What the commands over a store share: opening it, moments, and what a person reads when the file fails."""
+"""Store of a command: its path, opening, moments in time, and errors in one line."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def open_store(path: Path) -> SqliteStore:
     from ragtrace.stores.sqlite import SqliteStore
 
     if not is_sqlite(path):
-        raise ConfigError(f"{path} is no SQLite file; check the path")
+        raise ConfigError(f"{path} is not an SQLite file; check the path")
     try:
         policy = replace(policy_of(Settings.resolve({})), file_bytes=_NO_LIMIT)
         return SqliteStore(path, policy, is_made=False)

@@ -29,7 +29,7 @@ WIDE = 120  # columns below which reasons would be cut in the middle of words
 
 @dataclass(slots=True)
 class Column:
-    """What was seen of one metric at one K and label scale: values, passes, and why there was none."""
+    """Values, passes and reasons of one metric at one K and label scale."""
 
     values: array[float] = field(default_factory=lambda: array("d"))
     passed: int = 0

@@ -1,4 +1,4 @@
-"""How far a judge's scores can be trusted: everything that `ragtrace calibrate` reports, from labels and scores."""
+"""Calibration of a judge's scores against labels: the report of `ragtrace calibrate`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEAST_PAIRS = 10  # labelled records with a score, for any figure
 LEAST_CLASS = 5  # of each class, for AUROC and balanced accuracy
 LEAST_CLASS_TO_CHOOSE = 10  # of each class, for a threshold
 LEAST_FOR_MEAN = 20  # labelled records; the coverage of `powered_mean` was measured from here on
-LENGTH_ALARM = 0.3  # the interval of the correlation excludes 0 by this much
+LENGTH_ALARM = 0.3  # the correlation's interval is as far from 0
 GOOD_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
 WEAK, MEDIUM = 0.2, 0.5  # of a grade: strength of a length bias
 
@@ -352,7 +352,7 @@ class _Study:
 
 
 def strength_of_alpha(value: float) -> str:
-    """Return what an alpha is worth: good from .8, tentative from .667, else too low.
+    """Return the strength of an alpha: good from .8, tentative from .667, else too low.
 
     Example:
         >>> strength_of_alpha(0.7)

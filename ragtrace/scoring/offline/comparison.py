@@ -44,7 +44,7 @@ class Observation(NamedTuple):
 
 @dataclass(slots=True)
 class Column:
-    """What one file says of one metric by one maker."""
+    """Scores of one file for one metric by one maker."""
 
     found: dict[RowKey, Observation] = field(default_factory=dict)
     na: Counter[str] = field(default_factory=Counter)

@@ -14,7 +14,7 @@ Tag = TypeVar("Tag")
 
 
 class Scores(Protocol):
-    """What scores records: `ragtrace.scoring.Scorer`, or what asks it more than once."""
+    """Scorer of records: `ragtrace.scoring.Scorer`, or a wrapper that asks it again."""
 
     async def results(self, record: RagRecord) -> list[MetricResult]:
         """Return every result of a record; never raises because of a judge."""

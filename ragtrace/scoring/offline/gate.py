@@ -1,4 +1,4 @@
-"""Comparison of grades in batches with grades one by one: whether batches may be used."""
+"""Gate for grading in batches: the same passages graded in batches and one by one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAILED = "let this judge grade one passage a call: RAGTRACE_GRADE_BATCH=1, or gr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What the pairs say.
+    """Result of the pairs.
 
     Attributes:
         verdict: ``passed``, ``failed``, or ``unverified`` without enough pairs.

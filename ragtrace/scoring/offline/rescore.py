@@ -1,4 +1,4 @@
-"""Scores the records of a store once more: under another judge or prompt, as a series of its own."""
+"""Rescoring of a store's records under another judge or prompt, as another series."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Rescored:
-    """What became of a run: records scored, scored before by this very version, and judge calls made.
+    """Result of a run: records scored, records scored before by this version, and judge calls.
 
     Attributes:
         is_budget_spent: whether a budget ended it: of calls, or the limits'.

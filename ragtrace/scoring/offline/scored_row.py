@@ -24,7 +24,7 @@ _MOST = 1e100  # sums of squares of millions of such values are finite; no score
 
 
 class Maker(NamedTuple):
-    """Who made a score, and of what kind it is: scores are averaged and compared where all of it agrees."""
+    """Origin and kind of a score; scores are averaged and compared where both agree."""
 
     judge: str | None = None
     version: str | None = None

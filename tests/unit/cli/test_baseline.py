@@ -231,7 +231,7 @@ def test_no_store_a_wrong_path_and_a_file_that_is_none(tmp_path, capsys):
     assert "there is no file" in capsys.readouterr().err
     (tmp_path / "text").write_text("not a store, but long enough to look at")
     assert run(tmp_path / "text", "freeze") == 2
-    assert "is no SQLite file" in capsys.readouterr().err
+    assert "is not an SQLite file" in capsys.readouterr().err
     assert (tmp_path / "text").read_text().startswith("not a store")
 
 

@@ -144,7 +144,7 @@ def test_the_folder_of_our_own_tests_is_no_setting_to_unset(doctor, monkeypatch)
 
 def test_what_only_an_argument_can_be_is_no_variable(doctor, monkeypatch):
     monkeypatch.setenv("RAGTRACE_REDACT", "x")
-    assert doctor()[1]["settings"]["said"].startswith("RAGTRACE_REDACT is no setting")
+    assert doctor()[1]["settings"]["said"].startswith("RAGTRACE_REDACT is not a setting")
 
 
 def test_a_wrong_value_fails_and_the_other_checks_go_on(doctor, monkeypatch):
@@ -437,7 +437,7 @@ def test_a_file_that_is_none_of_sqlite_fails_and_stays(doctor, monkeypatch, tmp_
     monkeypatch.setenv(f"RAGTRACE_{setting}", str(notes))
     status, checks = doctor()
     assert (status, checks[check]["level"]) == (1, "fail")
-    assert checks[check]["said"] == "'notes' is no SQLite file"
+    assert checks[check]["said"] == "'notes' is not an SQLite file"
     assert "check the path" in checks[check]["todo"]
     assert notes.read_text() == "the thesis"
 

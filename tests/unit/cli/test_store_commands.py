@@ -305,7 +305,7 @@ def test_forget_in_a_spool_of_its_own(path, tmp_path, capsys):
         (["forget", "--store", "STORE"], "give one of --trace"),
         (["forget", "--user", "u", "--trace", "t", "--store", "STORE"], "give one of --trace"),
         (["export", "--out", "-", "--store", "no-such-file"], "there is no file"),
-        (["export", "--out", "-", "--store", "JUNK"], "is no SQLite file"),
+        (["export", "--out", "-", "--store", "JUNK"], "is not an SQLite file"),
         (["export", "STORE", "--out", "-", "--store", "STORE"], "give the store once"),
         (["export", "--out", "-", "--store", "TORN"], "TORN"),
         (["rescore", "--metric", "faithfulness", "--since", "soon", "--store", "STORE"], "write an age"),

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
-from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.query_engine import RouterQueryEngine, SubQuestionQueryEngine
-from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
-from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore, TextNode
-from llama_index.core.tools import QueryEngineTool
 from llama_index.core.workflow import (
-    Event,
     HumanResponseEvent,
     InputRequiredEvent,
     StartEvent,
@@ -26,12 +19,13 @@ from llama_index.core.workflow import (
 from opentelemetry.trace import StatusCode
 
 import ragtrace
-from integrations.llamaindex.tests.parts import ANSWER, Best, Broken, Faq, Given, Llm, engine, until
+from integrations.llamaindex.tests.parts import Best, Broken, Faq, Given, engine, until
 from ragtrace.testing.plan import Gate, plan_of
 from ragtrace_llamaindex import instrument, uninstrument
 from ragtrace_llamaindex.handlers import tracer
 from tests.conformance import llamaindex as planned
 from tests.e2e import test_faults as faults
+from tests.kept import ANSWER
 from tests.regressions.seen import (
     DOCUMENTS,
     RERANKED,
@@ -76,97 +70,6 @@ async def cancelled():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-
-
-class Second(BaseSelector):
-    def _get_prompts(self) -> dict[str, Any]:
-        return {}
-
-    def _update_prompts(self, prompts: Any) -> None:
-        return None
-
-    def _select(self, choices, query):
-        return SelectorResult(selections=[SingleSelection(index=1, reason="")])
-
-    async def _aselect(self, choices, query):
-        return self._select(choices, query)
-
-
-class OneEach(BaseQuestionGenerator):
-    def _get_prompts(self) -> dict[str, Any]:
-        return {}
-
-    def _update_prompts(self, prompts: Any) -> None:
-        return None
-
-    def generate(self, tools, query):
-        return [SubQuestion(sub_question=f"{tool.name}?", tool_name=tool.name) for tool in tools]
-
-    async def agenerate(self, tools, query):
-        return self.generate(tools, query)
-
-
-class Found(Event):
-    nodes: list
-
-
-class Rag(Workflow):
-    @step
-    async def find(self, ev: StartEvent) -> Found:
-        return Found(nodes=await Faq().aretrieve(ev.query))
-
-    @step
-    async def answer(self, ev: Found) -> StopEvent:
-        chosen = Best().postprocess_nodes(ev.nodes)
-        reply = await Llm().acomplete("\n".join(one.text for one in chosen))
-        return StopEvent(result=reply.text)
-
-
-def tools(*names):
-    return [QueryEngineTool.from_defaults(engine(Faq(prefix=name)), name=name, description=name) for name in names]
-
-
-def router():
-    return RouterQueryEngine(selector=Second(), query_engine_tools=tools("a", "d"), llm=Llm())
-
-
-def sub_questions():
-    synthesizer = get_response_synthesizer(llm=Llm())
-    return SubQuestionQueryEngine(OneEach(), synthesizer, tools("a", "b"), use_async=False, verbose=False)
-
-
-def chat(kind):
-    return kind.from_defaults(retriever=Faq(), llm=Llm(), node_postprocessors=[Best()])
-
-
-FORMS = {
-    "query engine": lambda: engine().query("Where?"),
-    "streaming": lambda: list(engine(streaming=True).query("Where?").response_gen),
-    "refine": lambda: engine(mode="refine").query("Where?"),
-    "tree": lambda: engine(mode="tree_summarize").query("Where?"),
-    "context chat engine": lambda: chat(ContextChatEngine).chat("Where?"),
-    "condensing chat engine": lambda: chat(CondensePlusContextChatEngine).chat("Where?"),
-    "router": lambda: router().query("Where?"),
-    "async query engine": lambda: asyncio.run(engine().aquery("Where?")),
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_pool_selection_and_prompt_in_every_form(seen, form):
-    FORMS[form]()
-    whole(seen, seen.root)
-
-
-def test_pool_selection_and_prompt_of_sub_questions(seen):
-    sub_questions().query("Where?")
-    whole(seen, seen.root, pool=12, delivered=("a5", "a4", "b5", "b4"))
-    assert {fact(span, "gen_ai.retrieval.query.text") for span in seen.of("retrieval")} == {"a?", "b?"}
-
-
-async def test_pool_selection_and_prompt_of_a_workflow(seen):
-    assert await Rag().run(query="Where?") == ANSWER
-    await until(lambda: seen.roots)
-    whole(seen, seen.root)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, StateGraph
 
-from integrations.langchain.tests.parts import ANSWER, chat
+from integrations.langchain.tests.parts import chat
 from ragtrace_langchain import RagtraceHandler
 from tests.e2e.odd import Hostile, cyclic
+from tests.kept import ANSWER
 from tests.regressions.seen import asked_and_answered, assert_json_is_whole, assert_nothing_dropped, ids
 from tests.regressions.test_langchain import State
 

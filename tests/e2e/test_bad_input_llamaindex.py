@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from llama_index.core.schema import ImageNode, NodeWithScore, TextNode
 
-from integrations.llamaindex.tests.parts import ANSWER, Faq, engine
+from integrations.llamaindex.tests.parts import Faq, engine
 from ragtrace_llamaindex import instrumented
 from tests.e2e.odd import Hostile, cyclic
+from tests.kept import ANSWER
 from tests.regressions.seen import asked_and_answered, assert_json_is_whole, assert_nothing_dropped, ids
 
 if TYPE_CHECKING:

@@ -20,10 +20,11 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import ragtrace
-from integrations.langchain.tests.parts import ANSWER, lcel
+from integrations.langchain.tests.parts import lcel
 from ragtrace.capture import internal_errors
 from ragtrace.service import current
 from ragtrace_langchain import RagtraceHandler
+from tests.kept import ANSWER
 from tests.process.observing import until
 from tests.unit.judges.openai.judge_server import Answer
 

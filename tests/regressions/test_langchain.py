@@ -28,8 +28,9 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 import ragtrace
-from integrations.langchain.tests.parts import ANSWER, Broken, Faq, chat, lcel, rerank, shown
+from integrations.langchain.tests.parts import Broken, Faq, chat, lcel, rerank, shown
 from ragtrace_langchain import RagtraceHandler, instrument, uninstrument
+from tests.kept import ANSWER
 from tests.regressions.seen import (
     DOCUMENTS,
     LATER,

@@ -31,9 +31,10 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 import ragtrace
-from integrations.llamaindex.tests.parts import ANSWER, Best, Broken, Faq, Given, InPlace, Llm, engine, until, words
+from integrations.llamaindex.tests.parts import Best, Broken, Faq, Given, InPlace, Llm, engine, until, words
 from ragtrace_llamaindex import instrument, instrumented, uninstrument
 from ragtrace_llamaindex.handlers import tracer
+from tests.kept import ANSWER
 from tests.regressions.seen import (
     DOCUMENTS,
     LATER,

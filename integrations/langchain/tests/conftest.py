@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.langchain.tests.parts import Keeper
 from ragtrace.capture import Recorder, internal_errors
 from ragtrace_langchain import RagtraceHandler
+from tests.kept import Keeper
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
@@ -11,33 +9,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from ragtrace.capture import EndedRun, FinishedRun, Generation, Rerank, Retrieval, ToolCall, finished_run
-
-ANSWER = "The lab is in Oslo."
-
-
-@dataclass
-class Ref:
-    trace_id: str
-    span_id: str
-
-
-@dataclass
-class Keeper:
-    runs: list[FinishedRun] = field(default_factory=list)
-    begun: int = 0
-
-    def on_start(self, workflow: str, started_ns: int) -> Ref:
-        self.begun += 1
-        return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
-
-    def on_end(self, root: Ref, ended: EndedRun) -> None:
-        self.runs.append(finished_run(ended))
-
-    @property
-    def only(self) -> FinishedRun:
-        assert len(self.runs) == 1, [run.record.query for run in self.runs]
-        return self.runs[0]
+from tests.kept import ANSWER
 
 
 class Faq(BaseRetriever):
@@ -99,22 +71,3 @@ def lcel(retriever=None, reranker=rerank, model=None):
     chosen = (retriever or Faq()) | RunnableLambda(reranker)
     given = {"context": chosen | shown, "question": RunnablePassthrough()}
     return given | PROMPT | (model or chat()) | StrOutputParser()
-
-
-def ids(captured, stage):
-    return [passage.id for passage in captured.record.pool(stage)]
-
-
-def scores(captured, stage):
-    return [passage.score for passage in captured.record.pool(stage)]
-
-
-def kinds(captured):
-    names = {Retrieval: "retrieval", Rerank: "rerank", Generation: "chat", ToolCall: "tool"}
-    return [names[type(step)] for step in captured.steps]
-
-
-def step(captured, kind):
-    found = [one for one in captured.steps if isinstance(one, kind)]
-    assert len(found) == 1, found
-    return found[0]

@@ -15,9 +15,10 @@ from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnableP
 from langchain_core.tools import create_retriever_tool
 from pydantic import BaseModel
 
-from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, shown, step
+from integrations.langchain.tests.parts import PROMPT, Faq, chat, shown
 from ragtrace.capture import Generation
 from ragtrace_langchain.messages import answer_in, structured_text
+from tests.kept import ANSWER, step
 
 PROMPT_OF_A_QUESTION = RunnableLambda(lambda said: PROMPT.invoke({"context": "c", "question": said.content}))
 ASKED = {"context": "c", "question": "Where?"}

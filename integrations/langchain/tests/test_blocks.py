@@ -9,10 +9,11 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 
-from integrations.langchain.tests.parts import ANSWER, Faq, chat, ids, step
+from integrations.langchain.tests.parts import Faq, chat
 from ragtrace.capture import Generation
 from ragtrace.model import content_id
 from ragtrace_langchain.messages import answer_in, content_text, question_in
+from tests.kept import ANSWER, ids, step
 
 TEXT = 'The "lab" is in Oslo,\nat Karl Johans gate 22, på tredje etasje.'
 ENCODED = base64.b64encode(TEXT.encode()).decode()

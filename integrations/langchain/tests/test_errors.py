@@ -8,9 +8,10 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from integrations.langchain.tests.parts import ANSWER, Faq, chat, ids, lcel, shown
+from integrations.langchain.tests.parts import Faq, chat, lcel, shown
 from ragtrace.capture import internal_errors
 from ragtrace_langchain import RagtraceHandler, selection
+from tests.kept import ANSWER, ids
 
 
 def failing(*_):

@@ -11,22 +11,9 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool, tool
 
-from integrations.langchain.tests.parts import (
-    ANSWER,
-    PROMPT,
-    Compressor,
-    Faq,
-    chat,
-    ids,
-    kinds,
-    lcel,
-    rerank,
-    rescored,
-    scores,
-    shown,
-    step,
-)
+from integrations.langchain.tests.parts import PROMPT, Compressor, Faq, chat, lcel, rerank, rescored, shown
 from ragtrace.capture import Generation, Rerank, Retrieval
+from tests.kept import ANSWER, ids, kinds, scores, step
 
 
 def answering(retriever):

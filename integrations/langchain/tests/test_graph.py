@@ -10,14 +10,15 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import create_retriever_tool
 
-from integrations.langchain.tests.parts import ANSWER, Faq, chat, ids, kinds, rerank, shown, step
+from integrations.langchain.tests.parts import Faq, chat, rerank, shown
 from ragtrace.capture import Rerank
 from ragtrace.model import Usage
+from tests.kept import ANSWER, ids, kinds, step
 
 pytest.importorskip("langgraph")
 
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
 
@@ -127,36 +128,6 @@ def test_a_subgraph_that_retrieves_belongs_to_the_run(keeper, config):
     run = keeper.only
     assert (ids(run, "retrieved"), ids(run, "reranked")) == ([f"d{i}" for i in range(6)], ["d3", "d2"])
     assert (run.record.outcome, run.prompt_ids) == ("answered", ("d3", "d2"))
-
-
-def test_command_to_the_parent_graph_is_no_error(keeper, config):
-    inner = StateGraph(MessagesState)
-    inner.add_node(
-        "go", lambda s: Command(goto="other", graph=Command.PARENT, update={"messages": [AIMessage("a")]})
-    )
-    inner.add_edge(START, "go")
-    outer = StateGraph(MessagesState)
-    outer.add_node("inner", inner.compile(), destinations=("other",))
-    outer.add_node("other", lambda s: {"messages": [AIMessage(ANSWER)]})
-    outer.add_edge(START, "inner")
-    outer.compile().invoke({"messages": [("user", "Where?")]}, config)
-    run = keeper.only
-    assert (run.record.outcome, run.failure, run.record.answer) == ("answered", None, ANSWER)
-
-
-def test_an_error_of_the_same_name_is_an_error(keeper, config):
-    class GraphInterrupt(Exception):
-        pass
-
-    def node(state):
-        raise GraphInterrupt
-
-    built = StateGraph(State)
-    built.add_node("node", node)
-    built.add_edge(START, "node")
-    with pytest.raises(GraphInterrupt):
-        built.compile().invoke({"question": "Where?"}, config)
-    assert (keeper.only.record.outcome, keeper.only.failure.kind) == ("error", "GraphInterrupt")
 
 
 def test_agent_that_searches_twice(keeper, config):

@@ -17,7 +17,8 @@ from langchain_core.runnables import RunnableGenerator, RunnableLambda, Runnable
 from langchain_core.runnables import chain as chained
 from langgraph.graph import END, START, StateGraph
 
-from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, ids, lcel, shown
+from integrations.langchain.tests.parts import PROMPT, Faq, chat, lcel, shown
+from tests.kept import ANSWER, ids
 
 JSON = '{"answer": "The lab is in Oslo.", "sources": ["d1"]}'
 

@@ -10,8 +10,9 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from integrations.langchain.tests.parts import ANSWER, Faq, chat, shown
+from integrations.langchain.tests.parts import Faq, chat, shown
 from ragtrace_langchain.messages import recalled_in
+from tests.kept import ANSWER
 
 warnings.filterwarnings("ignore", message=".*(InMemoryChatMessageHistory|RunnableWithMessageHistory)")
 history = pytest.importorskip("langchain_core.runnables.history")

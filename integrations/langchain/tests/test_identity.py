@@ -18,10 +18,11 @@ from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnableP
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
-from integrations.langchain.tests.parts import ANSWER, PROMPT, chat, ids, kinds, shown, step
+from integrations.langchain.tests.parts import PROMPT, chat, shown
 from ragtrace.capture import Rerank, Retrieval
 from ragtrace.model import content_id
 from ragtrace_langchain import TracedCompressor
+from tests.kept import ANSWER, ids, kinds, step
 
 TEXTS = {one: f'"{one}" says:\n\tthe \\lab\\ moved to Å{one}, Örebro.\nIt\'s number «{one}».' for one in "abcdefgh"}
 

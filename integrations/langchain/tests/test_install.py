@@ -8,9 +8,10 @@ import threading
 import pytest
 from langchain_core.tracers import context
 
-from integrations.langchain.tests.parts import ANSWER, ids, lcel
+from integrations.langchain.tests.parts import lcel
 from ragtrace.capture import Recorder
 from ragtrace_langchain import RagtraceHandler, instrument, is_instrumented, uninstrument
+from tests.kept import ANSWER, ids
 
 
 @pytest.fixture

@@ -14,21 +14,10 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import tool
 
-from integrations.langchain.tests.parts import (
-    PROMPT,
-    Compressor,
-    Faq,
-    chat,
-    ids,
-    kinds,
-    lcel,
-    rescored,
-    scores,
-    shown,
-    step,
-)
+from integrations.langchain.tests.parts import PROMPT, Compressor, Faq, chat, lcel, rescored, shown
 from ragtrace.capture import Rerank, Retrieval
 from ragtrace_langchain import TracedCompressor, mark_retrieved, mark_selected
+from tests.kept import ids, kinds, scores, step
 
 
 def answered_from(context):

@@ -10,10 +10,11 @@ import pytest
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 
-from integrations.langchain.tests.parts import ANSWER, Broken, Faq, chat, ids, lcel, rescored, shown
+from integrations.langchain.tests.parts import Broken, Faq, chat, lcel, rescored, shown
 from ragtrace.capture import Retrieval
 from ragtrace_langchain import instrument, uninstrument
 from ragtrace_langchain.run_state import MAX_NESTED, _retrievers
+from tests.kept import ANSWER, ids
 
 
 @pytest.fixture(autouse=True)

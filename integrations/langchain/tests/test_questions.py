@@ -18,11 +18,12 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 
-from integrations.langchain.tests.parts import ANSWER, PROMPT, Broken, Faq, chat, ids, kinds, lcel, shown
+from integrations.langchain.tests.parts import PROMPT, Broken, Faq, chat, lcel, shown
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace_langchain import RagtraceHandler, instrument, mark_selected, uninstrument
+from tests.kept import ANSWER, ids, kinds
 
 POOL = [f"d{i}" for i in range(6)]
 HYDE = "The lab has moved to a new building."

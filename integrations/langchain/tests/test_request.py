@@ -6,10 +6,11 @@ import pytest
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough, chain
 from langgraph.graph import START, MessagesState, StateGraph
 
-from integrations.langchain.tests.parts import Faq, chat, lcel, step
+from integrations.langchain.tests.parts import Faq, chat, lcel
 from ragtrace.capture import Recorder, Retrieval, internal_errors
 from ragtrace.model import Labels
 from ragtrace_langchain import RagtraceHandler
+from tests.kept import step
 
 
 def test_metadata_and_tags(keeper, config):

@@ -8,10 +8,11 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableGenerator, RunnableLambda
 
-from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, ids, kinds, lcel, shown, step
+from integrations.langchain.tests.parts import PROMPT, Faq, chat, lcel, shown
 from ragtrace.capture import Generation, Limits, Recorder
 from ragtrace.model import Message, Usage
 from ragtrace_langchain import RagtraceHandler
+from tests.kept import ANSWER, ids, kinds, step
 
 
 def checked(run, question):

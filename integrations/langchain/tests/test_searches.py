@@ -15,9 +15,10 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool, tool
 from pydantic import BaseModel
 
-from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, ids, kinds, scores, step
+from integrations.langchain.tests.parts import PROMPT, Faq, chat
 from ragtrace.capture import Rerank, Retrieval
 from ragtrace.model import content_id
+from tests.kept import ANSWER, ids, kinds, scores, step
 
 pytest.importorskip("langgraph")
 pytest.importorskip("langchain.agents")

@@ -16,8 +16,9 @@ from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 
-from integrations.langchain.tests.parts import ANSWER, PROMPT, Faq, chat, ids, kinds, lcel, shown, step
+from integrations.langchain.tests.parts import PROMPT, Faq, chat, lcel, shown
 from ragtrace.capture import Rerank, Retrieval
+from tests.kept import ANSWER, ids, kinds, step
 
 POOL = [f"d{i}" for i in range(6)]
 

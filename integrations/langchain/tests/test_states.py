@@ -13,9 +13,10 @@ from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnableP
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import BaseModel
 
-from integrations.langchain.tests.parts import PROMPT, Faq, chat, ids, kinds, rerank, scores, shown, step
+from integrations.langchain.tests.parts import PROMPT, Faq, chat, rerank, shown
 from ragtrace.capture import Rerank
 from ragtrace_langchain.documents import as_given, documents_in, fields_of, is_documents_only, new_documents
+from tests.kept import ids, kinds, scores, step
 
 DOCS = [Document(id=name, page_content=f"Passage {name}.", metadata={"score": 0.5}) for name in "abc"]
 

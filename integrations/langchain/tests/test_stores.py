@@ -7,7 +7,7 @@ from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
 
-from integrations.langchain.tests.parts import ids, scores
+from tests.kept import ids, scores
 
 
 class Store(BaseRetriever):

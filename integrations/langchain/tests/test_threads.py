@@ -14,11 +14,12 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnableParallel
 
 import ragtrace
-from integrations.langchain.tests.parts import ANSWER, Faq, ids, kinds, lcel
+from integrations.langchain.tests.parts import Faq, lcel
 from ragtrace.capture import Recorder
 from ragtrace.model import Usage
 from ragtrace_langchain import RagtraceHandler, instrument, on_end, uninstrument
 from ragtrace_langchain.instrumentation import _installed
+from tests.kept import ANSWER, ids, kinds
 from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheEnd, add_slowly
 
 

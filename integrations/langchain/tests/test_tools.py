@@ -11,9 +11,10 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import create_retriever_tool, tool
 
-from integrations.langchain.tests.parts import ANSWER, Faq, chat, shown
+from integrations.langchain.tests.parts import Faq, chat, shown
 from ragtrace.testing.recording import Recording
 from ragtrace_langchain import RagtraceHandler
+from tests.kept import ANSWER
 
 
 @pytest.fixture

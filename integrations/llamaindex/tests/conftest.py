@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.llamaindex.tests.parts import Keeper
 from ragtrace.capture import Recorder, internal_errors
 from ragtrace_llamaindex import instrument, is_instrumented, uninstrument
 from ragtrace_llamaindex.handlers import tracer
+from tests.kept import Keeper
 
 
 @pytest.fixture

@@ -18,22 +18,9 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.settings import Settings
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
-from integrations.llamaindex.tests.parts import (
-    ANSWER,
-    Best,
-    Broken,
-    Faq,
-    First,
-    Given,
-    Llm,
-    engine,
-    ids,
-    kinds,
-    nodes,
-    scores,
-    until,
-)
+from integrations.llamaindex.tests.parts import Best, Broken, Faq, First, Given, Llm, engine, nodes, until
 from ragtrace.capture import Rerank, Retrieval
+from tests.kept import ANSWER, ids, kinds, scores
 
 BAD = "I do not know."
 

@@ -11,8 +11,9 @@ from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index_instrumentation import get_dispatcher
 
-from integrations.llamaindex.tests.parts import ANSWER, Best, Faq, Llm, checked, engine
+from integrations.llamaindex.tests.parts import Best, Faq, Llm, checked, engine
 from ragtrace_llamaindex import instrument, uninstrument
+from tests.kept import ANSWER
 
 
 class StreamProxy:

@@ -6,8 +6,9 @@ import pytest
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from integrations.llamaindex.tests.parts import First, Given, Llm, ids
+from integrations.llamaindex.tests.parts import First, Given, Llm
 from ragtrace.model import AnswerPart
+from tests.kept import ids
 
 MODES = ["compact", "refine", "tree_summarize", "simple_summarize"]
 

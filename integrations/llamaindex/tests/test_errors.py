@@ -10,22 +10,12 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.schema import ImageNode, NodeWithScore, TextNode
 
-from integrations.llamaindex.tests.parts import (
-    ANSWER,
-    Best,
-    Broken,
-    Faq,
-    First,
-    Llm,
-    checked,
-    engine,
-    ids,
-    until,
-)
+from integrations.llamaindex.tests.parts import Best, Broken, Faq, First, Llm, checked, engine, until
 from ragtrace.capture import internal_errors
 from ragtrace_llamaindex import mark_selected, selection
 from ragtrace_llamaindex import tracer as tracing
 from ragtrace_llamaindex.handlers import RagtraceSpanHandler
+from tests.kept import ANSWER, ids
 
 
 class Down(RuntimeError):

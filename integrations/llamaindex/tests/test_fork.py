@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-from integrations.llamaindex.tests.parts import ANSWER, checked, engine
+from integrations.llamaindex.tests.parts import checked, engine
 from ragtrace_llamaindex.handlers import tracer
+from tests.kept import ANSWER
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

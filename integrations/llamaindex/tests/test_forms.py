@@ -34,26 +34,11 @@ from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
 from llama_index_instrumentation import get_dispatcher
 
-from integrations.llamaindex.tests.parts import (
-    ANSWER,
-    Best,
-    Faq,
-    First,
-    Given,
-    InPlace,
-    Llm,
-    checked,
-    engine,
-    ids,
-    kinds,
-    nodes,
-    scores,
-    step,
-    until,
-)
+from integrations.llamaindex.tests.parts import Best, Faq, First, Given, InPlace, Llm, checked, engine, nodes, until
 from ragtrace.capture import Generation, Rerank, Retrieval
 from ragtrace.model import Message
 from ragtrace_llamaindex import mark_selected
+from tests.kept import ANSWER, ids, kinds, scores, step
 
 
 class TestRerankers:

@@ -15,8 +15,9 @@ from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.prompts import ChatPromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 
-from integrations.llamaindex.tests.parts import ANSWER, Best, Faq, Llm, ToolCaller, engine, until
+from integrations.llamaindex.tests.parts import Best, Faq, Llm, ToolCaller, engine, until
 from ragtrace.model import Message
+from tests.kept import ANSWER
 
 SAID = (Message(role="user", content="a?"), Message(role="assistant", content=ANSWER))
 EXAMPLE = [ChatMessage("Example?", role="user"), ChatMessage("Example.", role="assistant")]

@@ -9,10 +9,11 @@ import pytest
 from llama_index_instrumentation import get_dispatcher
 
 import ragtrace_llamaindex
-from integrations.llamaindex.tests.parts import ANSWER, Keeper, checked, engine
+from integrations.llamaindex.tests.parts import checked, engine
 from ragtrace.capture import Recorder
 from ragtrace_llamaindex import instrument, instrumented, is_instrumented, uninstrument
 from ragtrace_llamaindex.handlers import RagtraceEventHandler, RagtraceSpanHandler
+from tests.kept import ANSWER, Keeper
 
 
 def installed():

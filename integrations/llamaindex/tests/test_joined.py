@@ -19,23 +19,13 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import Document
 from llama_index_instrumentation import get_dispatcher
 
-from integrations.llamaindex.tests.parts import (
-    ANSWER,
-    Best,
-    Faq,
-    First,
-    Llm,
-    ToolCaller,
-    checked,
-    engine,
-    ids,
-    kinds,
-)
+from integrations.llamaindex.tests.parts import Best, Faq, First, Llm, ToolCaller, checked, engine
 from integrations.llamaindex.tests.test_tools import FIRST, call_of, tool
 from integrations.llamaindex.tests.test_workflows import Rag
 from ragtrace.metrics.base import answer_lacking
 from ragtrace_llamaindex import instrument, mark_retrieved, mark_selected, request
 from ragtrace_llamaindex.handlers import tracer
+from tests.kept import ANSWER, ids, kinds
 
 
 @pytest.fixture(autouse=True)

@@ -33,8 +33,9 @@ from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import get_dispatcher
 from pydantic import BaseModel
 
-from integrations.llamaindex.tests.parts import ANSWER, Best, Faq, Given, Llm, checked, engine, ids, kinds, nodes
+from integrations.llamaindex.tests.parts import Best, Faq, Given, Llm, checked, engine, nodes
 from ragtrace.metrics.base import answer_lacking
+from tests.kept import ANSWER, ids, kinds
 
 
 class Grade(BaseModel):

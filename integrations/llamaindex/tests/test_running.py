@@ -12,22 +12,10 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index_instrumentation import get_dispatcher
 
-from integrations.llamaindex.tests.parts import (
-    ANSWER,
-    Best,
-    Faq,
-    First,
-    Llm,
-    ToolCaller,
-    checked,
-    engine,
-    ids,
-    kinds,
-    step,
-    until,
-)
+from integrations.llamaindex.tests.parts import Best, Faq, First, Llm, ToolCaller, checked, engine, until
 from ragtrace.capture import Generation
 from ragtrace.model import Message, Usage
+from tests.kept import ANSWER, ids, kinds, step
 
 
 class TestStreams:  # CAPTURE.md 0.2 and 0.8, classes 5 and 6

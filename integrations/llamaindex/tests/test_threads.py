@@ -13,11 +13,12 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index_instrumentation import get_dispatcher
 
-from integrations.llamaindex.tests.parts import ANSWER, Faq, Llm, checked, engine, ids, kinds
+from integrations.llamaindex.tests.parts import Faq, Llm, checked, engine
 from integrations.llamaindex.tests.test_running import EachInTurn
 from ragtrace.capture import Recorder
 from ragtrace.model import Usage
 from ragtrace_llamaindex import instrument, on_end
+from tests.kept import ANSWER, ids, kinds
 from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheEnd, add_slowly
 
 

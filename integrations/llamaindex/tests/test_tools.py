@@ -23,24 +23,11 @@ from llama_index.core.tools.function_tool import sync_to_async
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow
 from llama_index.core.workflow import step as step_of
 
-from integrations.llamaindex.tests.parts import (
-    ANSWER,
-    Best,
-    Faq,
-    Given,
-    Llm,
-    ToolCaller,
-    engine,
-    ids,
-    kinds,
-    nodes,
-    scores,
-    step,
-    until,
-)
+from integrations.llamaindex.tests.parts import Best, Faq, Given, Llm, ToolCaller, engine, nodes, until
 from ragtrace.capture import ToolCall
 from ragtrace.model import content_id
 from ragtrace_llamaindex import mark_retrieved, mark_selected
+from tests.kept import ANSWER, ids, kinds, scores, step
 
 # A search in such a thread cannot be told to be the tool's.
 keeps_context = pytest.mark.skipif(

@@ -19,20 +19,10 @@ from llama_index.core.workflow import (
     step,
 )
 
-from integrations.llamaindex.tests.parts import (
-    ANSWER,
-    Best,
-    Faq,
-    Llm,
-    ToolCaller,
-    checked,
-    engine,
-    ids,
-    kinds,
-    until,
-)
+from integrations.llamaindex.tests.parts import Best, Faq, Llm, ToolCaller, checked, engine, until
 from ragtrace.capture import Generation, Retrieval
 from ragtrace.model import Message
+from tests.kept import ANSWER, ids, kinds
 
 
 class Found(Event):

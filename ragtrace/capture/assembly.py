@@ -31,12 +31,12 @@ def finished_run(run: EndedRun) -> FinishedRun:
         >>> finished_run(run.ended("answered", run.started_ns)).record.answer
         'In Oslo.'
     """
-    lossy = dict(run.lossy)
+    lossy = dict(run.truncated)
     stages = _with_texts(run, _stages(run, lossy))
     pools = _pools(run, stages)
     if not pools and (unread := count_unread(run)):
         lossy["context_unread"] = unread
-    facts = {name: value for name, value in run.facts.items() if value is not None}
+    facts = {name: value for name, value in run.attributes.items() if value is not None}
     if stages.k is not None:
         facts["k"] = stages.k
     if run.outcome == "answered" and "answer_parts" not in facts:
@@ -124,7 +124,7 @@ def _stages(run: EndedRun, lossy: dict[str, int]) -> _Stages:
     source = run.selection_source or _implied_source(retrieved, used)
     if used is not None and selected is None and _has_parallel_results(run):
         retrieved = _as_shown(retrieved, used)
-    return _Stages(retrieved, selected, used, prompt_ids, source, run.facts.get("k"))
+    return _Stages(retrieved, selected, used, prompt_ids, source, run.attributes.get("k"))
 
 
 def _has_parallel_results(run: EndedRun) -> bool:
@@ -205,7 +205,7 @@ def _used(
         return None, None
     if not delivered:
         return None, ()
-    found = prompt_set(run.prompts, run.steps, run.facts.get("answer", ""), distinct(delivered))
+    found = prompt_set(run.prompts, run.steps, run.attributes.get("answer", ""), distinct(delivered))
     if found:
         return found, tuple(p.id for p in found)
     # The prompt shows none of them: a formatter rewrote them, so what was delivered stays what is scored.

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Opens runs and hands each ended one to its listener as an `EndedRun`.
+    """Opens runs and hands each ended one to its processor as an `EndedRun`.
 
     Thread-safe. At most `Limits.open_runs` stay open: the longest idle is ended as ``partial`` for a new one.
 
     Args:
-        listener: takes finished runs; None keeps nothing (recording is then cheap and harmless).
+        processor: takes finished runs; None keeps nothing (recording is then cheap and harmless).
         redact: applied to every text before it is kept; a failure drops the text.
         limits: what may be kept.
         workflow: name of runs that give none.
@@ -33,7 +33,7 @@ class Recorder:
         span_metadata: names of request metadata that a run keeps.
 
     Attributes:
-        setup: what the next run begins with.
+        config: what the next run begins with.
 
     Example:
         >>> recorder = Recorder()
@@ -45,7 +45,7 @@ class Recorder:
 
     def __init__(
         self,
-        listener: RunProcessor | None = None,
+        processor: RunProcessor | None = None,
         *,
         redact: Callable[[str], str] | None = None,
         limits: Limits | None = None,
@@ -53,8 +53,8 @@ class Recorder:
         environment: str | None = None,
         span_metadata: Iterable[str] = (),
     ) -> None:
-        self.setup = RunConfig(
-            listener=listener,
+        self.config = RunConfig(
+            processor=processor,
             redact=safe(redact),
             workflow=workflow,
             environment=environment,
@@ -94,7 +94,7 @@ class Recorder:
             k: cut-off of @K metrics; default the number of contexts delivered.
             started_ns: Unix ns; default now.
         """
-        run = Run(self.setup, self.limits, started_ns or time.time_ns(), self._close)
+        run = Run(self.config, self.limits, started_ns or time.time_ns(), self._close)
         self._begin(run, workflow)
         if query is not None:
             run.set_query(query)
@@ -108,16 +108,16 @@ class Recorder:
 
     @guarded
     def _begin(self, run: Run, workflow: str | None) -> None:
-        name = clean_text(shown(workflow) or run.setup.workflow, MAX_NAME_CHARS)[0]
-        run.facts["workflow"] = name
-        run.facts["environment"] = run.setup.environment
-        run.listener = None if is_own_work() else run.setup.listener
-        if run.listener is not None:
-            run.ref = run.listener.on_start(name, run.started_ns)
+        name = clean_text(shown(workflow) or run.config.workflow, MAX_NAME_CHARS)[0]
+        run.attributes["workflow"] = name
+        run.attributes["environment"] = run.config.environment
+        run.processor = None if is_own_work() else run.config.processor
+        if run.processor is not None:
+            run.root_span = run.processor.on_start(name, run.started_ns)
         self._open[id(run)] = run
         if len(self._open) > self.limits.open_runs:
             record_internal_error("ragtrace.capture.recorder.open_runs")
-            min(list(self._open.values()), key=_touched).finish("partial")
+            min(list(self._open.values()), key=_last_activity).finish("partial")
 
     def has_open(self, run: Run) -> bool:
         """Tell whether this recorder opened the run, and it is still open."""
@@ -126,8 +126,8 @@ class Recorder:
     def _close(self, run: Run, outcome: Outcome | None, ended_ns: int) -> None:
         """Take a run off the list and hand it over; None drops it."""
         self._open.pop(id(run), None)
-        if outcome is not None and run.listener is not None and run.ref is not None:
-            run.listener.on_end(run.ref, run.ended(outcome, ended_ns))
+        if outcome is not None and run.processor is not None and run.root_span is not None:
+            run.processor.on_end(run.root_span, run.ended(outcome, ended_ns))
 
     @guarded
     def end_all(self) -> None:
@@ -142,7 +142,7 @@ class Recorder:
             now: seconds of the monotonic clock; default now.
         """
         limit = (time.monotonic() if now is None else now) - self.limits.run_idle_s
-        self._end([run for run in list(self._open.values()) if run.touched < limit])
+        self._end([run for run in list(self._open.values()) if run.last_activity < limit])
 
     def _end(self, runs: list[Run]) -> None:
         for run in runs:
@@ -154,5 +154,5 @@ class Recorder:
         self._open = {}
 
 
-def _touched(run: Run) -> float:
-    return run.touched
+def _last_activity(run: Run) -> float:
+    return run.last_activity

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.types import Limits, Operation, RunConfig, RunProcessor, Step, TraceRef
     from ragtrace.model import Outcome, Passage
 
-MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `lossy`
+MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `truncated`
 MAX_NAME_CHARS = 256
 MAX_TURNS = 32
 MAX_ITEMS = 10_000  # of any other list; an application's iterator may have no end
@@ -59,17 +59,17 @@ class Run:
 
     def __init__(
         self,
-        setup: RunConfig,
+        config: RunConfig,
         limits: Limits,
         started_ns: int,
         close: Callable[[Run, Outcome | None, int], None],
     ) -> None:
-        self.setup = setup  # the one it began with: settings may change while it is open
+        self.config = config  # the one it began with: settings may change while it is open
         self._close = close
         self._lock = threading.RLock()
-        self.facts: dict[str, Any] = {}
+        self.attributes: dict[str, Any] = {}
         self.started_ns = started_ns
-        self.touched = time.monotonic()
+        self.last_activity = time.monotonic()
         self.steps: list[Step] = []
         self.prompts: list[str] = []
         self.passage_labels: dict[str, str] = {}
@@ -82,27 +82,27 @@ class Run:
         self.pool_order: tuple[Passage, ...] | None = None
         self.fused_keys: set[str] = set()
         self.given_feedback: list[Feedback] = []
-        self.lossy: dict[str, int] = {}
+        self.truncated: dict[str, int] = {}
         self.failure: Failure | None = None
-        self.listener: RunProcessor | None = None
-        self.ref: TraceRef | None = None
+        self.processor: RunProcessor | None = None
+        self.root_span: TraceRef | None = None
         self.is_finished = False
         self._entered: list[Token[Run | None]] = []
         self._is_discarded = False
         self._default_outcome: Outcome | None = None
         self._before_finish: dict[str, Callable[[], None]] = {}
         self.limits = limits
-        self.reader = PassageReader(setup.redact, limits.passage_chars)
+        self.reader = PassageReader(config.redact, limits.passage_chars)
 
     @property
     def trace_id(self) -> str:
         """32 lower-case hex digits; "" when tracing is off."""
-        return self.ref.trace_id if self.ref else ""
+        return self.root_span.trace_id if self.root_span else ""
 
     @property
     def span_id(self) -> str:
         """16 lower-case hex digits of the root span; "" when tracing is off."""
-        return self.ref.span_id if self.ref else ""
+        return self.root_span.span_id if self.root_span else ""
 
     @guarded
     def set_query(self, query: str) -> None:
@@ -139,7 +139,7 @@ class Run:
     def add_tags(self, tags: Iterable[str]) -> None:
         """Add tags; a text is one tag."""
         new = (clean_text(self._redacted(tag), MAX_NAME_CHARS)[0] for tag in tags_of(tags))
-        self.facts["tags"] = tuple(dict.fromkeys((*self.facts.get("tags", ()), *filter(None, new))))[:64]
+        self.attributes["tags"] = tuple(dict.fromkeys((*self.attributes.get("tags", ()), *filter(None, new))))[:64]
 
     @guarded
     def add_metadata(self, metadata: Mapping[str, Any]) -> None:
@@ -148,21 +148,21 @@ class Run:
         Scalars and lists of scalars are kept, redacted and cut to 512 characters. A later value replaces an
         earlier one of the same name.
         """
-        names = self.setup.span_metadata
+        names = self.config.span_metadata
         if not names:
             return
         allowed = {name: metadata[name] for name in names if name in metadata}
         if allowed:
             kept = {name: self._metadata_value(value) for name, value in allowed.items()}
-            self.facts["metadata"] = {**self.facts.get("metadata", {}), **clean_metadata(kept)}
+            self.attributes["metadata"] = {**self.attributes.get("metadata", {}), **clean_metadata(kept)}
 
     @guarded
     def set_history(self, history: Iterable[Message]) -> None:
         """Set the turns before this question, oldest first."""
         turns = tuple(islice(history, MAX_ITEMS))
-        self.facts["history"] = tuple(self._message(turn.role, turn.content) for turn in turns[-MAX_TURNS:])
+        self.attributes["history"] = tuple(self._message(turn.role, turn.content) for turn in turns[-MAX_TURNS:])
         if len(turns) > MAX_TURNS:
-            self.lossy["history"] = len(turns) - MAX_TURNS
+            self.truncated["history"] = len(turns) - MAX_TURNS
 
     @guarded
     def retrieved(
@@ -203,7 +203,7 @@ class Run:
             Retrieval(
                 started_ns=started_ns or now,
                 ended_ns=ended_ns or now,
-                query=self._text(query) if query is not None else self.facts.get("query", ""),
+                query=self._text(query) if query is not None else self.attributes.get("query", ""),
                 passages=read,
                 source=self.reader.source(source),
                 top_k=clean_count(top_k),
@@ -396,7 +396,7 @@ class Run:
                 failure=self._failure(error),
             )
         )
-        self.facts.setdefault("model", _name(model))
+        self.attributes.setdefault("model", _name(model))
 
     @guarded
     def answered(
@@ -416,13 +416,13 @@ class Run:
             parts: sentences with citations: `AnswerPart`s, or mappings with text and citations (passage ids).
         """
         self._put("answer", text, self.limits.text_chars)
-        self.facts.pop("is_answer_expected", None)  # another integration in the same run found none
+        self.attributes.pop("is_answer_expected", None)  # another integration in the same run found none
         if model is not None:
             self._put("model", model, MAX_NAME_CHARS)
         if usage is not None:
-            self.facts["usage"] = clean_usage(usage) if isinstance(usage, Usage) else read_usage(usage)
+            self.attributes["usage"] = clean_usage(usage) if isinstance(usage, Usage) else read_usage(usage)
         if parts is not None:
-            self.facts["answer_parts"] = tuple(self._part(part) for part in islice(parts, MAX_ITEMS))
+            self.attributes["answer_parts"] = tuple(self._part(part) for part in islice(parts, MAX_ITEMS))
 
     @guarded
     def tool_called(
@@ -472,7 +472,7 @@ class Run:
     @guarded
     def expects_no_answer(self) -> None:
         """Mark a run in which no model speaks: a retrieval alone. Metrics over an answer are then ``na``."""
-        self.facts["is_answer_expected"] = False
+        self.attributes["is_answer_expected"] = False
 
     @guarded
     def reference(self, text: str) -> None:
@@ -500,7 +500,7 @@ class Run:
                 record_internal_error("ragtrace.capture.run.labels")
                 return
             cleaned[clean_text(name, MAX_ID_CHARS)[0]] = grade
-        self.facts["labels"] = Labels(grades=cleaned, label_scope=label_scope, scale=scale, version=version)
+        self.attributes["labels"] = Labels(grades=cleaned, label_scope=label_scope, scale=scale, version=version)
 
     @guarded
     def set_labels(self, given: Any) -> None:
@@ -533,7 +533,7 @@ class Run:
         if number is None:
             record_internal_error("ragtrace.capture.run.set_k")
             return
-        self.facts["k"] = number
+        self.attributes["k"] = number
 
     @guarded
     def feedback(self, value: float, comment: str | None = None, source: str = "human") -> None:
@@ -593,16 +593,16 @@ class Run:
 
     def ended(self, outcome: Outcome, ended_ns: int) -> EndedRun:
         """Copy everything that was reported; later reports change nothing in it."""
-        lossy = self.lossy.copy()
+        truncated = self.truncated.copy()
         if self.reader.left_out:
-            lossy["passages"] = self.reader.left_out
+            truncated["passages"] = self.reader.left_out
         return EndedRun(
             trace_id=self.trace_id,
             span_id=self.span_id,
             outcome=outcome,
             started_ns=self.started_ns,
             ended_ns=ended_ns,
-            facts=self.facts.copy(),
+            attributes=self.attributes.copy(),
             steps=tuple(self.steps),
             prompts=tuple(self.prompts),
             passage_labels=self.passage_labels.copy(),
@@ -614,7 +614,7 @@ class Run:
             pool_order=self.pool_order,
             fused_keys=frozenset(self.fused_keys),
             feedback=tuple(self.given_feedback),
-            lossy=lossy,
+            truncated=truncated,
             failure=self.failure,
             limits=self.limits,
         )
@@ -689,22 +689,22 @@ class Run:
         self.finish(outcome_of(error))
 
     def _add(self, step: Step) -> None:
-        self.touched = time.monotonic()
+        self.last_activity = time.monotonic()
         if len(self.steps) < MAX_STEPS:
             self.steps.append(step)
         else:
-            self.lossy["steps"] = self.lossy.get("steps", 0) + 1
+            self.truncated["steps"] = self.truncated.get("steps", 0) + 1
 
     def _put(self, name: str, value: object, limit: int) -> None:
-        self.touched = time.monotonic()
+        self.last_activity = time.monotonic()
         text, original = clean_text(self._redacted(value), limit)
-        self.facts[name] = text
+        self.attributes[name] = text
         if original:
-            self.lossy[f"{name}_chars"] = original
+            self.truncated[f"{name}_chars"] = original
 
     def _redacted(self, value: object) -> str:
         text = value if type(value) is str else clean_text(value, self.limits.record_chars)[0]
-        redact = self.setup.redact
+        redact = self.config.redact
         return text if redact is None else redact(text)
 
     def _prompt(self, value: object) -> str:

@@ -33,7 +33,7 @@ def shown_texts(run: EndedRun, pool: Sequence[Passage], *, is_searched: bool) ->
         return ()
     texts = (text for text in run.texts if not (is_searched and _kind(text) == "context_text"))
     own = tuple(text for text in texts if not (pool and found_in(text.text, pool)))
-    return prompt_set(run.prompts, run.steps, run.facts.get("answer", ""), own) if own else ()
+    return prompt_set(run.prompts, run.steps, run.attributes.get("answer", ""), own) if own else ()
 
 
 def count_unread(run: EndedRun) -> int:
@@ -41,7 +41,7 @@ def count_unread(run: EndedRun) -> int:
 
     They are tool outputs that stand in no prompt as they were returned, and a prompt that announces a context.
     """
-    answer = run.facts.get("answer")
+    answer = run.attributes.get("answer")
     if not answer:
         return 0
     prompt = answered_prompt(run.prompts, run.steps, answer) if run.prompts else ""

@@ -119,7 +119,7 @@ class EndedRun:
     outcome: Outcome
     started_ns: int
     ended_ns: int
-    facts: Mapping[str, Any]
+    attributes: Mapping[str, Any]
     steps: tuple[Step, ...]
     prompts: tuple[str, ...]
     passage_labels: Mapping[str, str]
@@ -131,7 +131,7 @@ class EndedRun:
     pool_order: tuple[Passage, ...] | None
     fused_keys: frozenset[str]
     feedback: tuple[Feedback, ...]
-    lossy: Mapping[str, int]
+    truncated: Mapping[str, int]
     failure: Failure | None
     limits: Limits
 
@@ -155,7 +155,7 @@ class FinishedRun:
 
 
 class TraceRef(Protocol):
-    """A started root span: its ids, and whatever the listener needs to end it."""
+    """A started root span: its ids, and whatever its processor needs to end it."""
 
     trace_id: str
     span_id: str
@@ -178,14 +178,14 @@ class RunConfig:
     """What a run begins with and keeps; replaced as a whole, so that none begins with a part of two.
 
     Attributes:
-        listener: takes finished runs; None keeps nothing (recording is then cheap and harmless).
+        processor: takes finished runs; None keeps nothing (recording is then cheap and harmless).
         redact: applied to every text before it is kept.
         workflow: name of runs that give none.
         environment: deployment name written on every record.
         span_metadata: names of request metadata that `Run.add_metadata` keeps.
     """
 
-    listener: RunProcessor | None = None
+    processor: RunProcessor | None = None
     redact: Callable[[str], str] | None = None
     workflow: str = "rag"
     environment: str | None = None

@@ -233,7 +233,7 @@ def _shut_down(timeout_s: float) -> bool:
     timeout_s = _bounded(timeout_s)
     with _state.lock:
         # First, so that no run begins behind the end of all.
-        _state.recorder.setup = replace(_state.recorder.setup, listener=None)
+        _state.recorder.config = replace(_state.recorder.config, processor=None)
         _state.recorder.end_all()
         service, _state.service = _state.service, None
         if service is not None and service.storing is not None:
@@ -277,8 +277,8 @@ def _install(
     atexit.unregister(_at_exit)
     atexit.register(_at_exit)  # anew each time: what was registered last runs first, so before the providers' own
     old, _state.service = _state.service, service
-    _state.recorder.setup = RunConfig(
-        listener=None if service is None else service.pipeline,
+    _state.recorder.config = RunConfig(
+        processor=None if service is None else service.pipeline,
         redact=safe(settings.redact),
         workflow=settings.workflow,
         environment=settings.environment,

@@ -57,11 +57,11 @@ DEFECTS = {
         "answered", lambda run, args: (args[0].split(" ")[-1],), "test_a_stream_that_is_read",
     ),
     "text goes around redaction": (
-        "set_query", lambda run, args: (run.facts.update(reference="Ada Lovelace") or args[0],),
+        "set_query", lambda run, args: (run.attributes.update(reference="Ada Lovelace") or args[0],),
         "test_redaction_comes_before_anything_is_kept",
     ),
     "names hold texts": (
-        "set_attributes", lambda run, args: run.facts.update(workflow=run.facts.get("query")) or (),
+        "set_attributes", lambda run, args: run.attributes.update(workflow=run.attributes.get("query")) or (),
         "test_what_the_request_says",
     ),
     "something is lost": ("set_query", lambda run, args: record_internal_error("planted") or args, "test_async"),

@@ -268,7 +268,7 @@ class RagtraceHandler(BaseCallbackHandler):
         if isinstance(span, ModelCall):
             now_ns = span.first_chunk_ns or time.time_ns()  # the first chunk's time is kept, and no other
             span.streams(token if type(token) is str else piece_text(token), now_ns)
-            span.state.run.touched = time.monotonic()  # a stream that flows is not idle
+            span.state.run.last_activity = time.monotonic()  # a stream that flows is not idle
 
     @guarded
     def on_stream_event(self, event: object, *, run_id: UUID, **_kwargs: object) -> None:  # noqa: ARG002 - called by keyword
@@ -334,7 +334,7 @@ class RagtraceHandler(BaseCallbackHandler):
                 parent.state.is_described = above == current  # not for a step of a batch
                 if configurable and above == current:
                     describe_configured(parent.state.run, configurable)
-            parent.state.run.touched = time.monotonic()
+            parent.state.run.last_activity = time.monotonic()
         elif parent_run_id is not None and runs.is_buried(parent_run_id):
             runs.bury(run_id)
             return None
@@ -363,9 +363,9 @@ class RagtraceHandler(BaseCallbackHandler):
         state = self._runs.join(run)
         if state is None:
             state = RunState(run, is_joined=True)
-            state.has_query = "query" in run.facts
+            state.has_query = "query" in run.attributes
             state.root = state.block = OpenSpan(state, None, "chain", "block", run.started_ns)
-            state.root.inputs = run.facts.get("query")
+            state.root.inputs = run.attributes.get("query")
             state = self._runs.joined(state)
             run.before_finish(partial(_conclude, self._runs, state, None, None, None), "langchain")
         describe_joined(run, self._defaults, metadata, tags)

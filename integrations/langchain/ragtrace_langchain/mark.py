@@ -105,7 +105,7 @@ def _record_found(span: OpenSpan, documents: list[Document], source: str | None)
         now_ns = time.time_ns()
         search = OpenSpan(state, span, "retriever", source or span.name, now_ns)
         state.has_retriever = True
-        search.query = state.run.facts.get("query", "")
+        search.query = state.run.attributes.get("query", "")
         record_retrieved(search, new, now_ns)
 
 

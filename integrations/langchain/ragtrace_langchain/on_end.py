@@ -184,7 +184,7 @@ def record_chain_answer(span: OpenSpan, answer: str | None, outcome: Outcome | N
 def _conclude_block(state: RunState) -> None:
     """Fill in the answer of an application's own run where the application has given none."""
     run = state.run
-    if "answer" in run.facts:
+    if "answer" in run.attributes:
         return
     text = state.chain_answer if state.chain_answer is not None else _text_of(state, None, None)
     if text:

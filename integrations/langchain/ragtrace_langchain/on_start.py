@@ -59,7 +59,7 @@ def _record_memory(span: OpenSpan) -> None:
     """Take the turns that a memory keeps, where the root's input has none; after the answer it holds that too."""
     state = span.state
     root = state.root
-    if root is None or root.has_model or "history" in state.run.facts:
+    if root is None or root.has_model or "history" in state.run.attributes:
         return
     turns = recalled_in(span.inputs, root.inputs)
     if turns:
@@ -146,7 +146,7 @@ def describe_configured(run: Run, configurable: Mapping[str, object]) -> None:
     LangGraph copies a thread's id into the metadata; what looks up a conversation's memory does not.
     """
     for name, keys in _COMMON.items():
-        if name not in run.facts:
+        if name not in run.attributes:
             run.set_attributes(
                 **{name: next((shown(configurable[key]) for key in keys if shown(configurable.get(key))), None)}
             )
@@ -170,7 +170,7 @@ def describe_joined(
     own = [tag for tag in tags_of(tags) if not tag.startswith(_INNER_TAGS)]
     if metadata or own or defaults != _NOTHING:
         said = {**{name: getattr(defaults, name) for name in _DESCRIBED}, **said_in(defaults, metadata)}
-        missing = {name: value for name, value in said.items() if name not in run.facts}
+        missing = {name: value for name, value in said.items() if name not in run.attributes}
         describe(run, Defaults(tags=defaults.tags), {**missing, "tags": own, "metadata": metadata})
 
 

@@ -77,7 +77,7 @@ def test_a_stream_that_flows_is_not_swept(keeper, recorder, handler, config):
     stream = lcel().stream("Where?", config)
     next(stream)
     (run,) = recorder._open.values()
-    run.touched = 0.0  # as if it had begun long ago
+    run.last_activity = 0.0  # as if it had begun long ago
     next(stream)
     recorder.sweep()
     assert keeper.runs == []

@@ -63,11 +63,11 @@ def conclude(state: RunState, answer: str | None, outcome: Outcome | None, error
 
 def _conclude_joined(state: RunState, run: Run, text: str) -> None:
     """Write last facts onto a run of the application's own, whose own words come first."""
-    given = run.facts.get("answer")
+    given = run.attributes.get("answer")
     if state.root is not None:
         settle(state.root, run, given or text)
     if given is not None:
-        run.facts.setdefault("usage", state.usage)
+        run.attributes.setdefault("usage", state.usage)
     elif text and run.failure is None and not (is_context(run, text) and not state.is_model_asked):
         run.answered(text, model=state.last_model, usage=state.usage)
     elif not state.is_model_asked:
@@ -173,7 +173,7 @@ def record_model_call(span: ModelSpan, response: object, error: BaseException | 
 def is_question(state: RunState, run: Run, answer: str) -> bool:
     """Tell whether a run that ends asked something: passages were searched, or a question was answered."""
     root = state.root
-    is_asked = bool(run.facts.get("query"))
+    is_asked = bool(run.attributes.get("query"))
     if is_asked and (answer or state.is_model_asked or (root is not None and root.kind == "query")):
         return True
     return bool(state.is_searched or state.seen or state.explicit is not None or run.selection is not None)

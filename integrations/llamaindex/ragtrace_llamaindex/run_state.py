@@ -226,7 +226,7 @@ class JoinedStates:
         state = RunState(defaults)
         state.is_joined = True
         state.run = run
-        state.question = run.facts.get("query", "")
+        state.question = run.attributes.get("query", "")
         state.has_query = bool(state.question)
         state.root = OpenSpan(state, None, "other", f"run-{id(run)}", 0, run.started_ns)
         kept = self._states.setdefault(id(run), state)
@@ -238,6 +238,8 @@ class JoinedStates:
 
 def _describe(run: Run, defaults: Defaults) -> None:
     """Write the facts of the request and the defaults that the application did not give the run itself."""
-    request = {name: fact for name, fact in said().items() if name in {"tags", "metadata"} or name not in run.facts}
-    known = {name: None for name in _FACTS if name in run.facts}
+    request = {
+        name: fact for name, fact in said().items() if name in {"tags", "metadata"} or name not in run.attributes
+    }
+    known = {name: None for name in _FACTS if name in run.attributes}
     describe(run, replace(defaults, **known), request)  # type: ignore[arg-type] # None of each fact

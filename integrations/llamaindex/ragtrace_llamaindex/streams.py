@@ -108,7 +108,7 @@ def watched(source: Iterator[object], watch: Watch) -> Generator[object, object,
                 break
             take(piece)
             if run is not None:
-                run.touched = monotonic()  # a stream that flows is not idle
+                run.last_activity = monotonic()  # a stream that flows is not idle
             yield piece
     except GeneratorExit as error:
         close = getattr(source, "close", None)
@@ -137,7 +137,7 @@ async def awatched(source: AsyncGenerator[object, object], watch: Watch) -> Asyn
                     reading.reset(token)
             take(piece)
             if run is not None:
-                run.touched = monotonic()  # a stream that flows is not idle
+                run.last_activity = monotonic()  # a stream that flows is not idle
             yield piece
     except StopAsyncIteration:
         pass

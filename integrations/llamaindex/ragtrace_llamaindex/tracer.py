@@ -301,7 +301,7 @@ class Tracer:
         run = span.state.run
         if run is None:
             return
-        run.touched = time.monotonic()
+        run.last_activity = time.monotonic()
         if span.kind == "retriever":
             record_retrieved(span, run, result, ended_ns, is_fusion=is_fusion(type(instance)))
         elif span.kind == "rerank":

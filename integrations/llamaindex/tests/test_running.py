@@ -70,7 +70,7 @@ class TestStreams:  # CAPTURE.md 0.2 and 0.8, classes 5 and 6
         pieces = engine(streaming=True).query("Where?").response_gen
         next(pieces)
         (run,) = recorder._open.values()
-        run.touched = 0.0  # as if it had begun long ago
+        run.last_activity = 0.0  # as if it had begun long ago
         next(pieces)
         recorder.sweep()
         assert keeper.runs == []

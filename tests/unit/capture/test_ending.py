@@ -27,7 +27,7 @@ def test_the_sweep_lets_an_integration_report_what_is_open():
     recorder = Recorder(kept, limits=Limits(run_idle_s=1.0))
     run = recorder.start(query="Where?")
     run.before_finish(lambda: run.answered("In Os"))
-    recorder.sweep(now=run.touched + 2.0)
+    recorder.sweep(now=run.last_activity + 2.0)
     assert [c.record.answer for c in kept.captured] == ["In Os"]
     assert kept.captured[0].record.outcome == "partial"
 

@@ -283,9 +283,9 @@ def test_idle_runs_end_as_partial() -> None:
     keeper = Keeper()
     recorder = Recorder(keeper, limits=Limits(run_idle_s=10))
     run = recorder.start(query="q")
-    recorder.sweep(run.touched + 5)
+    recorder.sweep(run.last_activity + 5)
     assert recorder.open_runs == 1
-    recorder.sweep(run.touched + 11)
+    recorder.sweep(run.last_activity + 11)
     assert recorder.open_runs == 0
     assert keeper.runs[0].record.outcome == "partial"
 

@@ -1,4 +1,4 @@
-"""The background scorer: one thread with an event loop of its own, and what it is told of each job."""
+"""The background scorer: one thread with an event loop of its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RETRY_S = 0.05  # after an error of our own, so that a lasting one does not spin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a job.
+    """The end of a job, or its delay, with the calls that write and publish its scores.
 
     Attributes:
         state: how it ends.
@@ -160,7 +160,7 @@ class Worker:
         """Run the loop until it is stopped; a defect of ours that ends it is counted, and it begins anew."""
         while True:
             try:
-                with own_work():  # what a judge or a sink built on a captured framework does is no run to score
+                with own_work():  # runs of a judge or a sink built on a captured framework are not scored
                     self._run_loop(threads or DaemonThreads())
             except Exception as error:
                 record_internal_error("ragtrace.scoring.worker", error)
@@ -179,7 +179,7 @@ class Worker:
         try:
             loop.run_until_complete(self._main())
         finally:
-            loop.run_until_complete(_ended())
+            loop.run_until_complete(_end_tasks())
             loop.close()
 
     async def _main(self) -> None:
@@ -237,7 +237,7 @@ class Worker:
         if room <= 0 or self._has_to_stop() or self._unwritten:  # what is scored now could not be written either
             return
         for job in self._queue.lease(room):
-            task = asyncio.create_task(self._one(job))
+            task = asyncio.create_task(self._score(job))
             self._held[task] = job
             task.add_done_callback(self._over)
             tasks.add(task)
@@ -260,19 +260,56 @@ class Worker:
         await asyncio.wait({waiter, *tasks}, timeout=rest_s, return_when=asyncio.FIRST_COMPLETED)
         waiter.cancel()
 
-    async def _one(self, job: Job) -> None:
+    async def _score(self, job: Job) -> None:
+        """Bring one leased job to its end: evaluate, then write, ack and publish."""
         try:
             outcome = await self._handle(job)
         except Exception as error:
             record_internal_error("ragtrace.scoring.worker.handle", error)
             _log.exception("a unit could not be scored")
-            name = type(error).__name__
-            outcome = Outcome(state="failed", reason=name, retry_in_s=FAILED_S if self._queue.is_shared else None)
+            retry_in_s = FAILED_S if self._queue.is_shared else None
+            outcome = Outcome(state="failed", reason=type(error).__name__, retry_in_s=retry_in_s)
         if outcome.retry_in_s is not None:
             self.postponed_for = outcome.reason
-        if self._unwritten or not self._settle(job, outcome):
+        if self._unwritten or not self._finish(job, outcome):
             self._unwritten.append((job, outcome))
             self._warn()
+
+    def _finish(self, job: Job, outcome: Outcome) -> bool:
+        """Write the scores, ack the job and publish; False when nothing can be written for now.
+
+        A shared queue says whether the job is still ours before anything is published. In one of our own it always
+        is, and its scores are published before its end, which `ragtrace.flush` waits for.
+        """
+        queue, publish = self._queue, outcome.then or _nothing
+        try:
+            if outcome.retry_in_s is not None:
+                queue.nack(job, outcome.retry_in_s, outcome.reason, is_attempt=not outcome.is_spared)
+                return True
+            self._write(outcome)
+            if not queue.is_shared:
+                publish()
+            if not queue.ack(job, outcome.state, outcome.reason, outcome.also):
+                record_internal_error("ragtrace.scoring.worker.lease_lost")
+            elif queue.is_shared:
+                publish()
+        except Exception as error:
+            if self._may_wait(error):
+                return False
+            record_internal_error("ragtrace.scoring.worker.settle", error)
+            if outcome.retry_in_s is None:
+                return self._finish(job, Outcome(reason=type(error).__name__, retry_in_s=FAILED_S))
+        return True
+
+    def _write(self, outcome: Outcome) -> None:
+        """Write scores into a file of their own; an error that no waiting mends is counted, and the job ends."""
+        try:
+            if outcome.write is not None:
+                outcome.write()
+        except Exception as error:
+            if self._may_wait(error):
+                raise
+            record_internal_error("ragtrace.scoring.worker.write", error)
 
     @guarded
     def _over(self, task: asyncio.Task[None]) -> None:
@@ -281,47 +318,8 @@ class Worker:
         self.moved_at_s = time.monotonic()
         if task.cancelled():
             self._queue.nack(job, is_attempt=False)
-        elif (error := task.exception()) is not None:  # `_one` lets none out; a defect must not pass unseen
+        elif (error := task.exception()) is not None:  # `_score` lets none out; a defect must not pass unseen
             record_internal_error("ragtrace.scoring.worker.one", error)
-
-    def _settle(self, job: Job, outcome: Outcome) -> bool:
-        """Write the end of a job; False when nothing can be written for now."""
-        try:
-            if outcome.retry_in_s is None:
-                self._end(job, outcome)
-            else:
-                self._queue.nack(job, outcome.retry_in_s, outcome.reason, is_attempt=not outcome.is_spared)
-        except Exception as error:
-            if self._may_wait(error):
-                return False
-            record_internal_error("ragtrace.scoring.worker.settle", error)
-            if outcome.retry_in_s is None:
-                return self._settle(job, Outcome(reason=type(error).__name__, retry_in_s=FAILED_S))
-        return True
-
-    def _end(self, job: Job, outcome: Outcome) -> None:
-        """Write scores, end the job, publish.
-
-        A shared queue says whether the job is still ours before anything is published; in one of our own it always
-        is, and whoever waits for its end finds its scores published.
-        """
-        self._write(outcome)
-        if outcome.then is not None and not self._queue.is_shared:
-            outcome.then()
-        if not self._queue.ack(job, outcome.state, outcome.reason, outcome.also):
-            record_internal_error("ragtrace.scoring.worker.lease_lost")
-        elif outcome.then is not None and self._queue.is_shared:
-            outcome.then()
-
-    def _write(self, outcome: Outcome) -> None:
-        """Write what stands in a file of its own; an error that no waiting mends is counted, and the job ends."""
-        try:
-            if outcome.write is not None:
-                outcome.write()
-        except Exception as error:
-            if self._may_wait(error):
-                raise
-            record_internal_error("ragtrace.scoring.worker.write", error)
 
     def _may_wait(self, error: Exception) -> bool:
         from ragtrace.sqlite_file import unwritable  # noqa: PLC0415 - sqlite3 only for those who write files
@@ -335,7 +333,7 @@ class Worker:
             return True
         count = len(self._unwritten)
         while self._unwritten:
-            if not self._settle(*self._unwritten[0]):
+            if not self._finish(*self._unwritten[0]):
                 self._warn()
                 return False
             self._unwritten.popleft()
@@ -361,8 +359,11 @@ class Worker:
             )
 
 
-async def _ended() -> None:
-    """End what a loop that is to be closed has left."""
+def _nothing() -> None:
+    pass
+
+
+async def _end_tasks() -> None:
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()

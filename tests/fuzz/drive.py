@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,6 +69,11 @@ class WatchedGate:
                 passed.release(result)
 
         return Told()
+
+
+def served(url: str) -> int:
+    with urllib.request.urlopen(f"{url.removesuffix('/v1')}/number") as reply:  # noqa: S310 - our own server
+        return int(reply.read())
 
 
 def memory_kb(name: str) -> int:
@@ -142,6 +148,11 @@ async def fuzzed(url: str, count: int, path: Path) -> dict[str, Any]:
     async with asyncio.TaskGroup() as tasks:
         for _ in range(CONNECTIONS):
             tasks.create_task(ask_on())
+    # On a busy machine some requests time out before the server reads them: its hostile replies are used up first.
+    while await asyncio.to_thread(served, url) < count:
+        while (closed := limiter.blocked()) is not None:
+            clock.turn(closed.wait_s + 0.01)
+        await asked_of(judge, embedder, next(numbers))
     seconds, peak_kb = time.monotonic() - began_s, memory_kb("VmHWM")
     return {
         "judge": judge, "limiter": limiter, "clock": clock, "watched": watched,

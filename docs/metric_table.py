@@ -1,0 +1,44 @@
+"""``python -m docs.metric_table``: write README's table of metrics from their specs."""
+
+from __future__ import annotations
+
+import sys
+from itertools import groupby
+from pathlib import Path
+
+from ragtrace.metrics.registry import all_metrics
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+BEGIN, END = "<!-- metrics: made by docs/metric_table.py -->\n", "<!-- metrics: end -->\n"
+
+
+def table() -> str:
+    """Return the table: family, metric, meaning, and the fields of a record that it needs."""
+    rows = ["| | metric | meaning | needs |", "|---|---|---|---|"]
+    found = sorted(all_metrics().values(), key=_family)
+    for family, metrics in groupby(found, key=_family):
+        for place, metric in enumerate(sorted(metrics, key=lambda metric: metric.spec.name)):
+            spec = metric.spec
+            label = family if place == 0 else ""
+            rows.append(f"| {label} | `{spec.name}` | {spec.summary} | {', '.join(spec.needs)} |")
+    return "\n".join(rows) + "\n"
+
+
+def with_table(text: str) -> str:
+    """Return README's text with today's table between the two marks."""
+    head, _, rest = text.partition(BEGIN)
+    return f"{head}{BEGIN}{table()}{END}{rest.partition(END)[2]}"
+
+
+def _family(metric: object) -> str:
+    return type(metric).__module__.split(".")[2]
+
+
+def main() -> int:
+    """Write the table into README.md."""
+    README.write_text(with_table(README.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,6 +6,7 @@ The handbook's pages live in the demo's corpus, since the demo asks questions ab
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -73,20 +74,18 @@ def metrics_page() -> str:
 
 
 def _front_page() -> None:
-    text = (ROOT / "README.md").read_text()
-    moved = {"(docs/": "(", "(ragtrace/demo/corpus)": "(handbook/overview.md)"}
-    moved |= {"(integrations/langchain/README.md)": "(langchain.md)"}
-    moved |= {"(integrations/llamaindex/README.md)": "(llamaindex.md)", "(ARCHITECTURE.md)": "(architecture.md)"}
-    moved |= {"(CONTRIBUTING.md)": "(contributing.md)"}
-    for old, new in moved.items():
-        text = text.replace(old, new)
-    (OUT / "index.md").write_text(text)
-    pages = {"architecture": "ARCHITECTURE.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
-    pages |= {name: f"integrations/{name}/README.md" for name in ("langchain", "llamaindex")}
-    pages["dashboards"] = "dashboards/README.md"
+    pages = {f"{name}.md": name.upper() + ".md" for name in ("architecture", "contributing", "changelog")}
+    pages |= {"index.md": "README.md", "glossary.md": "docs/glossary.md", "fragments.md": "changes/README.md"}
+    pages |= {f"{name}.md": f"integrations/{name}/README.md" for name in ("langchain", "llamaindex")}
+    pages["dashboards.md"] = "dashboards/README.md"
+    moved = {f"({source}": f"({name}" for name, source in pages.items()}
+    moved |= {"(ragtrace/demo/corpus)": "(handbook/overview.md)", "(docs/": "(", "(../docs/": "("}
     for name, source in pages.items():
         text = (ROOT / source).read_text()
-        (OUT / f"{name}.md").write_text(text.replace("(../docs/", "("))
+        for old, new in moved.items():
+            text = text.replace(old, new)
+        # The architecture's steps link to source files, which the pages do not hold.
+        (OUT / name).write_text(re.sub(r"\[(`[^`]+\.py`)\]\([^)]+\.py\)", r"\1", text))
 
 
 def _reference() -> None:

@@ -8,8 +8,7 @@ from ragtrace.judges.base import Audit
 from ragtrace.judges.llm.audit import MAX_CLAIMS, judged_claim
 from ragtrace.judges.llm.citations import Citations
 from ragtrace.judges.llm.numbering import Numbered
-from ragtrace.judges.llm.replies import CitationRow, Form, Listed, VerdictRow
-from ragtrace.judges.llm.rows import asked_rows
+from ragtrace.judges.llm.replies import CitationRow, Form, Listed, VerdictRow, asked_rows
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Claim, Support

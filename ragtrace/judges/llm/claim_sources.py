@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from ragtrace.judges.base import CustomTask
 from ragtrace.judges.llm.correctness import numbered_from
 from ragtrace.judges.llm.numbering import Numbered
-from ragtrace.judges.llm.replies import Form, Listed, SourcedRow
-from ragtrace.judges.llm.rows import asked_rows
+from ragtrace.judges.llm.replies import Form, Listed, SourcedRow, asked_rows
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import CustomTask, Verdict
-from ragtrace.judges.llm.replies import Form, Listed, Row
-from ragtrace.judges.llm.rows import asked_rows
+from ragtrace.judges.llm.replies import Form, Listed, Row, asked_rows
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from ragtrace.judges.llm.replies import (
     RelevanceReply,
     SourcedRow,
     aligned,
+    asked_rows,
     completed,
     listed,
 )
-from ragtrace.judges.llm.rows import asked_rows
 from ragtrace.judges.llm.rubrics import RUBRICS
 from ragtrace.judges.llm.session import JudgeSession
 from ragtrace.prompts.loader import PROMPT_IDS, load

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ragtrace.judges.base import CustomTask
 from ragtrace.judges.cache.nugget_cache import Nugget, NuggetSet, RemembersNuggets, nugget_key
-from ragtrace.judges.llm.replies import Form, FormT, Listed, Row, RowT
-from ragtrace.judges.llm.rows import asked_rows
+from ragtrace.judges.llm.replies import Form, FormT, Listed, Row, RowT, asked_rows
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:

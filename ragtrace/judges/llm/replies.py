@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from ragtrace.judges.llm.session import JudgeSession
 
 # 40 claims with reasons are about 12,000 characters; far above that a reply is junk and is not parsed.
 MAX_REPLY_CHARS = 1_000_000
@@ -212,3 +214,52 @@ def listed(numbers: Collection[int]) -> str:
     """
     shown = ", ".join(str(number) for number in list(numbers)[:50])
     return shown if len(numbers) <= 50 else f"{shown} and {len(numbers) - 50} more"
+
+
+async def asked_rows(
+    session: JudgeSession,
+    data: Mapping[str, Any],
+    keys: tuple[str, ...],
+    form: type[FormT],
+    rows_of: Callable[[FormT], list[RowT]],
+    *,
+    n_contexts: int = 0,
+) -> dict[int, RowT]:
+    """Ask over data, and return the row of each item by its number.
+
+    Args:
+        session: the evaluation, with the prompt to ask.
+        data: what goes inside the fence.
+        keys: where in `data` the items stand, each a mapping of number to text; the numbers run through all of
+            them from 1 without a gap.
+        form: the form of the reply.
+        rows_of: where the rows stand in it.
+        n_contexts: contexts that a row may name; a row that names another is asked again.
+
+    Raises:
+        JudgeError: of the call; JudgeIncomplete when a row is still missing, doubled or unknown after the repair,
+            which asks for the owed items only.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.replies import GradesReply
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
+        >>> chat = ScriptedChat([{"grades": [{"id": 1, "grade": 4}]}])
+        >>> session = LLMJudge(chat).session("grades")
+        >>> data = {"passages": {"1": "Oslo is in Norway."}}
+        >>> asked = asked_rows(session, data, ("passages",), GradesReply, lambda reply: reply.grades)
+        >>> asyncio.run(asked)[1].grade
+        4
+    """
+    known = sum(len(data[key]) for key in keys)
+    found, owed = aligned(rows_of(await session.ask(data, form)), known, n_contexts)
+    if owed:
+        again = {**data, **{key: _only(data[key], owed) for key in keys}}
+        more = await session.mend(again, form, f"Give rows only for the ids {listed(owed)}.")
+        found |= completed(aligned(rows_of(more), known, n_contexts)[0], owed)
+    return found
+
+
+def _only(items: Mapping[str, str], numbers: list[int]) -> dict[str, str]:
+    return {number: text for number, text in items.items() if int(number) in numbers}

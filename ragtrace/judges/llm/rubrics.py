@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from ragtrace.judges.llm.replies import Form, GradesReply, Listed, Row
-from ragtrace.judges.llm.rows import asked_rows
+from ragtrace.judges.llm.replies import Form, GradesReply, Listed, Row, asked_rows
 from ragtrace.judges.scales import from_umbrela
 
 if TYPE_CHECKING:

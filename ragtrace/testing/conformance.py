@@ -1,4 +1,4 @@
-"""What every integration of ragtrace must pass: one application, written in its framework, in every situation.
+"""Conformance suite for integrations: one application, written in its framework, in every situation.
 
 An author subclasses `IntegrationConformance`, writes the application in a few methods, and pytest runs the rest.
 docs/how-to/integration.md shows how. pytest itself is not imported here.
@@ -188,7 +188,7 @@ class IntegrationConformance:
             same("the answer", (record.answer, record.outcome), (answer, "answered"))
 
     def test_a_prompt_that_cuts_its_passages(self) -> None:
-        """What the prompt really shows of each passage stands in the record, and that it was cut."""
+        """The record holds the part of each passage that the prompt shows, and that it was cut."""
         plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, shown_chars=60)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)

@@ -1,4 +1,4 @@
-"""What an application of the conformance suite does: the same in every framework, down to each document."""
+"""Plan of an application in the conformance suite, the same in every framework."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LABELS = Labels(grades={"d5": 5, "d0": 2}, label_scope="gold", scale="direct5", 
 
 
 class PlannedFailure(Exception):
-    """What a part of the application raises where the plan says that it fails."""
+    """Error of a part of the application that the plan lets fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a request says of itself; None and () are not to be said."""
+    """Facts about a request; None and () are left out."""
 
     workflow: str = "conformance"
     session: str | None = None
@@ -48,7 +48,7 @@ class Request:
 
 
 class Gate:
-    """Where a model waits for ever, so that a test can cancel it there."""
+    """Point at which a model waits for ever, so that a test can cancel it."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()

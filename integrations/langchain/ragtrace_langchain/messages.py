@@ -288,7 +288,7 @@ _IN_PROCESS = ("fake", "llamacpp", "huggingface_pipeline", "huggingfacepipeline"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """What the start of a model call says of the model."""
+    """Model, provider and place of a call that starts."""
 
     model: str | None
     provider: str | None
@@ -297,7 +297,7 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a call says at its end: `text` of the first choice, and what it `called` its first tool with."""
+    """Reply of a model call: `text` of the first choice, and `called`, the arguments of its first tool call."""
 
     text: str = ""
     called: Mapping[str, Any] | None = None

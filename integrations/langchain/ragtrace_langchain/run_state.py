@@ -42,7 +42,7 @@ class Delivery(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a chain gave out, and what it chose that from."""
+    """Documents that a chain returned, and the documents that it chose from."""
 
     span: OpenSpan
     out: dict[str, Hit]

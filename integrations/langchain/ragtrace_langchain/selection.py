@@ -1,4 +1,4 @@
-"""Infers pool, selection and reranker steps from what retrievers and chains hand on (CAPTURE.md, selection rule).
+"""Pool, selection and rerank steps, inferred from the documents that retrievers and chains hand on.
 
 LangChain reports no reranking: a compressor fires no callback and an LCEL reranker is a plain chain. What came
 in and what came out tell: a composite retriever against the retrievers inside it, a chain's list of documents

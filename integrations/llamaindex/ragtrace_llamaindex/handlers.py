@@ -1,4 +1,4 @@
-"""What hangs on LlamaIndex's dispatcher: it asks at once whether an event is of interest, and passes on what is."""
+"""Handlers on LlamaIndex's dispatcher: they pass spans and events of interest to the tracer."""
 
 from __future__ import annotations
 

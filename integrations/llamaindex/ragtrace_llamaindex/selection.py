@@ -1,4 +1,4 @@
-"""Works out pool, selection and reranker steps from the nodes that retrievers and postprocessors hand on."""
+"""Pool, selection and rerank steps, inferred from the nodes that retrievers and postprocessors hand on."""
 
 from __future__ import annotations
 

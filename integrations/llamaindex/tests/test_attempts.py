@@ -103,6 +103,7 @@ class TestEvaluators:
         assert (len(ids(run, "retrieved")), *stages(run)[1:]) == (6, ["d5", "d4"], ["d5", "d4"])
         assert run.record.answer == ANSWER  # and not the evaluator's YES
 
+    @pytest.mark.slow
     def test_contexts_that_its_index_splits(self, keeper):
         long = [
             NodeWithScore(node=TextNode(id_=str(i), text=f"{i} " + "word " * 1500), score=1.0) for i in range(2)

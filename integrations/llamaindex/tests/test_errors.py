@@ -86,7 +86,7 @@ def test_a_failure_that_the_application_catches_is_none_of_the_run(keeper):
     "site", ["record_retrieved", "record_given", "record_postprocessed", "settle", "record_synthesized"]
 )
 @pytest.mark.usefixtures("loses")
-def test_our_own_failure_is_counted_and_harmless(keeper, recorder, monkeypatch, site):  # CAPTURE.md 0.10
+def test_our_own_failure_is_counted_and_harmless(keeper, recorder, monkeypatch, site):
     def broken(*_, **__):
         raise RuntimeError("inside")
 
@@ -101,7 +101,7 @@ def test_our_own_failure_is_counted_and_harmless(keeper, recorder, monkeypatch, 
 
 @pytest.mark.parametrize("hook", ["span_enter", "span_exit", "span_drop"])
 @pytest.mark.usefixtures("loses")
-def test_every_hook_is_guarded(monkeypatch, hook):  # CAPTURE.md 0.10
+def test_every_hook_is_guarded(monkeypatch, hook):
     def broken(*_, **__):
         raise RuntimeError("inside")
 

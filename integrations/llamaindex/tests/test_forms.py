@@ -1,4 +1,4 @@
-"""Pool, selection and prompt set in every form that users write (CAPTURE.md 0.3, classes 9 and 14)."""
+"""Pool, selection and prompt set in every form that users write."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.kept import ANSWER, ids, kinds, scores, step
 
 
 class TestRerankers:
-    def test_scores_written_into_the_same_objects_and_list(self, keeper):  # class 14
+    def test_scores_written_into_the_same_objects_and_list(self, keeper):
         engine(postprocessors=[InPlace()]).query("Where?")
         run = keeper.only
         assert scores(run, "retrieved") == pytest.approx([1 - i / 100 for i in range(6)])

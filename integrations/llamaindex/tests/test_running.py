@@ -18,7 +18,7 @@ from ragtrace.model import Message, Usage
 from tests.kept import ANSWER, ids, kinds, step
 
 
-class TestStreams:  # CAPTURE.md 0.2 and 0.8, classes 5 and 6
+class TestStreams:
     @pytest.mark.parametrize("read", [str, lambda r: r.get_response().response])
     def test_read_by_the_response_itself(self, keeper, read):
         assert read(engine(streaming=True).query("Where?")) == ANSWER
@@ -77,7 +77,7 @@ class TestStreams:  # CAPTURE.md 0.2 and 0.8, classes 5 and 6
         list(pieces)
         assert keeper.only.record.outcome == "answered"
 
-    def test_read_in_another_thread(self, keeper):  # class 1
+    def test_read_in_another_thread(self, keeper):
         pieces = engine(streaming=True).query("Where?").response_gen
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit("".join, pieces).result() == ANSWER
@@ -159,7 +159,7 @@ class TestBareCalls:
         assert "".join(one.delta for one in Llm().stream_complete("Where?")) == ANSWER
         assert (keeper.only.record.answer, kinds(keeper.only)) == (ANSWER, ["chat"])
 
-    async def test_an_async_stream_over_a_sync_one_is_one_call(self, keeper):  # class 9
+    async def test_an_async_stream_over_a_sync_one_is_one_call(self, keeper):
         stream = await Llm().astream_chat([ChatMessage("Where?")])
         assert "".join([one.delta async for one in stream]) == ANSWER
         assert (keeper.only.record.answer, kinds(keeper.only)) == (ANSWER, ["chat"])

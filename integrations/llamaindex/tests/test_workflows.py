@@ -108,7 +108,7 @@ class Waits(Workflow):
 
 
 @pytest.mark.parametrize("kind", [Asks, Waits])
-async def test_a_question_to_a_person_is_no_error(keeper, kind):  # CAPTURE.md 0.9, class 7
+async def test_a_question_to_a_person_is_no_error(keeper, kind):
     handle = kind().run(query="Where?")
     async for event in handle.stream_events():
         if isinstance(event, InputRequiredEvent):
@@ -119,7 +119,7 @@ async def test_a_question_to_a_person_is_no_error(keeper, kind):  # CAPTURE.md 0
     assert (run.record.outcome, run.record.answer, run.failure) == ("answered", "The one in Oslo.", None)
 
 
-async def test_left_waiting_for_a_person(keeper):  # CAPTURE.md 0.9
+async def test_left_waiting_for_a_person(keeper):
     handle = Asks().run(query="Where?")
     async for event in handle.stream_events():
         if isinstance(event, InputRequiredEvent):

@@ -13,6 +13,8 @@ from ragtrace_langchain.run_state import runs_of
 from tests.conformance.langchain import LcelApplication
 from tests.memory.retained import FEWER_RUNS, SOME_RUNS, growth, recorder
 
+pytestmark = pytest.mark.slow
+
 CHOICE = ((3, 0.9), (1, 0.8))
 PLANS = {
     name: plan_of(4, f"{name}-", choice=CHOICE, question=f"{name}?", **facts)

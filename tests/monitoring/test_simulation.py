@@ -16,6 +16,8 @@ from ragtrace_dashboards.config import Config
 from tests.monitoring.rule_f import Sums, Window, fires
 from tests.monitoring.worlds import ATOMS, BAD, DAY, GOOD, HOUR, World, alarms, bad_share, delays
 
+pytestmark = pytest.mark.slow
+
 MONTHS = 1_000
 STEPS = 400
 RULE_F = partial(fires, config=Config())

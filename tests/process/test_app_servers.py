@@ -16,6 +16,8 @@ import pytest
 from tests.process.observing import until
 from tests.process.test_worker_command import QUIET, ROOT, accounts, worker
 
+pytestmark = pytest.mark.slow
+
 REQUESTS = 60
 SERVERS = {
     "gunicorn": ["gunicorn", "tests.process.web", "--workers", "3", "--bind"],

@@ -14,6 +14,8 @@ from tests.process.test_limits_wired import GOOD
 from tests.process.test_worker_command import QUIET, ROOT, accounts
 from tests.unit.judges.openai.judge_server import Answer, completion
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("how", ["plain", "again", "threadless"])
 def test_a_script_that_just_ends_has_its_last_runs_scored_and_exported(server, how):

@@ -26,6 +26,8 @@ from tests.process.test_limits_wired import GOOD
 from tests.process.test_worker_command import ROOT, accounts
 from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
 
+pytestmark = pytest.mark.slow
+
 PLACES = ("memory", "spool", "spool and store")
 LOST = ("units lost, scores lost", "units kept, scores lost", "units kept, scores in the store")
 SENT = ("units lost, scores sent", "units kept, scores sent", "units kept, scores sent")

@@ -12,6 +12,8 @@ import pytest
 
 from ragtrace.sqlite_file import SharedFile
 
+pytestmark = pytest.mark.slow
+
 LOOK = (
     "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM labels').fetchone()[0])"
 )

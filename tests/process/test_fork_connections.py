@@ -8,6 +8,10 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 APP = """
 import os, sys
 import ragtrace

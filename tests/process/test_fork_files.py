@@ -20,7 +20,7 @@ from ragtrace.scoring.limits.budget import Budget, Caps
 from ragtrace.sqlite_file import SharedFile
 from ragtrace.stores.sqlite import SqliteStore
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")]
 
 
 def spooled(spool, n):

@@ -16,6 +16,8 @@ from tests.process.test_health_wired import asked
 from tests.process.test_limits_wired import GOOD, ask
 from tests.unit.judges.openai.judge_server import Answer, completion
 
+pytestmark = pytest.mark.slow
+
 UNITS, FULL_AFTER = 300, 60
 
 

@@ -19,6 +19,8 @@ from tests.process.observing import points, until
 from tests.process.test_limits_wired import GOOD, ask
 from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
+pytestmark = pytest.mark.slow
+
 
 def asked(path):
     try:

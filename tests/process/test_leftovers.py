@@ -12,6 +12,8 @@ import pytest
 
 from tests.process.test_worker_command import QUIET, ROOT, accounts, start
 
+pytestmark = pytest.mark.slow
+
 UNITS = 5
 
 

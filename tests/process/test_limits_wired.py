@@ -12,6 +12,8 @@ from ragtrace.testing.otlp import OtlpReceiver, attributes_of
 from tests.process.observing import points, until
 from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
+pytestmark = pytest.mark.slow
+
 GOOD = {
     "attempted": True,
     "noncommittal": False,

@@ -16,6 +16,8 @@ from ragtrace.sqlite_file import SharedFile, will_pass
 from ragtrace.stores.sqlite import SqliteStore
 from tests.broken_file import JUNK, break_file
 
+pytestmark = pytest.mark.slow
+
 PROCESSES, ROUNDS = 4, 10  # without asking again one opening of a new file in twenty fails
 
 

@@ -23,6 +23,8 @@ from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
 from tests.process.observing import until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 UNITS, KILLS, METRICS = 1_500, 15, ("faithfulness", "no_answer", "context_use")
 REFUSED, FAILING = {3, 8}, {5, 11}  # lives whose receiver is not there, and whose receiver answers 503

@@ -21,6 +21,8 @@ from ragtrace.testing.otlp import OtlpReceiver, attributes_of
 from tests.process.observing import until
 from tests.process.test_outbox_crash import closed_port
 
+pytestmark = pytest.mark.slow
+
 
 class Seen:
     """A sink that knows how often it got each score."""

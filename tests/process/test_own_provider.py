@@ -14,6 +14,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import ragtrace
 
+pytestmark = pytest.mark.slow
+
 RUNS = 50
 
 

@@ -28,6 +28,8 @@ from tests.kept import ANSWER
 from tests.process.observing import until
 from tests.unit.judges.openai.judge_server import Answer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def exporter():

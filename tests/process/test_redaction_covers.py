@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -16,6 +17,8 @@ import ragtrace
 from ragtrace.model import Message
 from ragtrace.model.codec import record_to_json
 from tests.process.test_worker_command import ROOT
+
+pytestmark = pytest.mark.slow
 
 UNREACHED = {
     "passage_id", "workflow", "reranker_model", "chat_model", "provider", "tool_name", "call_id",

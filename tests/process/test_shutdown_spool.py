@@ -15,6 +15,8 @@ from tests.process.observing import until
 from tests.process.test_promises import hung
 from tests.process.test_worker_command import QUIET, ROOT, accounts, start
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["hung"]
 
 

@@ -10,8 +10,12 @@ import sys
 import time
 from collections import Counter
 
+import pytest
+
 from ragtrace.queues.spool import Spool
 from tests.process.spool_hand import BATCH
+
+pytestmark = pytest.mark.slow
 
 UNITS, KILLS, WORKERS, PRODUCERS = 5_000, 20, 3, 2
 

@@ -21,6 +21,8 @@ from ragtrace.service import current
 from tests.process.observing import points, until
 from tests.unit.judges.openai.judge_server import JudgeServer
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

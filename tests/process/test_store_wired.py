@@ -15,6 +15,8 @@ import ragtrace
 from ragtrace.service import current
 from ragtrace.stores.sqlite import SqliteStore
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def start(tmp_path):

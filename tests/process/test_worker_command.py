@@ -18,6 +18,8 @@ import yaml
 from ragtrace.queues.spool import Spool
 from tests.process.observing import until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 QUIET = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
 

@@ -15,6 +15,8 @@ import pytest
 from tests.process.test_worker_command import QUIET, ROOT, accounts, start
 from tests.unit.judges.openai.judge_server import Answer, refusal
 
+pytestmark = pytest.mark.slow
+
 OTLP = dict.fromkeys(QUIET, "otlp")
 DEADLINE_S = 1
 LATE_S = 20  # a busy machine takes seconds to start and to end a process

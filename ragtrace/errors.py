@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ragtrace.model import JudgeUsage
+    from ragtrace.usage import JudgeUsage
 
 
 class RagtraceError(Exception):

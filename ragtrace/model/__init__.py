@@ -30,7 +30,7 @@ from ragtrace.model.score import (
     Stratum,
 )
 from ragtrace.model.trace_id import as_trace_id
-from ragtrace.model.usage import JudgeUsage, Usage, added_usage
+from ragtrace.usage import JudgeUsage, Usage, added_usage
 
 __all__ = [
     "ENDS",

@@ -20,7 +20,7 @@ from ragtrace.model.record import (
     RagRecord,
 )
 from ragtrace.model.trace_id import as_trace_id
-from ragtrace.model.usage import Usage
+from ragtrace.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.model.passage import Passage, Pool, Stage
-    from ragtrace.model.usage import Usage
+    from ragtrace.usage import Usage
 
 Outcome = Literal["answered", "partial", "cancelled", "interrupted", "error"]
 LabelScope = Literal["gold", "cache", "pool", "shadow", "stratified", "sample"]

@@ -27,6 +27,8 @@ _MOST_PARTS = 64
 _FAR_BYTES = 256  # between the parts of a passage
 _SEARCHED_BYTES = 100_000_000  # of prompts reduced to letters, in one run: about 50 ms
 _WORD = re.compile(r"[^\W_]+")
+# A formatter that removes line breaks makes an escape of this one: a backslash, "x1", a line break, "42".
+_SPLIT_ESCAPE = re.compile(r"\\(?:[xuU][0-9a-fA-F]*)?\r?\n")
 _VALUE_ENDS = re.compile(r"""[\n\r\t"'<>|\[\]{}]+|: """)
 
 
@@ -131,6 +133,8 @@ class PassageFinder:
         cuts: list[_Cut] = []
         for number in missing:
             found = self._found_or_cut(number, shown)
+            if not isinstance(found, _Found):
+                found = self._found_joined(number, shown) or found
             if isinstance(found, _Cut):
                 cuts.append(found)
             elif found is not None:
@@ -151,6 +155,15 @@ class PassageFinder:
         kept = _kept(text, shown.letters, len(head))
         at = shown.letters.find(text[:kept], at)
         return _Found(at, number, passage) if kept == len(text) else _Cut(at, number, passage, text, kept)
+
+    def _found_joined(self, number: int, shown: _Shown) -> _Found | None:
+        """Return a passage that stands in a prompt without its line breaks, one of which splits an escape."""
+        passage = self._passages[number]
+        if not _SPLIT_ESCAPE.search(passage.text):
+            return None
+        text = letters(passage.text.replace("\n", ""))
+        at = shown.letters.find(text) if len(text) >= _SHORTEST_HEAD_BYTES else -1
+        return _Found(at, number, passage) if at >= 0 else None
 
     def _head(self, number: int) -> bytes:
         """Return the letters of a passage's first 40 characters, and of more where these are mostly punctuation."""

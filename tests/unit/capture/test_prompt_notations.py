@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 import yaml
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from pydantic import BaseModel
@@ -255,6 +255,7 @@ def written(draw):
 
 @settings(max_examples=200, deadline=None)
 @given(text=written(), form=st.sampled_from(sorted(FORMATTERS)), n=st.integers(0, 3))
+@example(text="the rate of the lab in Oslo is given in the file C:\\x1\n42 of", form="newlines removed", n=0)
 def test_any_passage_is_found_among_decoys(text, form, n):
     text = f"{text} end of {len(text)}."
     assume(len(text) >= 60)

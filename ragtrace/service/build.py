@@ -12,11 +12,11 @@ from ragtrace.service.drift import DriftMonitor
 from ragtrace.service.judges import build_scorer, is_limited, left_out_text
 from ragtrace.service.publish import Publisher, unpriced
 from ragtrace.service.service import Service
-from ragtrace.telemetry.evaluation import EvaluationWriter
 from ragtrace.telemetry.metrics.instruments import Instruments
 from ragtrace.telemetry.setup.exporters import scrape_address, wants_scrape
 from ragtrace.telemetry.setup.providers import Providers, has_own_meters, providers
-from ragtrace.telemetry.spans import SpanWriter
+from ragtrace.telemetry.spans.evaluation import EvaluationWriter
+from ragtrace.telemetry.spans.writer import SpanWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from ragtrace.sampling import Sampler
     from ragtrace.scoring import Ledger
     from ragtrace.service.publish import Publisher
-    from ragtrace.telemetry.root import Root
-    from ragtrace.telemetry.spans import SpanWriter
+    from ragtrace.telemetry.spans.writer import Root, SpanWriter
 
 MOST_RUNS = 4_096
 MOST_CHARS = 67_108_864
@@ -146,7 +145,7 @@ class Pipeline:
                 root, finished, decision=draw.decision, reason=draw.reason, probability=draw.probability
             )
         finally:
-            self._writer.end_root(root, ended.ended_ns)
+            root.end(ended.ended_ns)
         self._publisher.captured(finished, draw)
         if self._remember is not None:
             self._remember(finished.record)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ragtrace.queues import Unit
     from ragtrace.sampling import Draw
     from ragtrace.stores.base import OutboxEntry
-    from ragtrace.telemetry.evaluation import EvaluationWriter
     from ragtrace.telemetry.metrics.instruments import Instruments
+    from ragtrace.telemetry.spans.evaluation import EvaluationWriter
 
 
 def unpriced(model: str, input_tokens: int, output_tokens: int) -> float | None:  # noqa: ARG001 - of any

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ragtrace.settings import Settings
     from ragtrace.sinks.base import Sink
     from ragtrace.telemetry.setup.providers import Providers
-    from ragtrace.telemetry.spans import SpanWriter
+    from ragtrace.telemetry.spans.writer import SpanWriter
 
 _log = logging.getLogger("ragtrace")
 _ONE = {"spans": "span", "events": "event", "metrics": "metrics report"}

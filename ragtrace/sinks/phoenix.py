@@ -8,7 +8,7 @@ from ragtrace._version import __version__
 from ragtrace.errors import ConfigError
 from ragtrace.sinks.outbox import Attempt, Outbox
 from ragtrace.sinks.rest import Address, bearer
-from ragtrace.telemetry.details import explanation
+from ragtrace.telemetry.spans.evaluation import explanation
 from ragtrace.telemetry.wire import to_json
 
 if TYPE_CHECKING:

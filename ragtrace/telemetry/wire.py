@@ -1,4 +1,4 @@
-"""Text and JSON for span attributes: always valid, always sized in bytes, never raising."""
+"""Make values, ids and whole spans fit for the wire: always valid, always sized in bytes, never raising."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import math
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
+
+from ragtrace import semconv
+from ragtrace.capture.fitting import first_within
 from ragtrace.capture.sanitize import clean_text
 
 if TYPE_CHECKING:
@@ -15,6 +21,22 @@ if TYPE_CHECKING:
 _NO_LIMIT = 1 << 62
 _INT64 = 1 << 63
 _LONG_CHARS = 256
+_MOST_CHARACTER_BYTES = 4  # in UTF-8
+_NUMBER_BYTES = 8
+_MOST_MARK_BYTES = 512  # of the names of what was cut
+_MARK_SHARE = 16  # of the budget, where that is less
+# JSON arrays, best rank first; those of one line are cut at the same rank.
+_RANKED = (
+    (semconv.POOL_IDS, semconv.POOL_SCORES),
+    (semconv.SELECTED_IDS, semconv.SELECTED_SCORES, semconv.SELECTED_RANKS),
+    (semconv.PROMPT_IDS,),
+    (semconv.RERANK_DOCUMENTS,),
+    (semconv.GEN_AI_RETRIEVAL_DOCUMENTS,),
+)
+_JSON_ENDS = (
+    semconv.METADATA, semconv.EVALUATION_DETAILS, semconv.GEN_AI_INPUT_MESSAGES, semconv.GEN_AI_OUTPUT_MESSAGES,
+)  # fmt: skip
+_MESSAGES = '[{"role":'
 _LISTS = (list, tuple)
 _ESCAPED = bytes(range(0x20)) + b'"\\'  # what JSON wants escaped inside a string
 _ESCAPED_IN_LINES = _ESCAPED.replace(b"\n", b"")
@@ -24,35 +46,24 @@ def _shown(value: object) -> str:
     return clean_text(value, 1_024)[0]
 
 
-def _encoder(*, is_ascii: bool) -> json.JSONEncoder:
-    return json.JSONEncoder(
-        ensure_ascii=is_ascii, separators=(",", ":"), allow_nan=False, check_circular=False, default=_shown
-    )
+_encode = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False, default=_shown
+).encode
 
 
-_encode = _encoder(is_ascii=False).encode
-_encode_ascii = _encoder(is_ascii=True).encode
-
-
-def to_json(value: Any, *, is_ascii: bool = False) -> str:
+def to_json(value: Any) -> str:
     """Return compact, valid JSON in valid Unicode for any value.
 
     The fast path is one call of the C encoder. A value that it refuses (NaN, a cycle, an odd key) is copied
     in a clean form first: NaN and infinity become null, objects become text, cycles end.
 
-    Args:
-        value: anything.
-        is_ascii: a hint that there is little else in it: 50 texts of 800 characters then take 155 us, not 215.
-
     Example:
         >>> to_json([{"id": "a", "score": 0.5}])
         '[{"id":"a","score":0.5}]'
-        >>> to_json({"score": float("nan"), "name": "Zoë"}, is_ascii=True)
+        >>> to_json({"score": float("nan"), "name": "Zoë"})
         '{"score":null,"name":"Zoë"}'
     """
     try:
-        if is_ascii and "\\u" not in (text := _encode_ascii(value)):
-            return text
         text = _encode(value)
     except Exception:  # whatever an application put into its metadata
         text = _encode(_plain(value, 8))
@@ -70,7 +81,7 @@ def quoted(text: str) -> str:
         '"Zoë"'
     """
     if not text.isascii():
-        return encode_basestring(_whole(text))
+        return encode_basestring(clean_text(text, _NO_LIMIT)[0])
     # The check below pays for long texts alone, and is in vain where a quote stands, which is quick to see.
     if len(text) < _LONG_CHARS or '"' in text:
         return encode_basestring_ascii(text)
@@ -104,16 +115,6 @@ def texts_json(texts: Sequence[str], limit_chars: int | None = None) -> str:
     if texts and limit_chars is None and is_plain(texts):
         return '["' + '","'.join(texts) + '"]'
     return array_json([quoted(text) for text in texts], limit_chars)
-
-
-def numbers_json(numbers: Sequence[float], limit_chars: int | None = None) -> str:
-    """Return finite numbers as a JSON array; where the SDK would cut it, as many of the first as fit stay.
-
-    Example:
-        >>> numbers_json([0.5, 7])
-        '[0.5,7]'
-    """
-    return array_json(list(map(repr, numbers)), limit_chars)
 
 
 def array_json(rows: Sequence[str], limit_chars: int | None) -> str:
@@ -155,10 +156,6 @@ def scalars_json(facts: Mapping[str, Any]) -> str:
             shown = to_json(value)
         pairs.append(f"{quoted(name)}:{shown}")
     return f"{{{','.join(pairs)}}}"
-
-
-def _whole(text: str) -> str:
-    return clean_text(text, _NO_LIMIT)[0]
 
 
 def _plain(value: Any, depth: int) -> Any:
@@ -220,7 +217,7 @@ def share_of(sizes: Sequence[int], budget: int) -> int:
 
 
 def clean_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes that the SDK takes as they are: None left out, the rest sanitised (TELEMETRY.md 1).
+    """Return attributes that the SDK takes as they are: None left out, the rest sanitised.
 
     Example:
         >>> clean_attributes({"a": None, "b": 1 << 70, "c": "x", "d": float("inf")})
@@ -265,3 +262,111 @@ def _clean_sequence(values: Iterable[Any]) -> tuple[Any, ...]:
     if kinds <= {int, float} and all(map(math.isfinite, kept)):
         return tuple(map(float, kept)) if float in kinds else tuple(map(clean_value, kept))
     return tuple(map(_shown, kept))
+
+
+def within(attributes: dict[str, Any], budget: int) -> dict[str, Any]:
+    """Return the attributes of one span, clean ones, in at most `budget` bytes of names and values.
+
+    Lists by rank lose their lowest ranks, texts their end, and JSON that cannot be cut is left out.
+    ``ragtrace.span.cut`` then names the attributes that are not whole.
+
+    Example:
+        >>> found = within({"ragtrace.prompt.ids": '["a","b","c"]', "user.id": "u" * 9_000}, 600)
+        >>> found["ragtrace.prompt.ids"], len(found["user.id"]), found["ragtrace.span.cut"]
+        ('["a","b","c"]', 505, ('user.id',))
+    """
+    most = 0  # a bound that costs no encoding; a text in ASCII has as many bytes as characters
+    for name, value in attributes.items():
+        most += len(name)
+        if type(value) is str:
+            most += len(value) * (1 if value.isascii() else _MOST_CHARACTER_BYTES)
+        else:
+            most += _value_bytes(value)
+    if most <= budget or _bytes(attributes) <= budget:
+        return attributes
+    mark = min(_MOST_MARK_BYTES, budget // _MARK_SHARE)
+    groups = _groups(attributes)
+    sizes = [sum(len(name) + _value_bytes(attributes[name]) for name in group) for group in groups]
+    room = budget - mark - len(semconv.SPAN_CUT)
+    share = share_of(sizes, room)
+    kept = dict(attributes)
+    cut: list[str] = []
+    for group, size in sorted(zip(groups, sizes, strict=True), key=lambda one: -one[1]):
+        if size > share or _bytes(kept) > room:
+            _shrink(kept, group, share)
+            cut.extend(group)
+    kept[semconv.SPAN_CUT] = first_within(cut, _value_bytes, mark)
+    return kept
+
+
+def _groups(attributes: dict[str, Any]) -> list[tuple[str, ...]]:
+    ranked = [tuple(name for name in group if name in attributes) for group in _RANKED]
+    known = {name for group in ranked for name in group}
+    return [*filter(None, ranked), *((name,) for name in attributes if name not in known)]
+
+
+def _shrink(attributes: dict[str, Any], group: tuple[str, ...], share: int) -> None:
+    """Cut the attributes of a group, in place, to at most `share` bytes together."""
+    values = [attributes.pop(name) for name in group]
+    room = share - sum(map(len, group))
+    if any(group[0] in names for names in _RANKED):
+        lists = [[to_json(row) for row in json.loads(value)] for value in values]
+        kept = _ranks(lists, room - 2 * len(group))
+        attributes.update((name, f"[{','.join(rows[:kept])}]") for name, rows in zip(group, lists, strict=True))
+        if semconv.GEN_AI_RETRIEVAL_DOCUMENTS in group:
+            attributes[semconv.RETRIEVAL_DOCUMENT_CAPTURED] = kept
+        return
+    (name,), (value,) = group, values
+    if isinstance(value, tuple):
+        attributes[name] = first_within(value, _value_bytes, room)
+    elif isinstance(value, str) and not name.endswith(_JSON_ENDS) and not value.startswith(_MESSAGES):
+        short = cut_text(value, room)
+        if size_bytes(short) <= room:
+            attributes[name] = short
+
+
+def _ranks(lists: Sequence[Sequence[str]], room: int) -> int:
+    """Return how many first ranks of all lists fit together."""
+    most = max(map(len, lists))
+    for rank in range(most):
+        room -= sum(size_bytes(rows[rank]) + 1 for rows in lists if rank < len(rows))
+        if room < 0:
+            return rank
+    return most
+
+
+def _bytes(attributes: dict[str, Any]) -> int:
+    return sum(len(name) + _value_bytes(value) for name, value in attributes.items())
+
+
+def _value_bytes(value: Any) -> int:
+    if isinstance(value, str):
+        return size_bytes(value)
+    return sum(map(_value_bytes, value)) if isinstance(value, tuple) else _NUMBER_BYTES
+
+
+def remote_context(trace_id: str, span_id: str, *, is_sampled: bool) -> Context:
+    """Return a context whose span is a finished one, known by its ids alone; empty for ids that are none.
+
+    Example:
+        >>> bool(remote_context("", "", is_sampled=True))
+        False
+    """
+    found = span_context(trace_id, span_id, is_sampled=is_sampled)
+    return Context() if found is None else trace.set_span_in_context(NonRecordingSpan(found), Context())
+
+
+def span_context(trace_id: str, span_id: str, *, is_sampled: bool) -> SpanContext | None:
+    """Return the span context of hex ids, None for ids that are none.
+
+    Example:
+        >>> span_context("0" * 31 + "1", "0" * 15 + "2", is_sampled=True).span_id
+        2
+    """
+    try:
+        numbers = int(trace_id, 16), int(span_id, 16)
+    except ValueError:
+        return None
+    flags = TraceFlags(TraceFlags.SAMPLED if is_sampled else TraceFlags.DEFAULT)
+    found = SpanContext(trace_id=numbers[0], span_id=numbers[1], is_remote=False, trace_flags=flags)
+    return found if found.is_valid else None

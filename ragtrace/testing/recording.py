@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from ragtrace import semconv
 from ragtrace.capture import Recorder, finished_run
-from ragtrace.telemetry.spans import SpanWriter
+from ragtrace.telemetry.spans.writer import SpanWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragtrace.capture import EndedRun, FinishedRun, Limits
     from ragtrace.model import RagRecord
     from ragtrace.settings import ContentMode
-    from ragtrace.telemetry.spans import Root
+    from ragtrace.telemetry.spans.writer import Root
 
 
 class Recording:
@@ -103,4 +103,4 @@ class Recording:
         finished = finished_run(ended)
         self.runs.append(finished)
         self._writer.write(root, finished, decision="none", reason="not_sampled", probability=0.0)
-        self._writer.end_root(root, finished.ended_ns)
+        root.end(finished.ended_ns)

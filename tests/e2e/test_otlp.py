@@ -7,10 +7,10 @@ import json
 import pytest
 
 from ragtrace.model import JudgeInfo, Scale
-from ragtrace.telemetry.evaluation import EvaluationWriter
 from ragtrace.telemetry.metrics.instruments import Instruments
 from ragtrace.telemetry.setup.providers import providers
-from ragtrace.telemetry.spans import SpanWriter
+from ragtrace.telemetry.spans.evaluation import EvaluationWriter
+from ragtrace.telemetry.spans.writer import SpanWriter
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
 from tests.unit.telemetry.runs import MS, T0, score, support_run
 
@@ -29,7 +29,7 @@ def send_one_run(found):
     writer = SpanWriter(found.tracer(), content="full")
     root, captured = support_run(writer)
     writer.write(root, captured, decision="random", reason=None, probability=0.05)
-    writer.end_root(root, captured.ended_ns)
+    root.end(captured.ended_ns)
     scores = [score(root=root, judge=JudgeInfo(model="overlap", prompt_hash="abcd0123"))]
     EvaluationWriter(found.tracer(), found.logger()).write(
         captured.record, scores, is_root_sampled=root.is_recording, decision="random", probability=0.05,

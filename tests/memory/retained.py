@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.sdk.trace import TracerProvider
 
 from ragtrace.capture import Recorder, finished_run
-from ragtrace.telemetry.spans import SpanWriter
+from ragtrace.telemetry.spans.writer import SpanWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ class Dropping:
         self.ended += 1
         captured = finished_run(ended)
         self._writer.write(ref, captured, decision="none", reason="not_sampled", probability=0.0)
-        self._writer.end_root(ref, captured.ended_ns)
+        ref.end(captured.ended_ns)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from ragtrace.telemetry.metrics.client_metrics import record_operations
 from ragtrace.telemetry.metrics.multi_meter import MultiMeter
 from ragtrace.telemetry.metrics.series import LabelValues, Measure
 from ragtrace.telemetry.metrics.window import Window
-from ragtrace.telemetry.root import remote_context
+from ragtrace.telemetry.wire import remote_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

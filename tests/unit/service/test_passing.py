@@ -16,8 +16,8 @@ from ragtrace.metrics.registry import select
 from ragtrace.queues import Unit
 from ragtrace.scoring import Scorer
 from ragtrace.service.publish import Publisher
-from ragtrace.telemetry.evaluation import EvaluationWriter
 from ragtrace.telemetry.metrics.instruments import Instruments
+from ragtrace.telemetry.spans.evaluation import EvaluationWriter
 from tests.process.observing import points
 from tests.unit.metrics.test_one_to_five import graded, record
 

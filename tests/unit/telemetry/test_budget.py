@@ -11,9 +11,9 @@ import pytest
 from ragtrace import semconv
 from ragtrace.capture import Recorder
 from ragtrace.model import JudgeInfo, Message, Usage
-from ragtrace.telemetry.budget import within
-from ragtrace.telemetry.evaluation import EvaluationWriter
-from ragtrace.telemetry.spans import SpanWriter
+from ragtrace.telemetry.spans.evaluation import EvaluationWriter
+from ragtrace.telemetry.spans.writer import SpanWriter
+from ragtrace.telemetry.wire import within
 from tests.unit.telemetry.runs import Taken, score
 
 SCRIPTS = ["plain ", "Привет ", "仓库", "📦", '"\\', "\x00\x1b"]
@@ -73,7 +73,7 @@ def test_no_span_is_over_its_budget(spans, dialect, seed):
     details = {"explanation": "仓" * 9_000, "unsupported": ["仓" * 9_000] * 9}
     judge = JudgeInfo(model="m" * 9_000, prompt_hash="p")
     scores = [score(f"metric_{n}", details=details, judge=judge, root=root) for n in range(30)]
-    writer.end_root(root, captured.ended_ns)
+    root.end(captured.ended_ns)
     EvaluationWriter(spans.tracer, None, content=content, max_span_bytes=budget).write(
         captured.record, scores, is_root_sampled=True, decision="random", probability=1.0, started_ns=0, ended_ns=1
     )
@@ -96,7 +96,7 @@ def test_a_pool_of_5000_long_ids_is_cut_from_its_lowest_ranks_and_the_spans_say_
     run.finish()
     ((root, captured),) = taken.runs
     writer.write(root, captured, decision="random", reason=None, probability=1.0)
-    writer.end_root(root, captured.ended_ns)
+    root.end(captured.ended_ns)
     found, top = spans.one("retrieval").attributes, spans.one("invoke_workflow").attributes
     ids, scores = (json.loads(top[name]) for name in (semconv.POOL_IDS, semconv.POOL_SCORES))
     assert 1_000 < len(ids) < 5_000

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragtrace.model import Passage
-from ragtrace.telemetry.documents import Room, documents_json, reranked_json
+from ragtrace.telemetry.spans.documents import Room, documents_json, reranked_json
 from ragtrace.telemetry.wire import quoted
 
 texts = st.one_of(
@@ -52,7 +52,7 @@ def test_a_choice_knows_its_places(rows, data):
 
 
 def test_marks_end_and_find_what_stands_twice():
-    from ragtrace.telemetry.messages import PassageMarks
+    from ragtrace.telemetry.spans.messages import PassageMarks
 
     text = "Refunds take five working days."
     marks = PassageMarks([Passage(id="a", text=text, rank=1)])

@@ -12,8 +12,8 @@ from opentelemetry.trace import SpanKind
 
 from ragtrace._version import __version__
 from ragtrace.model import JudgeInfo, RagRecord, ScoreKey
-from ragtrace.telemetry.evaluation import EvaluationWriter, event_key, input_digest
-from ragtrace.telemetry.spans import SpanWriter
+from ragtrace.telemetry.spans.evaluation import EvaluationWriter, event_key, input_digest
+from ragtrace.telemetry.spans.writer import SpanWriter
 from tests.unit.telemetry.runs import MS, T0, score, support_run
 
 JUDGE = JudgeInfo(model="overlap", prompt_hash="abcd0123")
@@ -58,8 +58,8 @@ def three_scores(root):
 
 
 def evaluate(spans, logs, *, content="none", attach="child", is_root_sampled=True, scores=None):
-    writer, root, captured = finished_run(spans)
-    writer.end_root(root, captured.ended_ns)
+    _, root, captured = finished_run(spans)
+    root.end(captured.ended_ns)
     EvaluationWriter(spans.tracer, logs.logger, content=content, attach=attach).write(
         captured.record,
         three_scores(root) if scores is None else scores,
@@ -167,8 +167,8 @@ def test_claims_and_explanations_need_content(spans, logs):
 @pytest.mark.parametrize("attach", ["child", "link"])
 @pytest.mark.parametrize("is_from_a_spool", [False, True])
 def test_a_late_score_stands_at_the_end_of_its_run(spans, logs, attach, is_from_a_spool):
-    writer, root, captured = finished_run(spans)
-    writer.end_root(root, captured.ended_ns)
+    _, root, captured = finished_run(spans)
+    root.end(captured.ended_ns)
     EvaluationWriter(spans.tracer, logs.logger, attach=attach).write(
         captured.record,
         [score(root=root)],

@@ -8,8 +8,8 @@ import sys
 
 def test_telemetry_brings_in_neither_numpy_nor_exporters():
     code = (
-        "import sys, ragtrace.semconv, ragtrace.telemetry.spans, ragtrace.telemetry.metrics.instruments,"
-        " ragtrace.telemetry.evaluation;"
+        "import sys, ragtrace.semconv, ragtrace.telemetry.spans.writer, ragtrace.telemetry.metrics.instruments,"
+        " ragtrace.telemetry.spans.evaluation;"
         "heavy = {'numpy', 'pydantic', 'openai', 'grpc', 'requests', 'sqlite3', 'opentelemetry.sdk'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

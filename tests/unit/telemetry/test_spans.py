@@ -14,7 +14,7 @@ from opentelemetry.trace import NonRecordingSpan, NoOpTracer, SpanContext, SpanK
 
 from ragtrace.capture import Recorder
 from ragtrace.model import Message, Usage
-from ragtrace.telemetry.spans import SpanWriter
+from ragtrace.telemetry.spans.writer import SpanWriter
 from tests.unit.telemetry.runs import CHOSEN, MS, POOL, PROMPT, T0, Taken, support_run
 
 
@@ -28,7 +28,7 @@ def written(spans, root=None, captured=None, *, content="none", dialect="both", 
         support_run(writer) if captured is None else (root or writer.open_root("support", T0), captured)
     )
     writer.write(root, captured, decision="random", reason=None, probability=0.05)
-    writer.end_root(root, captured.ended_ns)
+    root.end(captured.ended_ns)
     return root, captured
 
 
@@ -43,7 +43,7 @@ def finish(run, spans, **options):
         open_run.finish(ended_ns=T0 + 100 * MS)
     ((root, captured),) = taken.runs
     writer.write(root, captured, decision="none", reason="not_sampled", probability=0.0)
-    writer.end_root(root, captured.ended_ns)
+    root.end(captured.ended_ns)
     return root, captured
 
 
@@ -203,13 +203,15 @@ def test_the_ambient_span_is_read_at_the_start_only(spans):
     root, captured = support_run(writer)
     with spans.tracer.start_as_current_span("elsewhere"):
         writer.write(root, captured, decision="none", reason=None, probability=0.0)
-    writer.end_root(root, captured.ended_ns)
+    root.end(captured.ended_ns)
     assert spans.one("chat").parent.span_id == int(root.span_id, 16)
 
 
 def test_an_unsampled_root_builds_nothing_but_has_ids(make_spans, monkeypatch):
     spans = make_spans(sampler=ParentBased(ALWAYS_OFF))
-    monkeypatch.setattr("ragtrace.telemetry.spans.summary", lambda *_, **__: pytest.fail("JSON was built"))
+    monkeypatch.setattr(
+        "ragtrace.telemetry.spans.writer.root_attributes", lambda *_, **__: pytest.fail("JSON was built")
+    )
     root, _ = written(spans)
     assert spans.finished == ()
     assert not root.is_recording
@@ -494,7 +496,7 @@ def test_tags_and_metadata_of_the_request_stand_on_the_root(spans, dialect):
         run.add_metadata({"tenant": "acme", "seats": [7, 8], "card": "4111"})
     ((root, captured),) = taken.runs
     writer.write(root, captured, decision="none", reason=None, probability=0.0)
-    writer.end_root(root, captured.ended_ns)
+    root.end(captured.ended_ns)
     attributes = spans.one("invoke_workflow").attributes
     assert attributes["ragtrace.run.tags"] == ("vip", "beta")
     assert attributes["ragtrace.run.metadata.tenant"] == "acme"
@@ -623,8 +625,8 @@ def test_selection_known_from_the_prompt(spans):
 def test_a_root_ends_once(spans, caplog):
     writer = SpanWriter(spans.tracer)
     root = writer.open_root("w", T0)
-    writer.end_root(root, T0 + 1)
-    writer.end_root(root, T0 + 2)
+    root.end(T0 + 1)
+    root.end(T0 + 2)
     assert [s.end_time for s in spans.finished] == [T0 + 1]
     assert not caplog.records
 
@@ -653,7 +655,7 @@ def test_a_length_limit_leaves_whole_ids():
     run.finish()
     root = writer.open_root("rag", 1)
     writer.write(root, taken.runs[0][1], decision="none", reason=None, probability=0.0)
-    writer.end_root(root, 2)
+    root.end(2)
     attributes = next(s for s in exporter.get_finished_spans() if s.name.startswith("invoke")).attributes
     ids = json.loads(attributes["ragtrace.pool.ids"])
     assert ids == [f"a-rather-long-id-{i}" for i in range(len(ids))]

@@ -1,4 +1,4 @@
-"""Scores on the wire: the evaluation span and the result events."""
+"""Write scores as an evaluation span and as result events."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from opentelemetry.trace import Link, SpanKind
 
 from ragtrace import semconv
 from ragtrace._version import __version__
-from ragtrace.telemetry.budget import within
-from ragtrace.telemetry.details import MOST_EXPLANATION_BYTES, details_json, explanation
-from ragtrace.telemetry.root import remote_context, span_context
 from ragtrace.telemetry.setup.receipts import ScoreEvent
-from ragtrace.telemetry.wire import clean_attributes, clean_value
+from ragtrace.telemetry.wire import (
+    clean_attributes,
+    clean_value,
+    cut_text,
+    remote_context,
+    size_bytes,
+    span_context,
+    to_json,
+    within,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,8 +32,9 @@ if TYPE_CHECKING:
 
     from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
     from ragtrace.settings import ContentMode
-    from ragtrace.telemetry.root import Root
+    from ragtrace.telemetry.spans.writer import Root
 
+MOST_EXPLANATION_BYTES = 4_096
 MAX_SCORE_ATTRIBUTES = 80  # 100 a span, less what is not a score
 _NS = 1e9
 _NO_MARKS: Mapping[ScoreKey, Any] = MappingProxyType({})
@@ -114,7 +121,9 @@ class EvaluationWriter:
                 semconv.EVALUATION_START_TIME: started_ns / _NS,
                 semconv.EVALUATION_END_TIME: ended_ns / _NS,
             }
-            self._write_span(record, scores, sampling | times, root, _run_end_ns(record, root) or ended_ns)
+            # A spool keeps seconds, exact to a quarter of a microsecond; cut off, they never pass the root's end.
+            run_end_ns = (root.ended_ns if root else None) or int(record.ended * 1e6) * 1_000
+            self._write_span(record, scores, sampling | times, root, run_end_ns or ended_ns)
         self._write_logs(record, scores, root, ended_ns, marks, is_sampled=is_root_sampled)
 
     def resend(
@@ -138,8 +147,15 @@ class EvaluationWriter:
             links.insert(0, parent)
         elif not self._is_linked:
             context = remote_context(record.trace_id, record.span_id, is_sampled=True)
+        source = root.data_source if root else None
         attributes = {
-            **_copies(record, root),
+            # Copies of the root's, for backends that store a late span in another block.
+            semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EVALUATION,
+            semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EVALUATOR,
+            semconv.GEN_AI_WORKFLOW_NAME: record.workflow,
+            semconv.EVALUATION_REQUEST_MODEL: record.model,
+            semconv.GEN_AI_DATA_SOURCE_ID: source or next((p.source for p in record.contexts if p.source), None),
+            semconv.GEN_AI_CONVERSATION_ID: record.session,
             **self._about,
             **_totals([score.result for score in scores]),
             **job,
@@ -260,41 +276,74 @@ def input_digest(record: RagRecord) -> str:
     return digest.hexdigest()[:16]
 
 
-def _run_end_ns(record: RagRecord, root: Root | None) -> int | None:
-    """Return the end of the evaluated run in Unix ns; None for a record without one."""
-    if root is not None and root.ended_ns is not None:
-        return root.ended_ns
-    # Of a record from a spool: its seconds are exact to a quarter of a microsecond, and never later than the root.
-    return int(record.ended * 1e6) * 1_000 or None
-
-
-def _copies(record: RagRecord, root: Root | None) -> dict[str, Any]:
-    """Copy attributes of the root, for backends that store a late span in another block."""
-    source = root.data_source if root else None
-    return {
-        semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EVALUATION,
-        semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EVALUATOR,
-        semconv.GEN_AI_WORKFLOW_NAME: record.workflow,
-        semconv.EVALUATION_REQUEST_MODEL: record.model,
-        semconv.GEN_AI_DATA_SOURCE_ID: source or next((p.source for p in record.contexts if p.source), None),
-        semconv.GEN_AI_CONVERSATION_ID: record.session,
-    }
-
-
 def _totals(results: Sequence[MetricResult]) -> dict[str, Any]:
     judges = [result.judge for result in results if result.judge is not None]
     # Labels, embedders and pair models stand with their metrics in the details; here is who judged.
     beside = ("labels", "embedder:", "pairs:")
-    asked = [judge.model for judge in judges if not judge.model.startswith(beside)]
+    models = {judge.model for judge in judges if judge.model}
+    asked = {model for model in models if not model.startswith(beside)}
+    scales = {judge.label_scale for judge in judges if judge.label_scale}
     cuts = {result.k for result in results if result.k is not None}
     return {
-        semconv.EVALUATION_JUDGE_MODEL: _joined(asked or [judge.model for judge in judges]),
-        semconv.EVALUATION_LABEL_SCALE: _joined(judge.label_scale for judge in judges),
+        semconv.EVALUATION_JUDGE_MODEL: ",".join(sorted(asked or models)) or None,
+        semconv.EVALUATION_LABEL_SCALE: ",".join(sorted(scales)) or None,
         # Several cut-offs stand with their metrics in the details.
         semconv.EVALUATION_K: cuts.pop() if len(cuts) == 1 else None,
         semconv.EVALUATION_LLM_CALLS: sum(result.llm_calls for result in results),
     }
 
 
-def _joined(names: Iterable[str | None]) -> str | None:
-    return ",".join(sorted({name for name in names if name})) or None
+def details_json(scores: Sequence[Score], budget_bytes: int, *, has_content: bool) -> str:
+    """Return ``{metric: {version, judge, label_scale, k, universe, details}}``, valid JSON within the budget.
+
+    Without content the details are numbers and truth values alone (`MetricResult.shown_details`). Over budget
+    those of the last metrics go first, then whole metrics.
+
+    Example:
+        >>> from ragtrace.model import MetricResult, Score, ScoreKey
+        >>> result = MetricResult(name="mrr", state="ok", value=1.0, version="0a1b2c3d", k=3, details={"rank": 1})
+        >>> score = Score(key=ScoreKey(trace_id="", span_id="", metric="mrr", version="0a1b2c3d"), result=result)
+        >>> details_json([score], 1_000, has_content=False)
+        '{"mrr":{"version":"0a1b2c3d","k":3,"details":{"rank":1}}}'
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for result in [score.result for score in scores]:
+        judge = result.judge
+        known = {
+            "version": result.version or None,
+            "judge": judge.model if judge else None,
+            "prompt": (judge.prompt_hash or None) if judge else None,
+            "label_scale": judge.label_scale if judge else None,
+            "k": result.k,
+            "universe": result.label_scope,
+            "details": result.shown_details(has_content=has_content) or None,
+        }
+        rows[result.key] = {name: value for name, value in known.items() if value is not None}
+    text = to_json(rows)
+    for key in reversed(list(rows)):
+        if size_bytes(text) <= budget_bytes:
+            return text
+        rows[key].pop("details", None)
+        text = to_json(rows)
+    while rows and size_bytes(text) > budget_bytes:
+        rows.popitem()
+        text = to_json(rows)
+    return text
+
+
+def explanation(result: MetricResult, most_bytes: int = MOST_EXPLANATION_BYTES) -> str | None:
+    """Return a score's explanation in words: its own, the unsupported claims, or the judge's message.
+
+    Example:
+        >>> from ragtrace.model import MetricResult
+        >>> explanation(MetricResult(name="x", state="ok", value=0.5, details={"unsupported": ["It rains."]}))
+        'unsupported: ["It rains."]'
+    """
+    for name in ("explanation", "message"):
+        text = result.details.get(name)
+        if isinstance(text, str) and text:
+            return cut_text(text, most_bytes)
+    unsupported = result.details.get("unsupported")
+    if unsupported:
+        return cut_text(f"unsupported: {to_json(unsupported)}", most_bytes)
+    return None

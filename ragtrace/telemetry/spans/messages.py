@@ -1,4 +1,4 @@
-"""Messages of a model as the conventions' JSON, within a byte budget."""
+"""Write a model's messages as the conventions' JSON, within a byte budget."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.model import Message, Passage
-    from ragtrace.telemetry.documents import Room
+    from ragtrace.telemetry.spans.documents import Room
 
 SHORTEST_PASSAGE_CHARS = 24  # a shorter text ("Oslo.") may stand in a prompt without being the passage
 _MOST_ROUNDS = 4
@@ -68,7 +68,7 @@ class PassageMarks:
 def messages_json(
     messages: Sequence[Message],
     room: Room,
-    marks: PassageMarks,
+    marks: PassageMarks | None,
     *,
     finish_reasons: Sequence[str] = (),
 ) -> str | None:
@@ -80,21 +80,21 @@ def messages_json(
     Args:
         messages: in their order.
         room: is reduced by what was written.
-        marks: replaces passages, where references are wanted.
+        marks: replaces passages; None leaves them.
         finish_reasons: of the first messages, in their order. The conventions no longer ask for them. Phoenix drops
             all outputs of a call when one has none; "" will do.
 
     Example:
         >>> from ragtrace.model import Message
-        >>> from ragtrace.telemetry.documents import Room
+        >>> from ragtrace.telemetry.spans.documents import Room
         >>> room = Room(document_bytes=0, text_bytes=1_000)
-        >>> messages_json([Message(role="user", content="Where?")], room, PassageMarks([]))
+        >>> messages_json([Message(role="user", content="Where?")], room, None)
         '[{"role":"user","parts":[{"type":"text","content":"Where?"}]}]'
     """
     if not messages:
         return None
     budget = room.message_bytes
-    texts = [marks.applied(message.content) for message in messages]
+    texts = [marks.applied(message.content) if marks else message.content for message in messages]
     text = _array(messages, texts, finish_reasons)
     share = 0
     if size_bytes(text) > budget:

@@ -1,14 +1,18 @@
-"""Documents as one JSON string: texts go first, lowest ranks first; ids as `ragtrace.telemetry.budget` says."""
+"""Write documents as one JSON string, or as one attribute for each field, within the room of a trace.
+
+Over budget, texts go before ids, and those of the lowest ranks first.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ragtrace import semconv
 from ragtrace.capture.sanitize import clean_score
 from ragtrace.model.passage import content_hash
-from ragtrace.telemetry.wire import is_plain, quoted, scalars_json, size_bytes
+from ragtrace.telemetry.wire import clean_value, is_plain, quoted, scalars_json, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +20,11 @@ if TYPE_CHECKING:
     from ragtrace.model import Passage
 
 
+RESERVED_ATTRIBUTES = 24  # for our own names, and a few that the application's span processors add
+DEFAULT_ATTRIBUTES = 128  # the SDK's own default
+MAX_ATTRIBUTES = 512  # where the SDK has no limit
 _MOST_CHARACTER_BYTES = 4  # in UTF-8
+_NAME_BYTES = 32  # of a place, a field's name and a number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +44,7 @@ class Documents:
 
 @dataclass(slots=True, kw_only=True)
 class Room:
-    """What one trace may still put on the wire, so that each text is sent once and the total is bounded.
+    """Bytes that one trace may still put on the wire; each text is sent once, and the total is bounded.
 
     Attributes:
         document_bytes: left for `gen_ai.retrieval.documents` of all spans of the trace.
@@ -50,7 +58,7 @@ class Room:
     document_bytes: int
     text_bytes: int
     limit_chars: int | None = None
-    limit_attributes: int = 128
+    limit_attributes: int = DEFAULT_ATTRIBUTES
     sent: set[str] = field(default_factory=set)
     shown: dict[int, list[str] | None] = field(default_factory=dict)
 
@@ -75,15 +83,10 @@ class Room:
         """
         key = id(passages)  # the passages of a run outlive its room
         if key not in self.shown:
-            self.shown[key] = _shown_scores(passages)
+            scores = [p.score for p in passages]
+            is_usable = set(map(type, scores)) == {float} and math.isfinite(sum(scores))  # type: ignore[arg-type]
+            self.shown[key] = list(map(repr, scores)) if is_usable else None
         return self.shown[key]
-
-
-def _shown_scores(passages: Sequence[Passage]) -> list[str] | None:
-    scores = [p.score for p in passages]
-    if set(map(type, scores)) != {float} or not math.isfinite(sum(scores)):  # type: ignore[arg-type]
-        return None
-    return list(map(repr, scores))
 
 
 def documents_json(passages: Sequence[Passage], room: Room, *, has_content: bool) -> Documents:
@@ -103,16 +106,17 @@ def documents_json(passages: Sequence[Passage], room: Room, *, has_content: bool
         >>> documents_json(pool, Room(document_bytes=500, text_bytes=0), has_content=True).json
         '[{"id":"a","score":0.5,"rank":1,"content":"Oslo."},{"id":"b","score":0.5,"rank":2,"score_kind":"rank","content":"Rome."}]'
     """
+    nothing = [False] * len(passages)
     if not has_content:
-        return _fitted(_bare(passages, room), room, 0)
+        return _fitted(_rows(passages, nothing, room), room, 0)
     wanted = _first_times(passages, room.sent)
-    full = _full(passages, wanted, room)
+    full = _rows(passages, wanted, room)
     budget = room.document_bytes if room.limit_chars is None else min(room.document_bytes, room.limit_chars)
     kept = len(full)
     chars = sum(map(len, full)) + kept + 1
     # A character takes four bytes at most: to count bytes is needed only near the limit.
     if chars > budget or (chars * _MOST_CHARACTER_BYTES > budget and _size(full) > budget):
-        bare = _bare(passages, room)
+        bare = _rows(passages, nothing, room)
         kept = _ranks_that_fit(full, bare, budget)
         full[kept:] = bare[kept:]
     sent = [p for p, is_wanted in zip(passages[:kept], wanted, strict=False) if is_wanted]
@@ -160,57 +164,46 @@ def _fitted(rows: list[str], room: Room, truncated: int) -> Documents:
 
 
 def _heads(passages: Sequence[Passage], room: Room) -> list[str]:
-    """Return the beginnings of rows, those of nearly every pool in one go."""
+    """Return the beginnings of rows. By hand, since one C call for dictionaries takes twice as long."""
     scores = room.scores_of(passages)
-    if scores is not None and is_plain([p.id for p in passages]):
+    if scores is not None and is_plain([p.id for p in passages]):  # nearly every pool, in one go
         return [
             f'{{"id":"{p.id}","score":{score},"rank":{p.rank}' for p, score in zip(passages, scores, strict=True)
         ]
-    return [_head(p) for p in passages]
+    heads = []
+    for passage in passages:
+        score, kind = passage.score if type(passage.score) is float else clean_score(passage.score), ""
+        if score is None or not math.isfinite(score):
+            score, kind = 1.0 / max(passage.rank, 1), ',"score_kind":"rank"'
+        heads.append(f'{{"id":{quoted(passage.id)},"score":{score!r},"rank":{passage.rank:d}{kind}')
+    return heads
 
 
-def _bare(passages: Sequence[Passage], room: Room) -> list[str]:
-    """Return rows without texts, each with what stands for its text."""
-    return [f"{head}{_hash(p)}}}" for head, p in zip(_heads(passages, room), passages, strict=True)]
+def _rows(passages: Sequence[Passage], wanted: Sequence[bool], room: Room) -> list[str]:
+    """Return rows, each with its text where that is wanted, else with a hash that stands for it.
 
-
-def _full(passages: Sequence[Passage], wanted: Sequence[bool], room: Room) -> list[str]:
-    """Return rows with texts; a pool of plain prose is written in one go, 70 us for 50 instead of 110."""
+    A pool of plain prose is written in one go, 70 us for 50 instead of 110.
+    """
     scores = room.scores_of(passages) if all(wanted) else None
     if scores is not None and is_plain([p.id for p in passages]) and is_plain([p.text for p in passages]):
         return [
             f'{{"id":"{p.id}","score":{score},"rank":{p.rank},"content":"{p.text}"'
-            f"{_facts(p) if p.metadata else ''}}}"
+            f"{_metadata(p) if p.metadata else ''}}}"
             for p, score in zip(passages, scores, strict=True)
         ]
-    return [
-        f"{head}{_content(p) if is_wanted else _hash(p)}}}"
-        for head, p, is_wanted in zip(_heads(passages, room), passages, wanted, strict=True)
-    ]
+    rows = []
+    for head, passage, is_wanted in zip(_heads(passages, room), passages, wanted, strict=True):
+        end = ""
+        if is_wanted:
+            end = f',"content":{quoted(passage.text)}{_metadata(passage)}'
+        elif passage.text and not passage.id.startswith("sha256:"):  # an id of ours is the hash already
+            end = f',"hash":"{content_hash(passage.text)}"'
+        rows.append(f"{head}{end}}}")
+    return rows
 
 
-def _head(passage: Passage) -> str:
-    """Return the beginning of a row. By hand, since one C call for dictionaries takes twice as long."""
-    score = passage.score if type(passage.score) is float else clean_score(passage.score)
-    if score is None or not math.isfinite(score):
-        shown = 1.0 / max(passage.rank, 1)
-        return f'{{"id":{quoted(passage.id)},"score":{shown!r},"rank":{passage.rank:d},"score_kind":"rank"'
-    return f'{{"id":{quoted(passage.id)},"score":{score!r},"rank":{passage.rank:d}'
-
-
-def _content(passage: Passage) -> str:
-    return f',"content":{quoted(passage.text)}{_facts(passage)}'
-
-
-def _facts(passage: Passage) -> str:
+def _metadata(passage: Passage) -> str:
     return f',"metadata":{scalars_json(passage.metadata)}' if passage.metadata else ""
-
-
-def _hash(passage: Passage) -> str:
-    # An id of ours is the hash of the text already.
-    if not passage.text or passage.id.startswith("sha256:"):
-        return ""
-    return f',"hash":"{content_hash(passage.text)}"'  # what stands for a text that is not sent
 
 
 def reranked_json(candidates: Sequence[Passage], chosen: Sequence[Passage], room: Room) -> str:
@@ -235,3 +228,62 @@ def reranked_json(candidates: Sequence[Passage], chosen: Sequence[Passage], room
         known = "" if found is None else f',"retrieval_score":{found!r}'
         rows.append(f'{head},"previous_rank":{place}{known}}}')
     return _fitted(rows, room, 0).json
+
+
+def flattened_documents(
+    passages: Sequence[Passage],
+    prefix: str,
+    room: Room,
+    *,
+    limit: int,
+    has_content: bool,
+    may_repeat: bool = False,
+) -> dict[str, Any]:
+    """Return ``{prefix}.{i}.document.id``, ``.score``, ``.content`` and ``.metadata`` of the best passages.
+
+    A document is written whole or not at all, as long as attributes and bytes last. Texts are taken from the room
+    for documents, and noted there as sent.
+
+    Args:
+        passages: best first.
+        prefix: ``retrieval.documents``, ``reranker.input_documents`` or ``reranker.output_documents``.
+        room: is reduced by the texts.
+        limit: attributes that may be written.
+        has_content: whether texts and metadata may be written.
+        may_repeat: whether a text may be written that another span of the trace carries.
+
+    Example:
+        >>> from ragtrace.model import Passage
+        >>> room = Room(document_bytes=500, text_bytes=0)
+        >>> pool = [Passage(id="a", text="Oslo.", rank=1, score=0.5)]
+        >>> flattened_documents(pool, "retrieval.documents", room, limit=2, has_content=False)
+        {'retrieval.documents.0.document.id': 'a', 'retrieval.documents.0.document.score': 0.5}
+    """
+    written: dict[str, Any] = {}
+    for place, passage in enumerate(passages):
+        is_new = may_repeat or passage.text not in room.sent
+        fields = _fields(passage, room.limit_chars, has_content=has_content and is_new)
+        size = sum(
+            len(prefix) + _NAME_BYTES + (size_bytes(value) if isinstance(value, str) else 0)
+            for value in fields.values()
+        )
+        if len(written) + len(fields) > limit or size > room.document_bytes:
+            break
+        room.document_bytes -= size
+        if has_content:
+            room.sent.add(passage.text)
+        written |= {f"{prefix}.{place}.{name}": value for name, value in fields.items()}
+    return written
+
+
+def _fields(passage: Passage, limit_chars: int | None, *, has_content: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {semconv.DOCUMENT_ID: passage.id}
+    if passage.score is not None:
+        fields[semconv.DOCUMENT_SCORE] = passage.score
+    if has_content and passage.text:
+        fields[semconv.DOCUMENT_CONTENT] = clean_value(passage.text)
+    if has_content and passage.metadata:
+        metadata = scalars_json(passage.metadata)
+        if limit_chars is None or len(metadata) <= limit_chars:  # the SDK would cut the JSON in the middle
+            fields[semconv.DOCUMENT_METADATA] = metadata
+    return fields

@@ -1,0 +1,1 @@
+"""Spans and events of runs and of their scores."""

@@ -1,0 +1,261 @@
+"""Write a finished run as spans: the root's summary, and one child for each step with its recorded times."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from opentelemetry import trace
+from opentelemetry.context import Context, get_current
+from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
+
+from ragtrace import semconv
+from ragtrace.capture import Generation, Rerank, Retrieval
+from ragtrace.telemetry.spans.attributes import StepReader, root_attributes
+from ragtrace.telemetry.spans.documents import DEFAULT_ATTRIBUTES, MAX_ATTRIBUTES, Room
+from ragtrace.telemetry.spans.messages import PassageMarks
+from ragtrace.telemetry.wire import clean_attributes, clean_value, cut_text, within
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opentelemetry.trace import Span, Tracer
+
+    from ragtrace.capture import Failure, FinishedRun, Step
+    from ragtrace.model import Passage
+    from ragtrace.settings import ContentMode, Dialect, PromptContent
+
+_DOCUMENT_SHARE = 0.75  # of the byte budget; the rest is for questions, answers and messages
+_NO_ERROR = frozenset({"CancelledError", "Cancelled", "GeneratorExit", "KeyboardInterrupt"})
+_OPENING_BYTES = 256  # of the attributes that a root is opened with, and that are not written again
+_MOST_MESSAGE_BYTES = 1_024
+_MOST_LINKS = 64  # of an evaluation span; the SDK keeps 128 and drops the oldest
+
+
+class Root:
+    """A started root span and the facts of its trace.
+
+    Attributes:
+        span: the span; ended through `end` alone.
+        trace_id: 32 lower-case hex digits.
+        span_id: 16 lower-case hex digits.
+        context: an OpenTelemetry context with the root as its span, the explicit parent of all children.
+        is_recording: whether the span is recorded and sampled, and so will be exported.
+        workflow: the name it was opened with.
+        linked: span contexts of the retrieval and model spans, for the links of the evaluation span.
+        data_source: name of the first data source that was searched.
+        response_id: the id of the last model response.
+        ended_ns: Unix ns at which the run ended; None before.
+    """
+
+    __slots__ = (
+        "context", "data_source", "ended_ns", "is_recording", "linked",
+        "response_id", "span", "span_id", "trace_id", "workflow",
+    )  # fmt: skip
+
+    def __init__(self, span: Span, identity: SpanContext, workflow: str) -> None:
+        self.span = span
+        self.trace_id = trace.format_trace_id(identity.trace_id)
+        self.span_id = trace.format_span_id(identity.span_id)
+        self.context = trace.set_span_in_context(span, Context())
+        self.is_recording = span.is_recording() and identity.trace_flags.sampled
+        self.workflow = workflow
+        self.linked: Sequence[SpanContext] = ()
+        self.data_source: str | None = None
+        self.response_id: str | None = None
+        self.ended_ns: int | None = None
+
+    def end(self, ended_ns: int) -> None:
+        """End the span at a Unix time in ns; a second call does nothing."""
+        if self.ended_ns is None:
+            self.ended_ns = ended_ns
+            self.span.end(ended_ns)
+
+
+class SpanWriter:
+    """Writes runs as spans. Thread-safe; does no I/O and never waits.
+
+    A root that is not recorded costs one no-op span: no JSON is built and no child is made for it.
+
+    Args:
+        tracer: of scope ``ragtrace``.
+        content: ``none`` writes ids, scores, ranks, counts and hashes; ``full`` writes texts too.
+        dialect: OpenTelemetry GenAI keys, OpenInference keys, or both.
+        prompt_content: ``full`` writes prompts as they were; ``reference`` writes ``[passage ID]`` in place of
+            each passage, whose text the retrieval span holds.
+        max_span_bytes: budget of each span's attributes, and of all texts of one trace's spans together. Ids,
+            scores and ranks stay as long as they fit it themselves: see `ragtrace.telemetry.wire.within`.
+
+    Example:
+        >>> from opentelemetry.trace import NoOpTracer
+        >>> root = SpanWriter(NoOpTracer()).open_root("support", 1)
+        >>> len(root.trace_id), root.is_recording
+        (32, False)
+        >>> root.end(2)
+    """
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        *,
+        content: ContentMode = "none",
+        dialect: Dialect = "both",
+        prompt_content: PromptContent = "full",
+        max_span_bytes: int = 262_144,
+    ) -> None:
+        self.tracer = tracer
+        self.content = content
+        self.dialect = dialect
+        self.max_span_bytes = max_span_bytes
+        self._has_content = content == "full"
+        self._has_references = self._has_content and prompt_content == "reference"
+
+    def open_root(self, workflow: str, started_ns: int) -> Root:
+        """Start the root of a run at a Unix time in ns, as a child of the span that is current now.
+
+        The context is read once and nothing is ever attached to it. A tracer that makes no spans of its own (a
+        no-op) gives a root with made-up ids, so that records have an identity.
+        """
+        ambient = get_current()
+        name = clean_value(workflow)
+        span = self.tracer.start_span(
+            f"{semconv.SPAN_WORKFLOW} {name}" if name else semconv.SPAN_WORKFLOW,
+            context=ambient,
+            kind=SpanKind.INTERNAL,
+            attributes={
+                semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_WORKFLOW,
+                semconv.GEN_AI_WORKFLOW_NAME: name,
+                semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_CHAIN,
+            },
+            start_time=started_ns,
+        )
+        given, parent = span.get_span_context(), trace.get_current_span(ambient).get_span_context()
+        # A no-op tracer hands the parent's own context back: two runs under it would share one identity.
+        if given.is_valid and given.span_id != parent.span_id:
+            return Root(span, given, workflow)
+        made_up = SpanContext(
+            trace_id=given.trace_id if given.is_valid else secrets.randbits(128) or 1,
+            span_id=secrets.randbits(64) or 1,
+            is_remote=False,
+        )
+        return Root(span, made_up, workflow)
+
+    def write(
+        self, root: Root, captured: FinishedRun, *, decision: str, reason: str | None, probability: float
+    ) -> None:
+        """Write the children and the root's summary; the root itself is ended by `Root.end`.
+
+        Args:
+            root: from `open_root`.
+            captured: the finished run.
+            decision: ``random``, ``forced``, ``none`` or ``dropped``: whether it is scored.
+            reason: why it was forced or not drawn.
+            probability: with which it had to be drawn.
+        """
+        for step in captured.steps:
+            if isinstance(step, Retrieval) and root.data_source is None:
+                root.data_source = step.source
+            elif isinstance(step, Generation) and step.response_id:
+                root.response_id = step.response_id
+        if not root.is_recording:
+            return
+        room = self._room(root.span)
+        attributes = root_attributes(captured, room, has_content=self._has_content, dialect=self.dialect)
+        attributes[semconv.SAMPLING_DECISION] = decision
+        attributes[semconv.SAMPLING_REASON] = reason
+        attributes[semconv.SAMPLING_PROBABILITY] = probability
+        root.linked = self._write_steps(root, captured, room)
+        record = captured.record
+        # A run that was cut short, cancelled or interrupted is not an error.
+        if record.outcome == "error":
+            attributes[semconv.ERROR_TYPE] = captured.failure.kind if captured.failure else "_OTHER"
+            self._fail(root.span, captured.failure)
+        if record.workflow != root.workflow:
+            root.span.update_name(f"{semconv.SPAN_WORKFLOW} {clean_value(record.workflow)}")
+        root.span.set_attributes(within(clean_attributes(attributes), self.max_span_bytes - _OPENING_BYTES))
+
+    def _room(self, span: Span) -> Room:
+        documents = int(self.max_span_bytes * _DOCUMENT_SHARE)
+        # Private, but the only place where a provider built in code keeps the limit; absent = no limit.
+        limits = getattr(span, "_limits", None)
+        attributes = getattr(limits, "max_span_attributes", DEFAULT_ATTRIBUTES)
+        return Room(
+            document_bytes=documents,
+            text_bytes=self.max_span_bytes - documents,
+            limit_chars=getattr(limits, "max_span_attribute_length", None),
+            limit_attributes=MAX_ATTRIBUTES if attributes is None else attributes,
+        )
+
+    def _write_steps(self, root: Root, captured: FinishedRun, room: Room) -> tuple[SpanContext, ...]:
+        reader = StepReader(
+            room=room,
+            marks=PassageMarks(_passages(captured)) if self._has_references else None,
+            has_content=self._has_content,
+            is_genai=self.dialect != "openinference",
+            is_openinference=self.dialect != "genai",
+        )
+        # In the order in which they ended, so that a leaf retriever and not its composite carries the texts.
+        read = [reader.read(step) for step in captured.steps]
+        contexts: dict[str, Context] = {}
+        linked = []
+        for place in parents_first(captured.steps):
+            step, (name, subject, kind, attributes) = captured.steps[place], read[place]
+            failure = step.failure if step.failure and step.failure.kind not in _NO_ERROR else None
+            if failure is not None:
+                attributes[semconv.ERROR_TYPE] = failure.kind
+            span = self.tracer.start_span(
+                f"{name} {clean_value(subject)}" if subject else name,
+                context=contexts.get(step.parent_key or "", root.context),
+                kind=kind,
+                attributes=within(clean_attributes(attributes), self.max_span_bytes),
+                start_time=step.started_ns,
+            )
+            if step.key and step.key not in contexts:
+                contexts[step.key] = trace.set_span_in_context(span, Context())
+            if failure is not None:
+                self._fail(span, failure)
+            span.end(step.ended_ns)
+            if not isinstance(step, Rerank):
+                linked.append(span.get_span_context())
+        return tuple(linked[:_MOST_LINKS])
+
+    def _fail(self, span: Span, failure: Failure | None) -> None:
+        message = failure.message if failure and self._has_content else None
+        text = cut_text(clean_value(message), _MOST_MESSAGE_BYTES) if message else None
+        span.set_status(Status(StatusCode.ERROR, text))
+
+
+def parents_first(steps: Sequence[Step]) -> list[int]:
+    """Return the places of steps so that each stands behind the step its `parent_key` names.
+
+    A parent that does not exist, or a circle of parents, leaves the steps of it under the root.
+
+    Example:
+        >>> leaf = Retrieval(started_ns=2, ended_ns=3, query="", passages=(), key="b", parent_key="a")
+        >>> whole = Retrieval(started_ns=1, ended_ns=4, query="", passages=(), key="a")
+        >>> parents_first([leaf, whole])
+        [1, 0]
+    """
+    if not any(step.parent_key for step in steps):
+        return list(range(len(steps)))
+    first: dict[str, int] = {}
+    for place, step in enumerate(steps):
+        if step.key:
+            first.setdefault(step.key, place)
+    ordered: dict[int, None] = {}
+    for place in range(len(steps)):
+        line = [place]
+        while (parent := first.get(steps[line[-1]].parent_key or "")) is not None and parent not in line:
+            line.append(parent)
+        ordered.update(dict.fromkeys(reversed(line)))
+    return list(ordered)
+
+
+def _passages(captured: FinishedRun) -> list[Passage]:
+    """Return every passage of a run, delivered ones first: they are the likeliest in a prompt."""
+    parts = [pool.passages for pool in reversed(captured.record.pools)]
+    for step in captured.steps:
+        # Of a single retrieval the pool is the very same tuple.
+        if isinstance(step, Retrieval) and not any(step.passages is part for part in parts):
+            parts.append(step.passages)
+    return [passage for part in parts for passage in part]

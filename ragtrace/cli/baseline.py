@@ -6,7 +6,6 @@ import json
 import math
 import sys
 import time
-from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,12 +15,10 @@ import typer
 from ragtrace.cli.io.arguments import StoreOption, Workflow
 from ragtrace.cli.io.jsonl_reader import JSON_ESCAPES
 from ragtrace.cli.io.say import say
-from ragtrace.cli.io.stored import MOMENT, failures, moment, open_store, store_path
+from ragtrace.cli.io.stored import MOMENT, moment, opened_store, store_path
 from ragtrace.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ragtrace.service.baselines import Weighed
     from ragtrace.stats.baseline import Baseline, Series
     from ragtrace.stores.baselines import FrozenBaseline
@@ -51,7 +48,7 @@ Metric = Annotated[str | None, typer.Option(help="of this metric alone, by its e
 Note = Annotated[str, typer.Option(help="a release or a reason, shown by show")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Choice:
     """The scores that `freeze` and `accept` take."""
 
@@ -72,7 +69,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON array")] = False,
 ) -> int:
     """List the frozen baselines."""
-    with _opened(store) as opened:
+    with opened_store(store_path(store, "baseline")) as opened:
         return _show(opened, is_json=as_json)
 
 
@@ -91,18 +88,7 @@ def freeze(
     note: Note = "",
 ) -> int:
     """Keep the scores of the store as the normal; frozen baselines stay as they are."""
-    choice = Choice(
-        action="freeze",
-        since=since,
-        until=until,
-        scores=scores,
-        least=least,
-        metric=metric,
-        workflow=workflow,
-        note=note,
-    )
-    with _opened(store) as opened:
-        return _write(opened, choice)
+    return _write(store, Choice("freeze", since, until, scores, least, metric, workflow, note))
 
 
 @command.command()
@@ -125,25 +111,7 @@ def accept(
     note: Note = "",
 ) -> int:
     """Make recent scores the new normal, over frozen ones; give --since the change."""
-    choice = Choice(
-        action="accept",
-        since=since,
-        until=until,
-        scores=scores,
-        least=least,
-        metric=metric,
-        workflow=workflow,
-        note=note,
-    )
-    with _opened(store) as opened:
-        return _write(opened, choice)
-
-
-@contextmanager
-def _opened(name: str | None) -> Iterator[SqliteStore]:
-    path = store_path(name, "baseline")
-    with closing(open_store(path)) as store, failures(path):
-        yield store
+    return _write(store, Choice("accept", since, until, scores, least, metric, workflow, note))
 
 
 def _show(store: SqliteStore, *, is_json: bool) -> int:
@@ -182,10 +150,14 @@ def _plain(it: FrozenBaseline) -> dict[str, Any]:
     return {**facts, **figures, "frozen_at": _date(it.frozen_at)}
 
 
-def _write(store: SqliteStore, choice: Choice) -> int:
+def _write(store: str | None, choice: Choice) -> int:
+    with opened_store(store_path(store, "baseline")) as opened:
+        return _freeze(opened, choice, time.time())
+
+
+def _freeze(store: SqliteStore, choice: Choice, now: float) -> int:
     from ragtrace.service.baselines import frozen_baseline
 
-    now = time.time()
     kept = {it.series: it for it in store.baselines()} if choice.action == "freeze" else {}
     found = [
         frozen_baseline(key, scores, at=now, note=choice.note)

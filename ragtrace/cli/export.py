@@ -16,7 +16,7 @@ import typer
 from ragtrace.cli.io.arguments import Workflow
 from ragtrace.cli.io.jsonl_reader import one_line
 from ragtrace.cli.io.say import say
-from ragtrace.cli.io.stored import MOMENT, failures, moment, open_store, store_path
+from ragtrace.cli.io.stored import MOMENT, moment, opened_store, store_path
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -73,16 +73,14 @@ def command(
         "workflow": workflow,
     }
     names, unknown = _names(metric)
-    opened = open_store(path)
-    texts_of = lru_cache(_CACHED)(lambda trace_id: _texts(opened, trace_id))
     count = 0
-    with failures(path), _out(out) as stream, writer_of(form, stream) as write:
+    with opened_store(path) as opened, _out(out) as stream, writer_of(form, stream) as write:
+        texts_of = lru_cache(_CACHED)(lambda trace_id: _texts(opened, trace_id))
         for row in chain.from_iterable(opened.rows(**given, metric=name) for name in names):
             write(row if no_texts else row | texts_of(row["trace_id"]))
             count += 1
         if unknown is not None and not count:
             raise unknown
-    opened.close()
     say(f"{count} rows{'' if out == '-' else f' in {out}'}", file=sys.stderr)
     return 0
 

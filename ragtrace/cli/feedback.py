@@ -10,7 +10,7 @@ import typer
 from ragtrace.cli.io.arguments import StoreOption
 from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
 from ragtrace.cli.io.say import say
-from ragtrace.cli.io.stored import failures, open_store, store_path
+from ragtrace.cli.io.stored import opened_store, store_path
 from ragtrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,18 +38,16 @@ def command(
 ) -> int:
     """Read the file, and write its good lines."""
     path = store_path(store, "feedback")
-    opened = open_store(path)
     broken = BrokenLines(file)
     kept = 0
     batch: list[Label] = []
-    with failures(path):
+    with opened_store(path) as opened:
         for label in _labels(file, broken):
             batch.append(label)
             if len(batch) >= _BATCH:
                 kept += opened.rate(batch)
                 batch = []
         kept += opened.rate(batch)
-    opened.close()
     say(f"{kept} labels kept, {broken.count} broken lines", file=sys.stderr)
     return 1 if broken.count else 0
 

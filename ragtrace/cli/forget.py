@@ -9,7 +9,7 @@ import typer
 
 from ragtrace.cli.io.arguments import StoreOption
 from ragtrace.cli.io.say import say
-from ragtrace.cli.io.stored import failures, open_store, store_path
+from ragtrace.cli.io.stored import opened_store, store_path
 from ragtrace.errors import ConfigError
 from ragtrace.model import as_trace_id
 
@@ -44,10 +44,8 @@ def command(
     subject, identity = _whom({"trace": trace, "session": session, "user": user})
     erased = Erased()
     for path in _files(store, spool):
-        opened = open_store(path)
-        with failures(path):
+        with opened_store(path) as opened:
             erased += (opened.would_forget if dry_run else opened.forget)(subject, identity)
-        opened.close()
         for aside in sorted(path.parent.glob(f"{path.name}.corrupt-*")):
             say(f"warning: {aside} was put aside as broken and is not read; erase it yourself")
     verb = "would be erased" if dry_run else "erased"

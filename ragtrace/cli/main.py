@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-import platform
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from typer.core import TyperGroup
 
-# Each command is `command` of the module of its name, under a heading of `ragtrace --help`.
+# Headings of `ragtrace --help`. A command is `command` of the module of its name, or a function of `listings`.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Score files": ("score", "worst", "show", "compare", "calibrate"),
     "Run": ("demo", "worker", "doctor"),
@@ -32,7 +31,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Look up": ("metrics", "settings", "schema", "version", "dashboards"),
 }
 COMMANDS = {name: heading for heading, names in GROUPS.items() for name in names}
-_PACKAGES = {"calibrate", "compare", "doctor"}
+_MODULES = {
+    **{name: f"{name}.command" for name in ("calibrate", "compare", "doctor")},
+    **dict.fromkeys(("metrics", "settings", "schema", "version"), "listings"),
+}
 # Phrases of typer and pydantic, and their replacement in one line.
 _PHRASES = {
     "Invalid value for ": "argument ",
@@ -49,7 +51,7 @@ Examples:
 """
 
 
-def build_app(command: str | None) -> TyperGroup:
+def build_app(chosen: str | None) -> TyperGroup:
     """Build the application with one command, or with all of them for ``--help``."""
     app = typer.Typer(
         add_completion=False,
@@ -58,16 +60,14 @@ def build_app(command: str | None) -> TyperGroup:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    for name in [command] if command in COMMANDS else COMMANDS:
-        if name == "version":
-            app.command(rich_help_panel=COMMANDS[name])(version)
-            continue
-        module = importlib.import_module(f"ragtrace.cli.{name}{'.command' if name in _PACKAGES else ''}")
-        if isinstance(module.command, typer.Typer):
-            app.add_typer(module.command, name=name, rich_help_panel=COMMANDS[name])
+    for name in [chosen] if chosen in COMMANDS else COMMANDS:
+        module = importlib.import_module(f"ragtrace.cli.{_MODULES.get(name, name)}")
+        command = getattr(module, "command", None) or getattr(module, name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=COMMANDS[name])
         else:
-            epilog = getattr(module, "EPILOG", None)
-            app.command(name, help=module.HELP, epilog=epilog, rich_help_panel=COMMANDS[name])(module.command)
+            text, epilog = (getattr(module, words, None) for words in ("HELP", "EPILOG"))
+            app.command(name, help=text, epilog=epilog, rich_help_panel=COMMANDS[name])(command)
     group: TyperGroup = get_command(app)  # type: ignore[assignment] # it has a callback
     return group
 
@@ -86,16 +86,6 @@ def _options(
     ] = False,
 ) -> None:
     """Trace RAG applications and score their answers."""
-
-
-def version() -> int:
-    """Print the versions of ragtrace and of the packages below it."""
-    from ragtrace.cli.doctor.packages import SHOWN, installed
-
-    say(f"ragtrace {__version__} (Python {platform.python_version()})")
-    for name in (*SHOWN, "numpy", "pydantic"):
-        say(f"{name} {installed(name) or 'is not installed'}")
-    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -118,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read us (head, less) has gone: close quietly, as a filter does.
+        # The reader (head, less) has gone: close quietly, as a filter does.
         _leave_stdout()
         return 141
     except OSError as error:  # a name that the system does not take, a disk that is full behind standard output
@@ -128,7 +118,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(command: str | None, args: list[str]) -> int:
-    """Run the command without typer's own handling of errors, interrupts and closed pipes."""
     group = build_app(command)
     try:
         with group.make_context("ragtrace", list(args) or ["--help"]) as context:
@@ -139,7 +128,6 @@ def _run(command: str | None, args: list[str]) -> int:
 
 
 def _usage(error: typer.TyperException) -> str:
-    """Return an error of usage in one line, with the nearest option or where to read more."""
     context = getattr(error, "ctx", None)
     unknown = getattr(error, "option_name", None)
     if context is not None and unknown is not None and "No such option" in str(error):
@@ -152,14 +140,13 @@ def _usage(error: typer.TyperException) -> str:
 
 
 def _open_missing_streams() -> None:
-    """Take a standard stream that was closed before we began for an empty one."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - for good
 
 
 def _leave_stdout() -> None:
-    """Write what standard output still holds; where that cannot be done, the interpreter need not try again."""
+    """Flush standard output; where that fails, keep the interpreter from another try at exit."""
     from ragtrace.cli.io.jsonl_writer import abandon_stdout
 
     try:

@@ -12,7 +12,7 @@ import typer
 
 from ragtrace.cli.io.arguments import METRICS_HELP, BaseUrl, Jobs, Judge, StoreOption, Workflow
 from ragtrace.cli.io.say import say
-from ragtrace.cli.io.stored import MOMENT, failures, moment, open_store, store_path
+from ragtrace.cli.io.stored import MOMENT, moment, opened_store, store_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,13 +65,12 @@ def command(
     with ExitStack() as stack:
         limiter = _limiter(settings, stack)
         scorer = build_scorer(settings, limiter)
-        opened = stack.enter_context(closing(open_store(path)))
+        opened = stack.enter_context(opened_store(path))
         rescoring = Rescoring(
             opened, scorer, budget_calls=budget_calls, jobs=jobs, closed=limiter.blocked if limiter else None
         )
         try:
-            with failures(path):
-                asyncio.run(_work(rescoring, scorer, opened.records(since=earliest, workflow=workflow)))
+            asyncio.run(_work(rescoring, scorer, opened.records(since=earliest, workflow=workflow)))
         except KeyboardInterrupt:
             is_interrupted = True
     return _report(rescoring.total, is_interrupted=is_interrupted)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragtrace.cli.io.answers import ScoredAnswer, find_line, find_stored, is_store, opened_store, source_of
+from ragtrace.cli.io.answers import ScoredAnswer, find_line, find_stored, is_store, source_of
+from ragtrace.cli.io.stored import opened_store
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def command(
     given, which = _chosen(where or [], identity)
     source = source_of(given)
     if is_store(source):
-        with opened_store(source) as store:
+        with opened_store(Path(source)) as store:
             answer = find_stored(store, which)
     else:
         answer = find_line(source, which, is_id=identity is not None)

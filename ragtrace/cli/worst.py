@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,10 +14,10 @@ from ragtrace.cli.io.answers import (
     ScoredAnswer,
     file_answers,
     is_store,
-    opened_store,
     source_of,
     stored_answer,
 )
+from ragtrace.cli.io.stored import opened_store
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def command(
     source = source_of(source)
     console = Shown()
     if is_store(source):
-        with opened_store(source) as store:
+        with opened_store(Path(source)) as store:
             name = metric or next(filter(lambda one: any(store.rows(metric=one)), FIRST_METRICS), FIRST_METRICS[0])
             found = Ranking(name, count)
             latest = {row["trace_id"]: row for row in _judged(store.rows(metric=name))}

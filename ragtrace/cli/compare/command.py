@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragtrace.cli.io.arguments import JsonFile
+from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
 from ragtrace.cli.io.report_file import check_reports, write_json, written
-from ragtrace.errors import ConfigError
+from ragtrace.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ragtrace.scoring.offline.comparison import Arm, Comparison
 
 HELP = "Compare scored files: means, differences and consistency."
@@ -56,21 +59,43 @@ def command(
     seed: Annotated[int, typer.Option(min=0, metavar="S", help="of the bootstrap")] = 0,
 ) -> int:
     """Read, compare and report; see `EPILOG` for the exit status."""
-    from ragtrace.cli.compare.scored_files import read_arms
     from ragtrace.scoring.offline.comparison import compare
     from ragtrace.settings import names
 
     reports = {"--plot": plot, "--csv": csv, "--json": json_file}
     _check(files, reports)
-    arms = read_arms(files)
+    arms = [_arm(file, name) for file, name in zip(files, short_names(files), strict=True)]
     chosen = [name for name in names(metrics or "") if name != "all"]
     found = compare(arms, metrics=chosen, seed=seed)
     _report(reports, arms, found)
     return 3 if found.refused else 1 if any(arm.broken for arm in arms) else 0
 
 
+def short_names(files: Sequence[str]) -> list[str]:
+    """Return the files' names without folders, as far as they stay different from one another.
+
+    Example:
+        >>> short_names(["runs/a.jsonl", "b.jsonl"]), short_names(["old/a.jsonl", "new/a.jsonl"])
+        (['a.jsonl', 'b.jsonl'], ['old/a.jsonl', 'new/a.jsonl'])
+    """
+    names = [Path(file).name or file for file in files]
+    return names if len(set(names)) == len(set(files)) else list(files)
+
+
+def _arm(file: str, name: str) -> Arm:
+    from ragtrace.scoring.offline.comparison import Arm
+    from ragtrace.scoring.offline.scored_row import scored_row
+
+    broken = BrokenLines(file, is_held=True)
+    with open_lines(file) as stream:
+        rows = list(read_each(stream, file, broken, lambda raw, n: scored_row(parsed(raw), n)))
+    if not rows:
+        raise InputError(broken.first or f"{file}:1: the file is empty; give one that `ragtrace score` wrote")
+    broken.close()
+    return Arm(name, rows, broken.count)
+
+
 def _check(files: list[str], reports: dict[str, Path | None]) -> None:
-    """Refuse before any file is read a report that cannot be written afterwards."""
     if files.count("-") > 1:
         raise ConfigError("- stands for standard input, which can be read once; name the other file")
     check_reports(reports, taken=files)

@@ -9,7 +9,7 @@ Level = Literal["ok", "warn", "fail"]
 _ORDER: tuple[Level, ...] = ("ok", "warn", "fail")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """One line.
 
@@ -20,7 +20,7 @@ class CheckResult:
         todo: what to do; "" when there is nothing.
 
     Example:
-        >>> print(CheckResult(check="spool", level="fail", said="the disk is full", todo="free some space"))
+        >>> print(CheckResult("spool", "fail", "the disk is full", "free some space"))
         fail  spool         the disk is full: free some space
     """
 
@@ -42,7 +42,7 @@ def worst(findings: list[CheckResult]) -> Level:
     """Return the worst level; ``ok`` of none.
 
     Example:
-        >>> worst([CheckResult(check="a", level="ok", said=""), CheckResult(check="b", level="warn", said="")])
+        >>> worst([CheckResult("a", "ok", ""), CheckResult("b", "warn", "")])
         'warn'
     """
     return max((finding.level for finding in findings), key=_ORDER.index, default="ok")

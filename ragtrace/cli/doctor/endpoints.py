@@ -43,7 +43,7 @@ def check_otlp(limit_s: float | None = None) -> list[CheckResult]:
 
     if is_disabled():
         said = "OTEL_SDK_DISABLED=true: nothing is exported"
-        return [CheckResult(check="otlp", level="warn", said=said, todo="unset it to get traces and metrics")]
+        return [CheckResult("otlp", "warn", said, "unset it to get traces and metrics")]
     return [_within(LIMIT_S if limit_s is None else limit_s, signal) for signal in SIGNALS]
 
 
@@ -58,7 +58,7 @@ def _within(limit_s: float, signal: str) -> CheckResult:
     thread.start()
     thread.join(limit_s + 2.0)
     said = f"no answer within {limit_s:.0f} s"
-    late = CheckResult(check=_name(signal), level="fail", said=said, todo="check the address")
+    late = CheckResult(_name(signal), "fail", said, "check the address")
     return found[0] if found else late
 
 
@@ -70,7 +70,7 @@ def _signal(signal: str, limit_s: float) -> CheckResult:
     from ragtrace.telemetry.setup.exporters import exporter_names, protocol
 
     def result(level: Level, said: str, todo: str = "") -> CheckResult:
-        return CheckResult(check=_name(signal), level=level, said=said, todo=todo)
+        return CheckResult(_name(signal), level, said, todo)
 
     try:
         exporters, spoken = exporter_names(signal), protocol(signal)

@@ -67,16 +67,16 @@ def _numbers(version: str) -> list[int]:
 def _stranger() -> CheckResult:
     version = installed(STRANGER)
     if version is None:
-        return CheckResult(check="conflicts", level="ok", said=f"no package that takes the place of {OURS}")
+        return CheckResult("conflicts", "ok", f"no package that takes the place of {OURS}")
     said = f"{STRANGER} {version} is installed beside {OURS}; it is another project, with files of the same names"
     todo = f"pip uninstall {STRANGER} {OURS}, then {_INSTALL}"
-    return CheckResult(check="conflicts", level="fail", said=said, todo=todo)
+    return CheckResult("conflicts", "fail", said, todo)
 
 
 def _versions(floors: list[Floor] | None) -> CheckResult:
     if floors is None:
         said = f"{OURS} is not installed here, only imported; versions cannot be compared"
-        return CheckResult(check="versions", level="warn", said=said, todo=_INSTALL)
+        return CheckResult("versions", "warn", said, _INSTALL)
     known = {floor: installed(floor.package) for floor in floors}
     wrong = {
         floor.package: f"{floor.package} {version or 'is missing'} (needs {floor.version})"
@@ -85,13 +85,11 @@ def _versions(floors: list[Floor] | None) -> CheckResult:
     }
     if wrong:
         wanted = " ".join(f'"{floor.package}>={floor.version}"' for floor in floors if floor.package in wrong)
-        return CheckResult(
-            check="versions", level="fail", said="; ".join(wrong.values()), todo=f"pip install --upgrade {wanted}"
-        )
+        return CheckResult("versions", "fail", "; ".join(wrong.values()), f"pip install --upgrade {wanted}")
     said = ", ".join(
         f"{floor.package} {version}" for floor, version in known.items() if version and floor.package in SHOWN
     )
-    return CheckResult(check="versions", level="ok", said=said)
+    return CheckResult("versions", "ok", said)
 
 
 def _extras(floors: list[Floor] | None) -> CheckResult:
@@ -103,4 +101,4 @@ def _extras(floors: list[Floor] | None) -> CheckResult:
     absent = sorted(name for name, is_there in parts.items() if not any(is_there))
     halves = sorted(name for name, is_there in parts.items() if any(is_there) and not all(is_there))
     said = f"there: {', '.join(there) or 'none'}; not there: {', '.join([*absent, *halves]) or 'none'}"
-    return CheckResult(check="extras", level="ok", said=said)
+    return CheckResult("extras", "ok", said)

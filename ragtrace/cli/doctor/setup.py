@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 JUDGE_LIMIT_S = 20.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _File:
     """A file that some setting names; `most_bytes` is what it may grow to."""
 
@@ -37,31 +37,29 @@ def check_settings() -> tuple[list[CheckResult], Settings | None]:
 
     unknown = unknown_variables(os.environ)
     findings = [
-        CheckResult(check="settings", level="warn", said=f"{name} is not a setting{hint}", todo="unset it")
+        CheckResult("settings", "warn", f"{name} is not a setting{hint}", "unset it")
         for name, hint in unknown.items()
     ]
     try:
         settings = Settings.resolve({}, {name: os.environ[name] for name in os.environ if name not in unknown})
         rates_of(settings)
     except ConfigError as error:
-        return [*findings, CheckResult(check="settings", level="fail", said=str(error))], None
+        return [*findings, CheckResult("settings", "fail", str(error))], None
     if not settings.enabled:
         said, todo = "ragtrace is switched off (RAGTRACE_ENABLED)", "unset it to capture and score"
-        findings.append(CheckResult(check="settings", level="warn", said=said, todo=todo))
+        findings.append(CheckResult("settings", "warn", said, todo))
     if settings.scorer == "worker" and settings.spool is None:
         said, todo = "scorer=worker needs a spool that the worker reads", "set RAGTRACE_SPOOL to a file"
-        findings.append(CheckResult(check="settings", level="fail", said=said, todo=todo))
+        findings.append(CheckResult("settings", "fail", said, todo))
     n = sum(variable in os.environ for _, variable, _, _ in variables())
-    return findings or [
-        CheckResult(check="settings", level="ok", said=f"{n} from the environment, all resolve")
-    ], settings
+    return findings or [CheckResult("settings", "ok", f"{n} from the environment, all resolve")], settings
 
 
 def check_disk(settings: Settings) -> list[CheckResult]:
     """Look at every file that is written: its folder, the room left, and who may read it."""
     files = _files(settings)
     if not files:
-        return [CheckResult(check="disk", level="ok", said="no spool and no store: units wait in memory")]
+        return [CheckResult("disk", "ok", "no spool and no store: units wait in memory")]
     return [_file(one) for one in files]
 
 
@@ -75,11 +73,11 @@ def check_judge(settings: Settings, *, is_called: bool) -> CheckResult:
         build_scorer(_unmade(settings))
         judge = build_scorer(settings.with_changes(**once)).judge
     except (ConfigError, MissingExtra) as error:
-        return CheckResult(check="judge", level="fail", said=str(error))
+        return CheckResult("judge", "fail", str(error))
     if judge is None or not costs(settings.judge):
-        return CheckResult(check="judge", level="ok", said=f"{settings.judge.strip()}, offline: it needs no server")
+        return CheckResult("judge", "ok", f"{settings.judge.strip()}, offline: it needs no server")
     if not is_called:
-        return CheckResult(check="judge", level="ok", said=f"{settings.judge} was not asked (--no-judge)")
+        return CheckResult("judge", "ok", f"{settings.judge} was not asked (--no-judge)")
     return asyncio.run(_asked(judge))
 
 
@@ -94,11 +92,11 @@ def _files(settings: Settings) -> list[_File]:
     spool, store, grades = settings.spool, settings.store, settings.grade_cache
     files = []
     if spool:
-        files.append(_File(check="spool", path=Path(spool), most_bytes=settings.spool_bytes))
+        files.append(_File("spool", Path(spool), settings.spool_bytes))
     if store and store != spool:
-        files.append(_File(check="store", path=Path(store), most_bytes=settings.store_bytes))
+        files.append(_File("store", Path(store), settings.store_bytes))
     if grades not in {"memory", "off"}:
-        files.append(_File(check="grade cache", path=Path(grades), most_bytes=settings.grade_cache_bytes))
+        files.append(_File("grade cache", Path(grades), settings.grade_cache_bytes))
     return files
 
 
@@ -107,7 +105,7 @@ def _file(one: _File) -> CheckResult:
         return _seen(one)
     except OSError as error:
         said = f"{one.path.name!r}: {error.strerror or error}"
-        return CheckResult(check=one.check, level="fail", said=said, todo="choose another file")
+        return CheckResult(one.check, "fail", said, "choose another file")
 
 
 def _seen(one: _File) -> CheckResult:
@@ -117,23 +115,23 @@ def _seen(one: _File) -> CheckResult:
     reason = unwritable(one.path)
     if reason is not None:
         todo = "make the folder, or choose another file" if "is not there" in reason else "mend that or move it"
-        return CheckResult(check=one.check, level="fail", said=reason, todo=todo)
+        return CheckResult(one.check, "fail", reason, todo)
     there = one.path.stat() if one.path.exists() else None
     if there is not None and not is_sqlite(one.path):
         said, todo = (
             f"{one.path.name!r} is not an SQLite file",
             "check the path; an application may put the file aside",
         )
-        return CheckResult(check=one.check, level="fail", said=said, todo=todo)
+        return CheckResult(one.check, "fail", said, todo)
     if there is not None and stat.S_IMODE(there.st_mode) & 0o077:
         said = f"{one.path.name!r} holds texts and others may read it (mode {stat.S_IMODE(there.st_mode):o})"
-        return CheckResult(check=one.check, level="warn", said=said, todo=f"chmod 600 {one.path}")
+        return CheckResult(one.check, "warn", said, f"chmod 600 {one.path}")
     free = shutil.disk_usage(one.path.parent).free
     grows = max(one.most_bytes - (there.st_size if there else 0), 0)
     if free < grows:
         said = f"{_mib(free)} free, and {one.path.name!r} may grow by {_mib(grows)}"
-        return CheckResult(check=one.check, level="warn", said=said, todo="free some space, or lower its limit")
-    return CheckResult(check=one.check, level="ok", said=f"{one.path.name!r} can be written, {_mib(free)} free")
+        return CheckResult(one.check, "warn", said, "free some space, or lower its limit")
+    return CheckResult(one.check, "ok", f"{one.path.name!r} can be written, {_mib(free)} free")
 
 
 def _mib(count: int) -> str:
@@ -157,18 +155,16 @@ async def _asked(judge: Judge) -> CheckResult:
             (result,) = await evaluate(select(["faithfulness"]), context)
     except TimeoutError:
         said = f"{judge.name} did not answer within {JUDGE_LIMIT_S:.0f} s"
-        return CheckResult(
-            check="judge", level="fail", said=said, todo="look at its server and RAGTRACE_JUDGE_BASE_URL"
-        )
+        return CheckResult("judge", "fail", said, "look at its server and RAGTRACE_JUDGE_BASE_URL")
     finally:
         await judge.aclose()
     took_s = time.monotonic() - began_s
     if result.value is None:
         message = str(result.details.get("message") or result.reason)
-        return CheckResult(check="judge", level="fail", said=message, todo="correct it, or RAGTRACE_JUDGE=overlap")
+        return CheckResult("judge", "fail", message, "correct it, or RAGTRACE_JUDGE=overlap")
     if result.value < 1.0:
         said = f"{judge.name} replies, and finds a copied sentence unsupported"
-        return CheckResult(check="judge", level="warn", said=said, todo="measure it with `ragtrace calibrate`")
+        return CheckResult("judge", "warn", said, "measure it with `ragtrace calibrate`")
     tokens = result.input_tokens + result.output_tokens
     said = f"{judge.name} replied in {took_s:.1f} s ({result.llm_calls} calls, {tokens} tokens)"
-    return CheckResult(check="judge", level="ok", said=said)
+    return CheckResult("judge", "ok", said)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,20 +104,6 @@ def _of_line(raw: bytes, number: int, shown: str, needs_scores: bool) -> ScoredA
     return ScoredAnswer(
         place=f"{shown}:{number}", name=str(number), record=record, scores=scores if is_scored else {}
     )
-
-
-@contextmanager
-def opened_store(source: str) -> Iterator[SqliteStore]:
-    """Open a store for reading; its errors become one line."""
-    from ragtrace.cli.io.stored import failures, open_store
-
-    path = Path(source)
-    store = open_store(path)
-    try:
-        with failures(path):
-            yield store
-    finally:
-        store.close()
 
 
 def stored_answer(store: SqliteStore, trace_id: str) -> ScoredAnswer:

@@ -126,22 +126,36 @@ def read_each(
 class BrokenLines:
     """Prints the first broken lines of a file to standard error, and counts all.
 
+    Args:
+        name: the file, or ``-``.
+        is_held: print nothing before `close`.
+
     Attributes:
         count: broken lines so far.
+        first: the first of them, "" without any.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, is_held: bool = False) -> None:
         self._name = "<stdin>" if name == "-" else name
+        self._held: list[str] | None = [] if is_held else None
         self.count = 0
+        self.first = ""
 
     def __call__(self, line: str) -> None:
         """Take one line that says file, number and reason."""
         self.count += 1
-        if self.count <= MOST_SHOWN:
+        self.first = self.first or line
+        if self.count > MOST_SHOWN:
+            return
+        if self._held is None:
             say(line, file=sys.stderr)
+        else:
+            self._held.append(line)
 
     def close(self) -> None:
-        """Print how many were not shown."""
+        """Print the lines that were held, and how many were not shown."""
+        for line in self._held or ():
+            say(line, file=sys.stderr)
         if self.count > MOST_SHOWN:
             say(f"{self._name}: {self.count - MOST_SHOWN} more broken lines", file=sys.stderr)
 

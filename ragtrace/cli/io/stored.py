@@ -1,10 +1,10 @@
-"""Store of a command: its path, opening, moments in time, and errors in one line."""
+"""Opens the store of a command, and reads moments in time."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,10 +23,10 @@ MOMENT = "an age (7d, 12h, 30m) or a date (2026-11-21, 2026-11-21T08:00)"
 
 
 def moment(text: str, now: float) -> float:
-    """Return the Unix seconds that a person means; a date without a zone is UTC.
+    """Return the Unix seconds of an age or a date; a date without a zone is UTC.
 
     Raises:
-        ConfigError: neither an age nor a date.
+        ConfigError: the text is neither an age nor a date.
 
     Example:
         >>> moment("7d", 1_000_000.0), moment("1970-01-02", 0.0)
@@ -64,13 +64,15 @@ def is_sqlite(path: Path) -> bool:
         return file.read(16) in {b"SQLite format 3\0", b""}
 
 
-def open_store(path: Path) -> SqliteStore:
-    """Open a store that exists, under the settings of here and now but for its size.
+@contextmanager
+def opened_store(path: Path) -> Iterator[SqliteStore]:
+    """Open an existing store with the current settings, but without a limit of its size.
 
-    The limit may be set for the service alone; a command never deletes to make room.
+    The limit may be set for the service alone. A command never deletes to make room.
 
     Raises:
-        ConfigError: it cannot be opened, or is no store.
+        ConfigError: the file is not a store, cannot be opened, or fails while it is used: the disk is full,
+            read-only or broken, or another process holds the file.
     """
     from ragtrace.service.storing import policy_of
     from ragtrace.settings import Settings
@@ -80,19 +82,11 @@ def open_store(path: Path) -> SqliteStore:
         raise ConfigError(f"{path} is not an SQLite file; check the path")
     try:
         policy = replace(policy_of(Settings.resolve({})), file_bytes=_NO_LIMIT)
-        return SqliteStore(path, policy, is_made=False)
+        store = SqliteStore(path, policy, is_made=False)
     except StoreError as error:
         raise ConfigError(str(error)) from None
-
-
-@contextmanager
-def failures(path: Path) -> Iterator[None]:
-    """Turn errors of the file into one line.
-
-    Raises:
-        ConfigError: the disk is full, read-only or broken, or another process holds the file.
-    """
     try:
-        yield
+        with closing(store):
+            yield store
     except (sqlite3.Error, StoreError) as error:
         raise ConfigError(f"{path}: {error}; what was done before stays, the same command goes on") from None

@@ -1,35 +1,62 @@
-"""``ragtrace metrics``: every metric, its needs, and its meaning in one sentence."""
+"""``ragtrace metrics``, ``settings``, ``schema`` and ``version``: tables to look things up in."""
 
 from __future__ import annotations
 
+import json
+import platform
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragtrace._version import __version__
 from ragtrace.cli.io.say import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rich.console import Console
+
     from ragtrace.metrics.base import MetricSpec, Output
 
-HELP = "Print every metric: its meaning, needs, range, direction and calls."
-NARROW = 110  # columns below which the table itself would
+    Row = tuple[str, str, str, str]
+
+NARROW = 110  # columns below which the table of metrics would fold
+METRICS_WIDE = 150  # columns below which calls and sources would fold into towers
+SETTINGS_WIDE = 160  # the same of the settings' descriptions
 _READABLE = 120
-WIDE = 150  # columns below which calls and sources would fold into towers
+_SETTINGS_READABLE = 100
 
 
-def command(
+def version() -> int:
+    """Print the versions of ragtrace and of the packages below it."""
+    from ragtrace.cli.doctor.packages import SHOWN, installed
+
+    say(f"ragtrace {__version__} (Python {platform.python_version()})")
+    for name in (*SHOWN, "numpy", "pydantic"):
+        say(f"{name} {installed(name) or 'is not installed'}")
+    return 0
+
+
+def schema() -> int:
+    """Print the JSON Schema of one line that `ragtrace score` reads."""
+    from ragtrace.model.schema import SCHEMA
+
+    say(json.dumps(SCHEMA, indent=2))
+    return 0
+
+
+def metrics(
     *, markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table, for documentation")] = False
 ) -> int:
-    """Print one row an output."""
+    """Print every metric: its meaning, needs, range, direction and calls."""
     from rich.table import Table
 
     from ragtrace.cli.io.console import Shown
+    from ragtrace.metrics.registry import all_metrics
 
-    specs = _specs()
-    rows = [row for metric in specs for row in _rows(metric)]
+    specs = [metric.spec for metric in all_metrics().values()]
+    rows = [_row(spec, output, is_first=i == 0) for spec in specs for i, output in enumerate(spec.outputs)]
     head = ("metric", "exported as", "needs", "range", "direction", "threshold", "calls", "source")
     if markdown:
         _markdown(head, rows)
@@ -41,7 +68,7 @@ def command(
         for line in _blocks(specs, console.width):
             console.print(line)
         return 0
-    shown = len(head) if console.width >= WIDE else len(head) - 2
+    shown = len(head) if console.width >= METRICS_WIDE else len(head) - 2
     table = Table(box=None, pad_edge=False)
     for i, name in enumerate(head[:shown]):
         table.add_column(name, no_wrap=i < 2)
@@ -63,7 +90,6 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _blocks(specs: Sequence[MetricSpec], width: int) -> Iterator[str]:
-    """Yield a block for each metric: its sentence, its needs, and a line for each number it exports."""
     for metric in specs:
         yield f"{metric.name}"
         facts = (metric.summary, f"needs {', '.join(metric.needs)}; {metric.calls}; source: {metric.source}")
@@ -74,22 +100,11 @@ def _blocks(specs: Sequence[MetricSpec], width: int) -> Iterator[str]:
 
 
 def _meanings(specs: Sequence[MetricSpec], width: int) -> Iterator[str]:
-    """Yield each metric's name and, beside it, its sentence."""
     most = max(len(metric.name) for metric in specs) + 2
     for metric in specs:
         first, *rest = wrap(metric.summary, min(width, _READABLE) - most)
         yield f"{metric.name:<{most}}{first}"
         yield from (f"{'':<{most}}{line}" for line in rest)
-
-
-def _specs() -> list[MetricSpec]:
-    from ragtrace.metrics.registry import all_metrics
-
-    return [metric.spec for metric in all_metrics().values()]
-
-
-def _rows(spec: MetricSpec) -> list[tuple[str, ...]]:
-    return [_row(spec, output, is_first=i == 0) for i, output in enumerate(spec.outputs)]
 
 
 def _row(spec: MetricSpec, output: Output, *, is_first: bool) -> tuple[str, ...]:
@@ -103,3 +118,42 @@ def _row(spec: MetricSpec, output: Output, *, is_first: bool) -> tuple[str, ...]
         spec.calls if is_first else "",
         spec.source if is_first else "",
     )
+
+
+def settings() -> int:
+    """Print every setting, its variable and its present value."""
+    from ragtrace.cli.io.console import Shown
+    from ragtrace.settings import Settings, shown, variables
+
+    now = shown(Settings.resolve({}))
+    rows = [
+        (name, variable, ("set" if now[name] else "not set") if name.endswith("_key") else _value(now[name]), doc)
+        for name, variable, _, doc in variables()
+    ]
+    console = Shown()
+    (_as_table if console.width >= SETTINGS_WIDE else _as_blocks)(console, rows)
+    return 0
+
+
+def _value(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _as_table(console: Console, rows: list[Row]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("setting", "variable", "now", "what"):
+        table.add_column(name, no_wrap=name in {"setting", "variable"})
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _as_blocks(console: Console, rows: list[Row]) -> None:
+    width = min(console.width, _SETTINGS_READABLE) - 4
+    for name, variable, value, doc in rows:
+        for line in wrap(f"{name} = {value}", width + 4, subsequent_indent="    "):
+            console.print(line)
+        for line in ([variable] if variable else ["(an argument of ragtrace.configure alone)"]) + wrap(doc, width):
+            console.print(f"    {line}")

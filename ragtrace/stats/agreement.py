@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ragtrace.stats.figure import RESAMPLES, Figure, bounds
+from ragtrace.stats.figure import RESAMPLES, Figure, bootstrapped, bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +34,9 @@ def krippendorff_alpha(
 ) -> Figure:
     """Return Krippendorff's alpha, 1 - observed / expected disagreement, with a bootstrap interval over units.
 
-    At most 1 (all agree); 0 is chance, below 0 is worse than chance. From .8 on it counts as good, from .667 on as
-    tentative. Units with fewer than 2 ratings are dropped. Source: Krippendorff, Content Analysis (2004).
+    At most 1 (all agree). 0 is chance, and below 0 is worse than chance. It counts as good from .8 on, and as
+    tentative from .667 on. Units with fewer than 2 ratings are dropped.
+    Source: Krippendorff, Content Analysis (2004).
 
     Args:
         ratings: one row a coder, one column a unit; None or NaN for a rating that is missing.
@@ -78,11 +79,8 @@ def krippendorff_alpha(
         def statistic(weights: Array) -> Array:
             return _alpha(counts, values, level, weights)
 
-    value = float(statistic(np.ones((1, n)))[0])
-    if not math.isfinite(value):
-        return Figure(n=n, reason="the ratings are beyond what can be computed")
-    low, high = bounds(statistic, n, seed=seed, n_resamples=n_resamples)
-    return Figure(value=value, low=low, high=high, n=n)
+    undefined = "the ratings are beyond what can be computed"
+    return bootstrapped(statistic, n, seed=seed, n_resamples=n_resamples, undefined=undefined)
 
 
 def quadratic_kappa(
@@ -120,11 +118,7 @@ def quadratic_kappa(
         expected = np.einsum("bi,ij,bj->b", weights @ ones, distance, weights @ twos) / weights.sum(axis=1)
         return _one_minus(observed, expected)
 
-    value = float(statistic(np.ones((1, n)))[0])
-    if not math.isfinite(value):
-        return Figure(n=n, reason="all grades are the same")
-    low, high = bounds(statistic, n, seed=seed, n_resamples=n_resamples)
-    return Figure(value=value, low=low, high=high, n=n)
+    return bootstrapped(statistic, n, seed=seed, n_resamples=n_resamples, undefined="all grades are the same")
 
 
 def pearson(a: Sequence[float], b: Sequence[float], *, n_resamples: int = RESAMPLES, seed: int = 0) -> Figure:
@@ -232,7 +226,7 @@ def _interval_alpha(number: Array, first: Array, second: Array, weights: Array) 
 
 
 def _spread(counts: Array, places: Array) -> Array:
-    """Return the sum over ordered pairs of squared differences, from moments: no matrix of all pairs."""
+    """Return the sum over ordered pairs of squared differences, from moments and without a matrix of all pairs."""
     zeroth, first = counts.sum(axis=-1), (counts * places).sum(axis=-1)
     second = (counts * places**2).sum(axis=-1)
     return 2.0 * _left(zeroth * second, first**2)
@@ -260,7 +254,6 @@ def _distance(values: Array, level: Level) -> Array:
 
 
 def _one_minus(observed: Array, expected: Array) -> Array:
-    """Return 1 - observed / expected, NaN where nothing is expected."""
     return 1.0 - np.divide(observed, expected, out=np.full_like(expected, np.nan), where=expected > 0.0)
 
 
@@ -282,11 +275,7 @@ def _correlation(first: Array, second: Array, *, n_resamples: int, seed: int) ->
     def statistic(weights: Array) -> Array:
         return _weighted_correlation(first, second, weights)
 
-    value = float(statistic(np.ones((1, n)))[0])
-    if not math.isfinite(value):
-        return Figure(n=n, reason="one side does not vary")
-    low, high = bounds(statistic, n, seed=seed, n_resamples=n_resamples)
-    return Figure(value=value, low=low, high=high, n=n)
+    return bootstrapped(statistic, n, seed=seed, n_resamples=n_resamples, undefined="one side does not vary")
 
 
 def _uncorrelated(first: Array, second: Array) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -67,11 +68,9 @@ def dispersion(values: Sequence[float]) -> Dispersion | None:
         raise ValueError("a value must be finite")
     if len(values) < 2:
         return None
-    numbers = [float(value) for value in values]
-    try:
-        return _dispersion(numbers)
-    except OverflowError:
-        return None
+    with suppress(OverflowError):
+        return _dispersion([float(value) for value in values])
+    return None
 
 
 def _dispersion(values: list[float]) -> Dispersion | None:

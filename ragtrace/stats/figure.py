@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragtrace.stats.intervals import bootstrap_mean_ci
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,6 +61,30 @@ def resampled(n: int, seed: int, n_resamples: int = RESAMPLES) -> Iterator[NDArr
     for first in range(0, n_resamples, rows):
         drawn = rng.integers(0, n, (min(rows, n_resamples - first), n))
         yield np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
+
+
+def bootstrapped(
+    statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    n: int,
+    *,
+    seed: int,
+    n_resamples: int = RESAMPLES,
+    undefined: str = "the statistic is not defined",
+) -> Figure:
+    """Return a statistic of weights over `n` units with its interval; `undefined` where it is not finite."""
+    value = float(statistic(np.ones((1, n)))[0])
+    if not math.isfinite(value):
+        return Figure(n=n, reason=undefined)
+    low, high = bounds(statistic, n, seed=seed, n_resamples=n_resamples)
+    return Figure(value=value, low=low, high=high, n=n)
+
+
+def mean_figure(values: Sequence[float], undefined: str) -> Figure:
+    """Return the mean of values with its interval; `undefined` is the reason where there is none."""
+    found = bootstrap_mean_ci(values)
+    if found.mean is None:
+        return Figure(n=0, reason=undefined)
+    return Figure(value=found.mean, low=found.low, high=found.high, n=len(values))
 
 
 def bounds(

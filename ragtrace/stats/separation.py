@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ragtrace.stats.figure import RESAMPLES, Figure, bounds
+from ragtrace.stats.figure import RESAMPLES, Figure, bootstrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,9 +61,7 @@ def auroc(
         share: Array = np.divide(won, pairs, out=np.full_like(won, np.nan), where=pairs > 0.0)
         return share
 
-    value = float(statistic(np.ones((1, n)))[0])
-    low_bound, high_bound = bounds(statistic, n, seed=seed, n_resamples=n_resamples)
-    return Figure(value=value, low=low_bound, high=high_bound, n=n)
+    return bootstrapped(statistic, n, seed=seed, n_resamples=n_resamples)
 
 
 def balanced_accuracy(
@@ -110,9 +108,7 @@ def balanced_accuracy(
         mean: Array = (shares[0] + shares[1]) / 2.0
         return mean
 
-    value = float(statistic(np.ones((1, n)))[0])
-    low, high = bounds(statistic, n, seed=seed, n_resamples=n_resamples)
-    return Figure(value=value, low=low, high=high, n=n)
+    return bootstrapped(statistic, n, seed=seed, n_resamples=n_resamples)
 
 
 def best_threshold(scores: Sequence[float], is_high: Sequence[bool]) -> float | None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.scoring.offline.human_labels import Ratings, consensus
 from ragtrace.stats.agreement import GRADES, krippendorff_alpha, pearson, quadratic_kappa, spearman
-from ragtrace.stats.figure import Figure
-from ragtrace.stats.intervals import bootstrap_mean_ci
+from ragtrace.stats.figure import Figure, mean_figure
 from ragtrace.stats.ppi import PoweredMean, powered_mean
 from ragtrace.stats.separation import Roc, auroc, balanced_accuracy, best_threshold, cross_validated, roc
 
@@ -208,8 +207,6 @@ def calibrate(
 
 
 class _Study:
-    """The labelled and scored records side by side, and the figures over them."""
-
     def __init__(self, rows: Sequence[Rated], output: Output, form: LabelForm) -> None:
         self._rows = rows
         self._output = output
@@ -287,10 +284,7 @@ class _Study:
     def judge_mean(self) -> Figure:
         """Return the mean of all scores on the labels' scale."""
         scored = self._as_labels(row.value for row in self._rows if row.value is not None)
-        known = bootstrap_mean_ci(scored)
-        if known.mean is None:
-            return Figure(n=0, reason="no record has a score")
-        return Figure(value=known.mean, low=known.low, high=known.high, n=len(scored))
+        return mean_figure(scored, "no record has a score")
 
     def _as_labels(self, scores: Iterable[float]) -> list[float]:
         """Return scores stretched from their range to that of the labels."""
@@ -344,11 +338,8 @@ class _Study:
         pairs = [(row.value, row.opposite) for row in self._rated]
         grades = 4.0 / (output.high - output.low)
         apart = [grades * (value - other) for value, other in pairs if value is not None and other is not None]
-        if not apart:
-            return Figure(n=0, reason="the metric has no length setting, or it was not asked twice")
-        few = _few(len(apart), LEAST_PAIRS, "records judged twice")
-        found = bootstrap_mean_ci(apart)
-        return few or Figure(value=found.mean, low=found.low, high=found.high, n=len(apart))
+        few = _few(len(apart), LEAST_PAIRS, "records judged twice") if apart else None
+        return few or mean_figure(apart, "the metric has no length setting, or it was not asked twice")
 
 
 def strength_of_alpha(value: float) -> str:
@@ -377,7 +368,6 @@ def _few(n: int, least: int, what: str) -> Figure | None:
 
 
 def _strength(figure: Figure) -> str | None:
-    """Return the strength of a length bias by the bound nearer to zero."""
     if figure.value is None or figure.low is None or figure.high is None:
         return None
     if figure.low <= 0.0 <= figure.high:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragtrace.stats.agreement import quadratic_kappa
-from ragtrace.stats.figure import Figure
-from ragtrace.stats.intervals import bootstrap_mean_ci
+from ragtrace.stats.figure import Figure, mean_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +62,7 @@ def gate(pairs: Sequence[tuple[int, int]], *, failures: Sequence[str] = ()) -> G
         '20 pairs are too few, 200 are needed: give more records with passages'
     """
     kappa = quadratic_kappa([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-    shift = _shift(pairs)
+    shift = mean_figure([float(batch - single) for batch, single in pairs], "there is no pair")
     if len(pairs) < LEAST_PAIRS:
         few = f"{len(pairs)} pairs are too few, {LEAST_PAIRS} are needed: {_instead(failures)}"
         return Gate(verdict="unverified", kappa=kappa, shift=shift, advice=few)
@@ -80,10 +79,3 @@ def _instead(failures: Sequence[str]) -> str:
         return "give more records with passages"
     reason, number = Counter(failures).most_common(1)[0]
     return f"the judge failed on {len(failures)} records ({number} {reason})"
-
-
-def _shift(pairs: Sequence[tuple[int, int]]) -> Figure:
-    found = bootstrap_mean_ci([float(batch - single) for batch, single in pairs])
-    if found.mean is None:
-        return Figure(n=0, reason="there is no pair")
-    return Figure(value=found.mean, low=found.low, high=found.high, n=len(pairs))

@@ -103,7 +103,7 @@ class Rescoring:
 
     def _wanted(self, records: Iterable[tuple[RagRecord, float]]) -> Iterator[tuple[RagRecord, float]]:
         for record, probability in records:
-            found = (score.result for score in self._scores(record))
+            found = (score.result for score in self._store.scores_of(record))
             stands = {(result.name, result.version) for result in found if result.reason not in PASSING}
             if self._versions and self._versions <= stands:
                 self.total.done_before += 1
@@ -111,7 +111,6 @@ class Rescoring:
                 yield record, probability
 
     async def _room(self) -> None:
-        """Wait until another record may be under way."""
         while self._under_way:
             is_unknown = self._budget is not None and not self._dearest
             planned = self.total.calls + (len(self._under_way) + 1) * self._dearest
@@ -135,7 +134,7 @@ class Rescoring:
         calls = sum(result.llm_calls for result in results)
         self.total.calls += calls
         self._dearest = max(self._dearest, calls)
-        stratum, weight = _drawn(self._scores(record), probability)
+        stratum, weight = _drawn(self._store.scores_of(record), probability)
         scores = [_signed(record, result, stratum, weight) for result in results]
         if self._closed is not None and self._has_to_wait(self._closed(), scores):
             return
@@ -155,15 +154,9 @@ class Rescoring:
             self.total.is_budget_spent = any(result.reason == "budget_exceeded" for result in errors)
         return waits is not None
 
-    def _scores(self, record: RagRecord) -> list[Score]:
-        return self._store.scores_of(record)
-
 
 def _drawn(scores: Sequence[Score], probability: float) -> tuple[Stratum, float | None]:
-    """Return stratum and weight of a kept record.
-
-    Of several metrics with rates of their own the highest rate brought the record here: the lowest weight.
-    """
+    # The metric with the highest rate brought the record here, and it has the lowest weight.
     first = [score for score in scores if score.stratum == "random"]
     weights = [score.weight for score in first if score.weight is not None]
     if not first:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -24,6 +24,7 @@ def test_without_values_there_is_no_number_and_with_one_no_bounds() -> None:
     assert bootstrap_mean_ci([0.25]) == Interval(0.25, None, None)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30), st.integers(0, 5))
 def test_the_bootstrap_brackets_within_the_range_of_the_values(values: list[float], seed: int) -> None:
     mean, low, high = bootstrap_mean_ci(values, seed=seed, n_resamples=50)

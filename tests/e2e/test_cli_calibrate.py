@@ -137,54 +137,6 @@ def test_several_raters_in_a_list_or_in_several_fields(tmp_path: Path) -> None:
     assert strict["labels"]["high"] < listed["labels"]["high"]
 
 
-def test_too_few_labels_give_no_figure_but_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = reported(write(tmp_path / "in.jsonl", binary(30, 6)), "--label", "faithful")
-    reasons = {name: figure.get("reason") for name, figure in report["figures"].items()}
-    few = "6 records with label and score, at least 10 are needed"
-    for name in ("auroc", "balanced_accuracy", "suggested_threshold", "alpha", "pearson", "spearman"):
-        assert reasons[name] == few
-    assert report["label_mean"] == {
-        "value": None,
-        "reason": "6 records with a label, at least 20 are needed",
-    }
-    assert report["judge_mean"]["n"] == 30
-    assert f"not given: {few}" in capsys.readouterr().out
-
-
-def test_scores_that_are_na_are_counted_and_enter_nothing(tmp_path: Path) -> None:
-    rows = binary(40, 40)
-    rows += [{"id": "empty", "query": "?", "answer": " ", "contexts": ["x"], "faithful": 1}]
-    report = reported(write(tmp_path / "in.jsonl", rows), "--label", "faithful")
-    assert report["states"] == {"ok": 40, "na no_answer": 1}
-    assert report["labels"]["labelled"] == 41
-    assert report["figures"]["auroc"]["n"] == 40
-
-
-def test_labels_of_abstentions_count_in_the_label_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = []
-    for i in range(100):
-        given = record(i, is_good=True, faithful=int(i % 5 > 1))
-        rows.append(given if given["faithful"] else {**given, "answer": "I don't know."})
-    report = reported(write(tmp_path / "in.jsonl", rows), "--label", "faithful")
-    assert report["states"] == {"ok": 60, "na abstained": 40}
-    mean = report["label_mean"]
-    assert mean["value"] == mean["labels_alone"]["value"] == pytest.approx(0.6)
-    assert (mean["labelled"], mean["unscored"]) == (100, 40)
-    assert "40 records have no score, 40 of them a label" in capsys.readouterr().out
-
-
-def test_labels_and_scores_that_are_all_nearly_the_same_have_no_alpha(tmp_path: Path) -> None:
-    rows = []
-    for i in range(30):
-        said = " ".join(random.Random(i).choices(WORDS, k=5 + i % 5))
-        rows.append({"id": i, "query": "?", "answer": said, "reference": said, "contexts": [said], "same": 1})
-    figures = reported(write(tmp_path / "in.jsonl", rows), "--label", "same", "--metric", "semantic_similarity")[
-        "figures"
-    ]
-    assert figures["alpha"]["reason"] == "all ratings are the same"
-    assert figures["pearson"]["reason"] == figures["spearman"]["reason"] == "one side does not vary"
-
-
 @pytest.fixture
 def gold(tmp_path: Path) -> Path:
     """The first of three passages is worth 5 in every other record, and the third in the others."""
@@ -506,12 +458,15 @@ def test_ctrl_c_keeps_what_is_scored(tmp_path: Path) -> None:
 # The labelled data beside the checkout
 
 
-PUBLISHED = {"mtrag": 0.915, "begin": 0.938, "wice": 0.779}  # JUDGES.md, on held-out data
+PUBLISHED = [("mtrag", 0.915, 0.75), ("begin", 0.938, 0.76), ("wice", 0.779, 0.0)]  # AUROC on held-out data
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_the_offline_judge_reaches_what_was_published_of_it(shared_dir: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "ranks", "least_accuracy"), PUBLISHED)
+def test_the_offline_judge_reaches_its_published_agreement(
+    shared_dir: Path, tmp_path: Path, name: str, ranks: float, least_accuracy: float
+) -> None:
     path = tmp_path / "in.jsonl"
     path.write_bytes(gzip.decompress((shared_dir / "data" / f"faith_{name}_dev.jsonl.gz").read_bytes()))
-    ranked = reported(path, "--label", "hallucinated", "--inverted")["figures"]["auroc"]
-    assert ranked["low"] <= PUBLISHED[name] <= ranked["high"]
+    figures = reported(path, "--label", "hallucinated", "--inverted")["figures"]
+    assert figures["auroc"]["low"] <= ranks <= figures["auroc"]["high"]
+    assert figures["balanced_accuracy"]["value"] >= least_accuracy

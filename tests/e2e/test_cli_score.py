@@ -18,9 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
-from scipy.stats import rankdata
 
 from ragtrace.model.schema import SCHEMA
 from tests.process.observing import until
@@ -185,22 +183,6 @@ def test_the_cut_offs_of_k_metrics_may_be_several(tmp_path: Path) -> None:
         "p_at_k@4": (0.5, 4),
     }
     assert ragtrace(*args, "--fail-under", "p_at_k@9=0.5").returncode == 2
-
-
-def test_contexts_of_several_lengths_are_means_of_their_own_and_no_threshold(tmp_path: Path) -> None:
-    def graded(n: int) -> dict[str, Any]:
-        ids = [f"c{i}" for i in range(2 if n % 2 else 10)]
-        labels = {key: 5 if i < 2 else 1 for i, key in enumerate(ids)}
-        return record(n, contexts=[{"id": key, "text": key} for key in ids], labels=labels)
-
-    path = write(tmp_path / "in.jsonl", [graded(n) for n in range(20)])
-    args = ("score", path, "--metrics", "p_at_k", "--fail-under", "p_at_k=0.5")
-    done = ragtrace(*args)
-    assert done.returncode == 3
-    rows = [line.split()[:5] for line in done.stderr.decode().splitlines() if line.startswith("p_at_k ")]
-    assert rows == [["p_at_k", "(K", "2)", "10", "1.000"], ["p_at_k", "(K", "10)", "10", "0.200"]]
-    assert b"ragtrace: p_at_k: no mean to hold against 0.5: K goes from 2 to 10; choose one with" in done.stderr
-    assert ragtrace(*args, "--k-values", "2").returncode == 0
 
 
 # Bad input
@@ -467,17 +449,6 @@ def test_resuming_with_another_judge_is_told(tmp_path: Path, closed_port: int) -
     )
 
 
-def test_resuming_with_another_judge_version_is_warned_of(tmp_path: Path) -> None:
-    path, out = write(tmp_path / "in.jsonl", [record(1), record(2)]), tmp_path / "out.jsonl"
-    ragtrace("score", path, "--metrics", "faithfulness", "--out", out, "--limit", "1")
-    text = out.read_text()
-    version = rows(out)[0]["scores"]["faithfulness"]["version"]
-    out.write_text(text.replace(version, "00000000"))
-    done = resumed(path, out)
-    assert done.returncode == 0
-    assert "different judges or versions in one mean" in done.stdout.decode()
-
-
 def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
     path = write(tmp_path / "in.jsonl", [record(i) for i in range(2_000)])
     to_file = ["--out", str(tmp_path / "out.jsonl"), "--limit", "3"]
@@ -511,17 +482,6 @@ def test_a_judge_that_is_down_gives_errors_with_a_reason_and_no_number(tmp_path:
     again = ragtrace("score", path, *args, "--fail-under", "faithfulness=0")
     assert again.returncode == 3
     assert b"(n = 0)" in again.stderr
-
-
-def test_a_judge_that_is_down_for_the_whole_file_is_exit_3_beside_numbers_that_need_no_judge(
-    tmp_path: Path, closed_port: int
-) -> None:
-    path = write(tmp_path / "in.jsonl", [record(i) for i in range(2)])
-    args = ["--judge", "openai:m", "--base-url", f"http://127.0.0.1:{closed_port}/v1"]
-    done = ragtrace("score", path, *args, "--metrics", "faithfulness,invented_specifics,no_answer")
-    assert (done.returncode, len(rows(done.stdout))) == (3, 2)
-    said = "ragtrace: no value of faithfulness, answered: 4 scores are errors, 4 of them judge_unavailable"
-    assert done.stderr.decode().splitlines()[-1] == said
 
 
 def test_a_file_without_anything_to_judge_is_no_failure_of_the_judge(tmp_path: Path) -> None:
@@ -596,38 +556,6 @@ def test_the_version_is_told_without_loading_what_scores() -> None:
 
 
 # What people said of the same answers
-
-
-def auroc(is_bad: list[bool], badness: list[float]) -> float:
-    labels, ranks = np.array(is_bad), rankdata(badness)
-    n_bad, n_good = labels.sum(), (~labels).sum()
-    return float((ranks[labels].sum() - n_bad * (n_bad + 1) / 2) / (n_bad * n_good))
-
-
-def balanced_accuracy(is_bad: list[bool], is_called_bad: list[bool]) -> float:
-    labels, calls = np.array(is_bad), np.array(is_called_bad)
-    return float((calls[labels].mean() + (~calls)[~labels].mean()) / 2)
-
-
-@pytest.mark.parametrize(
-    ("name", "least_auroc", "least_accuracy"),
-    [("faith_mtrag_dev", 0.87, 0.75), ("faith_begin_dev", 0.86, 0.76), ("faith_wice_dev", 0.71, None)],
-)
-def test_the_offline_judge_agrees_with_people(
-    shared_dir: Path, tmp_path: Path, name: str, least_auroc: float, least_accuracy: float | None
-) -> None:
-    out = tmp_path / "out.jsonl"
-    text = gzip.decompress((shared_dir / "data" / f"{name}.jsonl.gz").read_bytes())
-    done = ragtrace("score", "-", "--judge", "overlap", "--metrics", "faithfulness", "--out", out, stdin=text)
-    assert done.returncode == 0, done.stderr
-    found = rows(out)
-    assert [row["id"] for row in found] == [row["id"] for row in rows(text)]
-    scored = [(bool(r["hallucinated"]), s) for r in found if (s := r["scores"]["faithfulness"])["state"] == "ok"]
-    is_bad = [bad for bad, _ in scored]
-    assert len(scored) > 0.8 * len(found)
-    assert auroc(is_bad, [1 - s["value"] for _, s in scored]) >= least_auroc
-    if least_accuracy is not None:
-        assert balanced_accuracy(is_bad, [not s["passed"] for _, s in scored]) >= least_accuracy
 
 
 def test_records_of_ragas_and_deepeval_are_scored_and_what_no_metric_reads_is_named(tmp_path: Path) -> None:

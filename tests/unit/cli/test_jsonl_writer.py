@@ -22,12 +22,6 @@ def read(path: Path) -> tuple[dict[str, int], int]:
     return dict(done_before(path, seen.append)), len(seen)
 
 
-def test_ids_are_counted_and_scores_handed_on(tmp_path: Path) -> None:
-    path = tmp_path / "out.jsonl"
-    path.write_bytes(line("a") + line(7) + line("a"))
-    assert read(path) == ({"a": 2, "7": 1}, 3)
-
-
 def test_a_missing_or_empty_file_is_a_fresh_start(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     assert read(path) == ({}, 0)
@@ -76,19 +70,6 @@ def test_what_is_not_ours_is_refused_and_left_as_it_is(tmp_path: Path, foreign: 
     with pytest.raises(ConfigError, match=r"out\.jsonl:\d: not a line of `ragtrace score`"):
         read(path)
     assert path.read_bytes() == foreign
-
-
-def test_a_new_run_refuses_a_file_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "out.jsonl"
-    first = ScoredLines(str(path), is_resumed=False)
-    first.write("one\n")
-    first.close()
-    with pytest.raises(ConfigError, match="exists; add --resume"):
-        ScoredLines(str(path), is_resumed=False)
-    again = ScoredLines(str(path), is_resumed=True)
-    again.write("zwei é\n")
-    assert path.read_text(encoding="utf-8") == "one\nzwei é\n", "a line is there as soon as it is written"
-    again.close()
 
 
 def test_a_device_may_be_written_to_and_a_folder_not(tmp_path: Path) -> None:

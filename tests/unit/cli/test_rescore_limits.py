@@ -69,6 +69,7 @@ def test_a_spent_budget_ends_the_run_without_a_call_and_the_same_command_goes_on
     assert len(new(tmp_path)) == RECORDS
 
 
+@pytest.mark.slow
 def test_the_rate_is_kept(command, server, tmp_path, monkeypatch):
     monkeypatch.setenv("RAGTRACE_JUDGE_RPM", "60")  # bursts of 10, then one a second
     began = time.monotonic()

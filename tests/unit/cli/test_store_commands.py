@@ -366,6 +366,7 @@ def test_where_nothing_is_kept_rescore_says_why(tmp_path, capsys):
     assert "see content and store_payload_hours" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_rescore_stopped_by_ctrl_c_keeps_what_is_done_and_goes_on(tmp_path):
     path = tmp_path / "store"
     store = SqliteStore(path, Policy(has_content=True))

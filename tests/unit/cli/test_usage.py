@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from ragtrace.cli.main import main
@@ -74,20 +70,6 @@ def test_what_the_system_refuses_is_one_line(capsys, args):
     assert "File name too long" in said
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("command", ["metrics", "version", "settings", "schema"])
-def test_a_full_disk_behind_standard_output_is_one_line(command):
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "ragtrace", command],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            timeout=60,
-            check=False,
-        )
-    assert (done.returncode, done.stderr) == (2, b"ragtrace: No space left on device\n")
-
-
 @pytest.mark.parametrize(
     ("args", "whole"),
     [
@@ -115,3 +97,20 @@ def test_version_names_what_doctor_names(capsys):
         "numpy",
         "pydantic",
     ]
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (["scroe"], "unknown command 'scroe'; did you mean 'score'?"),
+        (["baseline", "frezee"], "No such command 'frezee'. Did you mean 'freeze'?; see ragtrace baseline --help"),
+        (
+            ["export", "--out", "-", "--format", "xml"],
+            "argument '--format': 'xml' is not one of 'jsonl', 'csv', 'parquet'; see ragtrace export --help",
+        ),
+        (["demo", "--stack", "foo"], "argument '--stack': 'foo' is not one of 'local'; see ragtrace demo --help"),
+        (["score", ""], "'' is no file; check the path"),
+    ],
+)
+def test_an_unknown_word_names_the_nearest(capsys, args, line):
+    assert refused(capsys, *args) == f"{line}\n"

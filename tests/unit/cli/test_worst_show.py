@@ -173,14 +173,6 @@ def test_what_is_wrong_is_one_line(scored, store, shown, tmp_path, args, said):
     assert shown(*(names.get(arg, arg) for arg in args), status=2) == f"ragtrace: {expected}\n"
 
 
-def test_a_line_that_is_a_list_gets_the_command_that_splits_it(tmp_path, capsys):
-    path = tmp_path / "list.json"
-    path.write_text('[{"query": "Where?", "answer": "In Oslo."}]\n')
-    assert main(["worst", str(path)]) == 2
-    first = capsys.readouterr().err.splitlines()[0]
-    assert first == f"{path}:1: a line must be a JSON object, got a list; write one object a line: jq -c '.[]' FILE"
-
-
 def test_an_export_brings_the_texts_that_were_kept(store, shown):
     rows = {
         row["trace_id"]: row
@@ -192,16 +184,3 @@ def test_an_export_brings_the_texts_that_were_kept(store, shown):
     assert (good["query"], good["answer"], good["contexts"]) == (None, None, None)
     bare = map(json.loads, shown("export", "--store", store, "--out", "-", "--no-texts").splitlines())
     assert {row["query"] for row in bare} == {None}
-
-
-def test_no_command_of_a_terminal_passes(tmp_path, shown):
-    path = tmp_path / "scored.jsonl"
-    line = {
-        "query": "Why?\x1b[31m",
-        "answer": "A\x1b]0;title\x07B",
-        "contexts": [{"id": "i\x1bd", "text": "t\x1b[2J"}],
-    }
-    line["scores"] = {"faithfulness": score(0.5)}
-    path.write_text(json.dumps(line) + "\n")
-    for text in (shown("show", path, "1"), shown("show", path, "1", "--full"), shown("worst", path)):
-        assert not [char for char in text if not char.isprintable() and char != "\n"]

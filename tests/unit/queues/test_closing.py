@@ -79,19 +79,6 @@ def test_a_close_does_not_wait_for_ever(queue, path, caplog):
     assert leased(path) == 0  # the statement came to its end on a connection that is open
 
 
-def test_a_closed_queue_gives_nothing_out_and_ends_nothing(queue, path):
-    job, other = queue.lease(2)
-    assert queue.close()
-    before = internal_errors().get(SITE, 0)
-    assert (queue.lease(9), queue.next_due_s()) == ([], None)
-    assert not queue.ack(job, "scored")
-    assert not queue.nack(other, 1.0, "judge_timeout")
-    queue.heartbeat([job])
-    queue.requeue_expired()
-    assert internal_errors().get(SITE, 0) == before
-    assert leased(path) == 0
-
-
 def test_leases_are_given_back_also_after_the_connection_failed(queue, path):
     jobs = queue.lease(3)
     with sqlite3.connect(path) as other:

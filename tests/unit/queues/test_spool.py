@@ -56,44 +56,6 @@ def test_a_key_is_taken_once_also_after_its_end(spool):
     assert balanced(spool).ends == {("scored", ""): 1, ("skipped", "duplicate"): 1}
 
 
-def test_a_lease_that_ran_out_comes_back_and_its_worker_can_end_nothing(spool, clock):
-    put(spool, "a")
-    spool.lease("dead", 1)
-    clock.at += 11
-    assert spool.lease("alive", 1) == []  # only the reaper takes it back
-    assert spool.requeue_expired() == 1
-    (job,) = spool.lease("alive", 1)
-    assert job.attempt == 2
-    assert not spool.ack("dead", "a", "scored")
-    assert not spool.nack("dead", "a", 0, "late")
-    assert spool.ack("alive", "a", "scored")
-    assert not spool.ack("alive", "a", "scored")
-    assert balanced(spool).ends == {("scored", ""): 1}
-
-
-def test_a_sign_of_life_keeps_a_lease(spool, clock):
-    put(spool, "a")
-    spool.lease("w", 1)
-    clock.at += 9
-    spool.heartbeat("w", ["a"])
-    clock.at += 9
-    assert spool.requeue_expired() == 0
-    assert spool.ack("w", "a", "scored")
-
-
-def test_a_retry_waits_and_the_last_attempt_is_dead(spool, clock):
-    put(spool, "a")
-    for attempt in (1, 2):
-        assert spool.lease("w", 1)[0].attempt == attempt
-        assert spool.nack("w", "a", 30, "judge_timeout")
-        assert spool.lease("w", 1) == []
-        assert spool.next_due_s() == 30
-        clock.at += 30
-    spool.lease("w", 1)
-    assert spool.nack("w", "a", 30, "judge_timeout")
-    assert balanced(spool).ends == {("dead", "judge_timeout"): 1}
-
-
 def test_a_job_that_kills_every_worker_is_dead_in_the_end(spool, clock):
     put(spool, "poison")
     for _ in range(3):
@@ -102,15 +64,6 @@ def test_a_job_that_kills_every_worker_is_dead_in_the_end(spool, clock):
         spool.requeue_expired()
     assert spool.lease("w", 1) == []
     assert balanced(spool).ends == {("dead", "lease_expired"): 1}
-
-
-def test_what_is_released_was_never_leased(spool):
-    put(spool, "a", "b")
-    spool.lease("w", 2)
-    spool.release("w", ["a"])
-    assert spool.lease("w", 2)[0].attempt == 1
-    spool.release("w")
-    assert balanced(spool).ready == 2
 
 
 def test_a_full_spool_gives_up_the_lowest_priority_and_its_oldest_first(tmp_path):
@@ -167,16 +120,6 @@ def test_scores_and_end_are_one_transaction(spool):
         spool.ack("w", "a", "scored", also=broken)
     assert balanced(spool).leased == 1
     assert spool.ack("w", "a", "scored", also=lambda connection: connection.execute("CREATE TABLE scores (n)"))
-
-
-def test_an_end_leaves_no_payload_in_the_file(tmp_path):
-    path = tmp_path / "s"
-    spool = Spool(path)
-    spool.put([Entry(key="a", payload=b"a secret of the user " * 50)])
-    spool.lease("w", 1)
-    spool.ack("w", "a", "scored")
-    spool.close()  # the last connection writes the journal into the file
-    assert b"a secret of the user" not in path.read_bytes()
 
 
 def test_names_are_shared_once_and_within_a_bound(spool, tmp_path):

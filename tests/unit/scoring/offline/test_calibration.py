@@ -142,6 +142,7 @@ def test_labels_alone_have_a_mean_where_the_judge_gave_no_score_at_all() -> None
     assert found.mean.mean == found.mean.labelled_mean
 
 
+@pytest.mark.slow
 def test_the_corrected_mean_holds_where_scores_are_missing_by_the_label() -> None:
     """1,000 draws: scores fail on two bad answers in three and on one good one in ten; the truth is .7."""
     rng = random.Random(5)

@@ -1,4 +1,4 @@
-"""Count, sum and observe captured and scored runs."""
+"""Count, time and sum captured and scored runs, and observe the windows of their scores."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 
 from ragtrace import semconv
-from ragtrace.capture import Retrieval, internal_errors, record_internal_error
-from ragtrace.model import Scale
-from ragtrace.telemetry.metrics.client_metrics import record_operations
+from ragtrace.capture import Generation, Rerank, Retrieval, internal_errors, record_internal_error
+from ragtrace.model import Scale, Usage
 from ragtrace.telemetry.metrics.multi_meter import MultiMeter
-from ragtrace.telemetry.metrics.series import LabelValues, Measure
-from ragtrace.telemetry.metrics.window import Window
-from ragtrace.telemetry.wire import remote_context
+from ragtrace.telemetry.metrics.series import LabelValues, Measure, Window
+from ragtrace.telemetry.wire import clean_value, remote_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from opentelemetry.metrics import Meter
 
-    from ragtrace.capture import FinishedRun
+    from ragtrace.capture import FinishedRun, Step
     from ragtrace.model import MetricResult, RagRecord, Score
     from ragtrace.telemetry.metrics.multi_meter import Points, Reader
 
     Like = tuple[str, str | None]  # workflow and model, as points have them
 
+_NS = 1e9
+_NO_USAGE = Usage()
 _EVALUATOR = "ragtrace"
 _SUMS = (
     semconv.SCORE_N, semconv.SCORE_W, semconv.SCORE_WX, semconv.SCORE_W2, semconv.SCORE_W2X, semconv.SCORE_W2X2,
@@ -92,29 +92,86 @@ class Instruments:
 
     def workflow(self, record: RagRecord) -> str:
         """Return a record's workflow as points have it: bounded in length and number."""
-        return self._labels.workflow(record.workflow)
+        return self._labels.bounded("workflow", record.workflow)
 
     # -- captured runs: called in the application's process --
 
     def operations(self, captured: FinishedRun) -> None:
-        """Count a finished run: pre-create its scores' label sets, and record the conventions' metrics."""
-        record = captured.record
+        """Count a finished run: pre-create its scores' label sets, and record the conventions' own metrics.
+
+        These are the durations of the run and of its steps, and the tokens of its model calls.
+        """
+        record, meter = captured.record, self._meter
         self.precreate(record.workflow, record.model or None)
         workflow = self.workflow(record)
+        about: dict[str, Any] = {semconv.GEN_AI_WORKFLOW_NAME: workflow}
         searches = [step for step in captured.steps if isinstance(step, Retrieval) and step.failure is None]
         if searches:
             is_empty = not any(step.passages for step in searches)
             if is_empty or workflow not in self._searched:  # 0 once, so that the first increase is seen
                 self._searched.add(workflow)
-                self._meter.add(semconv.RETRIEVAL_EMPTY, int(is_empty), {semconv.GEN_AI_WORKFLOW_NAME: workflow})
-        record_operations(self._meter, captured, workflow, self._labels)
+                meter.add(semconv.RETRIEVAL_EMPTY, int(is_empty), about)
+        if record.outcome == "error":
+            about[semconv.ERROR_TYPE] = clean_value(captured.failure.kind) if captured.failure else "_OTHER"
+        seconds = max((captured.ended_ns - captured.started_ns) / _NS, 0.0)
+        meter.record(semconv.INVOKE_WORKFLOW_DURATION, seconds, about)
+        for step in captured.steps:
+            self._record_step(step)
+
+    def _record_step(self, step: Step) -> None:
+        about: dict[str, Any] = {semconv.ERROR_TYPE: step.failure.kind} if step.failure else {}
+        seconds = max((step.ended_ns - step.started_ns) / _NS, 0.0)
+        if isinstance(step, Generation):
+            self._record_generation(step, seconds, about)
+        elif not seconds:
+            return  # a step that was reported without times has none: 0 s would be a false latency
+        elif isinstance(step, Retrieval):
+            about[semconv.GEN_AI_OPERATION_NAME] = semconv.OPERATION_RETRIEVAL
+            if step.source:
+                about[semconv.GEN_AI_DATA_SOURCE_ID] = self._labels.bounded("source", step.source)
+            self._meter.record(semconv.CLIENT_OPERATION_DURATION, seconds, about)
+        elif isinstance(step, Rerank):
+            if step.model:
+                about[semconv.GEN_AI_REQUEST_MODEL] = self._labels.bounded("model", step.model)
+            self._meter.record(semconv.RERANK_DURATION, seconds, about)
+
+    def _record_generation(self, step: Generation, seconds: float, failure: dict[str, Any]) -> None:
+        meter, usage, is_embedding = self._meter, step.usage or _NO_USAGE, step.operation == "embeddings"
+        about = {
+            semconv.GEN_AI_OPERATION_NAME: clean_value(step.operation),
+            semconv.GEN_AI_PROVIDER_NAME: clean_value(step.provider or semconv.PROVIDER_UNKNOWN),
+        }
+        if step.model:
+            about[semconv.GEN_AI_REQUEST_MODEL] = self._labels.bounded("model", step.model)
+        if step.response_model:
+            about[semconv.GEN_AI_RESPONSE_MODEL] = self._labels.bounded("model", step.response_model)
+        # Under the conventions' former names, and under today's.
+        today = semconv.CLIENT_EMBEDDINGS_DURATION if is_embedding else semconv.CLIENT_INFERENCE_DURATION
+        meter.record(semconv.CLIENT_OPERATION_DURATION, seconds, about | failure)
+        meter.record(today, seconds, about | failure)
+        for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+            if tokens is not None and tokens >= 0:
+                meter.record(semconv.CLIENT_TOKEN_USAGE, tokens, about | {semconv.GEN_AI_TOKEN_TYPE: kind})
+        if is_embedding:
+            return
+        about[semconv.GEN_AI_TOKEN_MODALITY] = semconv.MODALITY_UNKNOWN
+        for name, tokens in (
+            (semconv.CLIENT_INPUT_TOKENS, usage.input_tokens or 0),  # a call without usage counts 0, by convention
+            (semconv.CLIENT_OUTPUT_TOKENS, usage.output_tokens or 0),
+            (semconv.CLIENT_CACHE_READ_TOKENS, usage.cache_read_tokens),
+            (semconv.CLIENT_CACHE_WRITE_TOKENS, usage.cache_write_tokens),
+            (semconv.CLIENT_REASONING_TOKENS, usage.reasoning_tokens),
+        ):
+            if tokens is not None:
+                meter.add(name, max(tokens, 0), about)
 
     def precreate(self, workflow: str, model: str | None) -> None:
         """Create with add(0) the label sets of scores of a workflow and the model that answers in it.
 
         ``increase()`` loses the first increment of a series that was never seen at 0.
         """
-        like = (self._labels.workflow(workflow), self._labels.model(model) if model else None)
+        bounded = self._labels.bounded
+        like = (bounded("workflow", workflow), bounded("model", model) if model else None)
         if like in self._seen:
             return
         with self._lock:
@@ -125,7 +182,7 @@ class Instruments:
 
     def precreate_metric(self, result: MetricResult, scale: Scale) -> None:
         """Create the label sets of a metric, by any result of it (``na`` will do): see `precreate`."""
-        self._know(Measure.of(result, scale, self._labels.cutoff(result.k)))
+        self._know(Measure.of(result, scale, self._labels))
 
     def known_series(self) -> set[Like]:
         """Return the (workflow, model) pairs seen so far."""
@@ -155,14 +212,23 @@ class Instruments:
             scales: of the metrics by name.
             is_recorded: whether the root was exported, so that an exemplar may point at it.
         """
-        about = self._about(record)
+        workflow, model = self.workflow(record), record.model
+        about = {
+            semconv.GEN_AI_WORKFLOW_NAME: workflow,
+            semconv.GEN_AI_REQUEST_MODEL: self._labels.bounded("model", model) if model else None,
+            semconv.EVALUATOR: _EVALUATOR,
+        }
         context = remote_context(record.trace_id, record.span_id, is_sampled=True) if is_recorded else None
         for score in scores:
             result = score.result
             scale = scales.get(result.name, _ANY_SCALE)
-            measure = Measure.of(result, scale, self._labels.cutoff(result.k))
-            self._know(measure)
-            self._meter.add(semconv.EVALUATIONS, 1, _outcome(about[semconv.GEN_AI_WORKFLOW_NAME], result))
+            measure = Measure.of(result, scale, self._labels)
+            if measure not in self._measures:
+                self._know(measure)
+            outcome = _outcome(result.name, workflow, result.state, measure.judge_model)
+            if result.reason:
+                outcome[semconv.REASON] = result.reason
+            self._meter.add(semconv.EVALUATIONS, 1, outcome)
             if result.value is None:
                 continue
             self._scored_at = score.scored_at or time.time()
@@ -172,9 +238,7 @@ class Instruments:
                 value = min(max(value, 0.0), 1.0)
                 self._meter.record(semconv.EVALUATION_SCORE, value, attributes, context or _NO_TRACE)
             if score.stratum == "random" and score.weight is not None:
-                if _has_sums(scale) and value >= 0.0:
-                    self._sum(attributes, value, score.weight, is_pass=result.passed)
-                self._into_window(scale, attributes, value, score.weight, is_pass=result.passed)
+                self._add_weighted(scale, attributes, value, score.weight, is_pass=result.passed)
 
     def evaluated(
         self,
@@ -196,8 +260,16 @@ class Instruments:
             self._meter.record(semconv.EVALUATION_LAG, max(lag_s, 0.0), about)
         if cost_usd is not None:
             self._meter.add(semconv.EVALUATION_COST_METRIC, cost_usd, about)
-        for score in scores:
-            self._count_calls(score.result)
+        for result in [score.result for score in scores]:
+            if not (result.llm_calls or result.input_tokens or result.output_tokens):
+                continue
+            about = _evaluator(result.judge.model if result.judge else None)
+            outcome = {**about, semconv.OUTCOME: "error" if result.state == "error" else "ok"}
+            # A judge of the application's own may count anything.
+            self._meter.add(semconv.JUDGE_CALLS, min(max(result.llm_calls, 0), _MOST_COUNT), outcome)
+            for kind, tokens in (("input", result.input_tokens), ("output", result.output_tokens)):
+                used = {**about, semconv.GEN_AI_TOKEN_TYPE: kind}
+                self._meter.add(semconv.JUDGE_TOKENS, min(max(tokens, 0), _MOST_COUNT), used)
 
     def weight_capped(self, record: RagRecord) -> None:
         """Count one score whose weight hit the cap."""
@@ -228,16 +300,7 @@ class Instruments:
 
     # -- inside --
 
-    def _about(self, record: RagRecord) -> dict[str, Any]:
-        return {
-            semconv.GEN_AI_WORKFLOW_NAME: self.workflow(record),
-            semconv.GEN_AI_REQUEST_MODEL: self._labels.model(record.model) if record.model else None,
-            semconv.EVALUATOR: _EVALUATOR,
-        }
-
     def _know(self, measure: Measure) -> None:
-        if measure in self._measures:
-            return
         with self._lock:
             self._measures.add(measure)
             likes = list(self._seen)
@@ -257,37 +320,23 @@ class Instruments:
             if key in self._created or len(self._created) >= _MOST_PRECREATED:
                 return
             self._created.add(key)
-        if _has_sums(measure.scale):
+        if measure.scale.is_unit or measure.scale.low >= 0.0:
             for name in _SUMS:
                 self._meter.add(name, 0.0, attributes)
             if measure.scale.threshold is not None:
                 self._meter.add(semconv.SCORE_LOW_W, 0.0, attributes)
-        outcome = {
-            semconv.GEN_AI_EVALUATION_NAME: measure.name, semconv.GEN_AI_WORKFLOW_NAME: workflow,
-            semconv.OUTCOME: "ok", **_judged_by(measure.judge_model),
-        }  # fmt: skip
-        self._meter.add(semconv.EVALUATIONS, 0, outcome)
+        self._meter.add(semconv.EVALUATIONS, 0, _outcome(measure.name, workflow, "ok", measure.judge_model))
 
-    def _count_calls(self, result: MetricResult) -> None:
-        if not (result.llm_calls or result.input_tokens or result.output_tokens):
-            return
-        about = _judged_by(result.judge.model if result.judge else None)
-        outcome = "error" if result.state == "error" else "ok"
-        self._meter.add(semconv.JUDGE_CALLS, _bounded_count(result.llm_calls), about | {semconv.OUTCOME: outcome})
-        for kind, tokens in (("input", result.input_tokens), ("output", result.output_tokens)):
-            self._meter.add(semconv.JUDGE_TOKENS, _bounded_count(tokens), about | {semconv.GEN_AI_TOKEN_TYPE: kind})
-
-    def _sum(self, attributes: dict[str, Any], x: float, w: float, *, is_pass: bool | None) -> None:
-        parts = (1.0, w, w * x, w * w, w * w * x, w * w * x * x)
-        for name, part in zip(_SUMS, parts, strict=True):
-            self._meter.add(name, part, attributes)
-        if is_pass is not None:
-            self._meter.add(semconv.SCORE_LOW_W, 0.0 if is_pass else w, attributes)
-
-    def _into_window(
+    def _add_weighted(
         self, scale: Scale, attributes: dict[str, Any], x: float, w: float, *, is_pass: bool | None
     ) -> None:
-        low, high = (0.0, 1.0) if scale.is_unit else (scale.low, scale.high)
+        """Add a score to its sums, as counters only where it is never negative, and to its window."""
+        if (scale.is_unit or scale.low >= 0.0) and x >= 0.0:
+            parts = (1.0, w, w * x, w * w, w * w * x, w * w * x * x)
+            for name, part in zip(_SUMS, parts, strict=True):
+                self._meter.add(name, part, attributes)
+            if is_pass is not None:
+                self._meter.add(semconv.SCORE_LOW_W, 0.0 if is_pass else w, attributes)
         key = tuple(sorted(attributes.items()))
         with self._lock:
             found = self._windows.get(key)
@@ -295,6 +344,7 @@ class Instruments:
                 if len(self._windows) >= _MOST_WINDOWS:
                     record_internal_error("ragtrace.telemetry.instruments.windows")
                     return
+                low, high = (0.0, 1.0) if scale.is_unit else (scale.low, scale.high)
                 found = self._windows[key] = (Window(self._window_s, low, high), attributes)
             found[0].add(self._clock(), x, w, is_pass=is_pass)
 
@@ -314,32 +364,17 @@ class Instruments:
         return [] if self._scored_at is None else [(self._scored_at, {})]
 
 
-def _has_sums(scale: Scale) -> bool:
-    return scale.is_unit or scale.low >= 0.0
-
-
-def _outcome(workflow: str, result: MetricResult) -> dict[str, Any]:
-    attributes: dict[str, Any] = {
-        semconv.GEN_AI_EVALUATION_NAME: result.name,
+def _outcome(metric: str, workflow: str, outcome: str, judge_model: str | None) -> dict[str, Any]:
+    return {
+        semconv.GEN_AI_EVALUATION_NAME: metric,
         semconv.GEN_AI_WORKFLOW_NAME: workflow,
-        semconv.OUTCOME: result.state,
-        **_judged_by(result.judge.model if result.judge else None),
+        semconv.OUTCOME: outcome,
+        **_evaluator(judge_model),
     }
-    if result.reason:
-        attributes[semconv.REASON] = result.reason
-    return attributes
 
 
-def _judged_by(model: str | None) -> dict[str, Any]:
-    about: dict[str, Any] = {semconv.EVALUATOR: _EVALUATOR}
-    if model is not None:
-        about[semconv.JUDGE_MODEL] = model
-    return about
-
-
-def _bounded_count(number: int) -> int:
-    """Return what a judge of the application's own counted, as a counter can take it."""
-    return min(max(number, 0), _MOST_COUNT)
+def _evaluator(judge_model: str | None) -> dict[str, Any]:
+    return {semconv.EVALUATOR: _EVALUATOR} | ({} if judge_model is None else {semconv.JUDGE_MODEL: judge_model})
 
 
 def _loss_points() -> Points:

@@ -1,9 +1,11 @@
-"""The point attributes of scores and runs, with a bounded number of values."""
+"""Series of scores: their labels with a bounded number of values, and weighted means over a sliding window."""
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict, deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragtrace import semconv
 from ragtrace.telemetry.wire import clean_attributes, clean_value
@@ -17,45 +19,32 @@ OTHER = "other"
 _MOST_NAMES = 100
 _MOST_CHARS = 128
 _MOST_K = 1_000
+_SLOTS = 60
+_Z95 = 1.96
+_WIDE = 2.0  # the range of a cosine
 
 
 class LabelValues:
-    """Cleans what an application names, and calls it ``other`` beyond 100 values of a label.
+    """Names of an application as label values; ``other`` beyond 100 values of a label.
 
     Threads may pass the limit by a name or two; it guards memory.
 
     Example:
         >>> labels = LabelValues()
-        >>> {labels.workflow(f"w{number}") for number in range(150)} >= {"w0", "w99", "other"}
+        >>> {labels.bounded("workflow", f"w{number}") for number in range(150)} >= {"w0", "w99", "other"}
         True
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, set[str]] = {"workflow": set(), "model": set(), "source": set(), "k": set()}
+        self._known: defaultdict[str, set[str]] = defaultdict(set)
 
-    def workflow(self, name: str) -> str:
-        """Return a workflow's name."""
-        return self._bounded("workflow", bounded_text(name))
-
-    def model(self, name: str) -> str:
-        """Return a model's name."""
-        return self._bounded("model", bounded_text(name))
-
-    def source(self, name: str) -> str:
-        """Return a data source's name."""
-        return self._bounded("source", bounded_text(name))
-
-    def cutoff(self, k: int | None) -> int | str | None:
-        """Return a cut-off; an application names it, or its retriever returns so many."""
-        if k is None or (0 <= k <= _MOST_K and self._bounded("k", str(k)) != OTHER):
-            return k
-        return OTHER
-
-    def _bounded(self, label: str, value: str) -> str:
+    def bounded(self, label: Literal["workflow", "model", "source", "k"], name: str) -> str:
+        """Return a name as a value of a label."""
         known = self._known[label]
-        if value in known:
-            return value
-        if len(known) >= _MOST_NAMES:
+        if name in known:
+            return name
+        value = bounded_text(name)
+        if value not in known and len(known) >= _MOST_NAMES:
             return OTHER
         known.add(value)
         return value
@@ -63,7 +52,7 @@ class LabelValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One metric as it is measured: everything that forbids averaging two results together, but not whose they are.
+    """One metric as it is measured: every label that forbids averaging two results, except workflow and model.
 
     Attributes:
         name: the exported metric name.
@@ -79,16 +68,17 @@ class Measure:
     k: int | str | None = None
 
     @classmethod
-    def of(cls, result: MetricResult, scale: Scale, k: int | str | None) -> Measure:
-        """Return how a result was measured, at a cut-off as points have it."""
-        judge = result.judge
+    def of(cls, result: MetricResult, scale: Scale, labels: LabelValues) -> Measure:
+        """Return how a result was measured; an application or its retriever names the cut-off, so it is bounded."""
+        judge, k = result.judge, result.k
+        is_bounded = k is None or (0 <= k <= _MOST_K and labels.bounded("k", str(k)) != OTHER)
         return cls(
             name=result.name,
             judge_model=judge.model if judge else None,
             judge_version=judge_version(result),
             label_scale=judge.label_scale if judge else None,
             label_scope=result.label_scope,
-            k=k,
+            k=k if is_bounded else OTHER,
             scale=scale,
         )
 
@@ -117,3 +107,93 @@ def bounded_text(text: str) -> str:
     """Return a label value of at most 128 characters in valid Unicode."""
     shown: str = clean_value(text[:_MOST_CHARS])
     return shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowMean:
+    """Weighted mean, its 95 % bounds, and the weighted share that passes (None without a threshold).
+
+    Example:
+        >>> WindowMean(mean=0.9, low=0.8, high=1.0, passed=None).mean
+        0.9
+    """
+
+    mean: float
+    low: float
+    high: float
+    passed: float | None
+
+
+class Window:
+    """One series of scores over the last `length_s` seconds, kept as sums in 60 slots.
+
+    A score leaves between 59 and 60 sixtieths of the window after it came. Not thread-safe.
+
+    Args:
+        length_s: seconds.
+        low: lowest value a score can have.
+        high: highest value.
+
+    Example:
+        >>> window = Window(3_600.0, 0.0, 1.0)
+        >>> window.add(0.0, 1.0, 2.0, is_pass=True)
+        >>> window.add(1.0, 0.4, 2.0, is_pass=False)
+        >>> window.read(2.0).mean
+        0.7
+        >>> window.read(4_000.0) is None
+        True
+    """
+
+    __slots__ = ("_high", "_low", "_slot_s", "_slots")
+
+    def __init__(self, length_s: float, low: float, high: float) -> None:
+        self._slot_s = length_s / _SLOTS
+        self._low = low
+        self._high = high
+        # Each: slot number, w, wx, w2, w2x, w2x2, w with a threshold, w that pass.
+        self._slots: deque[list[float]] = deque(maxlen=_SLOTS)
+
+    def add(self, now: float, value: float, weight: float, *, is_pass: bool | None) -> None:
+        """Add one score at `now` (monotonic seconds); `is_pass` None for a metric without a threshold."""
+        number = now // self._slot_s
+        if not self._slots or self._slots[-1][0] < number:
+            self._slots.append([number, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        slot = self._slots[-1]
+        square = weight * weight
+        parts = (
+            weight, weight * value, square, square * value, square * value * value,
+            0.0 if is_pass is None else weight, weight if is_pass else 0.0,
+        )  # fmt: skip
+        for place, part in enumerate(parts, start=1):
+            slot[place] += part
+
+    def read(self, now: float) -> WindowMean | None:
+        """Return mean and bounds at `now`, None when the window is empty.
+
+        The variance of the mean is (W2X2 - 2 m W2X + m^2 W2) / W^2, with sums of w, w x, w^2, w^2 x and w^2 x^2 and
+        their mean m. The variance of one score is floored at .02 of the squared range, since a few equal scores
+        prove little. A range wider than 2 says nothing of the values: of (0, 2000) a mean of 3 would have bounds of
+        0 and 557. There the mean square of the scores takes its place, where it is less.
+        """
+        oldest = now // self._slot_s - _SLOTS + 1
+        while self._slots and self._slots[0][0] < oldest:
+            self._slots.popleft()
+        if not self._slots:
+            return None
+        w, wx, w2, w2x, w2x2, w_rated, w_passed = (
+            sum(column) for column in list(zip(*self._slots, strict=True))[1:]
+        )
+        mean = wx / w
+        effective_n = w * w / w2
+        spread = effective_n * max(w2x2 - 2.0 * mean * w2x + mean * mean * w2, 0.0) / (w * w)
+        square = (self._high - self._low) ** 2
+        if self._high - self._low > _WIDE:
+            square = min(square, w2x2 / w2)
+        floor = semconv.SCORE_VARIANCE_FLOOR * square
+        half = _Z95 * math.sqrt(max(spread, floor) / effective_n)
+        return WindowMean(
+            mean=mean,
+            low=max(mean - half, self._low),
+            high=min(mean + half, self._high),
+            passed=w_passed / w_rated if w_rated else None,
+        )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragtrace.semconv import SCORE_VARIANCE_FLOOR
-from ragtrace.telemetry.metrics.window import Window, WindowMean
+from ragtrace.telemetry.metrics.series import Window, WindowMean
 
 PAIRS = st.lists(st.tuples(st.floats(0, 1), st.floats(1, 50)), min_size=1, max_size=40)
 

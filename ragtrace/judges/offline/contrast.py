@@ -1,4 +1,4 @@
-"""Finds what in the contexts speaks against a sentence: negation, opposites, another number or name in its place.
+"""Finds evidence in contexts against a sentence: negation, opposites, another number or name in its place.
 
 Evidence is only given where the contexts hold nearly the same sentence; a paraphrase gives none.
 """
@@ -125,25 +125,19 @@ def unit_of(text: str, small: frozenset[str] = frozenset()) -> Unit:
     return Unit(text, terms_of(text), forms, words, tuple(kept), negations % 2 == 1)
 
 
-def clauses_of(text: str) -> list[str]:
-    """Return the clauses of a sentence, cut at commas, semicolons and conjunctions.
+def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
+    """Read one normalised sentence with its clauses, cut at commas, semicolons and conjunctions.
 
     Example:
-        >>> clauses_of("Plan A costs 10 and plan B costs 20.")
+        >>> [clause.text for clause in sentence_of("Plan A costs 10 and plan B costs 20.").clauses]
         ['Plan A costs 10', 'plan B costs 20.']
     """
-    parts = [part.strip() for part in _CLAUSE_END.split(text)]
-    return [part for part in parts if part]
-
-
-def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
-    """Read one normalised sentence with its clauses."""
     whole = unit_of(text, small)
-    parts = clauses_of(text)
+    parts = [stripped for part in _CLAUSE_END.split(text) if (stripped := part.strip())]
     return Sentence(whole, tuple(unit_of(part, small) for part in parts) if len(parts) > 1 else (whole,))
 
 
-class Contrast:
+class ContrastFinder:
     """Looks for evidence against sentences in the sentences of the contexts.
 
     Args:
@@ -162,21 +156,21 @@ class Contrast:
         self._weight = weight
         self._is_known = is_known
         self._read: dict[str, Sentence] = {}
-        self._small: frozenset[str] | None = None
+        self._small: frozenset[str] | None = None  # words that the contexts have in lower case
 
     def against(self, text: str) -> str:
         """Return the evidence against a normalised sentence in words, "" where there is none."""
         near = self._near(terms_of(text))
         if not near:
             return ""
-        whole, clauses = self._answer_units(text)
+        said = sentence_of(text, self._small or frozenset())
+        clauses = said.clauses if len(said.clauses) > 1 else ()
+        opposed = (self._opposed(unit, near) for unit in (said.whole, *clauses) if len(unit.terms) > 2)
         return (
-            self._denied(whole, near)
-            or next(
-                filter(None, (self._opposed(unit, near) for unit in (whole, *clauses) if len(unit.terms) > 2)), ""
-            )
-            or self._misplaced(whole, clauses, near)
-            or _turned_round(whole, near)
+            self._denied(said.whole, near)
+            or next(filter(None, opposed), "")
+            or self._misplaced(said.whole, clauses, near)
+            or _turned_round(said.whole, near)
         )
 
     def _near(self, terms: frozenset[str]) -> list[Sentence]:
@@ -190,21 +184,14 @@ class Contrast:
             if len(shared := terms & theirs) > 1 or len(terms) < 4
         ]
         best = sorted((it for it in held if it[0] >= floor), reverse=True)[:MOST_NEAR]
-        return [self._sentence(self._texts[-i][0]) for _, i in best]
-
-    def _sentence(self, text: str) -> Sentence:
-        if text not in self._read:
-            self._read[text] = sentence_of(text, self._small_words())
-        return self._read[text]
-
-    def _small_words(self) -> frozenset[str]:
-        if self._small is None:
+        if best and self._small is None:
             self._small = frozenset(word for text, _ in self._texts for word in _SMALL_WORD.findall(text))
-        return self._small
-
-    def _answer_units(self, text: str) -> tuple[Unit, tuple[Unit, ...]]:
-        read = sentence_of(text, self._small_words())
-        return read.whole, read.clauses if len(read.clauses) > 1 else ()
+        near = []
+        for text in (self._texts[-i][0] for _, i in best):
+            if text not in self._read:
+                self._read[text] = sentence_of(text, self._small or frozenset())
+            near.append(self._read[text])
+        return near
 
     def _cover(self, terms: Iterable[str], unit: Unit) -> float:
         """Return the weighted share of terms that a unit holds, of those that the contexts know."""
@@ -293,8 +280,8 @@ class Contrast:
             )
             if len(unit.terms & said.terms) < ROW * len(unit.terms):
                 continue
-            for other in _rivals(sentence.whole, it):
-                if not _is_said(other, whole) and _is_in_its_slot(other, sentence.whole, it, said):
+            for other in _rivals(sentence.whole, it, whole):
+                if _is_in_its_slot(other, sentence.whole, it, said):
                     return other.shown, sentence.whole.text
         return self._in_other_clause(it, rest, said, whole, with_it)
 
@@ -319,7 +306,7 @@ class Contrast:
             return None
         place, clause = places[0], sentence.clauses[places[0]]
         for i, other in enumerate(sentence.clauses):
-            rivals = [r for r in _rivals(other, it) if not _is_said(r, whole) or len(whole.specifics) > 1]
+            rivals = _rivals(other, it, whole if len(whole.specifics) == 1 else None)
             if i == place or not rivals or _holds(other, it) or not _tells_more(other):
                 continue
             if it.kind == "name" and not any(_is_in_its_slot(r, sentence.whole, it, said) for r in rivals):
@@ -369,8 +356,10 @@ def _is_opposed(said: Unit, unit: Unit) -> bool:
     )
 
 
-def _is_said(it: Specific, whole: Unit) -> bool:
-    return any(one.kind == it.kind and one.key == it.key for one in whole.specifics)
+def _rivals(unit: Unit, it: Specific, whole: Unit | None) -> list[Specific]:
+    """Return the specifics of a unit that may stand in place of one, without those that the answer holds too."""
+    said = {(one.kind, one.key) for one in whole.specifics} if whole is not None else set()
+    return [one for one in _alike(unit, it) if one.key != it.key and (one.kind, one.key) not in said]
 
 
 def _tells_more(clause: Unit) -> bool:
@@ -432,12 +421,13 @@ def _around(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
 def _holds(unit: Unit, it: Specific) -> bool:
     if it.kind == "name":
         return all(word in unit.words or (len(word) < 3 and word.islower()) for word in _TOKEN.findall(it.shown))
-    return any(one.kind == it.kind and one.key == it.key and _fits(one, it) for one in unit.specifics)
+    return any(one.key == it.key for one in _alike(unit, it))
 
 
-def _rivals(unit: Unit, it: Specific) -> list[Specific]:
-    return [one for one in unit.specifics if one.kind == it.kind and one.key != it.key and _fits(one, it)]
-
-
-def _fits(one: Specific, other: Specific) -> bool:
-    return one.unit == other.unit or not one.unit or not other.unit
+def _alike(unit: Unit, it: Specific) -> list[Specific]:
+    """Return the specifics of a unit of the same kind, in the same unit or without one."""
+    return [
+        one
+        for one in unit.specifics
+        if one.kind == it.kind and (one.unit == it.unit or not one.unit or not it.unit)
+    ]

@@ -15,23 +15,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import Audit, Claim, Judge
-from ragtrace.judges.offline.contrast import Contrast, terms_of
+from ragtrace.judges.offline.contrast import ContrastFinder, terms_of
 from ragtrace.judges.offline.reading import (
     REVISION,
     SHORTEST_CLAIM_TERMS,
-    context_sentences,
-    context_texts,
-    known_of,
     read_answer,
+    read_contexts,
+    refusal_pattern,
 )
-from ragtrace.judges.offline.refusals import pattern as refusals
 from ragtrace.judges.offline.specifics import invented_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from ragtrace.judges.base import Task
-    from ragtrace.judges.offline.reading import Said
+    from ragtrace.judges.offline.reading import ReadClaim
     from ragtrace.judges.offline.specifics import Specific
     from ragtrace.model import RagRecord
 
@@ -58,34 +56,31 @@ class _Evidence:
     """The contexts of one record, read once for all sentences of its answer."""
 
     def __init__(self, record: RagRecord) -> None:
+        contexts, self.known = read_contexts(record)
         self.windows: list[_Window] = []
         self.frequency: dict[str, int] = {}
-        self.n_sentences = 0
-        self._sentences: list[tuple[str, frozenset[str]]] = []
         self._weights: dict[str, float] = {}
-        for place, text in enumerate(context_texts(record)):
-            self._add(place, context_sentences(text))
-        self.known = known_of(record, (text for text, _ in self._sentences))
-        self.contrast = Contrast(self._sentences, self.weight, self.frequency.__contains__)
-
-    def weight(self, term: str) -> float:
-        """Inverse sentence frequency: a word that stands everywhere is weak evidence."""
-        known = self._weights.get(term)
-        if known is None:
-            known = math.log(1.0 + (self.n_sentences + 1.0) / (self.frequency.get(term, 0) + 0.5))
-            self._weights[term] = known
-        return known
-
-    def _add(self, place: int, given: list[tuple[str, str]]) -> None:
-        parts = [(text, terms_of(text)) for _, text in given]
-        self.n_sentences += len(parts)
-        self._sentences.extend(parts)
-        for _, terms in parts:
+        sentences: list[tuple[str, frozenset[str]]] = []
+        for place, given in enumerate(contexts):
+            parts = [(raw, terms_of(normal)) for raw, normal in given]
+            sentences.extend((normal, terms) for (_, normal), (_, terms) in zip(given, parts, strict=True))
+            for first in range(max(1, len(parts) - 1)) if parts else ():
+                pair = parts[first : first + 2]
+                terms = frozenset().union(*(terms for _, terms in pair))
+                self.windows.append(_Window(place, terms, " ".join(raw for raw, _ in pair)))
+        for _, terms in sentences:
             for term in terms:
                 self.frequency[term] = self.frequency.get(term, 0) + 1
-        self.windows.extend(
-            _windows(place, [(raw, terms) for (raw, _), (_, terms) in zip(given, parts, strict=True)])
-        )
+        self._n_sentences = len(sentences)
+        self.contrast = ContrastFinder(sentences, self.weight, self.frequency.__contains__)
+
+    def weight(self, term: str) -> float:
+        """Return the inverse sentence frequency: a word that stands everywhere is weak evidence."""
+        known = self._weights.get(term)
+        if known is None:
+            known = math.log(1.0 + (self._n_sentences + 1.0) / (self.frequency.get(term, 0) + 0.5))
+            self._weights[term] = known
+        return known
 
 
 class OverlapJudge(Judge):
@@ -114,40 +109,29 @@ class OverlapJudge(Judge):
         parts = (
             _REVISION, REVISION, task,
             WINDOW_SHARE, NUMBER_PENALTY, NAME_PENALTY, MAX_PENALISED, SHORTEST_CLAIM_TERMS,
-            THRESHOLD, UNSEEN_FACTOR, AGAINST_FACTOR, refusals(),
+            THRESHOLD, UNSEEN_FACTOR, AGAINST_FACTOR, refusal_pattern(),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
     async def audit(self, record: RagRecord) -> Audit:
         """Read the answer against the delivered contexts; never fails."""
-        return _audited(record)
-
-
-def _audited(record: RagRecord) -> Audit:
-    reading = read_answer(record)
-    if reading.unscorable:
+        answer = read_answer(record)
+        if answer.unscorable:
+            return Audit(
+                attempted=answer.is_attempt, noncommittal=not answer.is_attempt, unscorable=answer.unscorable
+            )
+        evidence = _Evidence(record)
+        unseen = [invented_in(claim.text, claim.normal, evidence.known) for claim in answer.claims]
         return Audit(
-            attempted=reading.is_attempt, noncommittal=not reading.is_attempt, unscorable=reading.unscorable
+            attempted=answer.is_attempt,
+            noncommittal=not answer.is_attempt,
+            claims=tuple(_judged(claim, its, evidence) for claim, its in zip(answer.claims, unseen, strict=True)),
+            truncated=answer.is_truncated,
+            invented=tuple(dict.fromkeys(it.shown for its in unseen for it in its)),
         )
-    evidence = _Evidence(record)
-    unseen = [invented_in(said.text, said.normal, evidence.known) for said in reading.claims]
-    return Audit(
-        attempted=reading.is_attempt,
-        noncommittal=not reading.is_attempt,
-        claims=tuple(_judged(said, its, evidence) for said, its in zip(reading.claims, unseen, strict=True)),
-        truncated=reading.is_truncated,
-        invented=tuple(dict.fromkeys(it.shown for its in unseen for it in its)),
-    )
 
 
-def _windows(place: int, parts: list[tuple[str, frozenset[str]]]) -> Iterator[_Window]:
-    for first in range(max(1, len(parts) - 1)) if parts else ():
-        pair = parts[first : first + 2]
-        terms = frozenset().union(*(terms for _, terms in pair))
-        yield _Window(place, terms, " ".join(text for text, _ in pair))
-
-
-def _judged(said: Said, unseen: list[Specific], evidence: _Evidence) -> Claim:
+def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Claim:
     weights = {term: evidence.weight(term) for term in said.terms}
     total = math.fsum(weights.values())  # exact: a set's order changes with the process, and the sum must not
     whole = math.fsum(weight for term, weight in weights.items() if term in evidence.frequency) / total
@@ -166,20 +150,16 @@ def _judged(said: Said, unseen: list[Specific], evidence: _Evidence) -> Claim:
     if against:
         raw *= AGAINST_FACTOR
     support = min(1.0, max(0.0, raw))
+    reasons = [against] if against else []
+    reasons.append(f"nearest: {window.text[:160]}" if window else "no word of it is in the contexts")
+    if numbers:
+        reasons.append(f"numbers not in the contexts: {', '.join(numbers[:5])}")
+    if names:
+        reasons.append(f"names not in the contexts: {', '.join(names[:5])}")
     return Claim(
         text=said.text,
         verdict="supported" if support >= THRESHOLD else "contradicted" if against else "not_supported",
         support=support,
         sources=(window.context,) if window is not None else (),
-        reason=_reason(window, numbers, names, against),
+        reason="; ".join(reasons),
     )
-
-
-def _reason(window: _Window | None, numbers: list[str], names: list[str], against: str) -> str:
-    parts = [against] if against else []
-    parts.append(f"nearest: {window.text[:160]}" if window else "no word of it is in the contexts")
-    if numbers:
-        parts.append(f"numbers not in the contexts: {', '.join(numbers[:5])}")
-    if names:
-        parts.append(f"names not in the contexts: {', '.join(names[:5])}")
-    return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""Removes from an answer everything that is written but claims nothing."""
+"""Removes markup, citations, courtesies and source lists from an answer."""
 
 from __future__ import annotations
 
@@ -132,15 +132,13 @@ def plain(text: str) -> str:
         >>> plain("## Price\n- It costs **12 euros** [1][2]. See [the list](https://example.com/7).")
         'It costs 12 euros. See the list.'
     """
-    text = _GAP.sub("    ", _SPACE.sub(" ", _INVISIBLE.sub("", text)))
-    text = _unfenced(_from_json(text))
+    text = _from_json(_GAP.sub("    ", _SPACE.sub(" ", _INVISIBLE.sub("", text))))
+    if "```" in text or "~~~" in text:
+        text = _FENCE.sub(lambda found: _prose_of(found[3]), text)
     lines = list(_lines(text.splitlines()))
     if not any(line.strip() for line in lines):
         lines = [_LIST_MARK.sub("", line.strip(" #|>`*_=-")) for line in text.splitlines()]
-    return _inline("\n".join(line for line in lines if line.strip()))
-
-
-def _inline(text: str) -> str:
+    text = "\n".join(line for line in lines if line.strip())
     for pattern, instead in _inline_patterns():
         text = pattern.sub(instead, text)
     text = _EMOJI.sub(" ", text)
@@ -160,12 +158,6 @@ def _from_json(text: str) -> str:
     return "\n".join(strings) or text
 
 
-def _unfenced(text: str) -> str:
-    if "```" not in text and "~~~" not in text:
-        return text
-    return _FENCE.sub(lambda found: _prose_of(found[3]), text)
-
-
 def _prose_of(block: str) -> str:
     """Return the lines of a fenced block that are sentences; code claims nothing."""
     lines = [line for line in block.splitlines() if _PROSE_LINE.match(line) and not _CODE_SIGN.search(line)]
@@ -179,7 +171,7 @@ def _lines(lines: list[str]) -> Iterator[str]:
         line = _QUOTE.sub("", lines[i])
         following = lines[i + 1] if i + 1 < len(lines) else ""
         i += 1
-        if (_SOURCES_LINE.match(line) and following.strip()) or (_SOURCES_LINE.match(line) and i < len(lines)):
+        if _SOURCES_LINE.match(line) and i < len(lines):
             i = _after_entries(lines, i)
         elif _SIGN_OFF.match(line) and len(lines) - i <= 3:
             return

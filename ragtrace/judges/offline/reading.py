@@ -1,22 +1,20 @@
-"""Reads an answer as claims, and contexts as what claims may take over; shared by judge and metric."""
+"""Reads an answer as claims or a refusal, and contexts as the specifics that claims may take over."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.contrast import terms_of
-from ragtrace.judges.offline.language import is_readable
 from ragtrace.judges.offline.markup import claim_in, plain, spelled_tables
-from ragtrace.judges.offline.notation import normalise
-from ragtrace.judges.offline.refusals import is_attempt, pattern
 from ragtrace.judges.offline.specifics import invented_in, known_in
-from ragtrace.judges.offline.words import sentences
+from ragtrace.judges.offline.tables import table
+from ragtrace.judges.offline.words import is_readable, normalise, sentences, stems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ragtrace.judges.offline.specifics import Known
     from ragtrace.model import RagRecord
 
@@ -24,10 +22,11 @@ REVISION = "2"  # raised when other claims or specifics are found
 MAX_SENTENCES = 200
 MAX_CONTEXT_CHARS = 400_000
 SHORTEST_CLAIM_TERMS = 2  # "1.", "Sure!", "Yes." claim nothing; counting them cost .04 AUROC on MTRAG
+WHOLE = "whole answers"  # the heading of refusals that need no expression
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ReadClaim:
     """One claim of an answer: as it was written, in one notation, and its terms."""
 
     text: str
@@ -36,7 +35,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadAnswer:
     """An answer as the offline judge reads it.
 
     Attributes:
@@ -48,54 +47,88 @@ class Reading:
 
     is_attempt: bool
     unscorable: str = ""
-    claims: tuple[Said, ...] = ()
+    claims: tuple[ReadClaim, ...] = ()
     is_truncated: bool = False
 
 
-def read_answer(record: RagRecord) -> Reading:
+def read_answer(record: RagRecord) -> ReadAnswer:
     """Read the answer of a record.
+
+    Questions claim nothing. Short sentences do so only where no longer one claims anything ("Oslo.").
 
     Example:
         >>> from ragtrace.model import RagRecord
-        >>> [said.text for said in read_answer(RagRecord(id="1", answer="Sure! It costs **12 euros** [1].")).claims]
+        >>> record = RagRecord(id="1", answer="Sure! It costs **12 euros** [1].")
+        >>> [claim.text for claim in read_answer(record).claims]
         ['It costs 12 euros.']
     """
     answer = plain(record.answer)
     attempted = is_attempt(answer)
     if not is_readable(answer, [passage.text for passage in record.contexts]):
-        return Reading(attempted, unscorable="unsupported_language")
+        return ReadAnswer(attempted, unscorable="unsupported_language")
     parts = sentences(answer)
-    return Reading(attempted, "", tuple(_claims(parts[:MAX_SENTENCES])), len(parts) > MAX_SENTENCES)
+    read: list[ReadClaim] = []
+    for part in parts[:MAX_SENTENCES]:
+        if not part.rstrip().endswith("?") and (claim := claim_in(part)):
+            normal = normalise(claim)
+            read.append(ReadClaim(claim, normal, terms_of(normal)))
+    claims = [claim for claim in read if len(claim.terms) >= SHORTEST_CLAIM_TERMS]
+    claims = claims or [claim for claim in read if claim.terms]
+    return ReadAnswer(attempted, "", tuple(claims), len(parts) > MAX_SENTENCES)
 
 
-def context_texts(record: RagRecord) -> list[str]:
-    """Return the texts of the contexts, at most 400,000 characters in all."""
+def is_attempt(answer: str) -> bool:
+    """Return whether an answer tries to answer: False for a blank one and for one that only declines.
+
+    Example:
+        >>> is_attempt("I don't know."), is_attempt("I cannot help, but Paris is the capital.")
+        (False, True)
+        >>> is_attempt("Das weiß ich leider nicht."), is_attempt("申し訳ありませんが、わかりません。")
+        (False, False)
+    """
+    said = filter(None, map(claim_in, sentences(answer)))
+    parts = [clause for sentence in said for clause in _turn().split(sentence) if clause.strip()]
+    claiming = [part for part in parts if stems(part)]
+    if not claiming:
+        return bool(answer.strip()) and not _refusal().search(answer)
+    return any(not _refusal().search(part) and not part.rstrip().endswith(("?", "\uff1f")) for part in claiming)
+
+
+def refusal_pattern() -> str:
+    """Return the regular expression of refusals in all languages of the table."""
+    return "|".join(one for name, lines in table("refusals.txt").items() if name != WHOLE for one in lines)
+
+
+@cache
+def _refusal() -> re.Pattern[str]:
+    return re.compile(refusal_pattern(), re.IGNORECASE)
+
+
+@cache
+def _turn() -> re.Pattern[str]:
+    return re.compile("|".join(table("turns.txt")["turns"]), re.IGNORECASE)
+
+
+def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known]:
+    """Read the first 400,000 characters of the contexts of a record.
+
+    Returns:
+        For each context its sentences as written and in one notation, table rows with their columns' heads; and the
+        specifics that an answer may take over, which the question and earlier turns hold too.
+    """
     room, texts = MAX_CONTEXT_CHARS, []
     for passage in record.contexts:
         texts.append(passage.text[:room])
         room -= len(texts[-1])
-    return texts
-
-
-def context_sentences(text: str) -> list[tuple[str, str]]:
-    """Return each sentence of a context as written and in one notation, table rows with their columns' heads."""
-    return [(part, normalise(part)) for part in sentences(spelled_tables(text))]
-
-
-def known_of(record: RagRecord, normalised: Iterable[str]) -> Known:
-    """Collect the specifics that an answer may take over: of contexts, question and earlier turns.
-
-    Args:
-        record: the run.
-        normalised: the sentences of its contexts in one notation.
-    """
+    contexts = [[(part, normalise(part)) for part in sentences(spelled_tables(text))] for text in texts]
     asked = [record.query, *(turn.content for turn in record.history)]
-    return known_in([*normalised, *map(normalise, asked)], "\n".join([*context_texts(record), *asked]))
+    normalised = [normal for context in contexts for _, normal in context]
+    return contexts, known_in([*normalised, *map(normalise, asked)], "\n".join([*texts, *asked]))
 
 
 @dataclass(frozen=True, slots=True)
 class Specifics:
-    """The specifics of an answer that no context holds, and what else the reading says of it."""
+    """The specifics of an answer that no context holds, and how the answer was read."""
 
     is_attempt: bool
     unscorable: str
@@ -105,26 +138,14 @@ class Specifics:
 
 def specifics_in(record: RagRecord) -> Specifics:
     """Read an answer and find its invented specifics."""
-    reading = read_answer(record)
-    if not reading.claims:
-        return Specifics(reading.is_attempt, reading.unscorable, 0, ())
-    known = known_of(record, (part for text in context_texts(record) for _, part in context_sentences(text)))
-    found = (it.shown for said in reading.claims for it in invented_in(said.text, said.normal, known))
-    return Specifics(reading.is_attempt, "", len(reading.claims), tuple(dict.fromkeys(found)))
+    answer = read_answer(record)
+    if not answer.claims:
+        return Specifics(answer.is_attempt, answer.unscorable, 0, ())
+    _, known = read_contexts(record)
+    found = (it.shown for claim in answer.claims for it in invented_in(claim.text, claim.normal, known))
+    return Specifics(answer.is_attempt, "", len(answer.claims), tuple(dict.fromkeys(found)))
 
 
 def version() -> str:
     """Return 8 hex digits over the reading: its revision and the phrases of refusals."""
-    return hashlib.sha256(repr((REVISION, SHORTEST_CLAIM_TERMS, pattern())).encode()).hexdigest()[:8]
-
-
-def _claims(parts: list[str]) -> list[Said]:
-    """Return the sentences that claim something; all with any term when none is long enough ("Oslo.")."""
-    read = [_said(claim) for part in parts if not part.rstrip().endswith("?") and (claim := claim_in(part))]
-    long = [said for said in read if len(said.terms) >= SHORTEST_CLAIM_TERMS]
-    return long or [said for said in read if said.terms]
-
-
-def _said(claim: str) -> Said:
-    normal = normalise(claim)
-    return Said(claim, normal, terms_of(normal))
+    return hashlib.sha256(repr((REVISION, SHORTEST_CLAIM_TERMS, refusal_pattern())).encode()).hexdigest()[:8]

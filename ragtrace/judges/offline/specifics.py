@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ragtrace.judges.offline.notation import MONTHS, UNITS, WEEKDAYS
 from ragtrace.judges.offline.tables import words
+from ragtrace.judges.offline.words import MONTHS, UNITS, WEEKDAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,13 +50,11 @@ class Known:
             units = self.numbers.get(found.key)
             return units is not None and (not found.unit or not units or found.unit in units or "" in units)
         if found.kind == "name":
-            return all(self._has_word(part) for part in re.split(r"[ '\u2019-]+", found.key) if len(part) > 2)
+            parts = (part for part in re.split(r"[ '\u2019-]+", found.key) if len(part) > 2)
+            return all({part, part.removesuffix("s"), f"{part}s"} & self.vocabulary for part in parts)
         if found.kind == "quote":
             return found.key in self.joined
         return (found.kind, found.key) in self.keys
-
-    def _has_word(self, word: str) -> bool:
-        return word in self.vocabulary or word.removesuffix("s") in self.vocabulary or f"{word}s" in self.vocabulary
 
 
 def specifics_of(text: str, *, has_first: bool = False) -> list[Specific]:
@@ -69,11 +67,7 @@ def specifics_of(text: str, *, has_first: bool = False) -> list[Specific]:
         [('date', '3 march', ''), ('month', 'march', ''), ('name', 'ida moe', ''), ('number', '12', 'euro'), \
 ('name', 'oslo', '')]
     """
-    found: list[Specific] = []
-    taken = _calendar(text, found)
-    _numbers(text, taken, found)
-    found.extend(_names(text, has_first=has_first))
-    return sorted(found, key=lambda it: it.start)
+    return sorted([*_measures(text), *_names(text, has_first=has_first)], key=lambda it: it.start)
 
 
 def quotes_of(text: str) -> list[Specific]:
@@ -118,9 +112,7 @@ def known_in(sentences: Iterable[str], raw: str) -> Known:
     keys: set[tuple[str, str]] = set()
     vocabulary: set[str] = set()
     for sentence in sentences:
-        found: list[Specific] = []
-        _numbers(sentence, _calendar(sentence, found), found)
-        for it in found:
+        for it in _measures(sentence):
             keys.add((it.kind, it.key))
             if it.kind == "number":
                 numbers.setdefault(it.key, set()).add(it.unit)
@@ -132,8 +124,9 @@ def known_in(sentences: Iterable[str], raw: str) -> Known:
     )
 
 
-def _calendar(text: str, found: list[Specific]) -> set[int]:
-    """Add dates, times, months and weekdays, and return the places of the digits that they take."""
+def _measures(text: str) -> list[Specific]:
+    """Return dates, times, months, weekdays, and the numbers that none of them takes."""
+    found: list[Specific] = []
     taken: set[int] = set()
     for it in _DATE.finditer(text):
         found.append(Specific("date", f"{int(it[1])} {it[2].lower()}", it[0], it.start()))
@@ -144,18 +137,13 @@ def _calendar(text: str, found: list[Specific]) -> set[int]:
     for it in _CALENDAR.finditer(text):
         word = it[0].lower().removesuffix("s")
         kind: Kind = "weekday" if word in WEEKDAYS else "month"
-        if word == "may" and it.start() == 0:
-            continue
-        found.append(Specific(kind, word, it[0], it.start()))
-    return taken
-
-
-def _numbers(text: str, taken: set[int], found: list[Specific]) -> None:
+        if word != "may" or it.start() > 0:
+            found.append(Specific(kind, word, it[0], it.start()))
     for it in _NUMBER.finditer(text):
-        if it.start() in taken:
-            continue
-        unit = it[2] if it[2] in UNITS else ""
-        found.append(Specific("number", it[1], f"{it[1]} {unit}".strip(), it.start(), unit))
+        if it.start() not in taken:
+            unit = it[2] if it[2] in UNITS else ""
+            found.append(Specific("number", it[1], f"{it[1]} {unit}".strip(), it.start(), unit))
+    return found
 
 
 def _names(text: str, *, has_first: bool) -> list[Specific]:

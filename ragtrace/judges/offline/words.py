@@ -1,8 +1,11 @@
-"""How the offline judge and embedder read English: sentences, terms, numbers, names."""
+"""Reads English: sentences, terms, numbers and dates in one notation, and the language of a text; no model."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
+
+from ragtrace.judges.offline.tables import words as word_list
 
 _STOP = frozenset(
     (
@@ -16,9 +19,118 @@ _STOP = frozenset(
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?|\d[\d.,]*\d")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')\]]*\s+|\n+")
 _LIST_MARK = re.compile(r"^(?:[-*•#>]+|\d{1,3}[.)])\s+")
-_NUMBER = re.compile(r"\d[\d.,:/-]*")
-_NAME = re.compile(r"(?<!^)(?<![.!?]\s)\b[A-Z][a-zA-Z]{2,}")
 _SUFFIXES = ("ingly", "edly", "ing", "ied", "ies", "ed", "es", "ly", "s")
+
+_SAMPLE = 4000
+_FEWEST_WORDS = 3
+_MOST_ENGLISH = 0.5
+_LETTERS = re.compile(r"[^\W\d_]")
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
+_LETTERS_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|[\w.-]{1,64}@[\w.-]+")
+
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_ONES = "one|two|three|four|five|six|seven|eight|nine"
+_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+_VALUES = {word: value for value, word in enumerate(f"zero|{_ONES}|{_TEENS}".split("|"))}
+_VALUES |= {word: 10 * (i + 2) for i, word in enumerate(_TENS.split("|"))}
+_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+
+_UNIT_WORDS = {
+    "kilometre": "km kms kilometer kilometers kilometre kilometres",
+    "metre": "m meter meters metre metres",
+    "centimetre": "cm centimeter centimeters centimetre centimetres",
+    "millimetre": "mm millimeter millimeters millimetre millimetres",
+    "mile": "mi mile miles",
+    "kilogram": "kg kgs kilo kilos kilogram kilograms",
+    "gram": "g gram grams",
+    "milligram": "mg milligram milligrams",
+    "tonne": "t tonne tonnes ton tons",
+    "litre": "l liter liters litre litres",
+    "millilitre": "ml milliliter milliliters millilitre millilitres",
+    "hour": "h hr hrs hour hours",
+    "minute": "min mins minute minutes",
+    "second": "sec secs second seconds",
+    "millisecond": "ms millisecond milliseconds",
+    "day": "day days",
+    "week": "week weeks",
+    "month": "month months",
+    "year": "yr yrs year years",
+    "percent": "% percent pct",
+    "euro": "€ euro euros eur",
+    "dollar": "$ dollar dollars usd",
+    "pound": "£ pound pounds gbp",
+    "yen": "¥ yen jpy",
+    "kilobyte": "kb kilobyte kilobytes",
+    "megabyte": "mb megabyte megabytes",
+    "gigabyte": "gb gigabyte gigabytes",
+    "terabyte": "tb terabyte terabytes",
+    "watt": "w watt watts",
+    "kilowatt": "kw kilowatt kilowatts",
+    "horsepower": "hp horsepower",
+    "rpm": "rpm",
+    "mph": "mph",
+    "celsius": "°c celsius",
+    "fahrenheit": "°f fahrenheit",
+}
+_UNITS = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
+UNITS = frozenset(_UNIT_WORDS)
+_CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yen", "eur": "euro", "usd": "dollar", "gbp": "pound"}
+
+_MONTH = rf"(?:{'|'.join(MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
+_ISO = re.compile(r"\b(\d{4})([-/.])(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?:T[\d:.Z+-]+)?\b")
+_DOTTED = re.compile(r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)\d{2})\b(?!\.\d)")
+_MONTH_DAY = re.compile(rf"\b({_MONTH})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,? (\d{{4}})\b)?", re.IGNORECASE)
+_DAY_MONTH = re.compile(
+    rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?:(?: of)? |-)({_MONTH})\b\.?(?:(?:,? |-)(\d{{4}})\b)?", re.IGNORECASE
+)
+_TIME = re.compile(r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", re.IGNORECASE)
+_SCALE = "hundred|thousand|million|billion|trillion"
+_BASE = rf"(?:(?:{_TENS})(?:[- ](?:{_ONES}))?|{_TEENS}|{_ONES}|zero)"
+
+
+@cache
+def _words_pattern() -> re.Pattern[str]:
+    return re.compile(
+        rf"\b(?:a dozen|dozen|{_BASE}(?: (?:{_SCALE})\b(?:(?: and)? {_BASE}\b)?)*|an? (?:{_SCALE}))\b(?!-)",
+        re.IGNORECASE,
+    )
+
+
+_AMOUNT = r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?(?!\d)|\d+(?:[.,]\d+)*"
+_UNIT_PATTERN = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
+
+
+@cache
+def _number_pattern() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<before>(?:€|\$|£|¥|\b(?:EUR|USD|GBP)\b) ?)?(?<![\w.])(?P<amount>{_AMOUNT})"
+        rf"(?:(?P<short>(?-i:[kKMB])(?![\w])|bn\b|mn\b)|[ -]?(?P<scale>{_SCALE})\b)?"
+        rf"(?:st|nd|rd|th)?(?:[ -]?(?P<unit>per cent|{_UNIT_PATTERN})(?![\w°]))?",
+        re.IGNORECASE,
+    )
+
+
+_SHORT = {"k": 1000, "m": 10**6, "b": 10**9, "mn": 10**6, "bn": 10**9}
+_PHRASES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\b(?:can't|cannot|can ?not)\b", re.IGNORECASE), "can not"),
+    (re.compile(r"\bwon't\b", re.IGNORECASE), "will not"),
+    (re.compile(r"\bshan't\b", re.IGNORECASE), "shall not"),
+    (re.compile(r"(?<=[a-z])(?: n't|n't)\b", re.IGNORECASE), " not"),
+    (
+        re.compile(r"\b(?:at least|no (?:less|fewer) than|not (?:less|fewer) than|a minimum of)\b", re.IGNORECASE),
+        "minimum",
+    ),
+    (
+        re.compile(r"\b(?:at most|no more than|not more than|not exceeding|a maximum of)\b", re.IGNORECASE),
+        "maximum",
+    ),
+)
 
 
 def sentences(text: str) -> list[str]:
@@ -42,26 +154,6 @@ def stems(text: str) -> list[str]:
     return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _STOP]
 
 
-def numbers_in(text: str) -> frozenset[str]:
-    """Return the numbers of a text as written, without trailing punctuation.
-
-    Example:
-        >>> sorted(numbers_in("In 2010, 3.5 % of them."))
-        ['2010', '3.5']
-    """
-    return frozenset(number.rstrip(".,:/-") for number in _NUMBER.findall(text))
-
-
-def names_in(text: str) -> frozenset[str]:
-    """Return words that are capitalised within a sentence (names, mostly), as written.
-
-    Example:
-        >>> sorted(names_in("The lab is in Oslo."))
-        ['Oslo']
-    """
-    return frozenset(_NAME.findall(text))
-
-
 def _stem(word: str) -> str:
     word = word.replace("’", "'").removesuffix("'s")
     if len(word) <= 5:
@@ -71,3 +163,144 @@ def _stem(word: str) -> str:
             word = word[: -len(suffix)] + ("y" if suffix in {"ied", "ies"} else "")
             break
     return word.removesuffix("e")
+
+
+def normalise(text: str) -> str:
+    """Return a text with its numbers, units, dates and contractions in one notation; names keep their case.
+
+    Example:
+        >>> normalise("Twelve boxes cost €1,000; the trail isn't 5 km.")
+        '12 boxes cost 1000 euro; the trail is not 5 kilometre.'
+        >>> normalise("On March 3, 2024 it fell by 20 %."), normalise("Since 2024-03-03.")
+        ('On 3 March 2024 it fell by 20 percent.', 'Since 3 March 2024.')
+    """
+    text = text.replace("\u2019", "'").replace("\u00a0", " ").replace("\u202f", " ")
+    text = _ISO.sub(lambda found: _date(found[4], MONTHS[int(found[3]) - 1], found[1]), text)
+    text = _DOTTED.sub(lambda found: _date(found[1], MONTHS[int(found[2]) - 1], found[3]), text)
+    text = _MONTH_DAY.sub(lambda found: _date(found[2], found[1], found[3]), text)
+    text = _DAY_MONTH.sub(lambda found: _date(found[1], found[2], found[3]), text)
+    text = _TIME.sub(_time, text)
+    text = _words_pattern().sub(_in_digits, text)
+    text = _number_pattern().sub(_number, text)
+    for pattern, instead in _PHRASES:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _date(day: str, month: str, year: str | None) -> str:
+    full = next(name for name in MONTHS if name.startswith(month[:3].lower())).capitalize()
+    return f"{int(day)} {full}" + (f" {year}" if year else "")
+
+
+def _time(found: re.Match[str]) -> str:
+    hour = int(found[1]) % 12 + (12 if found[3].lower() == "p" else 0)
+    return f"{hour}:{found[2] or '00'}"
+
+
+def _in_digits(found: re.Match[str]) -> str:
+    """Return a number in words as digits; "one" alone is mostly a pronoun and stays."""
+    words = found[0].lower().replace("-", " ").split()
+    if words == ["one"]:
+        return found[0]
+    total, current = 0, 0
+    for word in words:
+        if word in _VALUES:
+            current += _VALUES[word]
+        elif word == "dozen":
+            current = max(current, 1) * 12
+        elif word == "hundred":
+            current = max(current, 1) * 100
+        elif word in _SCALES:
+            total += max(current, 1) * _SCALES[word]
+            current = 0
+    return str(total + current)
+
+
+def _number(found: re.Match[str]) -> str:
+    value = _value(found["amount"])
+    factor = _SHORT.get((found["short"] or "").lower(), 1) * _SCALES.get((found["scale"] or "").lower(), 1)
+    if factor != 1 and value.count(".") <= 1:
+        value = _trimmed(f"{float(value) * factor:.6f}")
+    unit = (found["unit"] or "").lower()
+    name = "percent" if unit == "per cent" else _UNITS.get(unit, "")
+    before = (found["before"] or "").strip().lower()
+    name = _CURRENCIES.get(before, "") or name
+    extra = f" {_UNITS[unit]}" if before and unit and _UNITS.get(unit, "") not in {"", name} else ""
+    return value + (f" {name}" if name else "") + extra
+
+
+def _value(amount: str) -> str:
+    if re.fullmatch(r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?", amount):
+        return _trimmed(re.sub(r"[,  \u2019']", "", amount))
+    if amount.count(",") == 1 and "." not in amount:
+        amount = amount.replace(",", ".")  # a decimal comma
+    if "," in amount:
+        return amount  # a list without spaces
+    return _trimmed(amount) if amount.count(".") == 1 else amount
+
+
+def _trimmed(value: str) -> str:
+    """Return a decimal without zeros that say nothing; "3.10" stays, as it may be a version."""
+    whole, _, part = value.partition(".")
+    return whole if not part.strip("0") else value.rstrip("0") if len(part) > 2 else value
+
+
+def is_english(text: str) -> bool | None:
+    """Return whether a text is English; None where too little of it tells (a name, a number, a list of names).
+
+    Example:
+        >>> is_english("The lab is in Oslo."), is_english("Das Labor ist in Oslo."), is_english("Oslo, 2010")
+        (True, False, None)
+    """
+    sample = _ADDRESS.sub(" ", text[:_SAMPLE])
+    letters = len(_LETTERS.findall(sample))
+    if not letters:
+        return None
+    if len(_LATIN.findall(sample)) < _MOST_ENGLISH * letters:
+        return False
+    english, foreign, shared = word_list("english"), word_list("others"), word_list("shared")
+    said = _LETTERS_WORD.findall(sample.lower().replace("\u2019", "'"))
+    ours = sum(1.0 - 0.5 * (word in shared) for word in said if word in english)
+    others = sum(word.lower() in foreign for word in _uttered(sample))
+    has_own = any(word in english and word not in shared for word in said)
+    if ours > others or (has_own and ours == others):
+        return True
+    if others >= 2 or (others and sum(word.islower() for word in _LETTERS_WORD.findall(sample)) >= _FEWEST_WORDS):
+        return False
+    return False if _looks_foreign(sample, said, ours) else None
+
+
+def _uttered(sample: str) -> list[str]:
+    """Return the words that are no part of a name: the first, small ones, and those before a small one."""
+    said = _LETTERS_WORD.findall(sample.replace("\u2019", "'"))
+    if sample.isupper():
+        return said
+    pairs = zip(said, [*said[1:], ""], strict=True)
+    return [*said[:1], *(word for word, behind in [*pairs][1:] if word.islower() or behind.islower())]
+
+
+def _looks_foreign(sample: str, said: list[str], ours: float) -> bool:
+    """Return whether a sentence has no English function word, but letters that English lacks in common words."""
+    if ours >= 1.0 or len(said) < _FEWEST_WORDS:
+        return False
+    small = [word for word in _LETTERS_WORD.findall(sample) if word.islower()]
+    return sum(not word.isascii() for word in small) * 4 >= max(len(said), 4)
+
+
+def is_readable(answer: str, contexts: list[str]) -> bool:
+    """Return whether answer and contexts are English as far as one can tell.
+
+    Of contexts in several languages the English ones must be at least half of what tells its language.
+
+    Example:
+        >>> is_readable("It costs twelve euros.", ["Der Tisch kostet zwölf Euro und ist aus Holz."])
+        False
+    """
+    if is_english(answer) is False:
+        return False
+    sizes = {True: 0, False: 0}
+    for text in contexts:
+        found = is_english(text)
+        if found is not None:
+            sizes[found] += min(len(text), _SAMPLE)
+    return sizes[False] <= sizes[True]

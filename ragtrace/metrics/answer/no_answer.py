@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.offline.refusals import WHOLE
+from ragtrace.judges.offline.reading import WHOLE
 from ragtrace.judges.offline.tables import table
 from ragtrace.metrics.base import MetricSpec, Output, answer_lacking, result
 

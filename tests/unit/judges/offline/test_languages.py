@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.judges.offline.language import is_english
+from ragtrace.judges.offline.words import is_english
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select

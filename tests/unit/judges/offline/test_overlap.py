@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ragtrace.errors import JudgeUnsupported
 from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.judges.offline.judge import THRESHOLD, OverlapJudge
-from ragtrace.judges.offline.refusals import is_attempt
+from ragtrace.judges.offline.reading import is_attempt
 from ragtrace.judges.offline.words import sentences, stems
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate

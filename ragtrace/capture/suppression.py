@@ -1,4 +1,4 @@
-"""Marks what ragtrace does itself, so that it never captures and scores its own work in a circle."""
+"""Keeps ragtrace's own work out of its runs, and its judges' calls out of the application's traces."""
 
 from __future__ import annotations
 
@@ -36,3 +36,31 @@ def own_work() -> Iterator[None]:
         yield
     finally:
         _is_own.reset(token)
+
+
+@contextmanager
+def uninstrumented() -> Iterator[None]:
+    """Tell instrumentations of HTTP and LLM clients to write no span inside the block.
+
+    Enter and leave it in the same task: it sets the current OpenTelemetry context.
+
+    Example:
+        >>> from opentelemetry import context
+        >>> with uninstrumented():
+        ...     context.get_value("suppress_instrumentation")
+        True
+        >>> context.get_value("suppress_instrumentation") is None
+        True
+    """
+    from opentelemetry import context  # noqa: PLC0415 -- 20 ms that capture is spared
+
+    changed = context.get_current()
+    # Instrumentations look for the generated keys of opentelemetry.context, older ones for the plain names.
+    for plain in ("suppress_instrumentation", "suppress_http_instrumentation"):
+        for key in (plain, getattr(context, f"_{plain.upper()}_KEY", plain)):
+            changed = context.set_value(key, True, changed)
+    token = context.attach(changed)
+    try:
+        yield
+    finally:
+        context.detach(token)

@@ -11,9 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import PassageReader
-from ragtrace.capture.suppression import own_work
+from ragtrace.capture.suppression import own_work, uninstrumented
 from ragtrace.errors import ConfigError, JudgeError, JudgeTimeout, JudgeUnavailable
-from ragtrace.judges.quiet import uninstrumented
 from ragtrace.sampling import uniform
 
 if TYPE_CHECKING:

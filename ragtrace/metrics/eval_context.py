@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from ragtrace.errors import ConfigError, JudgeError, JudgeUnsupported
 from ragtrace.judges.base import Audit, JudgePanel, PromptJudge
@@ -15,12 +16,13 @@ from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from ragtrace.judges.base import (
+        Costly,
         CustomTask,
         Embedder,
         Facts,
@@ -133,20 +135,18 @@ class EvalContext:
         self.options = options or Options()
         self.deep_retriever = deep_retriever
         self.tasks_used: list[Task] = []
-        self._verdicts: dict[str, Any] = {}  # or the JudgeError, by task
+        self._verdicts: dict[Task, Costly | JudgeError] = {}
         self._usage = JudgeUsage()
         self._members: list[list[EvalContext]] | None = None
         self._deep_pool: list[Future[DeepPool]] = []  # at most one; the contexts of a panel's members share it
 
     async def audit(self) -> Audit:
         """Return the fused reading of the answer; raises JudgeError."""
-        verdict: Audit = await self._task("audit")
-        return verdict
+        return await self._once("audit", partial(self._judge_of("audit").audit, self.record))
 
     async def grades(self) -> Grades:
         """Return the judge's grades of the candidate pool; raises JudgeError."""
-        verdict: Grades = await self._task("grades")
-        return verdict
+        return await self._once("grades", partial(self._judge_of("grades").grades, self.record))
 
     async def grade(self, passages: Sequence[Passage], enough_fives: int) -> Grades:
         """Return the judge's grades of passages beyond the pool, in order, until so many 5s are found.
@@ -158,11 +158,17 @@ class EvalContext:
         if not isinstance(judge, PassageGrader):
             raise JudgeUnsupported("the judge grades no passages beyond the pool")
         self.tasks_used.append("grades")
-        asked = judge.grade_passages(
-            self.record, passages, enough_fives=enough_fives, may_repair=not pool.has_repaired
+        self._verdicts.pop("deeper grades", None)  # each call has passages of its own
+        return await self._once(
+            "deeper grades",
+            partial(
+                judge.grade_passages,
+                self.record,
+                passages,
+                enough_fives=enough_fives,
+                may_repair=not pool.has_repaired,
+            ),
         )
-        verdict: Grades = await self._ask("deeper grades", asked)
-        return verdict
 
     async def deep_pool(self) -> DeepPool:
         """Return the passages of the deeper retrieval, called once a record; raises JudgeError."""
@@ -174,39 +180,33 @@ class EvalContext:
 
     async def questions(self) -> Questions:
         """Return questions the answer would answer; raises JudgeError."""
-        verdict: Questions = await self._task("questions", self.options.n_questions)
-        return verdict
+        judge = self._judge_of("questions")
+        return await self._once("questions", partial(judge.questions, self.record, self.options.n_questions))
 
     async def facts(self) -> Facts:
         """Return the reference's facts attributed to contexts; raises JudgeError."""
-        verdict: Facts = await self._task("facts")
-        return verdict
+        return await self._once("facts", partial(self._judge_of("facts").facts, self.record))
 
     async def relevance(self) -> Relevance:
         """Return each context's relevance given the reference, or the answer where there is none."""
         given = bool((self.record.reference or "").strip())
-        verdict: Relevance = await self._task("relevance", with_reference=given)
-        return verdict
+        judge = self._judge_of("relevance")
+        return await self._once("relevance", partial(judge.relevance, self.record, with_reference=given))
 
-    async def inquire(self, inquiry: CustomTask[VerdictT]) -> VerdictT:
+    async def inquire(self, task: CustomTask[VerdictT]) -> VerdictT:
         """Return the verdict of a task that the metric defines itself; raises JudgeError."""
-        self.tasks_used.extend(inquiry.prompts)
-        asked: object = self.judge
-        if not isinstance(asked, PromptJudge):
-            raise JudgeUnsupported(f"judge {self._judge_name()!r} cannot do {inquiry.name!r}")
-        key = f"inquiry:{inquiry.name}"
-        verdict: VerdictT = self._kept(key) or await self._ask(key, inquiry.ask(asked, self.record))
-        return verdict
+        self.tasks_used.extend(task.prompts)
+        judge: object = self.judge
+        if not isinstance(judge, PromptJudge):
+            raise self._unsupported(task.name)
+        return await self._once(f"custom:{task.name}", partial(task.ask, judge, self.record))
 
     async def checked(self) -> Checked:
         """Return the answer checked by the pair scorer, sentence by sentence; raises JudgeError."""
         if self.pairs is None:
             raise JudgeUnsupported("no pair scorer is configured")
         contexts = [(place, passage.text) for place, passage in self.contexts()]
-        verdict: Checked = self._kept("pairs") or await self._ask(
-            "pairs", check(self.pairs, self.record.answer, contexts)
-        )
-        return verdict
+        return await self._once("pairs", partial(check, self.pairs, self.record.answer, contexts))
 
     def specifics(self) -> Specifics:
         """Return the invented specifics of the answer, from the audit where the judge looked for them."""
@@ -272,29 +272,28 @@ class EvalContext:
         member._deep_pool = self._deep_pool
         return member
 
-    def _judge_name(self) -> str:
-        return self.judge.name if self.judge else "none"
-
-    async def _task(self, task: Task, *args: Any, **options: Any) -> Any:
-        """Return the verdict of a task, which is the judge's method of the same name."""
+    def _judge_of(self, task: Task) -> Judge:
+        """Note that a metric asks for a task, and return the judge that can do it."""
         self.tasks_used.append(task)
         if self.judge is None or task not in self.judge.tasks:
-            raise JudgeUnsupported(f"judge {self._judge_name()!r} cannot do {task!r}")
-        return self._kept(task) or await self._ask(task, getattr(self.judge, task)(self.record, *args, **options))
+            raise self._unsupported(task)
+        return self.judge
 
-    def _kept(self, key: str) -> Any:
-        verdict = self._verdicts.get(key)
-        if isinstance(verdict, JudgeError):
-            raise verdict
-        return verdict
+    def _unsupported(self, task: Task) -> JudgeUnsupported:
+        return JudgeUnsupported(f"judge {self.judge.name if self.judge else 'none'!r} cannot do {task!r}")
 
-    async def _ask(self, key: str, asked: Awaitable[Any]) -> Any:
-        try:
-            verdict = await asked
-        except JudgeError as error:
-            self._verdicts[key] = error
-            self._usage += error.usage or JudgeUsage()
-            raise
-        self._verdicts[key] = verdict
-        self._usage += verdict.usage
-        return verdict
+    async def _once(self, task: Task, ask: Callable[[], Awaitable[VerdictT]]) -> VerdictT:
+        """Return the verdict of a task, or raise its failure; ask at the first call and count the usage."""
+        if task not in self._verdicts:
+            try:
+                verdict = await ask()
+            except JudgeError as error:
+                self._verdicts[task] = error
+                self._usage += error.usage or JudgeUsage()
+                raise
+            self._verdicts[task] = verdict
+            self._usage += verdict.usage
+        kept = self._verdicts[task]
+        if isinstance(kept, JudgeError):
+            raise kept
+        return cast("VerdictT", kept)

@@ -49,19 +49,18 @@ async def evaluate(metrics: Iterable[Metric], ctx: EvalContext) -> list[MetricRe
         ctx.record = with_cited_parts(ctx.record)
     elif ctx.record.answer_parts:  # the audit call would ask about them for nothing
         ctx.record = replace(ctx.record, answer_parts=())
-    return [result for metric in chosen for result in await _evaluated(metric, ctx)]
-
-
-async def _evaluated(metric: Metric, ctx: EvalContext) -> list[MetricResult]:
-    missing = _missing(metric.spec, ctx)
-    if missing is not None:
-        ctx.tasks_used.clear()
-        results: Sequence[MetricResult] = metric.spec.every(missing)
-    elif isinstance(ctx.judge, JudgePanel):
-        results = await compute_by_panel(metric, ctx, ctx.judge)
-    else:
-        results = await compute_safely(metric, ctx)
-    return _signed(metric.spec, results, ctx)
+    evaluated: list[MetricResult] = []
+    for metric in chosen:
+        missing = _missing(metric.spec, ctx)
+        if missing is not None:
+            ctx.tasks_used.clear()
+            results: Sequence[MetricResult] = metric.spec.every(missing)
+        elif isinstance(ctx.judge, JudgePanel):
+            results = await compute_by_panel(metric, ctx, ctx.judge)
+        else:
+            results = await compute_safely(metric, ctx)
+        evaluated += _signed(metric.spec, results, ctx)
+    return evaluated
 
 
 def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:

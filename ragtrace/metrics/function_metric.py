@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import MetricResult
-    from ragtrace.model.scale import Direction
+    from ragtrace.model.score import Direction
 
     # A number, None for "no value", or a reason of the closed lists.
     Value = float | str | None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ragtrace.metrics.base import Metric, Need, Output
     from ragtrace.metrics.function_metric import MetricFunction
-    from ragtrace.model.scale import Direction
+    from ragtrace.model.score import Direction
 
 GROUP = "ragtrace.metrics"
 

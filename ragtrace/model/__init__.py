@@ -17,13 +17,14 @@ from ragtrace.model.record import (
     Outcome,
     RagRecord,
 )
-from ragtrace.model.scale import Direction, Scale
 from ragtrace.model.score import (
     ERROR_REASONS,
     NA_REASONS,
     SKIP_REASONS,
+    Direction,
     JudgeInfo,
     MetricResult,
+    Scale,
     Score,
     ScoreKey,
     State,

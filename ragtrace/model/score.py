@@ -1,4 +1,4 @@
-"""Results of metrics, and the scores that leave the library."""
+"""Results of metrics, their scales, and the scores that leave the library."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "na", "error", "skipped"]
 Stratum = Literal["random", "forced"]
+Direction = Literal["up", "down"]
 
 NA_REASONS = frozenset(
     {
@@ -32,6 +33,54 @@ _REASONS: dict[str, frozenset[str]] = {"na": NA_REASONS, "error": ERROR_REASONS,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Range of a metric's values, and the part of it that passes.
+
+    Attributes:
+        low: lowest value.
+        high: highest value.
+        direction: up = higher is better.
+        threshold: of pass and fail, None = none; of a 1-5 form also as a share of its range, such as .5 for 3 of 5.
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    direction: Direction = "up"
+    threshold: float | None = None
+
+    @property
+    def is_five_point(self) -> bool:
+        """Return whether it is a 1-5 form."""
+        return (self.low, self.high) == (1.0, 5.0)
+
+    @property
+    def is_unit(self) -> bool:
+        """Return whether its values are exported in [0, 1], a 1-5 form as (s - 1) / 4."""
+        return (self.low >= 0.0 and self.high <= 1.0) or self.is_five_point
+
+    def exported(self, value: float) -> float:
+        """Return a value as it enters sums and gauges.
+
+        Example:
+            >>> Scale(low=1.0, high=5.0).exported(4.0)
+            0.75
+        """
+        return (value - 1.0) / 4.0 if self.is_five_point else value
+
+    def passes(self, value: float) -> bool | None:
+        """Say whether a value meets the threshold; None without one.
+
+        Example:
+            >>> Scale(threshold=0.8).passes(0.8), Scale(direction="down", threshold=0.2).passes(0.3)
+            (True, False)
+        """
+        if self.threshold is None:
+            return None
+        shown = self.exported(value) if self.is_five_point and self.threshold < self.low else value
+        return shown >= self.threshold if self.direction == "up" else shown <= self.threshold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeInfo:
     """Identity of the judge behind a verdict, so that no mean mixes two of them.
 
@@ -44,23 +93,6 @@ class JudgeInfo:
     model: str
     prompt_hash: str = ""
     label_scale: str | None = None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _check_reason(state: State, reason: str | None) -> None:
-    if state == "ok":
-        if reason is not None:
-            raise ValueError("a result of state 'ok' has no reason")
-        return
-    if reason is None:
-        raise ValueError(f"a result of state {state!r} needs a reason")
-    if state == "na" and reason.startswith("missing_input:"):
-        return
-    if reason not in _REASONS[state]:
-        raise ValueError(f"{reason!r} is not a reason of state {state!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +143,15 @@ class MetricResult:
             raise ValueError(f"{self.name}: a value stands with state 'ok' and with no other")
         if self.value is not None and not math.isfinite(self.value):
             raise ValueError(f"{self.name}: a value must be finite, got {self.value}")
-        _check_reason(self.state, self.reason)
+        if self.state == "ok":
+            if self.reason is not None:
+                raise ValueError("a result of state 'ok' has no reason")
+        elif self.reason is None:
+            raise ValueError(f"a result of state {self.state!r} needs a reason")
+        elif self.reason not in _REASONS[self.state] and not (
+            self.state == "na" and self.reason.startswith("missing_input:")
+        ):
+            raise ValueError(f"{self.reason!r} is not a reason of state {self.state!r}")
 
     @property
     def key(self) -> str:
@@ -130,7 +170,11 @@ class MetricResult:
         """
         if has_content:
             return dict(self.details)
-        return {name: value for name, value in self.details.items() if _is_number(value)}
+        return {
+            name: value
+            for name, value in self.details.items()
+            if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +189,7 @@ class ScoreKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """A metric's result for one trace, with what it takes to average it honestly.
+    """A metric's result for one trace, with the stratum and weight that an honest mean needs.
 
     Attributes:
         key: identity of the score.

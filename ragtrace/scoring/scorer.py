@@ -1,19 +1,22 @@
-"""From a unit to its scores: the metrics that were chosen, under the judge that was chosen."""
+"""Scores a unit with the chosen metrics and judge, and decides its end: scored, invalid, or tried again."""
 
 from __future__ import annotations
 
+import random
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragtrace.capture.suppression import own_work
-from ragtrace.judges.quiet import uninstrumented
+from ragtrace.capture.suppression import own_work, uninstrumented
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate, threshold_of
 from ragtrace.model import Score, ScoreKey
+from ragtrace.queues.base import MAX_ATTEMPTS
+from ragtrace.scoring.worker import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import sqlite3
+    from collections.abc import Callable, Sequence
 
     from ragtrace.judges.base import Embedder, Judge, PairScorer
     from ragtrace.metrics.base import Metric, Output
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
     from ragtrace.queues import Unit
 
 MAX_WEIGHT = 1e6  # of a probability so small that one score would outweigh a day
+# Failures that pass by themselves. A refusal or a reply of a wrong form would be the same again.
+TRANSIENT = frozenset({"judge_timeout", "judge_unavailable", "judge_error"})
+PASSING = TRANSIENT | {"budget_exceeded"}
+_WAITS_S = (2.0, 60.0, 300.0, 1_200.0)  # attempts of one call repeat within seconds; these outlast an outage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +36,11 @@ class Scorer:
     """Scores one unit at a time; coroutine-safe, so that many may be under way on one loop.
 
     Attributes:
-        metrics: what to compute, in order.
-        judge: who is asked.
-        embedder: who embeds.
-        pairs: who scores (premise, hypothesis) pairs.
-        deep_retriever: who retrieves deeper, for some of the traces.
+        metrics: computed in this order.
+        judge: answers the tasks of metrics.
+        embedder: turns texts into vectors.
+        pairs: scores (premise, hypothesis) pairs.
+        deep_retriever: retrieves deeper, for some of the traces.
         options: settings of metrics.
         left_out: names of default metrics that judge, embedder and pair scorer can never compute.
     """
@@ -57,22 +64,29 @@ class Scorer:
     async def score(self, unit: Unit) -> list[Score]:
         """Return every score of a unit; a judge's failure is a score of state ``error``."""
         chosen = self.chosen(unit)
-        rates = {
-            output.name: unit.rates.get(metric.spec.name, unit.probability) * self._share(metric)
-            for metric in chosen
-            for output in metric.spec.outputs
-        }
-        return self._signed(unit, await self._evaluated(unit.record, chosen), rates)
-
-    def _share(self, metric: Metric) -> float:
-        """Return with which probability a metric is computed for a trace that was drawn for it."""
-        return self.deep_retriever.rate if metric.spec.uses_deep_pool and self.deep_retriever is not None else 1.0
+        results = await self._evaluated(unit.record, chosen)
+        rates: dict[str, float] = {}
+        for metric in chosen:
+            rate = unit.rates.get(metric.spec.name, unit.probability)
+            if metric.spec.uses_deep_pool and self.deep_retriever is not None:
+                rate *= self.deep_retriever.rate
+            rates |= dict.fromkeys((output.name for output in metric.spec.outputs), rate)
+        trace_id, span_id, now = unit.record.trace_id, unit.record.span_id, time.time()
+        return [
+            Score(
+                key=ScoreKey(trace_id=trace_id, span_id=span_id, metric=result.key, version=result.version),
+                result=result,
+                stratum=unit.decision,
+                weight=weight_of(unit, rates.get(result.name)),
+                scored_at=now,
+            )
+            for result in results
+        ]
 
     def deciding(self, scores: Sequence[Score]) -> list[Score]:
-        """Return the scores of a unit that say whether it has its end: the judge's values and errors.
+        """Return the scores that decide a unit's end: the judge's values and errors, or all without any.
 
-        Where it gave none, all of them: a unit is drawn for its verdicts, and a cosine that needs no judge must not
-        end it while the judge is away.
+        A unit is drawn for its verdicts, so a cosine that needs no judge must not end it while the judge is away.
         """
         name = self.judge.name if self.judge is not None else None
         judged = [
@@ -85,7 +99,7 @@ class Scorer:
         return judged or list(scores)
 
     async def results(self, record: RagRecord) -> list[MetricResult]:
-        """Return every result of a record, before sampling has a say."""
+        """Return every result of a record, whatever the sampling rates."""
         return await self._evaluated(record, self.metrics)
 
     async def _evaluated(self, record: RagRecord, metrics: Sequence[Metric]) -> list[MetricResult]:
@@ -106,31 +120,58 @@ class Scorer:
             if part is not None:
                 await part.aclose()
 
-    def _signed(self, unit: Unit, results: Sequence[MetricResult], rates: Mapping[str, float]) -> list[Score]:
-        now = time.time()
-        record = unit.record
-        return [
-            Score(
-                key=ScoreKey(
-                    trace_id=record.trace_id, span_id=record.span_id, metric=result.key, version=result.version
-                ),
-                result=result,
-                stratum=unit.decision,
-                weight=weight_of(unit, rates.get(result.name)),
-                scored_at=now,
-            )
-            for result in results
-        ]
-
 
 def weight_of(unit: Unit, rate: float | None = None) -> float | None:
     """Return 1 / inclusion probability, at most `MAX_WEIGHT`; None when the head probability is unknown.
 
     Args:
-        unit: what was drawn.
+        unit: the drawn unit.
         rate: the probability of the metric; default the unit's.
     """
     head, probability = unit.record.head_probability, unit.probability if rate is None else rate
     if head is None or head <= 0.0 or probability <= 0.0:
         return None
     return min(1.0 / (head * probability), MAX_WEIGHT)
+
+
+def verdict_of(
+    scores: Sequence[Score],
+    attempt: int,
+    *,
+    write: Callable[[], None] | None = None,
+    also: Callable[[sqlite3.Connection], None] | None = None,
+    then: Callable[[], None] | None = None,
+    random_of: Callable[[float, float], float] = random.uniform,
+) -> Outcome:
+    """Return what becomes of a unit with these scores.
+
+    One value, or nothing but ``na``, is a scored unit. Errors alone are tried again while one of them may pass and
+    attempts are left; otherwise the unit is ``invalid``, and its errors are published as such.
+
+    Args:
+        scores: of one unit, those that decide (`ragtrace.scoring.Scorer.deciding`).
+        attempt: which try this was, from 1.
+        write: writes the scores before the end.
+        also: for the transaction of the end.
+        then: publishes.
+        random_of: uniform in two bounds.
+
+    Example:
+        >>> from ragtrace.model import MetricResult, Score, ScoreKey
+        >>> def failed(reason):
+        ...     result = MetricResult(name="faithfulness", state="error", reason=reason)
+        ...     key = ScoreKey(trace_id="t", span_id="s", metric="faithfulness", version="")
+        ...     return Score(key=key, result=result)
+        >>> verdict_of([failed("judge_refused")], 1).state
+        'invalid'
+        >>> verdict_of([failed("judge_timeout")], 1).retry_in_s is None
+        False
+    """
+    errors = {score.result.reason for score in scores if score.result.state == "error"}
+    if not errors or any(score.result.state == "ok" for score in scores):
+        return Outcome(state="scored", write=write, also=also, then=then)
+    reason = min(str(error) for error in errors)
+    if errors & PASSING and attempt < MAX_ATTEMPTS:
+        most_s = _WAITS_S[min(attempt - 1, len(_WAITS_S) - 1)]
+        return Outcome(reason=reason, retry_in_s=random_of(0.0, most_s))
+    return Outcome(state="invalid", reason=reason, write=write, also=also, then=then)

@@ -234,17 +234,16 @@ class Worker:
     def _fill(self, tasks: set[asyncio.Task[None]]) -> None:
         tasks.difference_update([task for task in tasks if task.done()])
         room = self._concurrency - len(tasks)
-        if room <= 0 or self._has_to_stop() or self._unwritten:  # what is scored now could not be written either
+        if room <= 0 or self._unwritten:  # no new scores could be written either
+            return
+        # Units of a shared queue outlive this process: a stop finishes only those under way.
+        if self._is_stopping and (not self._is_draining or self._queue.is_shared):
             return
         for job in self._queue.lease(room):
             task = asyncio.create_task(self._score(job))
             self._held[task] = job
             task.add_done_callback(self._over)
             tasks.add(task)
-
-    def _has_to_stop(self) -> bool:
-        # What stands in a shared queue outlives us: at a stop only what is under way is finished.
-        return self._is_stopping and (not self._is_draining or self._queue.is_shared)
 
     async def _rest(self, tasks: set[asyncio.Task[None]]) -> None:
         """Sleep until a unit comes, a task ends, a job is due or it is time to sweep."""

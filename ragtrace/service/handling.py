@@ -11,7 +11,7 @@ from ragtrace.capture import guarded, record_internal_error
 from ragtrace.queues import Unit
 from ragtrace.scoring import Outcome
 from ragtrace.scoring.limits.postpone import postponed
-from ragtrace.scoring.retry import verdict_of
+from ragtrace.scoring.scorer import verdict_of
 from ragtrace.stores.base import OutboxEntry
 
 if TYPE_CHECKING:

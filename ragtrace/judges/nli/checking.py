@@ -8,11 +8,11 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ragtrace.capture.suppression import uninstrumented
 from ragtrace.errors import JudgeError, JudgeInvalidOutput
 from ragtrace.judges.base import PairModel, PairSignals
 from ragtrace.judges.nli.premises import BETWEEN_CONTEXTS, Premise, pieces, premises
 from ragtrace.judges.offline.words import sentences
-from ragtrace.judges.quiet import uninstrumented
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:

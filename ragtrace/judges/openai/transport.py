@@ -17,6 +17,7 @@ from itertools import count
 from time import time
 from typing import TYPE_CHECKING, Any, Literal
 
+from ragtrace.capture.suppression import uninstrumented
 from ragtrace.errors import (
     ConfigError,
     JudgeError,
@@ -29,7 +30,6 @@ from ragtrace.errors import (
 )
 from ragtrace.judges.limiter import AttemptResult, Request, counted
 from ragtrace.judges.openai.addresses import JudgeAddress
-from ragtrace.judges.quiet import uninstrumented
 from ragtrace.model import JudgeUsage, Usage
 from ragtrace.settings import shown_address
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from ragtrace.metrics.base import MetricSpec, Output, claims_lacking, result
 
 if TYPE_CHECKING:
-    from ragtrace.judges.base import Audit, Claim
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import MetricResult
 
@@ -57,38 +57,18 @@ class Faithfulness:
                 return [result(NAME, 0.0, {"contexts": 0})]
             return [result(NAME, "no_contexts")]
         audit = await ctx.audit()
-        details = _details(audit)
-        lacking = claims_lacking(audit)
-        if lacking is not None:
-            return [result(NAME, lacking, details)]
-        return [result(NAME, _mean(audit), details)]
-
-
-def _mean(audit: Audit) -> float:
-    return sum(claim.support for claim in audit.claims) / len(audit.claims)
-
-
-def _details(audit: Audit) -> dict[str, Any]:
-    claims = audit.claims
-    contradicted = sum(claim.verdict == "contradicted" for claim in claims)
-    return {
-        "n_claims": len(claims),
-        "support": _mean(audit) if claims else None,
-        "contradicted_rate": contradicted / len(claims) if claims else None,
-        "unsupported": [claim.text for claim in claims if claim.verdict != "supported"],
-        "claims": [_shown(claim) for claim in claims],
-        "truncated": audit.truncated,
-    }
-
-
-def _shown(claim: Claim) -> dict[str, Any]:
-    return {
-        "text": claim.text,
-        "verdict": claim.verdict,
-        "support": claim.support,
-        "sources": list(claim.sources),
-        "reason": claim.reason,
-    }
+        claims = audit.claims
+        support = sum(claim.support for claim in claims) / len(claims) if claims else 0.0
+        contradicted = sum(claim.verdict == "contradicted" for claim in claims)
+        details: dict[str, object] = {
+            "n_claims": len(claims),
+            "support": support if claims else None,
+            "contradicted_rate": contradicted / len(claims) if claims else None,
+            "unsupported": [claim.text for claim in claims if claim.verdict != "supported"],
+            "claims": [{**asdict(claim), "sources": list(claim.sources)} for claim in claims],
+            "truncated": audit.truncated,
+        }
+        return [result(NAME, claims_lacking(audit) or support, details)]
 
 
 METRIC = Faithfulness()

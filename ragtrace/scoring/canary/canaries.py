@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
 from ragtrace.capture import record_internal_error
-from ragtrace.capture.suppression import own_work
-from ragtrace.judges.quiet import uninstrumented
+from ragtrace.capture.suppression import own_work, uninstrumented
 from ragtrace.metrics.eval_context import EvalContext, Options
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select

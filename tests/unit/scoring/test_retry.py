@@ -12,7 +12,7 @@ from ragtrace.metrics.registry import select
 from ragtrace.model import JudgeInfo, MetricResult, Score, ScoreKey
 from ragtrace.queues.base import MAX_ATTEMPTS
 from ragtrace.scoring import Scorer
-from ragtrace.scoring.retry import verdict_of
+from ragtrace.scoring.scorer import verdict_of
 
 JUDGE = LLMJudge(ScriptedChat(always={}))
 

@@ -71,7 +71,7 @@ class MetricSpec:
     code_version: int = 1
     uses_deep_pool: bool = False
 
-    def every(self, reason: str, details: Mapping[str, Any] | None = None) -> list[MetricResult]:
+    def every(self, reason: str, details: Mapping[str, object] | None = None) -> list[MetricResult]:
         """Return one result without a number for each output."""
         return [result(it.name, reason, details) for it in self.outputs]
 
@@ -102,7 +102,7 @@ async def compute_safely(metric: Metric, ctx: EvalContext) -> Sequence[MetricRes
         return metric.spec.every("internal_error", {"message": type(error).__name__})
 
 
-def result(name: str, outcome: Outcome, details: Mapping[str, Any] | None = None, **facts: Any) -> MetricResult:
+def result(name: str, outcome: Outcome, details: Mapping[str, object] | None = None, **facts: Any) -> MetricResult:
     """Return an outcome as a result of state ok, na, error or skipped.
 
     Args:

@@ -55,7 +55,7 @@ class Graded:
     version: str | None = None
     cached: int | None = None
     strata: tuple[LabelStratum, ...] = ()
-    label_facts: Mapping[str, Any] = field(default_factory=dict)
+    label_facts: Mapping[str, object] = field(default_factory=dict)
     series: str = ""
 
     def fault(self, depth: int | None = None) -> str | None:
@@ -80,15 +80,15 @@ class Graded:
         return [grade if is_whole(grade) else None for grade in found]
 
     def result(
-        self, name: str, outcome: Outcome, details: Mapping[str, Any] | None = None, **facts: Any
+        self, name: str, outcome: Outcome, details: Mapping[str, object] | None = None, **facts: object
     ) -> MetricResult:
         """Return an outcome as a result that names the grader, the label scope and the facts behind them."""
         known = {"judge": self.judge, "label_scope": self.label_scope, "version": self.series}
         return result(name, outcome, {**self._facts(), **(details or {})}, **{**known, **facts})
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         copies = len(self.delivered) - len(self.distinct())
-        facts: dict[str, Any] = {
+        facts: dict[str, object] = {
             "list": self.stage,
             "universe_size": len(self.grades),
             "dup_count": copies,
@@ -108,7 +108,7 @@ class Refusal:
     """The reason for which a metric computes nothing for a record, at any K."""
 
     reason: str
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class AtK:
     """
 
     outcomes: Mapping[str, Outcome]
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
     label_scopes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -158,7 +158,7 @@ class AtKMetric(ABC):
     def at(self, source: Graded, k: int, options: Options) -> AtK:
         """Return the outcomes for one K, which is positive."""
 
-    def _results(self, source: Graded, k: int, options: Options, facts: dict[str, Any]) -> list[MetricResult]:
+    def _results(self, source: Graded, k: int, options: Options, facts: dict[str, object]) -> list[MetricResult]:
         found = self.at(source, k, options)
         return [
             source.result(

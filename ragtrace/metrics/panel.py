@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.metrics.base import compute_safely
 
@@ -202,7 +202,7 @@ def _state(members: Sequence[MemberScore]) -> tuple[State, str | None]:
     return "na", "unsupported_by_judge"
 
 
-def _shown(member: MemberScore) -> dict[str, Any]:
+def _shown(member: MemberScore) -> dict[str, object]:
     return {
         "judge": member.judge,
         "scores": list(member.scores),

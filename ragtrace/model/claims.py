@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ class BadClaim:
         return f"{shown}{'' if self.support is None else f' ({self.support:.2f})'}: {self.text}"
 
 
-def bad_claims(details: Mapping[str, Any]) -> list[BadClaim]:
+def bad_claims(details: Mapping[str, object]) -> list[BadClaim]:
     """Return the claims in a score's details that are not supported, the worst first.
 
     Details without texts, or of another form, give an empty list.
@@ -49,12 +49,12 @@ def bad_claims(details: Mapping[str, Any]) -> list[BadClaim]:
     return sorted(bad, key=lambda claim: (claim.support or 0.0, claim.verdict != "contradicted"))
 
 
-def _claim(item: Mapping[str, Any]) -> BadClaim:
+def _claim(item: Mapping[str, object]) -> BadClaim:
     support = item.get("support")
-    is_number = isinstance(support, int | float) and not isinstance(support, bool) and math.isfinite(support)
+    has_support = isinstance(support, int | float) and not isinstance(support, bool) and math.isfinite(support)
     return BadClaim(
         text=str(item.get("text") or ""),
         verdict=str(item.get("verdict") or ""),
-        support=float(support) if is_number and support is not None else None,
+        support=float(support) if has_support and isinstance(support, int | float) else None,
         reason=str(item.get("reason") or ""),
     )

@@ -41,7 +41,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 _TEXTS = ("trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "corpus_version", "model")
 
 
-def record_to_json(record: RagRecord) -> dict[str, Any]:
+def record_to_json(record: RagRecord) -> dict[str, object]:
     """Return a record as JSON-ready values, without what is empty; `record_from_json` reads it back.
 
     Example:
@@ -49,7 +49,7 @@ def record_to_json(record: RagRecord) -> dict[str, Any]:
         'Where?'
     """
     names = {stage: name for name, stage in _STAGES.items()}
-    shown: dict[str, Any] = {"schema": SCHEMA_ID, "id": record.id}
+    shown: dict[str, object] = {"schema": SCHEMA_ID, "id": record.id}
     shown |= {name: value for name in _TEXTS if (value := getattr(record, name))}
     shown["query"] = record.query
     if record.is_answer_given:
@@ -86,7 +86,7 @@ def record_to_json(record: RagRecord) -> dict[str, Any]:
     return shown
 
 
-def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
+def record_from_json(value: object, *, fallback_id: str) -> RagRecord:
     """Build a record from one line: the full form, or plain ``{"query", "answer", "contexts": [...]}``.
 
     A context is a text, or an object with text and optionally id, score, source, metadata. ``pool`` is the
@@ -142,7 +142,7 @@ def record_from_json(value: Any, *, fallback_id: str) -> RagRecord:
     return replace(record, **cast("Any", given))
 
 
-def read_aliases(value: Mapping[str, Any]) -> set[str]:
+def read_aliases(value: Mapping[str, object]) -> set[str]:
     """Return the fields of other tools' names that `record_from_json` reads from a line.
 
     Example:
@@ -152,7 +152,7 @@ def read_aliases(value: Mapping[str, Any]) -> set[str]:
     return {_given_name(value, name) for name in ALIASES} - ALIASES.keys()
 
 
-def score_to_json(result: MetricResult) -> dict[str, Any]:
+def score_to_json(result: MetricResult) -> dict[str, object]:
     """Return one result in the form of the output lines: everything it takes to trust the number.
 
     Example:
@@ -175,8 +175,8 @@ def score_to_json(result: MetricResult) -> dict[str, Any]:
     }
 
 
-def _passage_to_json(passage: Passage) -> dict[str, Any]:
-    shown: dict[str, Any] = {"id": passage.id, "text": passage.text}
+def _passage_to_json(passage: Passage) -> dict[str, object]:
+    shown: dict[str, object] = {"id": passage.id, "text": passage.text}
     # A score that is not finite is none: JSON has no form for it.
     score = passage.score if passage.score is not None and math.isfinite(passage.score) else None
     optional = {"score": score, "source": passage.source, "metadata": dict(passage.metadata) or None}
@@ -191,8 +191,12 @@ def _usage_to_json(usage: Usage) -> dict[str, int | None]:
     return {name: getattr(usage, name) for name in _TOKENS} | details
 
 
-def _labels_to_json(labels: Labels) -> dict[str, Any]:
-    shown: dict[str, Any] = {"grades": dict(labels.grades), "universe": labels.label_scope, "scale": labels.scale}
+def _labels_to_json(labels: Labels) -> dict[str, object]:
+    shown: dict[str, object] = {
+        "grades": dict(labels.grades),
+        "universe": labels.label_scope,
+        "scale": labels.scale,
+    }
     if labels.version is not None:
         shown["version"] = labels.version
     if labels.query is not None:
@@ -202,23 +206,23 @@ def _labels_to_json(labels: Labels) -> dict[str, Any]:
     return shown
 
 
-def _stratum_to_json(stratum: LabelStratum) -> dict[str, Any]:
+def _stratum_to_json(stratum: LabelStratum) -> dict[str, object]:
     counts = {str(grade): n for grade, n in sorted(stratum.counts.items(), reverse=True)}
     return {"size": stratum.size, "labelled": stratum.labelled, "counts": counts}
 
 
-def _given_name(value: Mapping[str, Any], name: str) -> str:
+def _given_name(value: Mapping[str, object], name: str) -> str:
     """Return the name under which a line gives a field: its own, else the first alias that is there."""
     names = (name, *ALIASES.get(name, ()))
     return next((each for each in names if value.get(each) is not None), name)
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")
 
 
-def _identity(value: Any, fallback: str) -> str:
+def _identity(value: object, fallback: str) -> str:
     if value is None or value == "":
         return fallback
     if isinstance(value, dict | list | bool) or (isinstance(value, float) and not math.isfinite(value)):
@@ -226,7 +230,7 @@ def _identity(value: Any, fallback: str) -> str:
     return str(value)
 
 
-def _text(value: Mapping[str, Any], name: str) -> str | None:
+def _text(value: Mapping[str, object], name: str) -> str | None:
     name = _given_name(value, name)
     found = value.get(name)
     if found is None or isinstance(found, str):
@@ -234,7 +238,7 @@ def _text(value: Mapping[str, Any], name: str) -> str | None:
     raise InputError(f"field {name!r} must be a text, got {_kind(found)}")
 
 
-def _list(value: Mapping[str, Any], name: str) -> list[Any]:
+def _list(value: Mapping[str, object], name: str) -> list[object]:
     found = value.get(name)
     if name == "context" and isinstance(found, str):  # in many data sets a single text
         return [found]
@@ -245,7 +249,7 @@ def _list(value: Mapping[str, Any], name: str) -> list[Any]:
     raise InputError(f"field {name!r} must be a list, got {_kind(found)}")
 
 
-def _number(value: Mapping[str, Any], name: str) -> float | None:
+def _number(value: Mapping[str, object], name: str) -> float | None:
     found = value.get(name)
     if found is None:
         return None
@@ -257,7 +261,7 @@ def _number(value: Mapping[str, Any], name: str) -> float | None:
         raise InputError(f"field {name!r} is too large a number") from None
 
 
-def _whole(value: Mapping[str, Any], name: str) -> int | None:
+def _whole(value: Mapping[str, object], name: str) -> int | None:
     found = value.get(name)
     if found is None:
         return None
@@ -266,21 +270,21 @@ def _whole(value: Mapping[str, Any], name: str) -> int | None:
     return found
 
 
-def _flag(value: Mapping[str, Any], name: str, *, default: bool) -> bool:
+def _flag(value: Mapping[str, object], name: str, *, default: bool) -> bool:
     found = value.get(name)
     if found is not None and not isinstance(found, bool):
         raise InputError(f"field {name!r} must be true or false, got {found!r}")
     return default if found is None else found
 
 
-def _one_of(value: Mapping[str, Any], name: str, valid: tuple[str, ...], default: str) -> Any:
+def _one_of(value: Mapping[str, object], name: str, valid: tuple[str, ...], default: str) -> Any:
     found = value.get(name, default)
     if found not in valid:
         raise InputError(f"field {name!r} must be one of {', '.join(valid)}, got {found!r}")
     return found
 
 
-def _pools(value: Mapping[str, Any]) -> tuple[Pool, ...]:
+def _pools(value: Mapping[str, object]) -> tuple[Pool, ...]:
     pools = []
     for field, stage in _STAGES.items():
         name = _given_name(value, field)
@@ -290,7 +294,7 @@ def _pools(value: Mapping[str, Any]) -> tuple[Pool, ...]:
     return tuple(pools)
 
 
-def _passage(item: Any, rank: int, name: str) -> Passage:
+def _passage(item: object, rank: int, name: str) -> Passage:
     if isinstance(item, str):
         return Passage(id=content_id(item), text=item, rank=rank)
     if not isinstance(item, dict):
@@ -312,7 +316,7 @@ def _passage(item: Any, rank: int, name: str) -> Passage:
     )
 
 
-def _turn(turn: Any) -> Message:
+def _turn(turn: object) -> Message:
     if isinstance(turn, str):
         return Message(role="user", content=turn)
     if not isinstance(turn, dict):
@@ -321,7 +325,7 @@ def _turn(turn: Any) -> Message:
     return Message(role=str(role), content=str(turn.get("content") or turn.get("text") or ""))
 
 
-def _part(part: Any) -> AnswerPart:
+def _part(part: object) -> AnswerPart:
     if isinstance(part, str):
         return AnswerPart(text=part)
     if not isinstance(part, dict):
@@ -329,7 +333,7 @@ def _part(part: Any) -> AnswerPart:
     return AnswerPart(text=_text(part, "text") or "", citations=tuple(str(c) for c in _list(part, "citations")))
 
 
-def _labels(value: Any) -> Labels | None:
+def _labels(value: object) -> Labels | None:
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -351,9 +355,8 @@ def _labels(value: Any) -> Labels | None:
     )
 
 
-def _stratum(item: Any) -> LabelStratum:
-    counts = item.get("counts") if isinstance(item, dict) else None
-    if not isinstance(counts, dict):
+def _stratum(item: object) -> LabelStratum:
+    if not isinstance(item, dict) or not isinstance(counts := item.get("counts"), dict):
         raise InputError(f"an item of 'strata' must be an object with size, labelled and counts, got {_kind(item)}")
     try:
         return LabelStratum(
@@ -365,7 +368,7 @@ def _stratum(item: Any) -> LabelStratum:
         raise InputError(f"an item of 'strata': {error}") from None
 
 
-def _usage(value: Any) -> Usage | None:
+def _usage(value: object) -> Usage | None:
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -373,7 +376,7 @@ def _usage(value: Any) -> Usage | None:
     return Usage(**{name: _whole(value, name) for name in (*_TOKENS, *_TOKEN_DETAILS)})
 
 
-def _object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _object(value: Mapping[str, object], name: str) -> dict[str, object]:
     found = value.get(name)
     if found is None:
         return {}
@@ -382,12 +385,12 @@ def _object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _losses(value: Mapping[str, Any]) -> dict[str, int]:
+def _losses(value: Mapping[str, object]) -> dict[str, int]:
     found = _object(value, "lossy")
     return {kind: _whole(found, kind) or 0 for kind in found}
 
 
-def _feedback(item: Any) -> Feedback:
+def _feedback(item: object) -> Feedback:
     if not isinstance(item, dict):
         raise InputError(f"an item of 'feedback' must be an object with value, got {_kind(item)}")
     number = _number(item, "value")

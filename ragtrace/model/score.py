@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,7 +126,7 @@ class MetricResult:
     state: State
     value: float | None = None
     reason: str | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
     llm_calls: int = 0
     embed_calls: int = 0
     input_tokens: int = 0
@@ -158,7 +158,7 @@ class MetricResult:
         """Name in files and span attributes: the metric, and ``@K`` behind it for every K but the first."""
         return f"{self.name}@{self.variant}" if self.variant else self.name
 
-    def shown_details(self, *, has_content: bool) -> dict[str, Any]:
+    def shown_details(self, *, has_content: bool) -> dict[str, object]:
         """Return the details that may leave; without content finite numbers and truth values alone.
 
         Texts, and whatever holds some, may quote the answer.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +61,7 @@ def cleaned(text: str, key: str = "") -> str:
     return re.sub(re.escape(key), " ", seen, flags=re.IGNORECASE) if key else seen
 
 
-def fenced(data: Mapping[str, Any], key: str | None = None) -> str:
+def fenced(data: Mapping[str, object], key: str | None = None) -> str:
     """Return the data as one JSON line between the two marks of a fence.
 
     Args:
@@ -79,7 +79,7 @@ def fenced(data: Mapping[str, Any], key: str | None = None) -> str:
     return f"<data-{key}>\n{body}\n</data-{key}>"
 
 
-def _cleaned_all(value: Any, key: str) -> Any:
+def _cleaned_all(value: object, key: str) -> object:
     if isinstance(value, str):
         return cleaned(value, key)
     if isinstance(value, dict):

@@ -43,7 +43,7 @@ class Prompt:
     system: str
     task: str
     reminder: str
-    schema: Mapping[str, Any]
+    schema: Mapping[str, object]
     temperature: float = 0.0
 
     @property

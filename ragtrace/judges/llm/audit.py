@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import Audit, Claim
 from ragtrace.judges.llm.citations import Citations
@@ -40,8 +40,8 @@ async def audited(record: RagRecord, session: JudgeSession) -> Audit:
     return _audit(reply, verdicts, wanted, contexts, citations, supports, session)
 
 
-def _data(record: RagRecord, contexts: Numbered, citations: Citations) -> dict[str, Any]:
-    data: dict[str, Any] = {
+def _data(record: RagRecord, contexts: Numbered, citations: Citations) -> dict[str, object]:
+    data: dict[str, object] = {
         "query": record.query,
         "contexts": contexts.shown(),
         "answer": record.answer,

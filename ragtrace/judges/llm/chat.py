@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ class ChatModel(Protocol):
         system: str,
         user: str,
         schema_name: str,
-        schema: Mapping[str, Any],
+        schema: Mapping[str, object],
         max_output_tokens: int,
         temperature: float,
     ) -> ChatReply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeIncomplete
 from ragtrace.judges.base import CitationVerdict, Support
@@ -41,7 +41,7 @@ class Citations:
             self._numbers.get(str(number), number) != number for number in range(1, len(contexts) + 1)
         )
 
-    def shown(self, pairs: Collection[Pair]) -> list[dict[str, Any]]:
+    def shown(self, pairs: Collection[Pair]) -> list[dict[str, object]]:
         """Return the parts of some pairs as the judge sees them, numbered from 1."""
         return [
             {"part": part + 1, "text": answer_part.text, "cites": cites}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -50,7 +50,7 @@ class AnswerGrade:
 
 def answer_grade(
     prompt_id: str,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     form: type[AnswerGradeReply] = AnswerGradeReply,
     *,
     length_debias: bool = True,

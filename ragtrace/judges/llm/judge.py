@@ -32,7 +32,6 @@ from ragtrace.prompts.loader import PROMPT_IDS, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
 
     from ragtrace.judges.base import Audit, Task
     from ragtrace.judges.cache.grade_cache import GradeCache, LabelSet
@@ -308,14 +307,14 @@ class LLMJudge(Judge):
 
 
 async def _attributed(
-    session: JudgeSession, data: dict[str, Any], reply: FactsReply, n_contexts: int
+    session: JudgeSession, data: Mapping[str, object], reply: FactsReply, n_contexts: int
 ) -> dict[int, SourcedRow]:
     """Return one sound attribution for each fact that is not blank."""
     wanted = [n for n, text in enumerate(reply.facts, start=1) if text.strip()]
     found, doubtful = aligned(reply.attributions, len(reply.facts), n_contexts)
     owed = [n for n in doubtful if n in wanted]
     if owed:
-        again = data | {"facts": {str(n): reply.facts[n - 1] for n in owed}}
+        again = {**data, "facts": {str(n): reply.facts[n - 1] for n in owed}}
         want = f'Leave facts empty; give attributions only for the ids {listed(owed)} of "facts".'
         more = await session.mend(again, FactsRepair, want)
         found |= completed(aligned(more.attributions, len(reply.facts), n_contexts)[0], owed)

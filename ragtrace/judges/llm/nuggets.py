@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ragtrace.judges.base import CustomTask
 from ragtrace.judges.cache.nugget_cache import Nugget, NuggetSet, RemembersNuggets, nugget_key
@@ -163,7 +163,7 @@ async def _made(session: JudgeSession, query: str, texts: Sequence[str]) -> Nugg
     found: list[str] = []
     truncated = False
     for first in range(0, len(texts), WINDOW):
-        data: dict[str, Any] = {"query": query, "contexts": _numbered(texts[first : first + WINDOW])}
+        data: dict[str, object] = {"query": query, "contexts": _numbered(texts[first : first + WINDOW])}
         if found:
             data["nuggets"] = found
         listed = _distinct((await session.ask(data, NuggetsReply)).nuggets)
@@ -183,7 +183,7 @@ async def _made(session: JudgeSession, query: str, texts: Sequence[str]) -> Nugg
 
 async def _in_batches(
     session: JudgeSession,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     texts: Sequence[str],
     form: type[FormT],
     rows_of: Callable[[FormT], list[RowT]],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -42,20 +42,20 @@ class Rubric:
 
     prompt: str
     label_scale: LabelScale
-    graded: Callable[[JudgeSession, Mapping[str, Any]], Awaitable[dict[int, int]]]
+    graded: Callable[[JudgeSession, Mapping[str, object]], Awaitable[dict[int, int]]]
 
 
-async def _direct(session: JudgeSession, data: Mapping[str, Any]) -> dict[int, int]:
+async def _direct(session: JudgeSession, data: Mapping[str, object]) -> dict[int, int]:
     rows = await asked_rows(session, data, ("passages",), GradesReply, lambda reply: reply.grades)
     return {number: row.grade for number, row in rows.items()}
 
 
-async def _umbrela(session: JudgeSession, data: Mapping[str, Any]) -> dict[int, int]:
+async def _umbrela(session: JudgeSession, data: Mapping[str, object]) -> dict[int, int]:
     rows = await asked_rows(session, data, ("passages",), UmbrelaReply, lambda reply: reply.grades)
     return {number: from_umbrela(row.grade) for number, row in rows.items()}
 
 
-async def _umbrela_strict(session: JudgeSession, data: Mapping[str, Any]) -> dict[int, int]:
+async def _umbrela_strict(session: JudgeSession, data: Mapping[str, object]) -> dict[int, int]:
     rows = await asked_rows(session, data, ("passages",), UmbrelaReply, lambda reply: reply.grades)
     return {number: from_umbrela(row.grade, strict=True) for number, row in rows.items()}
 

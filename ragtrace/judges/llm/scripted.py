@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeUnavailable
 from ragtrace.judges.llm.chat import ChatReply
@@ -53,9 +53,9 @@ class ScriptedChat:
 
     def __init__(
         self,
-        replies: Iterable[Any] = (),
+        replies: Iterable[object] = (),
         *,
-        always: Any = None,
+        always: object = None,
         name: str = "scripted",
         input_tokens: int = 100,
         output_tokens: int = 10,
@@ -78,7 +78,7 @@ class ScriptedChat:
         system: str,
         user: str,
         schema_name: str,
-        schema: Mapping[str, Any],  # noqa: ARG002 -- the replies are written already
+        schema: Mapping[str, object],  # noqa: ARG002 -- the replies are written already
         max_output_tokens: int,  # noqa: ARG002 -- the same
         temperature: float,
     ) -> ChatReply:

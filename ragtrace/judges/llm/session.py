@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeError, JudgeIncomplete, JudgeInvalidOutput
 from ragtrace.judges.llm.replies import FormT, read
@@ -80,7 +80,7 @@ class JudgeSession:
             error.usage = self.usage
             raise
 
-    async def ask(self, data: Mapping[str, Any], form: type[FormT], extra: str = "") -> FormT:
+    async def ask(self, data: Mapping[str, object], form: type[FormT], extra: str = "") -> FormT:
         """Return the reply to the prompt over some data; a reply of another form is repaired once.
 
         Args:
@@ -100,7 +100,7 @@ class JudgeSession:
         self._tally.has_repaired = True
         return read(form, await self._call(data, f"{extra} {self._correction(fault)}".strip()))
 
-    async def mend(self, data: Mapping[str, Any], form: type[FormT], want: str) -> FormT:
+    async def mend(self, data: Mapping[str, object], form: type[FormT], want: str) -> FormT:
         """Return the reply to the one repair, which asks only for what `want` names.
 
         Raises:
@@ -115,7 +115,7 @@ class JudgeSession:
         schema = json.dumps(self._prompt.schema, separators=(",", ":"))
         return f"An earlier reply was not of the asked form ({fault}). Follow this JSON schema: {schema}"
 
-    async def _call(self, data: Mapping[str, Any], extra: str) -> str:
+    async def _call(self, data: Mapping[str, object], extra: str) -> str:
         prompt = self._prompt
         tail = f"{prompt.reminder} {extra}".strip()
         try:

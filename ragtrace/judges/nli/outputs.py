@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -187,7 +187,7 @@ def _only(names: list[str], wanted: frozenset[str]) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def _normal(names: Any) -> set[str]:
+def _normal(names: Iterable[object]) -> set[str]:
     return {str(name).strip().lower() for name in names}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,11 +49,11 @@ class Dialect:
         system: str,
         user: str,
         schema_name: str,
-        schema: Mapping[str, Any],
+        schema: Mapping[str, object],
         max_output_tokens: int,
         temperature: float,
         seed: int = SEED,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         r"""Return the request without the model.
 
         Example:
@@ -74,7 +74,7 @@ class Dialect:
             **self._response_format(schema_name, schema),
         }
 
-    def _response_format(self, schema_name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    def _response_format(self, schema_name: str, schema: Mapping[str, object]) -> dict[str, object]:
         if self.rung == "text":
             return {}
         if self.rung == "json_object":

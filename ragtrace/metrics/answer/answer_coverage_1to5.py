@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.metrics.answer.one_to_five import declared, graded_answer, shown_contexts
 
@@ -44,7 +44,7 @@ class AnswerCoverage1to5:
     async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the grade and its normalised form; raises JudgeError."""
         record = ctx.record
-        data: dict[str, Any] = {"query": record.query, "answer": record.answer}
+        data: dict[str, object] = {"query": record.query, "answer": record.answer}
         has_reference = bool((record.reference or "").strip())
         details = {"mode": "with_reference" if has_reference else "without_reference"}
         if has_reference:

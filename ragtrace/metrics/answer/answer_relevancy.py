@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeIncomplete
 from ragtrace.metrics.base import MetricSpec, Output, result
@@ -66,7 +66,7 @@ class AnswerRelevancy:
             raise JudgeIncomplete("the judge wrote no question")
         rows = await ctx.embed([ctx.record.query, *(item.text for item in asked)])
         _, cosines = cosines_with_first(rows, len(asked) + 1)
-        details: dict[str, Any] = {
+        details: dict[str, object] = {
             "embedder": ctx.embedder.name if ctx.embedder else "",
             "questions": [item.text for item in asked],
             "noncommittal": [item.noncommittal for item in asked],
@@ -75,7 +75,7 @@ class AnswerRelevancy:
         return [_scored(asked, cosines, details)]
 
 
-def _scored(asked: list[Question], cosines: list[float | None], details: dict[str, Any]) -> MetricResult:
+def _scored(asked: list[Question], cosines: list[float | None], details: dict[str, object]) -> MetricResult:
     kept = [(item, value) for item, value in zip(asked, cosines, strict=True) if value is not None]
     if not kept:
         return result("answer_relevancy", "zero_embedding", details)

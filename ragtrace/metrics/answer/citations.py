@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeIncomplete, JudgeUnsupported
 from ragtrace.metrics.base import MetricSpec, Output, answer_lacking, result
@@ -135,7 +135,7 @@ async def _points(ctx: EvalContext, pairs: Sequence[Pair]) -> dict[Pair, float]:
     return {pair: points[pair] for pair in pairs}
 
 
-def _facts(record: RagRecord, pairs: Sequence[Pair]) -> dict[str, Any]:
+def _facts(record: RagRecord, pairs: Sequence[Pair]) -> dict[str, object]:
     delivered = {passage.id for passage in record.contexts}
     dangling = [pair for pair in pairs if pair[1] not in delivered]
     n_parts = len(record.answer_parts)
@@ -151,7 +151,7 @@ def _facts(record: RagRecord, pairs: Sequence[Pair]) -> dict[str, Any]:
     }
 
 
-def _results(scores: CitationScores, facts: dict[str, Any]) -> list[MetricResult]:
+def _results(scores: CitationScores, facts: dict[str, object]) -> list[MetricResult]:
     values = (scores.precision, scores.recall, scores.f1, scores.precision_micro)
     return [
         result(name, "no_citations", facts) if value is None else result(name, value, facts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.judges.nli.checking import identity
 from ragtrace.metrics.base import MetricSpec, Output, result
@@ -68,7 +68,7 @@ class Hallucination:
         ]
 
 
-def _details(checked: Checked, ctx: EvalContext) -> dict[str, Any]:
+def _details(checked: Checked, ctx: EvalContext) -> dict[str, object]:
     threshold = ctx.options.hallucination_threshold
     return {
         "scorer": identity(ctx.pairs)[0] if ctx.pairs is not None else "",
@@ -81,7 +81,7 @@ def _details(checked: Checked, ctx: EvalContext) -> dict[str, Any]:
     }
 
 
-def _shown(sentence: CheckedSentence) -> dict[str, Any]:
+def _shown(sentence: CheckedSentence) -> dict[str, object]:
     scores = [signal.consistency for signal in sentence.signals]
     best = max(scores)
     return {"text": sentence.text, "score": best, "premise": scores.index(best), "scores": scores}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.judges.llm.nuggets import PROMPTS, nuggets_of
 from ragtrace.judges.scales import are_grades
@@ -124,7 +124,7 @@ class _Chosen:
     places: tuple[int, ...] = ()
     scale: str | None = None
     fault: str | None = None
-    details: Mapping[str, Any]
+    details: Mapping[str, object]
 
 
 async def _chosen(ctx: EvalContext) -> _Chosen:
@@ -177,7 +177,7 @@ def _results(found: FoundNuggets, chosen: _Chosen) -> list[MetricResult]:
     return [replace(results[0], details={**details, "list": listed}), *results[1:]]
 
 
-def _result(name: str, value: float | None, details: Mapping[str, Any]) -> MetricResult:
+def _result(name: str, value: float | None, details: Mapping[str, object]) -> MetricResult:
     return result(name, "no_claims" if value is None else value, details)
 
 

@@ -10,7 +10,6 @@ from ragtrace.metrics.base import MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from ragtrace.metrics.base import Need
     from ragtrace.metrics.eval_context import EvalContext
@@ -55,9 +54,9 @@ def declared(name: str, summary: str, needs: tuple[Need, ...], required: tuple[N
 async def graded_answer(
     ctx: EvalContext,
     spec: MetricSpec,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     form: type[AnswerGradeReply] = AnswerGradeReply,
-    details: Mapping[str, Any] | None = None,
+    details: Mapping[str, object] | None = None,
 ) -> list[MetricResult]:
     """Ask for the grade and return both outputs; ``na abstained`` where `form` asks and the answer only declines.
 
@@ -77,6 +76,6 @@ async def graded_answer(
     ]
 
 
-def shown_contexts(ctx: EvalContext) -> dict[str, Any]:
+def shown_contexts(ctx: EvalContext) -> dict[str, str]:
     """Return the delivered contexts that are not blank, numbered from 1."""
     return Numbered(ctx.record).shown()

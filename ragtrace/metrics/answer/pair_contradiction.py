@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.metrics.base import MetricSpec, Output, result
 
@@ -72,7 +72,7 @@ class PairContradiction:
         return [result(NAME, max(known), details)]
 
 
-def _shown(sentence: CheckedSentence) -> dict[str, Any]:
+def _shown(sentence: CheckedSentence) -> dict[str, object]:
     return {
         "text": sentence.text,
         "score": sentence.contradiction,

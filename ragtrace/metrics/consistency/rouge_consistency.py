@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.metrics.consistency.rouge import rouge_of_tokens, tokens
@@ -58,7 +58,7 @@ def rouge_consistency(answers: Sequence[str]) -> list[MetricResult]:
 
 
 def _result(name: str, found: list[Rouge], *, runs: int, pairs: int) -> MetricResult:
-    details: dict[str, Any] = {"runs": runs, "pairs": len(found), "pairs_without_tokens": pairs - len(found)}
+    details: dict[str, object] = {"runs": runs, "pairs": len(found), "pairs_without_tokens": pairs - len(found)}
     if not found:
         return result(name, "no_tokens", details)
     f1 = [scores.f1 for scores in found]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.judges.llm.correctness import CORRECTNESS
 from ragtrace.metrics.base import MetricSpec, Output, result
@@ -103,11 +103,11 @@ def _entailed(claims: Sequence[CheckedClaim]) -> float | None:
     return sum(claim.verdict == "supported" for claim in claims) / len(claims)
 
 
-def _result(name: str, value: float | None, details: dict[str, Any]) -> MetricResult:
+def _result(name: str, value: float | None, details: dict[str, object]) -> MetricResult:
     return result(name, "no_claims" if value is None else value, details)
 
 
-def _details(claims: Correctness, beta: float) -> dict[str, Any]:
+def _details(claims: Correctness, beta: float) -> dict[str, object]:
     return {
         "answer": _side(claims.answer),
         "reference": _side(claims.reference),
@@ -116,7 +116,7 @@ def _details(claims: Correctness, beta: float) -> dict[str, Any]:
     }
 
 
-def _side(claims: Sequence[CheckedClaim]) -> dict[str, Any]:
+def _side(claims: Sequence[CheckedClaim]) -> dict[str, object]:
     verdicts = [claim.verdict for claim in claims]
     return {
         "entailed": verdicts.count("supported"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.judges.llm.claim_sources import PROMPTS, claim_sources
 from ragtrace.judges.llm.correctness import CORRECTNESS
@@ -129,7 +129,7 @@ def _scored(claims: Correctness, sources: ClaimSources, ctx: EvalContext) -> lis
     return [result(name, count / len(correct), details) for name, count in zip(_OUTPUTS, counts, strict=True)]
 
 
-def _details(claims: Correctness, sources: ClaimSources) -> dict[str, Any]:
+def _details(claims: Correctness, sources: ClaimSources) -> dict[str, object]:
     answer = zip(claims.answer, sources.answer, strict=True)
     reference = zip(claims.reference, sources.reference, strict=True)
     return {

@@ -96,7 +96,7 @@ async def _graded(ctx: EvalContext) -> Graded:
     fresh = _beyond(ctx.record, shadow)
     wanted = max(ctx.k_values()) - sum(grade == 5 for grade in verdict.grades.values())
     more = await ctx.grade(fresh, wanted)
-    facts = {
+    facts: dict[str, object] = {
         "depth": shadow.depth,
         "depth_returned": len(shadow.passages),
         "shadow_new": len(fresh),

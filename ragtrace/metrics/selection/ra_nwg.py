@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.graded import AtK, AtKMetric, by_labels
@@ -137,7 +137,7 @@ def _known_grades(source: Graded, k: int) -> KnownGrades:
     )
 
 
-def explained(scores: SetScores, params: SetParams, k: int) -> dict[str, Any]:
+def explained(scores: SetScores, params: SetParams, k: int) -> dict[str, object]:
     """Return the facts behind set scores: weights, gains, census and what was left out.
 
     ``is_oracle_exact``: so many 5s are known that the best K are all 5s; more labels cannot change the oracle.

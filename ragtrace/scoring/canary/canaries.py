@@ -10,7 +10,7 @@ import logging
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace import semconv
 from ragtrace.capture import record_internal_error
@@ -145,7 +145,7 @@ class Canaries:
         self.last = sheet.round(len(self._pairs))
         return self.last
 
-    def points(self) -> list[tuple[float, dict[str, Any]]]:
+    def points(self) -> list[tuple[float, dict[str, object]]]:
         """Return the point of the gauge ``ragtrace.canary.gap``; none before the first or after a failed round."""
         last = self.last
         return [] if last is None or last.gap is None else [(last.gap, {semconv.JUDGE_MODEL: last.judge})]

@@ -10,7 +10,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ragtrace.capture import record_internal_error
@@ -122,7 +122,7 @@ class JudgeLimiter:
         calls: int = DEFAULT_CALLS,
         patience_s: float = PATIENCE_S,
         clock: Clock | None = None,
-        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.host = host
         self.moved_at_s = time.monotonic()

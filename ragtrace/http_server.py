@@ -36,6 +36,8 @@ class HttpServer:
         app: called in a thread of its own for each request; one that raises is answered with 500 and counted.
         host: address to bind to; an empty one is loopback, and not every address as sockets have it.
         port: 0 takes any free port; see `port`.
+        replaced: servers that are closed soon. This one listens on the socket of the one with the same address, so
+            that no request is refused in between.
 
     Raises:
         ConfigError: the port is taken, or the address is not this machine's.
@@ -51,11 +53,21 @@ class HttpServer:
         >>> server.close()
     """
 
-    def __init__(self, setting: str, app: WSGIApplication, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self,
+        setting: str,
+        app: WSGIApplication,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        replaced: Iterable[HttpServer] = (),
+    ) -> None:
         self.host = host or "127.0.0.1"
         self._app = app
         self._setting = setting
-        self._server = _bound(setting, self.host, port)
+        address = self.host, port
+        same = [one._server for one in replaced if (one.host, one.port) == address]  # noqa: SLF001 - of this class
+        self._server: _Server = _on_socket_of(same[0]) if same else _bound(setting, self.host, port)
         self._server.set_app(self._answer)
         self.port: int = self._server.server_port
         self._thread = threading.Thread(
@@ -116,6 +128,10 @@ class _Server(ThreadingMixIn, WSGIServer):
         # Not HTTPServer's: it looks the host's name up, which can take seconds without a resolver.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
+        self.name_after_socket()
+
+    def name_after_socket(self) -> None:
+        """Take host, port and the WSGI environment from the socket."""
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
         self.setup_environ()
@@ -143,6 +159,16 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _on_socket_of(server: _Server) -> _Server:
+    """Return a second server on the same socket, which goes on listening when the first is closed."""
+    server.socket.setblocking(False)  # both wait for a client, and only one of them gets it
+    other = type(server)(server.server_address, _Handler, bind_and_activate=False)
+    other.socket.close()
+    other.socket = server.socket.dup()
+    other.name_after_socket()
+    return other
 
 
 def _bound(setting: str, host: str, port: int) -> _Server:

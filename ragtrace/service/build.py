@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ragtrace.capture import Recorder
+    from ragtrace.http_server import HttpServer
     from ragtrace.metrics.base import Metric
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.canary.canaries import Canaries
@@ -45,12 +46,14 @@ def build(
     meter_provider: Any = None,
     logger_provider: Any = None,
     sinks: Sequence[Sink] = (),
+    replaced: Service | None = None,
     needs_ports: bool = True,
     captures: bool = True,
 ) -> Service:
     """Build the service of one set of settings; without `needs_ports` a port that is taken is a warning.
 
-    Without `captures` the process scores what others captured, and shows no count of captured traces.
+    Without `captures` the process scores what others captured, and shows no count of captured traces. A port of
+    the service that is replaced is taken over.
 
     Raises:
         ConfigError: an unknown metric or judge, a missing key, a taken port, a wrong endpoint; nothing has
@@ -62,10 +65,11 @@ def build(
         _log.info("%s", line)
     storing = _storing(settings)
     sinks = (*sinks, *_own_sinks(settings, scorer.metrics))
-    endpoint = _opened(lambda: _endpoint(settings), needs_ports=needs_ports)
+    servers = replaced.servers if replaced is not None else ()
+    endpoint = _opened(lambda: _endpoint(settings, servers), needs_ports=needs_ports)
     if endpoint is None and settings.metrics_port is None and wants_scrape() and has_own_meters(meter_provider):
         # Every process of a host has the variable, so a taken port must not end one.
-        endpoint = _opened(lambda: _endpoint_at(*scrape_address()), needs_ports=False)
+        endpoint = _opened(lambda: _endpoint_at(*scrape_address(), servers), needs_ports=False)
     with ExitStack() as undone:
         if endpoint is not None:
             undone.callback(endpoint.close)
@@ -80,7 +84,7 @@ def build(
         service = _assembled(
             settings, recorder, scorer, given, endpoint, sinks, storing, limiter, captures=captures
         )
-        _opened(service.serve_health, needs_ports=needs_ports)
+        _opened(lambda: service.serve_health(servers), needs_ports=needs_ports)
         service.publisher.instruments.take_gauges()  # nothing fails behind it: until now the gauges are another's
         undone.pop_all()
     return service
@@ -173,16 +177,16 @@ def _drift(settings: Settings, publisher: Publisher, storing: Storing | None) ->
     )
 
 
-def _endpoint(settings: Settings) -> OpenMetricsEndpoint | None:
+def _endpoint(settings: Settings, replaced: Sequence[HttpServer]) -> OpenMetricsEndpoint | None:
     if settings.metrics_port is None:
         return None
-    return _endpoint_at(settings.metrics_host, settings.metrics_port)
+    return _endpoint_at(settings.metrics_host, settings.metrics_port, replaced)
 
 
-def _endpoint_at(host: str, port: int) -> OpenMetricsEndpoint:
+def _endpoint_at(host: str, port: int, replaced: Sequence[HttpServer]) -> OpenMetricsEndpoint:
     from ragtrace.sinks.prometheus import OpenMetricsEndpoint  # noqa: PLC0415 - only who wants it pays for it
 
-    return OpenMetricsEndpoint(host, port)
+    return OpenMetricsEndpoint(host, port, replaced=replaced)
 
 
 def _limiter(settings: Settings) -> ServiceLimiter | None:

@@ -190,6 +190,7 @@ class HealthEndpoint(HttpServer):
         ready: facts of ``/readyz``.
         host: address to bind to.
         port: 0 takes any free port; see `port`.
+        replaced: servers that are closed soon; see `ragtrace.http_server.HttpServer`.
 
     Raises:
         ConfigError: the port is taken, or the address is not this machine's.
@@ -204,10 +205,16 @@ class HealthEndpoint(HttpServer):
     """
 
     def __init__(
-        self, health: Mapping[str, Fact], ready: Mapping[str, Fact], *, host: str = "127.0.0.1", port: int = 0
+        self,
+        health: Mapping[str, Fact],
+        ready: Mapping[str, Fact],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        replaced: Iterable[HttpServer] = (),
     ) -> None:
         self._facts = {HEALTH_PATH: dict(health), READY_PATH: dict(ready)}
-        super().__init__("health", self._check, host=host, port=port)
+        super().__init__("health", self._check, host=host, port=port, replaced=replaced)
 
     def _check(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         facts = self._facts.get(environ["PATH_INFO"])

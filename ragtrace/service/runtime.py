@@ -271,6 +271,7 @@ def _install(
             logger_provider=logger_provider,
             sinks=sinks,
             recorder=_state.recorder,
+            replaced=_state.service,
             needs_ports=needs_ports,
             captures=captures,
         )

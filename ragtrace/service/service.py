@@ -26,6 +26,7 @@ from ragtrace.telemetry.setup.draining import drain_with
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ragtrace.http_server import HttpServer
     from ragtrace.queues import Queue
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.canary.canaries import Canaries
@@ -136,8 +137,11 @@ class Service:
         self._share_series()
         self._begin_worker()
 
-    def serve_health(self) -> None:
+    def serve_health(self, replaced: Sequence[HttpServer] = ()) -> None:
         """Serve ``/healthz`` and ``/readyz`` where a port is set.
+
+        Args:
+            replaced: servers of the service before, whose port may be the same.
 
         Raises:
             ConfigError: the port is taken.
@@ -163,7 +167,13 @@ class Service:
             ),
             host=self.settings.health_host,
             port=self.settings.health_port,
+            replaced=replaced,
         )
+
+    @property
+    def servers(self) -> tuple[HttpServer, ...]:
+        """The HTTP servers of metrics and health checks."""
+        return tuple(server for server in (self.endpoint, self.health) if server is not None)
 
     def _still_s(self) -> float:
         """Return the seconds for which no unit and no attempt at the judge ended, though there are units."""
@@ -223,9 +233,8 @@ class Service:
         self.pipeline.refuse()
         is_scored = self._worker.stop((deadline - time.monotonic()) * 0.6) and is_scored
         is_scored = self.queue.close(timeout_s * 0.2) and is_scored
-        for part in (self.endpoint, self.health):
-            if part is not None:
-                part.close()
+        for server in self.servers:
+            server.close()
         is_emptied = True
         if self.outbox is not None:
             half_s = max(deadline - time.monotonic(), 0.05) / 2  # the rest is for metrics and spans

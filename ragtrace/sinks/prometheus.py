@@ -170,6 +170,7 @@ class OpenMetricsEndpoint(HttpServer):
         host: address to bind to.
         port: 0 takes any free port; see `port`.
         reader: what to show; default a new `ScrapeReader`.
+        replaced: servers that are closed soon; see `ragtrace.http_server.HttpServer`.
 
     Raises:
         ConfigError: the port is taken, or the address is not this machine's.
@@ -181,12 +182,19 @@ class OpenMetricsEndpoint(HttpServer):
         >>> endpoint.close()
     """
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 9464, *, reader: ScrapeReader | None = None) -> None:
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 9464,
+        *,
+        reader: ScrapeReader | None = None,
+        replaced: Iterable[HttpServer] = (),
+    ) -> None:
         self.reader = reader or ScrapeReader()
         registry = CollectorRegistry(auto_describe=False)
         registry.register(OTelCollector(self.reader))
         self._exposition = make_wsgi_app(registry)
-        super().__init__("metrics", self._scrape, host=host, port=port)
+        super().__init__("metrics", self._scrape, host=host, port=port, replaced=replaced)
 
     @property
     def url(self) -> str:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
@@ -322,6 +324,34 @@ print("flushed", ragtrace.flush(30), current().ledger.snapshot()["scored"])
     assert "flushed True 1" in done.stdout
     assert done.stderr.count("Address already in use") == 1
     assert "this process captures and scores without it" in done.stderr
+
+
+@pytest.mark.parametrize(("setting", "path"), [("metrics_port", "metrics"), ("health_port", "healthz")])
+def test_a_second_configure_takes_the_port_of_the_first_over(setting: str, path: str, monkeypatch) -> None:
+    for signal in ("TRACES", "METRICS", "LOGS"):
+        monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    asks = f"http://127.0.0.1:{port}/{path}"
+    try:
+        for workflow in ("first", "second", "third"):
+            ragtrace.configure(workflow=workflow, **{setting: port})
+            with urlopen(asks, timeout=30) as reply:
+                assert reply.status == 200
+        with pytest.raises(ConfigError, match="unknown metric"):
+            ragtrace.configure(metrics=["no such metric"], **{setting: port})
+        with urlopen(asks, timeout=30) as reply:
+            assert reply.status == 200, "what ran before goes on"
+        with ragtrace.query("Where?", workflow="fourth"):
+            pass
+        assert ragtrace.flush(20)
+        if path == "metrics":
+            with urlopen(asks, timeout=30) as reply:
+                assert b'workflow_name="fourth"' in reply.read()
+    finally:
+        ragtrace.shutdown(5)
+    with pytest.raises(URLError):
+        urlopen(asks, timeout=30)
 
 
 CAPTURE = """

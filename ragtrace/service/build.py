@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.evaluate import expected
 from ragtrace.service.drift import DriftMonitor
 from ragtrace.service.judges import build_scorer, is_limited, left_out_text
-from ragtrace.service.publish import Publisher, unpriced
+from ragtrace.service.score_handler import ScoreHandler
 from ragtrace.service.service import Service
 from ragtrace.telemetry.metrics.instruments import Instruments
 from ragtrace.telemetry.setup.exporters import scrape_address, wants_scrape
@@ -19,11 +20,11 @@ from ragtrace.telemetry.spans.evaluation import EvaluationWriter
 from ragtrace.telemetry.spans.writer import SpanWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ragtrace.capture import Recorder
     from ragtrace.http_server import HttpServer
-    from ragtrace.metrics.base import Metric
+    from ragtrace.metrics.base import Metric, Output
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.canary.canaries import Canaries
     from ragtrace.service.limits import ServiceLimiter
@@ -85,7 +86,7 @@ def build(
             settings, recorder, scorer, given, endpoint, sinks, storing, limiter, captures=captures
         )
         _opened(lambda: service.serve_health(servers), needs_ports=needs_ports)
-        service.publisher.instruments.take_gauges()  # nothing fails behind it: until now the gauges are another's
+        service.instruments.take_gauges()  # nothing fails behind it: until now the gauges are another's
         undone.pop_all()
     return service
 
@@ -119,60 +120,61 @@ def _assembled(
         prompt_content=settings.prompt_content,
         max_span_bytes=settings.max_span_bytes,
     )
-    publisher = _publisher(settings, scorer, given, limiter, captures=captures)
+    instruments = Instruments(given.meters(), window_s=settings.window_s, captures=captures)
+    evaluation = EvaluationWriter(
+        given.tracer(),
+        given.logger(),
+        content=settings.content,
+        attach=settings.attach,
+        max_span_bytes=settings.max_span_bytes,
+    )
+    outputs = {output.name: output for metric in scorer.metrics for output in metric.spec.outputs}
+    for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):
+        if result.name in outputs:  # its label sets exist at 0 before its first score
+            instruments.precreate_metric(result, outputs[result.name])
+    drift = _drift(settings, outputs, instruments, storing)
+    outbox = _outbox(settings, storing, given)
     service = Service(
         settings,
         providers=given,
         writer=writer,
-        publisher=publisher,
+        instruments=instruments,
+        new_handler=partial(
+            ScoreHandler,
+            scorer=scorer,
+            instruments=instruments,
+            evaluation=evaluation,
+            outputs=outputs,
+            drift=drift,
+            sinks=sinks,
+            outbox=outbox,
+            limiter=limiter,
+        ),
         scorer=scorer,
-        drift=_drift(settings, publisher, storing),
+        drift=drift,
         sinks=sinks,
         endpoint=endpoint,
         sweep=recorder.sweep,
         storing=storing,
-        outbox=_outbox(settings, storing, given),
+        outbox=outbox,
         limiter=limiter,
         canaries=_canaries(settings, limiter),
     )
-    publisher.instruments.observe(service.gauges.readers())
+    instruments.observe(service.gauges.readers())
     service.refresh_baselines()
     return service
 
 
-def _publisher(
-    settings: Settings,
-    scorer: Scorer,
-    given: Providers,
-    limiter: ServiceLimiter | None,
-    *,
-    captures: bool,
-) -> Publisher:
-    publisher = Publisher(
-        instruments=Instruments(given.meters(), window_s=settings.window_s, captures=captures),
-        evaluation=EvaluationWriter(
-            given.tracer(),
-            given.logger(),
-            content=settings.content,
-            attach=settings.attach,
-            max_span_bytes=settings.max_span_bytes,
-        ),
-        outputs={output.name: output for metric in scorer.metrics for output in metric.spec.outputs},
-        price_of=limiter.price_of if limiter is not None else unpriced,
-    )
-    for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):
-        publisher.precreate(result)
-    return publisher
-
-
-def _drift(settings: Settings, publisher: Publisher, storing: Storing | None) -> DriftMonitor:
+def _drift(
+    settings: Settings, outputs: Mapping[str, Output], instruments: Instruments, storing: Storing | None
+) -> DriftMonitor:
     # Who hands its units to a worker scores nothing, and so has nothing to hold against a baseline.
     store = storing.store if storing is not None and settings.scorer == "thread" else None
     return DriftMonitor(
-        publisher.outputs,
+        outputs,
         baseline=settings.drift_baseline,
         tolerance=settings.drift_tolerance,
-        count_alarms=publisher.instruments.count_drift_alarms,
+        count_alarms=instruments.count_drift_alarms,
         frozen=store.baselines if store is not None else None,
     )
 

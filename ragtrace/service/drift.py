@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
-from ragtrace.capture import record_internal_error
+from ragtrace.capture import guarded, record_internal_error
 from ragtrace.stats.baseline import STATE_NUMBERS, Series
 from ragtrace.stats.e_detector import EDetector
 from ragtrace.telemetry.metrics.series import judge_version
@@ -197,6 +197,7 @@ class DriftMonitor:
         self._refused: set[Series] = set()
         self._read_at = float("-inf")
 
+    @guarded
     def observe(self, scores: Sequence[Score], workflow: str) -> None:
         """Take the scores of one trace, with its workflow's name as the score counters have it."""
         for score in scores:

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from ragtrace.queues import Queue
     from ragtrace.sampling import Sampler
     from ragtrace.scoring import Ledger
-    from ragtrace.service.publish import Publisher
+    from ragtrace.telemetry.metrics.instruments import Instruments
     from ragtrace.telemetry.spans.writer import Root, SpanWriter
 
 MOST_RUNS = 4_096
 MOST_CHARS = 67_108_864
 _LOOK_EVERY_S = 0.1
+_COUNTED = {"none": "skipped", "dropped": "dropped"}  # decisions of a draw as the counter of traces has them
 _DRAWN = frozenset({"random", "forced"})  # decisions of a draw that ask for scores
 
 
@@ -40,7 +41,7 @@ class Pipeline:
 
     Args:
         writer: writes a run's spans.
-        publisher: counts runs.
+        instruments: count runs.
         sampler: draws.
         metrics: names of the metrics that are drawn for.
         ledger: counts every run once.
@@ -53,7 +54,7 @@ class Pipeline:
         self,
         *,
         writer: SpanWriter,
-        publisher: Publisher,
+        instruments: Instruments,
         sampler: Sampler,
         metrics: Sequence[str],
         ledger: Ledger,
@@ -62,7 +63,7 @@ class Pipeline:
         remember: Callable[[RagRecord], None] | None = None,
     ) -> None:
         self._writer = writer
-        self._publisher = publisher
+        self._instruments = instruments
         self._sampler = sampler
         self._metrics = tuple(metrics)
         self._ledger = ledger
@@ -127,14 +128,14 @@ class Pipeline:
         except Exception as error:
             record_internal_error("ragtrace.service.pipeline", error)
             self._ledger.passed("dropped", "internal_error")
-            self._publisher.dropped("internal_error")
+            self._instruments.traces("dropped", "internal_error")
         finally:
             with self._lock:
                 self._waiting_chars -= chars
                 dropped, self._dropped = self._dropped, 0
         for _ in range(dropped):
             self._ledger.passed("dropped", "queue_full")
-            self._publisher.dropped("queue_full")
+            self._instruments.traces("dropped", "queue_full")
 
     def process(self, root: Root, ended: EndedRun) -> None:
         """Turn one ended run into a record, a draw, spans, and a unit where it was drawn."""
@@ -146,7 +147,8 @@ class Pipeline:
             )
         finally:
             root.end(ended.ended_ns)
-        self._publisher.captured(finished, draw)
+        self._instruments.traces(_COUNTED.get(draw.decision, "sampled"), draw.reason)
+        self._instruments.operations(finished)
         if self._remember is not None:
             self._remember(finished.record)
         if draw.decision not in _DRAWN:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from ragtrace.queues.registry import open_queue
 from ragtrace.sampling import Pressure, Sampler
 from ragtrace.scoring import Ledger, Worker
 from ragtrace.service.gauges import ServiceGauges
-from ragtrace.service.handling import Handling
 from ragtrace.service.pipeline import Pipeline
 from ragtrace.service.rates import rates_of
 from ragtrace.telemetry.setup.deadline import all_within
@@ -33,11 +31,12 @@ if TYPE_CHECKING:
     from ragtrace.service.drift import DriftMonitor
     from ragtrace.service.health import HealthEndpoint
     from ragtrace.service.limits import ServiceLimiter
-    from ragtrace.service.publish import Publisher
+    from ragtrace.service.score_handler import ScoreHandler
     from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
     from ragtrace.sinks.base import Sink
+    from ragtrace.telemetry.metrics.instruments import Instruments
     from ragtrace.telemetry.setup.providers import Providers
     from ragtrace.telemetry.spans.writer import SpanWriter
 
@@ -61,8 +60,8 @@ class Service:
         queue: what waits to be scored.
         sampler: draws what is.
         pipeline: processes the runs of the recorder.
-        handling: scores and publishes.
-        publisher: sends scores out as telemetry.
+        handler: scores units and publishes their scores.
+        instruments: count runs and scores.
         gauges: observe it.
         drift: watches the scores.
         canaries: tell whether the judge obeys what it reads; None where there are none.
@@ -76,7 +75,8 @@ class Service:
         *,
         providers: Providers,
         writer: SpanWriter,
-        publisher: Publisher,
+        instruments: Instruments,
+        new_handler: Callable[[], ScoreHandler],
         scorer: Scorer,
         drift: DriftMonitor,
         sinks: Sequence[Sink] = (),
@@ -88,7 +88,7 @@ class Service:
         canaries: Callable[[], Canaries | None] = lambda: None,
     ) -> None:
         self.settings = settings
-        self.publisher = publisher
+        self.instruments = instruments
         self.drift = drift
         self.endpoint = endpoint
         self.health: HealthEndpoint | None = None
@@ -114,7 +114,7 @@ class Service:
         self.sampler = Sampler(rates_of(settings), pressure=Pressure(self.gauges.load))
         self.pipeline = Pipeline(
             writer=writer,
-            publisher=publisher,
+            instruments=instruments,
             sampler=self.sampler,
             metrics=[metric.spec.name for metric in scorer.metrics],
             ledger=self.ledger,
@@ -123,10 +123,8 @@ class Service:
             remember=storing.remember if storing is not None else None,
         )
         drain_with(providers.tracer_provider, self.pipeline)
-        self._new_handling = partial(
-            Handling, scorer=scorer, publisher=publisher, drift=drift, sinks=sinks, outbox=outbox, limiter=limiter
-        )
-        self.handling = self._new_handling()
+        self._new_handler = new_handler
+        self.handler = new_handler()
         self._worker = self._new_worker()
         self._is_closed = False
         self._is_child = False
@@ -245,7 +243,7 @@ class Service:
         if self.storing is not None:
             left_s = max(deadline - time.monotonic(), _GRACE_S)
             is_exported = all_within([lambda: self._close_store(left_s, kept)], left_s + _GRACE_S) and is_exported
-        self.publisher.close()
+        self.instruments.close()
         if self._limiter is not None:
             self._limiter.close()  # after the last export, which tells what is left of its budget
         if not (is_scored and is_exported):
@@ -261,13 +259,13 @@ class Service:
         if outbox is None:
             return True
         began = time.monotonic()
-        self.handling.republish(is_ending=True)
+        self.handler.republish(is_ending=True)
         while not outbox.is_refused and (left_s := began + timeout_s - time.monotonic()) > 0.0:
             if not (self._providers.flush_events(left_s) and outbox.drain(left_s)):
                 return False
-            sent = self.handling.republish(is_ending=True)
+            sent = self.handler.republish(is_ending=True)
             if not sent:
-                sent = self.handling.resend(older_s=time.monotonic() - began)  # so each of them once
+                sent = self.handler.resend(older_s=time.monotonic() - began)  # so each of them once
             if not sent:
                 return True
         return outbox.is_refused  # which the providers tell
@@ -319,17 +317,17 @@ class Service:
         if self._limiter is not None:
             self._limiter.reset_after_fork()
         self.canaries = self._new_canaries()
-        self.publisher.reset_after_fork()
+        self.instruments.reset_after_fork()
         if self.outbox is not None:
             self.outbox.reset_after_fork()
         self.drift.reset_after_fork()
-        self.handling = self._new_handling()
+        self.handler = self._new_handler()
         self._worker = self._new_worker()
 
     def _new_worker(self) -> Worker:
         return Worker(
             self.queue,
-            self.handling.handle,
+            self.handler.handle,
             concurrency=self.settings.concurrency,
             sweep=self._swept,
             close=self._close,
@@ -357,8 +355,8 @@ class Service:
             self.canaries.tick()
         self._share_series()
         if self.outbox is not None:
-            self.handling.republish()
-            self.handling.resend()
+            self.handler.republish()
+            self.handler.resend()
             self.outbox.sweep()
         if self.storing is not None:
             self.storing.sweep()
@@ -367,10 +365,9 @@ class Service:
     @guarded
     def _share_series(self) -> None:
         """Tell the other processes of a spool what is captured here, and pre-create the series of theirs."""
-        instruments = self.publisher.instruments
         if isinstance(self.queue, SharedQueue):
-            for name in self.queue.publish_names([json.dumps(like) for like in instruments.known_series()]):
-                instruments.precreate(*json.loads(name))
+            for name in self.queue.publish_names([json.dumps(like) for like in self.instruments.known_series()]):
+                self.instruments.precreate(*json.loads(name))
 
     def _is_spool_scored(self, deadline: float) -> bool:
         """Wait until a spool that this process scores is empty; what a worker scores is out of our hands."""

@@ -65,7 +65,7 @@ def test_scores_are_kept_and_published(start, tmp_path, name):
 
 def test_what_was_written_and_not_published_is_published_by_the_next(start, tmp_path, monkeypatch):
     exporter = start(store=str(tmp_path / "spool"))
-    monkeypatch.setattr(current().handling, "publish", lambda *_: None)  # as if it had been killed between the two
+    monkeypatch.setattr(current().handler, "publish", lambda *_: None)  # as if it had been killed between the two
     ask()
     assert ragtrace.flush(20)
     assert evaluations(exporter) == []

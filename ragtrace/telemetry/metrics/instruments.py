@@ -11,7 +11,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 
 from ragtrace import semconv
-from ragtrace.capture import Generation, Rerank, Retrieval, internal_errors, record_internal_error
+from ragtrace.capture import Generation, Rerank, Retrieval, guarded, internal_errors, record_internal_error
 from ragtrace.model import Scale, Usage
 from ragtrace.telemetry.metrics.multi_meter import MultiMeter
 from ragtrace.telemetry.metrics.series import LabelValues, Measure, Window
@@ -165,6 +165,7 @@ class Instruments:
             if tokens is not None:
                 meter.add(name, max(tokens, 0), about)
 
+    @guarded
     def precreate(self, workflow: str, model: str | None) -> None:
         """Create with add(0) the label sets of scores of a workflow and the model that answers in it.
 

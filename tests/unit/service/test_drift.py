@@ -376,7 +376,7 @@ def test_detectors_name_a_workflow_as_the_scores_do():
         service = current()
         for name in ["w" * 300, *(f"workflow {i}" for i in range(120))]:
             record = RagRecord(id="1", trace_id="t", workflow=name)
-            service.handling.publish(
+            service.handler.publish(
                 Unit(record=record, decision="random", probability=1.0), [score(0.9)], time.time_ns()
             )
         named = {it.workflow for it in service.drift.states()}

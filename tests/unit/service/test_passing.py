@@ -15,7 +15,8 @@ from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.queues import Unit
 from ragtrace.scoring import Scorer
-from ragtrace.service.publish import Publisher
+from ragtrace.service.drift import DriftMonitor
+from ragtrace.service.score_handler import ScoreHandler
 from ragtrace.telemetry.metrics.instruments import Instruments
 from ragtrace.telemetry.spans.evaluation import EvaluationWriter
 from tests.process.observing import points
@@ -43,14 +44,16 @@ async def test_a_person_s_threshold_comes_before_the_judge_s_and_this_before_the
 async def test_the_counters_take_the_word_of_the_result(chosen):
     reader = InMemoryMetricReader()
     scorer = Scorer(metrics=tuple(select([NAME])), judge=strict(3), embedder=None, options=Options(**chosen))
-    publisher = Publisher(
+    handler = ScoreHandler(
+        scorer=scorer,
+        drift=DriftMonitor({}, baseline=10),
         instruments=Instruments([MeterProvider([reader]).get_meter("ragtrace")]),
         evaluation=EvaluationWriter(NoOpTracer(), None),
         outputs={output.name: output for metric in scorer.metrics for output in metric.spec.outputs},
     )
     unit = Unit(record=record(trace_id="a" * 32), probability=0.5)
     scores = await scorer.score(unit)
-    publisher.scored(unit, scores, 0, 1)
+    handler.publish(unit, scores, 0)
     low = {
         dict(key)["gen_ai.evaluation.name"]: value for key, value in points(reader, "ragtrace.score.low.w").items()
     }

@@ -254,7 +254,7 @@ async def test_canaries_leave_no_trace_and_no_account(service):
     watch = canaries(LLMJudge(ReadingChat("everything")))
     ragtrace.configure(judge="overlap", sample_rate=1.0, sinks=[exported.sink], **exported.providers)
     now = ragtrace.service.current()
-    now.publisher.instruments.observe({"ragtrace.canary.gap": watch.points})
+    now.instruments.observe({"ragtrace.canary.gap": watch.points})
     await watch.round()
     assert ragtrace.flush(10)
     assert exported.spans() == []

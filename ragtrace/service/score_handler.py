@@ -1,4 +1,4 @@
-"""The scorer's side of a service: a job is scored, gets its end, and its scores go out."""
+"""Handle a job in the scorer's thread: score it, return its outcome, and publish its scores."""
 
 from __future__ import annotations
 
@@ -11,50 +11,60 @@ from ragtrace.capture import guarded, record_internal_error
 from ragtrace.queues import Unit
 from ragtrace.scoring import Outcome
 from ragtrace.scoring.limits.postpone import postponed
-from ragtrace.scoring.scorer import verdict_of
+from ragtrace.scoring.scorer import MAX_WEIGHT, verdict_of
 from ragtrace.stores.base import OutboxEntry
+from ragtrace.stores.outbox import COUNT, EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from ragtrace.metrics.base import Output
     from ragtrace.model import Score
     from ragtrace.queues import Job
     from ragtrace.scoring import Scorer
     from ragtrace.service.drift import DriftMonitor
     from ragtrace.service.limits import ServiceLimiter
-    from ragtrace.service.publish import Publisher
     from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.sinks.base import Sink
     from ragtrace.stores import Pending
+    from ragtrace.telemetry.metrics.instruments import Instruments
+    from ragtrace.telemetry.spans.evaluation import EvaluationWriter
 
 _log = logging.getLogger("ragtrace")
 _ABANDONED_S = 60.0
+_NS = 1e9
 
 
-class Handling:
-    """Handles jobs, and publishes scores. Called in the scorer's thread.
+class ScoreHandler:
+    """Handles jobs and publishes scores. Called in the scorer's thread.
 
     Args:
         scorer: computes scores.
-        publisher: sends them out as telemetry.
+        instruments: count them.
+        evaluation: writes their spans and events.
+        outputs: every output of the chosen metrics by name.
         drift: watches them.
         sinks: take them, one after the other.
         outbox: keeps them until they were delivered, where there is a store.
-        limiter: before the judge, where it has limits.
+        limiter: before the judge, where it has limits; it knows prices.
     """
 
     def __init__(
         self,
         *,
         scorer: Scorer,
-        publisher: Publisher,
+        instruments: Instruments,
+        evaluation: EvaluationWriter,
+        outputs: Mapping[str, Output],
         drift: DriftMonitor,
         sinks: Sequence[Sink] = (),
         outbox: ScoreOutbox | None = None,
         limiter: ServiceLimiter | None = None,
     ) -> None:
         self._scorer = scorer
-        self._publisher = publisher
+        self._instruments = instruments
+        self._evaluation = evaluation
+        self._outputs = outputs
         self._drift = drift
         self._sinks = tuple(sinks)
         self._outbox = outbox
@@ -68,7 +78,8 @@ class Handling:
         if not self._scorer.chosen(job.unit):
             self._say_no_metric(job.unit)
             return Outcome(state="skipped", reason="no_metric")
-        self._announce(job.unit)
+        # A unit from another process was captured there: its series exist at 0 before its scores.
+        self._instruments.precreate(job.unit.record.workflow, job.unit.record.model or None)
         if (waits := self._postponed()) is not None:
             return waits
         scores = await self._scorer.score(job.unit)
@@ -84,18 +95,82 @@ class Handling:
     def publish(
         self, unit: Unit, scores: Sequence[Score], started_ns: int, entry: OutboxEntry | None = None
     ) -> None:
-        """Send scores everywhere, each way guarded on its own; not those that another process has sent."""
-        owed = [score for score in scores if entry is None or entry.is_owed(score)]
+        """Send scores everywhere, each way guarded on its own; not those that another process has sent.
+
+        Args:
+            unit: what was scored.
+            scores: its scores.
+            started_ns: Unix ns at which scoring began; 0 of scores that an ended process left, which tell no times.
+            entry: says what of each score is owed; None = all.
+        """
+        entry = entry or OutboxEntry()
+        owed = [score for score in scores if entry.is_owed(score)]
         if owed:
-            self._observe(owed, unit)
-            self._to_telemetry(unit, owed, started_ns, entry)
+            self._drift.observe(owed, self._instruments.workflow(unit.record))
+            ended_ns = time.time_ns() if started_ns else _scored_ns(owed)
+            self._write(unit, owed, started_ns or ended_ns, ended_ns, entry)
+            self._count(unit, owed, (started_ns, ended_ns) if started_ns else None, entry)
         for sink in self._sinks if owed else ():
             try:
                 sink.emit(unit.record, owed)
             except Exception as error:
                 record_internal_error(f"sink:{type(sink).__name__}", error)
-        if self._outbox is not None and entry is not None:
+        if self._outbox is not None:
             self._outbox.published(entry)
+
+    @guarded
+    def _write(
+        self, unit: Unit, scores: Sequence[Score], started_ns: int, ended_ns: int, entry: OutboxEntry
+    ) -> None:
+        """Write the evaluation span and its events."""
+        sent = [score for score in scores if entry.is_owed(score, EVENT)]
+        if not sent:
+            return
+        self._evaluation.write(
+            unit.record,
+            sent,
+            is_root_sampled=unit.is_recorded,
+            decision=unit.decision,
+            reason=unit.reason,
+            probability=unit.probability,
+            started_ns=started_ns,
+            ended_ns=ended_ns,
+            root=unit.root,
+            cost_usd=self._cost_usd(sent),
+            marks=entry.marks,
+        )
+
+    @guarded
+    def _count(
+        self, unit: Unit, scores: Sequence[Score], times_ns: tuple[int, int] | None, entry: OutboxEntry
+    ) -> None:
+        """Count scores, and what scoring took."""
+        counted = [score for score in scores if entry.is_owed(score, COUNT)]
+        if not counted:
+            return
+        self._instruments.scored(unit.record, counted, self._outputs, is_recorded=unit.is_recorded)
+        self._instruments.evaluated(
+            unit.record,
+            counted,
+            duration_s=(times_ns[1] - times_ns[0]) / _NS if times_ns else None,
+            lag_s=times_ns[1] / _NS - unit.record.ended if times_ns else None,
+            cost_usd=self._cost_usd(counted),
+        )
+        for score in counted:
+            if score.weight is not None and score.weight >= MAX_WEIGHT:
+                self._instruments.weight_capped(unit.record)
+
+    def _cost_usd(self, scores: Sequence[Score]) -> float | None:
+        """Return what the judge's calls for some scores cost; None when they cost nothing or a price is unknown."""
+        if self._limiter is None:
+            return None
+        costs = []
+        for result in [score.result for score in scores]:
+            if result.llm_calls and result.judge is not None:
+                model = result.judge.model.partition(":")[2] or result.judge.model
+                costs.append(self._limiter.price_of(model, result.input_tokens, result.output_tokens))
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if known and len(known) == len(costs) else None
 
     def republish(self, *, is_ending: bool = False) -> int:
         """Publish scores that a process wrote and did not live to deliver; return of how many traces.
@@ -131,16 +206,16 @@ class Handling:
                 record_internal_error("ragtrace.service.resend", error)
                 return 0
             for pending in found:
-                self._publisher.resend(_unit_of(pending), pending.scores, pending.entry)
+                self._resend(pending)
             return len(found)
+
+    @guarded
+    def _resend(self, pending: Pending) -> None:
+        sent = [score for score in pending.scores if pending.entry.is_owed(score, EVENT)]
+        self._evaluation.resend(pending.record, sent, ended_ns=_scored_ns(sent), marks=pending.entry.marks)
 
     def _postponed(self, scores: Sequence[Score] = ()) -> Outcome | None:
         return postponed(self._limiter.current.blocked(), scores) if self._limiter is not None else None
-
-    @guarded
-    def _announce(self, unit: Unit) -> None:
-        """Let the series of a unit from another process exist at 0 before its scores: there it was captured."""
-        self._publisher.instruments.precreate(unit.record.workflow, unit.record.model or None)
 
     def _say_no_metric(self, unit: Unit) -> None:
         if not self._has_said_no_metric:
@@ -152,16 +227,6 @@ class Handling:
                 ", ".join(metric.spec.name for metric in self._scorer.metrics),
             )
 
-    @guarded
-    def _observe(self, scores: Sequence[Score], unit: Unit) -> None:
-        self._drift.observe(scores, self._publisher.instruments.workflow(unit.record))
-
-    @guarded
-    def _to_telemetry(
-        self, unit: Unit, scores: Sequence[Score], started_ns: int, entry: OutboxEntry | None
-    ) -> None:
-        self._publisher.scored(unit, scores, started_ns, time.time_ns(), entry)
-
 
 def _unit_of(pending: Pending) -> Unit:
     first = pending.scores[0]
@@ -170,3 +235,8 @@ def _unit_of(pending: Pending) -> Unit:
         decision=first.stratum,
         probability=1.0 / first.weight if first.weight else 1.0,
     )
+
+
+def _scored_ns(scores: Sequence[Score]) -> int:
+    """Return when scores from a store were made, in Unix ns."""
+    return next((int(score.scored_at * _NS) for score in scores if score.scored_at > 0.0), time.time_ns())

@@ -110,6 +110,7 @@ check: $(READY) ## format, lint, types, layers, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
 	$(BIN)/codespell -D- -D docs/words-to-avoid.txt
 

@@ -44,9 +44,9 @@ def test_every_file_is_a_prompt() -> None:
 def asked(prompt_id: str) -> list[Any]:
     """The calls of an evaluation: the first one, and its repair."""
     chat = ScriptedChat(always={"reply": MARKED})
-    asking = LLMJudge(chat).asking(prompt_id)
+    session = LLMJudge(chat).session(prompt_id)
     with pytest.raises(JudgeInvalidOutput):
-        asyncio.run(asking.ask(DATA, Impossible, "One sentence of ours."))
+        asyncio.run(session.ask(DATA, Impossible, "One sentence of ours."))
     return chat.prompts
 
 

@@ -96,7 +96,7 @@ class Asks(Workflow):
     @step
     async def ask(self, ev: StartEvent) -> InputRequiredEvent:
         await Faq().aretrieve(ev.query)
-        return InputRequiredEvent(prefix="Which lab?")
+        return InputRequiredEvent(prefix="Which lab?")  # type: ignore[call-arg]
 
     @step
     async def answer(self, ev: HumanResponseEvent) -> StopEvent:

@@ -53,13 +53,13 @@ class Raw(Faq):
     """Returns what it is given as it is: LlamaIndex's own `retrieve` hashes the nodes, and fails on some."""
 
     def retrieve(self, str_or_query_bundle: Any) -> Any:
-        return self.found
+        return self.found  # type: ignore[attr-defined]
 
 
 def answered(nodes: Any) -> Any:
     """Ask an engine whose search returns these nodes, and the search alone; an error is an answer too."""
     search = Raw()
-    search.found = nodes
+    search.found = nodes  # type: ignore[attr-defined]
     assert search.retrieve("Where?") is nodes
     try:
         return str(engine(search, []).query("Where?"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_alpha_without_a_meaning_is_no_value_here_and_an_error_there(
 
 
 @pytest.mark.parametrize(("own", "name"), [(pearson, "pearson"), (spearman, "spearman")])
-def test_correlations_equal_scipy(peers: Peers, own: Callable[..., object], name: str) -> None:
+def test_correlations_equal_scipy(peers: Peers, own: Callable[..., Any], name: str) -> None:
     draw = random.Random(3)
     for _ in range(25):
         a = [draw.choice((draw.gauss(0, 1), float(draw.randint(0, 3)))) for _ in range(draw.randint(3, 40))]

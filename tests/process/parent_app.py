@@ -20,7 +20,7 @@ if __name__ == "__main__":
     import multiprocessing  # after the first capture, which has set ragtrace up
 
     context = multiprocessing.get_context(sys.argv[1])
-    children = [context.Process(target=ask, args=(f"{number}?",)) for number in range(CHILDREN)]
+    children = [context.Process(target=ask, args=(f"{number}?",)) for number in range(CHILDREN)]  # type: ignore[attr-defined]
     for child in children:
         child.start()
     for child in children:

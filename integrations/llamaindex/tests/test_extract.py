@@ -46,8 +46,8 @@ ASKED = [
     ({"messages": [ChatMessage("Hi"), ChatMessage("Yes", role="assistant"), ChatMessage("Where?")]}, "Where?"),
     ({"user_msg": ChatMessage("Where?"), "memory": None}, "Where?"),
     ({"kwargs": {"query": "Where?"}}, "Where?"),
-    ({"start_event": StartEvent(question="Where?")}, "Where?"),
-    ({"init_state": 1, "start_event": StartEvent(topic="labs")}, ""),
+    ({"start_event": StartEvent(question="Where?")}, "Where?"),  # type: ignore[call-arg]
+    ({"init_state": 1, "start_event": StartEvent(topic="labs")}, ""),  # type: ignore[call-arg]
     ({"question": 7}, ""),
     ({}, ""),
 ]

@@ -90,7 +90,7 @@ class Asks(Workflow):
     @step
     async def ask(self, ev: StartEvent) -> InputRequiredEvent:
         await Faq().aretrieve(ev.query)
-        return InputRequiredEvent(prefix="Which lab?")
+        return InputRequiredEvent(prefix="Which lab?")  # type: ignore[call-arg]
 
     @step
     async def answer(self, ev: HumanResponseEvent) -> StopEvent:
@@ -102,7 +102,9 @@ class Waits(Workflow):
     async def ask(self, ctx: Context, ev: StartEvent) -> StopEvent:
         await Faq().aretrieve(ev.query)
         reply = await ctx.wait_for_event(
-            HumanResponseEvent, waiter_id="w", waiter_event=InputRequiredEvent(prefix="Which lab?")
+            HumanResponseEvent,
+            waiter_id="w",
+            waiter_event=InputRequiredEvent(prefix="Which lab?"),  # type: ignore[call-arg]
         )
         return StopEvent(result=reply.response)
 

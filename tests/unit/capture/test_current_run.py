@@ -65,7 +65,7 @@ def test_a_block_that_ends_in_another_context_leaves_no_run_behind() -> None:
 
     stream = pieces()
     copy_context().run(next, stream)
-    stream.close()
+    stream.close()  # type: ignore[attr-defined]
     assert current_run() is None
 
 

@@ -46,7 +46,7 @@ def values(scores: SetScores) -> dict[str, float | None]:
 
 @given(queries(), PARAMS)
 def test_bounds_and_the_identity(query, params) -> None:
-    scores = set_scores(*query, params)
+    scores = set_scores(*query, params)  # type: ignore[call-arg]
     assert scores.reason is None
     assert all(value is None or 0.0 <= value <= 1.0 for value in values(scores).values())
     if scores.ra_nwg is not None and scores.proc is not None:

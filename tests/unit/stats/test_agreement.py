@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ragtrace.stats.agreement import krippendorff_alpha, mid_ranks, pearson, quadratic_kappa, spearman
+
+if TYPE_CHECKING:
+    from random import Random
 
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
 lists = st.lists(st.integers(1, 5), min_size=2, max_size=30)
@@ -105,7 +109,7 @@ def test_alpha_refuses_what_is_no_table() -> None:
 
 
 @given(lists, st.randoms(use_true_random=False))
-def test_kappa_is_that_of_the_definition(a: list[int], random: object) -> None:
+def test_kappa_is_that_of_the_definition(a: list[int], random: Random) -> None:
     b = a[:]
     random.shuffle(b)
     table = np.zeros((5, 5))
@@ -128,7 +132,7 @@ def test_kappa_refuses_what_is_no_grade() -> None:
 
 
 @given(lists, st.randoms(use_true_random=False))
-def test_correlations_are_those_of_scipy(a: list[int], random: object) -> None:
+def test_correlations_are_those_of_scipy(a: list[int], random: Random) -> None:
     b = [random.randint(1, 5) for _ in a]
     if len(set(a)) == 1 or len(set(b)) == 1:
         assert pearson(a, b).reason == spearman(a, b).reason == "one side does not vary"

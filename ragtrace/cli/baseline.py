@@ -20,7 +20,7 @@ from ragtrace.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from ragtrace.service.baselines import Weighed
-    from ragtrace.stats.baseline import Baseline, Series
+    from ragtrace.stats.drift import Baseline, Series
     from ragtrace.stores.baselines import FrozenBaseline
     from ragtrace.stores.sqlite import SqliteStore
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.stats.e_detector import EDetector
+from ragtrace.stats.drift import EDetector
 from ragtrace.stats.intervals import bootstrap_mean_ci
 
 if TYPE_CHECKING:

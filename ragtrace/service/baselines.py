@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.service.drift import turned, watched
-from ragtrace.stats.baseline import Learner, Series
+from ragtrace.stats.drift import Learner, Series
 from ragtrace.stores.baselines import FrozenBaseline
 from ragtrace.telemetry.metrics.series import bounded_text
 

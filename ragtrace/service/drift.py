@@ -1,4 +1,4 @@
-"""Watch the mean of each metric for a drop, in process, score by score."""
+"""Watch the mean of each metric for a drop, score by score."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
 from ragtrace.capture import guarded, record_internal_error
-from ragtrace.stats.baseline import STATE_NUMBERS, Series
-from ragtrace.stats.e_detector import EDetector
+from ragtrace.stats.drift import STATE_NUMBERS, EDetector, Series
 from ragtrace.telemetry.metrics.series import judge_version
 from ragtrace.telemetry.wire import clean_attributes
 
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ragtrace.metrics.base import Output
-    from ragtrace.model import MetricResult, Score
-    from ragtrace.stats.baseline import Baseline, State
+    from ragtrace.model import Score
+    from ragtrace.stats.drift import State
     from ragtrace.stores.baselines import FrozenBaseline
 
 _log = logging.getLogger("ragtrace")
@@ -54,15 +53,15 @@ def turned(output: Output, value: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftState:
-    """The detector of one series in one moment; fields are None where there is nothing to tell yet.
+    """The detector of one series at one moment; fields are None while unknown.
 
     Attributes:
         metric: the metric.
         workflow: the workflow.
-        judge_version: whose scores; None where nothing is judged.
+        judge_version: version of the judge; None where nothing is judged.
         k: the cut-off of an @K metric.
         label_scale: the scale of the labels behind it; None where there are none.
-        universe: which passages were labelled; None where there are none.
+        universe: the labelled passages; None where there are none.
         state: learning, ok, warning or alarm.
         seen: scores taken, those of the baseline among them.
         statistic: the detector's value.
@@ -115,28 +114,24 @@ class DriftState:
         )
 
 
+@dataclass(slots=True, kw_only=True)
 class _Watch:
-    """The detector of one series, on a learnt or a frozen baseline."""
+    """The detector of one series, on a learnt or a frozen baseline.
 
-    def __init__(
-        self, output: Output, series: Series, detector: EDetector, *, begun: int, frozen: FrozenBaseline | None
-    ) -> None:
-        self.output = output
-        # A baseline alone does not tell whether a judge gave its scores; the first score does.
-        self.series = series
-        self.judge_version: str | None = series.version
-        self.frozen = frozen
-        self.begun = begun
-        self._detector = detector
+    Attributes:
+        begun: the number of its first score among those of all series; 0 before.
+        judge_version: as its first score tells; a baseline alone does not tell whether a judge gave its scores.
+    """
 
-    def add(self, value: float, weight: float, at: float) -> bool:
-        """Take one score; return whether an alarm began or ended with it."""
-        was_alarm = self._detector.state == "alarm"
-        x = min(max(turned(self.output, value), 0.0), 1.0)
-        return (self._detector.add(x, weight, at) == "alarm") != was_alarm
+    output: Output
+    series: Series
+    detector: EDetector
+    begun: int
+    frozen: FrozenBaseline | None
+    judge_version: str | None
 
     def state(self) -> DriftState:
-        detector, baseline = self._detector, self._detector.baseline
+        detector, baseline = self.detector, self.detector.baseline
         return DriftState(
             metric=self.output.name,
             workflow=self.series.workflow,
@@ -205,7 +200,11 @@ class DriftMonitor:
             output = self._outputs.get(result.name)
             if output is None or result.value is None or score.weight is None or score.stratum != "random":
                 continue
-            watch = self._watch(_series(result, workflow), output, judge_version(result))
+            scale = result.judge.label_scale if result.judge else None
+            series = Series(
+                result.name, workflow, result.version, result.k, scale or None, result.label_scope or None
+            )
+            watch = self._watch(series, output, judge_version(result))
             if watch is not None:
                 self._add(watch, result.value, score.weight, score.scored_at)
 
@@ -262,12 +261,20 @@ class DriftMonitor:
     def _new_watch(
         self, output: Output, series: Series, *, begun: int = 0, frozen: FrozenBaseline | None = None
     ) -> _Watch:
+        baseline = frozen.baseline if frozen else None
         detector = EDetector(
             learn=self._learn,
             tolerance=self._tolerance,
-            baseline=_turned_baseline(output, frozen.baseline) if frozen else None,
+            baseline=replace(baseline, mean=turned(output, baseline.mean)) if baseline else None,
         )
-        return _Watch(output, series, detector, begun=begun, frozen=frozen)
+        return _Watch(
+            output=output,
+            series=series,
+            detector=detector,
+            begun=begun,
+            frozen=frozen,
+            judge_version=series.version,
+        )
 
     def _watch(self, series: Series, output: Output, version: str | None) -> _Watch | None:
         with self._lock:
@@ -291,7 +298,9 @@ class DriftMonitor:
 
     def _add(self, watch: _Watch, value: float, weight: float, at: float) -> None:
         with self._lock:
-            if not watch.add(value, weight, at):
+            was_alarm = watch.detector.state == "alarm"
+            x = min(max(turned(watch.output, value), 0.0), 1.0)
+            if (watch.detector.add(x, weight, at) == "alarm") == was_alarm:
                 return
             state = watch.state()
         if state.state != "alarm":
@@ -311,14 +320,5 @@ class DriftMonitor:
             self._count_alarms(state.attributes, 1)
 
 
-def _series(result: MetricResult, workflow: str) -> Series:
-    scale = result.judge.label_scale if result.judge else None
-    return Series(result.name, workflow, result.version, result.k, scale or None, result.label_scope or None)
-
-
 def _log_over(state: DriftState, reason: str) -> None:
     _log.warning("drift over: %s of %s, %s; %s", state.metric, state.workflow, DETECTOR, reason)
-
-
-def _turned_baseline(output: Output, baseline: Baseline) -> Baseline:
-    return replace(baseline, mean=turned(output, baseline.mean))

@@ -34,7 +34,7 @@ _QUEUE_FIELDS = {semconv.QUEUE_SIZE: "size", semconv.QUEUE_CAPACITY: "capacity",
 
 
 class Accounts(NamedTuple):
-    """Ends by (state, reason) and pending traces; of a spool, every process that scores it tells the same.
+    """Ends by (state, reason) and pending traces; every process that scores a spool reports the same for it.
 
     Attributes:
         ends: ended traces by (state, reason).
@@ -51,12 +51,12 @@ class ServiceGauges:
     """Reads queue, accounts, limits, canaries and detectors; from any thread.
 
     Args:
-        settings: who scores, and under which judge.
+        settings: name the scorer, the spool and the judge.
         ledger: the accounts of this process.
-        queue: what waits, and the accounts of a spool.
-        monitor: watches the scores.
-        limiter: before the judge, where it has limits.
-        canaries: returns this process's, None where there are none.
+        queue: holds waiting units, and the accounts of a spool.
+        monitor: the drift detectors.
+        limiter: stands before the judge, where it has limits.
+        canaries: returns this process's canaries, None where there are none.
     """
 
     def __init__(
@@ -78,18 +78,21 @@ class ServiceGauges:
 
     def readers(self) -> dict[str, Callable[[], Points]]:
         """Return a function for each observable instrument of a service, which gives its points."""
-        return {
+        points: dict[str, Callable[[], Points]] = {
             **{name: partial(self._queue_points, field) for name, field in _QUEUE_FIELDS.items()},
             **{name: partial(self._monitor.points, field) for name, field in drift.GAUGES.items()},
             semconv.LEDGER: self._ledger_points,
             semconv.COVERAGE_RATIO: self._coverage_points,
-            semconv.BUDGET_REMAINING: self._budget_points,
-            semconv.BREAKER_STATE: self._breaker_points,
             semconv.CANARY_GAP: self._canary_points,
         }
+        if self._limiter is not None:
+            about = {semconv.JUDGE_MODEL: self._settings.judge}
+            points[semconv.BUDGET_REMAINING] = partial(_budget_points, self._limiter, about)
+            points[semconv.BREAKER_STATE] = partial(_breaker_points, self._limiter, about)
+        return points
 
     def load(self) -> Load | None:
-        """Return what stands behind the queue, a spool's by its own accounts; None before these are known."""
+        """Return the load of the queue, of a spool by its own accounts; None before these are known."""
         stats = self._queue.stats()
         size, capacity = sum(part.size for part in stats), sum(part.capacity for part in stats)
         if not self._queue.is_shared:
@@ -100,7 +103,7 @@ class ServiceGauges:
         return Load(size=size, capacity=capacity, served=_served(counters.ends), wanted=counters.wanted)
 
     def fill(self) -> tuple[int, int]:
-        """Return units waiting and most that may, of the place that is nearest to its bound."""
+        """Return waiting units and capacity of the place that is nearest to its bound."""
         return max((part.fill for part in self._queue.stats()), key=lambda fill: fill[0] / fill[1])
 
     def unread_s(self) -> float:
@@ -152,21 +155,6 @@ class ServiceGauges:
         share = coverage(self._all_accounts()) if self._settings.scorer == "thread" else None
         return [] if share is None else [(share, {})]
 
-    def _budget_points(self) -> Points:
-        """Return what is left of today's budgets: dollars and tokens, each with its unit."""
-        if self._limiter is None:
-            return []
-        reading = self._limiter.current.reading()
-        left = {"USD": reading.budget_usd, "token": reading.budget_tokens}
-        about = {semconv.JUDGE_MODEL: self._settings.judge}
-        return [(float(n), {**about, semconv.UNIT: unit}) for unit, n in left.items() if n is not None]
-
-    def _breaker_points(self) -> Points:
-        """Return the judge's circuit breaker: 0 closed, 1 half-open, 2 open or held."""
-        if self._limiter is None:
-            return []
-        return [(float(self._limiter.current.reading().breaker), {semconv.JUDGE_MODEL: self._settings.judge})]
-
     def _canary_points(self) -> Points:
         """Return the canaries' gap; nothing before a round succeeded."""
         canaries = self._canaries()
@@ -174,7 +162,7 @@ class ServiceGauges:
 
 
 def ledger_points(accounts: Iterable[Accounts]) -> Points:
-    """Return the ledger: what became of offered traces, by state and reason, and those still pending.
+    """Return the ledger: offered traces by state and reason of their end, and those still pending.
 
     Points of a spool have its identity: over processes their maximum counts, and the sum of all other points.
     ``spooled`` is the way from the one to the other, and no end.
@@ -211,3 +199,15 @@ def coverage(accounts: Iterable[Accounts]) -> float | None:
 
 def _served(ends: Ends) -> int:
     return sum(n for (state, _), n in ends.items() if state in SERVED)
+
+
+def _budget_points(limiter: ServiceLimiter, about: dict[str, Any]) -> Points:
+    """Return the rest of today's budgets: dollars and tokens, each with its unit."""
+    reading = limiter.current.reading()
+    left = {"USD": reading.budget_usd, "token": reading.budget_tokens}
+    return [(float(n), {**about, semconv.UNIT: unit}) for unit, n in left.items() if n is not None]
+
+
+def _breaker_points(limiter: ServiceLimiter, about: dict[str, Any]) -> Points:
+    """Return the judge's circuit breaker: 0 closed, 1 half-open, 2 open or held."""
+    return [(float(limiter.current.reading().breaker), about)]

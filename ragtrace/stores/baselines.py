@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.stats.baseline import Baseline, Series
+from ragtrace.stats.drift import Baseline, Series
 from ragtrace.stores.tables import has_tables
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ragtrace.metrics.base import Output
 from ragtrace.model import JudgeInfo, MetricResult, Score, ScoreKey
 from ragtrace.service import drift as module
 from ragtrace.service.drift import DriftMonitor
-from ragtrace.stats.baseline import Baseline
+from ragtrace.stats.drift import Baseline
 from ragtrace.stores.baselines import FrozenBaseline
 
 UP = Output(name="faithfulness", threshold=0.8)

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.stats.baseline import Baseline
-from ragtrace.stats.e_detector import GRID, EDetector
+from ragtrace.stats.drift import GRID, Baseline, EDetector
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from ragtrace.queues.spool import Entry, Spool
-from ragtrace.stats.baseline import Baseline, Series
+from ragtrace.stats.drift import Baseline, Series
 from ragtrace.stores import Policy
 from ragtrace.stores.baselines import FrozenBaseline
 from ragtrace.stores.sqlite import SqliteStore

@@ -1,14 +1,118 @@
-"""The e-detector: a drop detector whose false-alarm rate is a theorem."""
+"""Baselines of scores, and the e-detector: a drop detector whose false-alarm rate is a theorem."""
 
 from __future__ import annotations
 
 import math
+from array import array
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-from ragtrace.stats.baseline import Baseline, Learner, State, state_of
+from ragtrace.semconv import SCORE_VARIANCE_FLOOR
 
+State = Literal["learning", "ok", "warning", "alarm"]
+STATE_NUMBERS: dict[State, int] = {"learning": 0, "ok": 1, "warning": 2, "alarm": 3}
 GRID = (0.05, 0.1, 0.2, 0.35, 0.55, 0.8)
-"""Shares of what may be bet at most; small ones find small drops late, large ones large drops soon."""
+"""Shares of the highest possible bet; small ones find small drops late, large ones large drops soon."""
 _LOG_PATHS = math.log(len(GRID))
+_SD_FLOOR = math.sqrt(SCORE_VARIANCE_FLOOR)  # with .1, two bad answers among forty were an alarm
+_WARNING_SHARE = 0.5  # of the threshold
+_Z = 1.645  # one-sided 95 %
+
+
+class Series(NamedTuple):
+    """Identity of scores that share a baseline: their workflow, and all that forbids averaging.
+
+    Attributes:
+        metric: the exported name.
+        workflow: whose scores.
+        version: of the judge and its prompt; "" where nothing tells.
+        k: the cut-off of an @K metric.
+        label_scale: the scale of the labels behind it; the version does not tell it.
+        universe: which passages were labelled; the version does not tell it.
+
+    Example:
+        >>> Series("mrr", "rag", "v") == Series("mrr", "rag", "v", universe="pool")
+        False
+    """
+
+    metric: str
+    workflow: str
+    version: str
+    k: int | None = None
+    label_scale: str | None = None
+    universe: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Mean, spread and weight of normal scores.
+
+    Attributes:
+        mean: of the scores, weighted.
+        sd: their standard deviation, weighted, not floored.
+        n: number of scores.
+        mean_weight: of one score; later weights are measured against it.
+        n_eff: how many equally weighted scores they are worth; None = as many as there are.
+        max_weight: the largest; None = the mean one.
+
+    Example:
+        >>> round(Baseline(mean=0.92, sd=0.2, n=400).low, 4)
+        0.9036
+    """
+
+    mean: float
+    sd: float
+    n: int
+    mean_weight: float = 1.0
+    n_eff: float | None = None
+    max_weight: float | None = None
+
+    @property
+    def low(self) -> float:
+        """The one-sided 95 % lower confidence bound of the mean, with the floored standard deviation."""
+        return self.mean - _Z * max(self.sd, _SD_FLOOR) / math.sqrt(self.effective)
+
+    @property
+    def effective(self) -> float:
+        """The effective number of scores, Kish's (sum of w)^2 / sum of w^2."""
+        return self.n_eff or float(self.n)
+
+
+class Learner:
+    """Gathers scores until there are enough for a baseline. Not thread-safe.
+
+    Args:
+        learn: how many, at least 1.
+
+    Example:
+        >>> learner = Learner(2)
+        >>> learner.add(0.8, 1.0), learner.add(1.0, 1.0).mean
+        (None, 0.9)
+    """
+
+    def __init__(self, learn: int) -> None:
+        self._learn = learn
+        self._scores = array("d")
+        self._weights = array("d")
+
+    def add(self, x: float, weight: float) -> Baseline | None:
+        """Take one score; return the baseline once there are enough, else None."""
+        self._scores.append(x)
+        self._weights.append(weight)
+        if len(self._scores) < self._learn:
+            return None
+        n, total = len(self._scores), math.fsum(self._weights)
+        pairs = list(zip(self._scores, self._weights, strict=True))
+        mean = math.fsum(w * x for x, w in pairs) / total
+        sd = math.sqrt(math.fsum(w * (x - mean) ** 2 for x, w in pairs) / total)
+        return Baseline(
+            mean,
+            sd,
+            n,
+            mean_weight=total / n,
+            n_eff=total**2 / math.fsum(w * w for w in self._weights),
+            max_weight=max(self._weights),
+        )
 
 
 class EDetector:
@@ -96,12 +200,16 @@ class EDetector:
         self._last_at: float | None = None
         self._has_alarmed = False
         if baseline is not None:
-            self._settle(baseline)
+            self._begin(baseline)
 
     @property
     def state(self) -> State:
         """Learning, ok, warning (half-way to the threshold, or beyond it in too short a time) or alarm."""
-        return state_of(self.statistic, self.threshold, has_alarmed=self._has_alarmed)
+        if self.threshold is None:
+            return "learning"
+        if self._has_alarmed:
+            return "alarm"
+        return "warning" if self.statistic >= _WARNING_SHARE * self.threshold else "ok"
 
     def add(self, x: float, weight: float = 1.0, at: float | None = None) -> State:
         """Take one score in [0, 1] with its weight (above 0) and time, and return the state after it.
@@ -120,7 +228,9 @@ class EDetector:
         if self.span_s > 0.0 and (at is None or not math.isfinite(at)):
             raise ValueError(f"evidence has to span {self.span_s:g} s, so a score needs its time, got {at}")
         if self.m0 is None:
-            self._learn_from(x, weight)
+            if (learnt := self._learner.add(x, weight)) is not None:
+                self._learner = Learner(1)
+                self._begin(learnt)
         else:
             self._bet(self.m0, x, weight, at)
         self.n += 1
@@ -133,7 +243,7 @@ class EDetector:
         self.changed_at = self.changed_time = None
         self._has_alarmed = False
         if self.baseline is not None:
-            self._settle(self.baseline)
+            self._begin(self.baseline)
 
     def _bet(self, m0: float, x: float, weight: float, at: float | None) -> None:
         if weight > self._max_weight:
@@ -151,21 +261,13 @@ class EDetector:
                 self.reset()
             return
         best = max(self._paths, key=lambda path: path.log)
-        if self._is_beyond() and best.span_s >= self.span_s:
+        is_beyond = self.threshold is not None and self.statistic >= self.threshold
+        if is_beyond and best.span_s >= self.span_s:
             self._has_alarmed = True
             self.alarms += 1
             self.changed_at, self.changed_time = best.since
 
-    def _is_beyond(self) -> bool:
-        return self.threshold is not None and self.statistic >= self.threshold
-
-    def _learn_from(self, x: float, weight: float) -> None:
-        found = self._learner.add(x, weight)
-        if found is not None:
-            self._learner = Learner(1)
-            self._settle(found)
-
-    def _settle(self, baseline: Baseline) -> None:
+    def _begin(self, baseline: Baseline) -> None:
         self.baseline = baseline
         self.threshold = math.log(self.target_arl)
         self.m0 = baseline.low - self.tolerance

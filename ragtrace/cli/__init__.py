@@ -1,4 +1,4 @@
-"""The command line: arguments, exit statuses, what a person reads.
+"""Commands of the command line, with their arguments and exit statuses.
 
 Owns: words on a terminal. Imports: everything below it, lazily, so that ``ragtrace --version`` is quick.
 

@@ -1,4 +1,4 @@
-"""``ragtrace baseline``: what drift detectors hold new scores against, kept over restarts."""
+"""Command ``ragtrace baseline``, which shows, freezes and accepts baselines of drift detectors."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def freeze(
     workflow: Workflow = None,
     note: Note = "",
 ) -> int:
-    """Keep the scores of the store as the normal; frozen baselines stay as they are."""
+    """Freeze the scores of the store as the normal; frozen baselines stay."""
     return _write(store, Choice("freeze", since, until, scores, least, metric, workflow, note))
 
 
@@ -110,7 +110,7 @@ def accept(
     workflow: Workflow = None,
     note: Note = "",
 ) -> int:
-    """Make recent scores the new normal, over frozen ones; give --since the change."""
+    """Make recent scores the new normal; --since is the time of the change."""
     return _write(store, Choice("accept", since, until, scores, least, metric, workflow, note))
 
 
@@ -190,7 +190,6 @@ def _aside(baseline: Baseline) -> str:
 
 
 def _worth(baseline: Baseline) -> int:
-    """Return the whole effective number; equal weights add up to a hair less than the number of scores."""
     return math.floor(round(baseline.effective, 6))
 
 

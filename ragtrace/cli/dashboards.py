@@ -1,4 +1,4 @@
-"""``ragtrace dashboards``: boards, alerts, rules and runbooks as files."""
+"""Command ``ragtrace dashboards``, which writes boards, alerts, rules and runbooks."""
 
 from __future__ import annotations
 

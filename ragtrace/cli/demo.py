@@ -1,4 +1,4 @@
-"""``ragtrace demo``: a real chain, scored live, with an incident half-way."""
+"""Command ``ragtrace demo``, a real chain that is scored live."""
 
 from __future__ import annotations
 

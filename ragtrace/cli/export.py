@@ -1,4 +1,4 @@
-"""``ragtrace export``: scores and labels of a store as JSON lines, CSV or Parquet."""
+"""Command ``ragtrace export``, which writes rows of a store."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ def command(
 
 
 def _texts(store: SqliteStore, trace_id: str) -> dict[str, str]:
-    """Return question, answer and contexts of a trace as columns; empty where its record was not kept."""
     record = store.record(trace_id)
     if record is None:
         return {}
@@ -95,7 +94,7 @@ def _texts(store: SqliteStore, trace_id: str) -> dict[str, str]:
 
 
 def _names(metric: str | None) -> tuple[tuple[str | None, ...], ConfigError | None]:
-    """Return the names under which a metric stands in a store, and the error where no metric has that name."""
+    """Return the names of a metric in a store, and the error of an unknown one."""
     from ragtrace.metrics.registry import select
     from ragtrace.stores.base import FEEDBACK
 
@@ -110,7 +109,7 @@ def _names(metric: str | None) -> tuple[tuple[str | None, ...], ConfigError | No
 
 @contextmanager
 def _out(name: str) -> Iterator[Any]:
-    """Open a file that must be new, for its owner alone, and remove it again when it cannot be finished."""
+    """Open a new file for its owner alone; remove it when it cannot be finished."""
     if name == "-":
         yield sys.stdout.buffer
         return

@@ -1,4 +1,4 @@
-"""``ragtrace feedback``: human labels from a file into a store."""
+"""Command ``ragtrace feedback``, which keeps human labels in a store."""
 
 from __future__ import annotations
 

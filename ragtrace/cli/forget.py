@@ -1,4 +1,4 @@
-"""``ragtrace forget``: erases a trace, a session or a user from a store and a spool."""
+"""Command ``ragtrace forget``, which erases a trace, session or user."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ def _whom(given: dict[Subject, str | None]) -> tuple[Subject, str]:
 
 
 def _files(store: str | None, given: str | None) -> list[Path]:
-    """Return the files to erase from: the store, and the spool where it is another file."""
     from ragtrace.settings import Settings
 
     spool = given or Settings.resolve({}).spool

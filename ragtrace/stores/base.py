@@ -1,4 +1,4 @@
-"""The values that go in and out of a store."""
+"""Values that go in and out of a store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Subject = Literal["trace", "session", "user"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What is kept, for how long and in how much room (SCORING.md 3).
+    """Content, retention and size of a store.
 
     Attributes:
         has_content: texts may be kept: payloads, and the words among the details of scores.
@@ -39,17 +39,17 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What a person said of a trace; a second label of the same rater on the same metric replaces the first.
+    """A person's judgement of a trace; a later label of the same rater and metric replaces it.
 
     Attributes:
         trace_id: the trace; its scores may come before or after the label, or never.
         value: 0 (bad) to 1 (good).
         comment: in words; kept where texts may be kept.
-        metric: what was judged; ``feedback`` is the answer as a whole.
-        rater: who, "" when it does not matter.
+        metric: the judged metric; ``feedback`` is the answer as a whole.
+        rater: name of the person, "" when it does not matter.
         at: Unix seconds; 0 = now.
-        session: the trace's, where it is known: of a trace that is never scored nothing else tells it.
-        user: the trace's, likewise.
+        session: the trace's session, for a trace that may never be scored.
+        user: the trace's user, likewise.
 
     Raises:
         ValueError: no trace, or a value outside 0 to 1.
@@ -82,7 +82,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """How many of what was erased, or would be."""
+    """Numbers of erased rows by kind."""
 
     runs: int = 0
     scores: int = 0
@@ -106,8 +106,7 @@ class OutboxEntry:
 
     Attributes:
         seq: their place among those of their owner.
-        marks: says of each score that it arrived; a score that was replaced since is not meant. A score that was
-            not written has none.
+        marks: the written form of each score, to say that it arrived; none of a score that was not written.
         owed: `EVENT`, `COUNT`, both or neither, of a score that was written before; missing = both.
     """
 
@@ -116,7 +115,7 @@ class OutboxEntry:
     owed: dict[ScoreKey, int] = field(default_factory=dict)
 
     def is_owed(self, score: Score, what: int = 3) -> bool:
-        """Say whether an event, or a metrics report, is still owed by this process."""
+        """Return whether this process still owes an event, or a metrics report."""
         return bool(self.owed.get(score.key, 3) & what)
 
 

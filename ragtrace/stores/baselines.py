@@ -1,4 +1,4 @@
-"""Frozen baselines: what was declared normal, in a table beside the scores, which neither age nor size deletes."""
+"""Frozen baselines in a table beside the scores, which neither age nor size deletes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.stats.drift import Baseline, Series
-from ragtrace.stores.tables import has_tables
+from ragtrace.stores.tables import columns, has_tables
 
 if TYPE_CHECKING:
     import sqlite3
@@ -55,7 +55,7 @@ class FrozenBaseline:
 
     @property
     def series(self) -> Series:
-        """What it is the normal of."""
+        """The series of the scores that it describes."""
         return Series(self.metric, self.workflow, self.version, self.k, self.label_scale, self.universe)
 
 
@@ -76,8 +76,7 @@ def write_baselines(connection: sqlite3.Connection, baselines: Iterable[FrozenBa
     """
     connection.execute(_SCHEMA)
     rows = [_row(it) for it in baselines]
-    names = f"({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
-    connection.executemany(f"INSERT OR REPLACE INTO {TABLE} {names}", rows)
+    connection.executemany(f"INSERT OR REPLACE INTO {TABLE} {columns(*_COLUMNS)}", rows)
     return len(rows)
 
 

@@ -1,4 +1,4 @@
-"""Erases a trace, a session or a user from the store's tables, and from the units that wait in a spool's."""
+"""Erases a trace, a session or a user from the tables of a store and of a spool."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNUSED_RATERS = (
 
 
 def erase(connection: sqlite3.Connection, subject: Subject, identity: str) -> Erased:
-    """Delete rows inside the caller's transaction; of a trace of several runs, the labels go with any of them.
+    """Delete rows inside the caller's transaction; a trace's labels go with any of its runs.
 
     Example:
         >>> import sqlite3
@@ -71,7 +71,7 @@ def _from_store(connection: sqlite3.Connection, subject: Subject, identity: str)
 
 
 def _as_rater(connection: sqlite3.Connection, identity: str) -> Erased:
-    """Delete what somebody said of other people's traces."""
+    # Labels of other people's traces.
     rated = connection.execute(_RATED, (HUMAN, version_of(identity))).fetchall()
     connection.executemany("DELETE FROM scores WHERE run = ? AND series = ?", rated)
     emptied = connection.executemany(_NO_LABEL_LEFT, [(run,) for run in {run for run, _ in rated}]).rowcount
@@ -79,7 +79,7 @@ def _as_rater(connection: sqlite3.Connection, identity: str) -> Erased:
 
 
 def _from_spool(connection: sqlite3.Connection, subject: Subject, identity: str) -> Erased:
-    """End jobs as ``skipped forgotten``; who holds one finds its lease gone, and writes and publishes nothing."""
+    """End jobs as ``skipped forgotten``; their holders find the lease gone and publish nothing."""
     found = connection.execute(
         "SELECT key, size FROM jobs WHERE state != 'ended' AND payload IS NOT NULL"
         " AND CASE WHEN json_valid(CAST(payload AS TEXT))"

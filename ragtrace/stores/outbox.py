@@ -1,4 +1,4 @@
-"""The outbox: scores that a receiver has yet to take, and the process that answers for each.
+"""The outbox of scores that a receiver has yet to take, with the owner of each.
 
 A row stands from the write of a score until its event was delivered and a metrics report that counts it was. All
 functions work inside the caller's transaction.
@@ -46,7 +46,7 @@ _OWNERS = (
 def put(
     connection: sqlite3.Connection, mark: Mark, owner: Owner | None, seq: int, *, owed: int, now: float
 ) -> None:
-    """Note that a score was written and is owed; without an owner it is anybody's."""
+    """Enter a written score; without an owner any service may claim it."""
     if owner is not None:
         _enter(connection, owner, now)
     run, series, writes = mark
@@ -57,10 +57,10 @@ def put(
 
 
 def owed(connection: sqlite3.Connection, run: int, series: int, revision: int, mine: Owner, now: float) -> int:
-    """Return what one owner owes of a score that it is about to write: all of it, unless another was at it before.
+    """Return the events and counts that an owner owes of a score that it is about to write.
 
-    A scorer writes a unit's scores before it ends their job. One that dies in between leaves both, and the unit is
-    scored again.
+    A scorer writes a unit's scores before it ends their job. If it dies in between, the unit is scored again, and
+    the second scorer owes only the part that the first did not send.
     """
     found = connection.execute(
         "SELECT s.exported, o.owed, o.owner FROM scores s"
@@ -77,7 +77,7 @@ def owed(connection: sqlite3.Connection, run: int, series: int, revision: int, m
 
 
 def free_owners(connection: sqlite3.Connection, now: float) -> list[int]:
-    """Return the owners whose rows are anybody's: they left, or their process has ended.
+    """Return the owners that left, or whose process has ended.
 
     Example:
         >>> import sqlite3
@@ -98,7 +98,7 @@ def free_owners(connection: sqlite3.Connection, now: float) -> list[int]:
 
 
 def is_free(process: str, until: float, now: float) -> bool:
-    """Say whether an owner's rows are anybody's; where its process cannot be looked at, its last sign of life says.
+    """Return whether an owner has ended; its last sign of life decides where `/proc` does not.
 
     Example:
         >>> is_free("", until=100.0, now=99.0), is_free("", until=100.0, now=101.0)
@@ -109,7 +109,7 @@ def is_free(process: str, until: float, now: float) -> bool:
 
 
 def is_held(connection: sqlite3.Connection, owner: int, mine: Owner, now: float) -> bool:
-    """Say whether a row is in the hands of another owner that lives."""
+    """Return whether another living owner holds a row."""
     if owner in {NOBODY, mine.id}:
         return False
     row = connection.execute("SELECT process, until FROM owners WHERE id = ?", (owner,)).fetchone()
@@ -126,14 +126,14 @@ def claim(
     next_seq: Callable[[], int],
     now: float,
 ) -> list[tuple[int, int]]:
-    """Give runs to one owner, the oldest first, and return each with its new place.
+    """Give runs to an owner, the oldest first; return each with its new place.
 
     Args:
         connection: to the store's file.
         owner: takes them.
-        free: owners whose rows are anybody's.
+        free: owners that have ended.
         limit: most runs.
-        seqs: places of its own rows to take anew: what was written there was never published.
+        seqs: places of its own rows that were never published, to be taken anew.
         next_seq: gives the next place.
         now: Unix seconds.
     """
@@ -160,7 +160,7 @@ def _enter(connection: sqlite3.Connection, owner: Owner, now: float) -> None:
 
 
 def unsent(connection: sqlite3.Connection, owner: Owner, limit: int, *, before: float, now: float) -> list[int]:
-    """Return an owner's runs whose events were handed over before a time and did not arrive; they are sent anew."""
+    """Return an owner's runs whose events were sent before a time and did not arrive."""
     rows = connection.execute(
         "SELECT run FROM outbox WHERE owner = ? AND owed & 1 AND sent < ? ORDER BY seq", (owner.id, before)
     )
@@ -173,7 +173,6 @@ def unsent(connection: sqlite3.Connection, owner: Owner, limit: int, *, before: 
 
 
 def _first(rows: Iterable[tuple[int]], limit: int) -> list[int]:
-    """Return the first different runs of rows, and read no further."""
     runs: dict[int, None] = {}
     for (run,) in rows:
         if len(runs) >= limit:
@@ -183,7 +182,7 @@ def _first(rows: Iterable[tuple[int]], limit: int) -> list[int]:
 
 
 def acknowledge(connection: sqlite3.Connection, marks: Iterable[Mark], what: int = ALL) -> None:
-    """Note that scores arrived; one that was written again since is still owed."""
+    """Note that scores arrived; a score that was written again since is still owed."""
     connection.executemany(
         f"UPDATE outbox SET owed = owed & {~what} WHERE run = ? AND series = ? AND writes = ?",  # noqa: S608 - a number
         list(marks),
@@ -192,7 +191,7 @@ def acknowledge(connection: sqlite3.Connection, marks: Iterable[Mark], what: int
 
 
 def acknowledge_to(connection: sqlite3.Connection, owner: Owner, what: int, after: int, upto: int) -> None:
-    """Note the same of an owner's rows behind one place, up to another."""
+    """Note that an owner's rows arrived, from behind one place up to another."""
     connection.execute(
         "UPDATE outbox SET owed = owed & ~? WHERE owner = ? AND seq > ? AND seq <= ?", (what, owner.id, after, upto)
     )
@@ -200,13 +199,13 @@ def acknowledge_to(connection: sqlite3.Connection, owner: Owner, what: int, afte
 
 
 def beat(connection: sqlite3.Connection, owner: Owner, now: float) -> None:
-    """Give a sign of life, and forget the owners that have nothing here: the next write enters one again."""
+    """Give a sign of life, and forget owners without rows; the next write enters them again."""
     connection.execute("UPDATE owners SET until = ? WHERE id = ?", (now + HOLD_S, owner.id))
     connection.execute("DELETE FROM owners WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE owner = owners.id)")
 
 
 def leave(connection: sqlite3.Connection, owner: Owner) -> None:
-    """Let an owner's rows be anybody's."""
+    """Release an owner's rows."""
     connection.execute("DELETE FROM owners WHERE id = ?", (owner.id,))
 
 

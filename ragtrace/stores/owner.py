@@ -1,4 +1,4 @@
-"""The process that answers for rows of an outbox: its name, and whether it still runs."""
+"""Identity of the process that owns rows of an outbox, and whether it still runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def this_process() -> str:
 
 
 def is_over(process: str) -> bool | None:
-    """Say whether a process has ended; None where this process cannot tell.
+    """Return whether a process has ended; None where this process cannot tell.
 
     Example:
         >>> is_over("another-boot pid:[1] 7 7"), is_over("")
@@ -65,7 +65,7 @@ def _started(pid: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """One service of one process; its rows are anybody's once it has left or its process has ended.
+    """One service of one process; others may claim its rows once it has left or ended.
 
     Attributes:
         id: tells the services of all processes apart.

@@ -1,4 +1,4 @@
-"""The records that are kept whole: failed, low or flagged ones, and a random share of the others."""
+"""Choice of the records that are kept whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEGATIVE = 0.5  # feedback below it
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Why a record is kept: ``failed``, ``low``, ``flagged`` or ``sample``, and how probable that was."""
+    """Reason to keep a record (``failed``, ``low``, ``flagged``, ``sample``), and its probability."""
 
     reason: str
     probability: float

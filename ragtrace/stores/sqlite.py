@@ -18,7 +18,7 @@ from ragtrace.stores.erasure import erase
 from ragtrace.stores.payload_policy import from_payload
 from ragtrace.stores.retention import apply_retention
 from ragtrace.stores.tables import record_from, score_from, tables
-from ragtrace.stores.upsert import JUDGE, write_label, writer
+from ragtrace.stores.upsert import JUDGE, write_label, write_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ragtrace.stores.base import Label, Subject
     from ragtrace.stores.baselines import FrozenBaseline
     from ragtrace.stores.owner import Owner
-
-__all__ = ["SqliteStore", "tables", "writer"]
 
 _log = logging.getLogger("ragtrace")
 BUSY_S = 10.0  # how long a transaction waits for another process's
@@ -46,9 +44,9 @@ class SqliteStore:
 
     Args:
         path: the file; its folder must exist. It may be a spool's.
-        policy: what is kept, for how long, in how much room.
+        policy: content, retention and size of the store.
         wall: Unix seconds.
-        uptime: seconds since the host started, which nobody can set.
+        uptime: seconds since the host started.
         is_made: whether a file is made where there is none, or a broken one.
 
     Raises:
@@ -88,7 +86,7 @@ class SqliteStore:
         self._try(may_wait=is_made)
 
     def _try(self, *, may_wait: bool) -> None:
-        """Say a wrong path at once; a file that is locked, or a full disk, may wait for the calls to come."""
+        """Report a wrong path at once; a locked file or a full disk may wait for later calls."""
         try:
             with self._file.connection():
                 pass
@@ -115,7 +113,7 @@ class SqliteStore:
             scores: its scores.
             source: ``judge``, or ``rescore``: later scores, which are not given out as pending.
             owner: publishes them; without one the next scorer at this file does.
-            entry: told what is to be published, and how to say that it arrived.
+            entry: told the scores to publish, and how to say that they arrived.
 
         Raises:
             sqlite3.Error: the disk is full, read-only or broken.
@@ -133,11 +131,13 @@ class SqliteStore:
         owner: Owner | None = None,
         entry: OutboxEntry | None = None,
     ) -> Callable[[sqlite3.Connection], None]:
-        """Return what writes the same in a transaction of somebody else's connection to this file.
+        """Return a callback that performs the write of `emit` inside the caller's transaction on this file."""
 
-        With an `owner` the scores are that service's to publish, and `entry` is told which and how.
-        """
-        return writer(scores, record, policy=self.policy, source=source, wall=self._wall, owner=owner, entry=entry)
+        def write(connection: sqlite3.Connection) -> None:
+            given: dict[str, Any] = {"source": source, "owner": owner, "entry": entry}
+            write_scores(connection, scores, record, policy=self.policy, now=self._wall(), **given)
+
+        return write
 
     def rate(self, labels: Iterable[Label]) -> int:
         """Write human labels in one transaction; return how many.
@@ -172,19 +172,19 @@ class SqliteStore:
     # -- the outbox --
 
     def leftovers(self) -> bool:
-        """Say whether there are scores to publish that nobody answers for any more."""
+        """Return whether scores wait to be published whose owner has ended."""
         with self._file.connection() as connection:
             return bool(outbox.free_owners(connection, self._wall()))
 
     def claim(
         self, owner: Owner, limit: int = 100, *, seqs: Sequence[int] = (), next_seq: Callable[[], int]
     ) -> list[Pending]:
-        """Return traces with scores that nobody answers for, the oldest first; from now on `owner` does.
+        """Claim traces whose scores have no living owner, the oldest first.
 
         Args:
             owner: publishes them.
             limit: most traces.
-            seqs: places of its own entries that it wrote and did not publish; they are given out too.
+            seqs: places of its own entries that were written and not published; they are claimed too.
             next_seq: gives the place of each among the owner's.
 
         Raises:
@@ -197,7 +197,7 @@ class SqliteStore:
         return self._pending(owner, dict(taken))
 
     def unsent(self, owner: Owner, limit: int = 100, *, older_s: float) -> list[Pending]:
-        """Return an owner's traces with events that were handed over some time ago and did not arrive.
+        """Return an owner's traces whose events were sent some time ago and did not arrive.
 
         Raises:
             sqlite3.Error: as in `emit`.
@@ -215,13 +215,13 @@ class SqliteStore:
         owner: Owner | None = None,
         upto: Iterable[tuple[int, int, int]] = (),
     ) -> None:
-        """Note that scores arrived; one that was replaced since stays to be published again.
+        """Note that scores arrived; a score that was replaced since is published again.
 
         Args:
             marks: of `OutboxEntry`.
             what: `EVENT`, `COUNT` or both.
             owner: of the entries that `upto` means.
-            upto: what arrived of all entries behind one place up to another: (what, after, upto).
+            upto: ranges of places whose entries arrived, as (what, after, upto).
 
         Raises:
             sqlite3.Error: as in `emit`.
@@ -238,7 +238,7 @@ class SqliteStore:
             outbox.beat(connection, owner, self._wall())
 
     def leave(self, owner: Owner) -> None:
-        """Let anybody publish what an owner has not."""
+        """Release an owner's unpublished scores."""
         with self._file.transaction() as connection:
             outbox.leave(connection, owner)
 
@@ -289,9 +289,9 @@ class SqliteStore:
             last = {"run": rows[-1]["run"], "series": rows[-1]["series"]}
 
     def records(self, *, since: float = 0.0, workflow: str | None = None) -> Iterator[tuple[RagRecord, float]]:
-        """Yield the records that were kept since, with the probability with which each was.
+        """Yield the records kept since a time, each with the probability of being kept.
 
-        One that cannot be read is counted as lost and passed over.
+        A record that cannot be read is counted as an internal error and skipped.
         """
         sql = (
             "SELECT p.run, p.record, p.probability FROM payloads p JOIN runs r ON r.id = p.run WHERE p.run > :run"
@@ -309,7 +309,7 @@ class SqliteStore:
             last = rows[-1]["run"]
 
     def record(self, trace_id: str) -> RagRecord | None:
-        """Return the latest record that was kept of a trace; None where none was, or it cannot be read."""
+        """Return the latest record kept of a trace, None without a readable one."""
         sql = (
             "SELECT p.record FROM payloads p JOIN runs r ON r.id = p.run WHERE r.trace_id = ?"
             " ORDER BY p.at DESC LIMIT 1"
@@ -327,7 +327,7 @@ class SqliteStore:
         return [row["trace_id"] for row in self._read(sql, (len(prefix), prefix, most))]
 
     def scores_of(self, record: RagRecord) -> list[Score]:
-        """Return every score of a record that stands, of all versions, without human labels."""
+        """Return every stored score of a record, of all versions, without human labels."""
         sql = "SELECT * FROM scored WHERE trace_id = ? AND span_id = ? AND source != 'human'"
         return [score_from(row) for row in self._read(sql, (record.trace_id or record.id, record.span_id))]
 
@@ -403,7 +403,7 @@ class SqliteStore:
 
 
 def _pending(rows: Sequence[Mapping[str, Any]], seq: int) -> tuple[Pending, list[tuple[int, int, int]]]:
-    """Return scores to publish, and marks of those that cannot be read: a newer ragtrace wrote them."""
+    """Return scores to publish, and the marks of unreadable scores, which a newer ragtrace wrote."""
     scores, entry, unreadable = [], OutboxEntry(seq=seq), []
     for row in rows:
         mark = row["run"], row["series"], row["writes"]

@@ -90,6 +90,16 @@ def tables(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT OR REPLACE INTO store_facts VALUES ('schema', ?)", (SCHEMA_VERSION,))
 
 
+def columns(*names: str) -> str:
+    """Return the end of an INSERT: the columns and a mark for the value of each.
+
+    Example:
+        >>> columns("run", "at")
+        '(run, at) VALUES (?, ?)'
+    """
+    return f"({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
 def has_tables(connection: sqlite3.Connection, *names: str) -> bool:
     """Return whether the file has all these tables."""
     sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,11 @@ from ragtrace.stores import outbox
 from ragtrace.stores.base import Label, OutboxEntry, Policy
 from ragtrace.stores.payload_policy import reason_to_keep, to_payload
 from ragtrace.stores.retention import has_room
-from ragtrace.stores.tables import SERIES, clean, run_of, score_of, series_of, tables
+from ragtrace.stores.tables import SERIES, clean, columns, run_of, score_of, series_of, tables
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ragtrace.model import RagRecord, Score
     from ragtrace.stores.owner import Owner
@@ -28,32 +29,34 @@ RESCORE = "rescore"
 JUDGE = "judge"
 
 
-def writer(
+def write_scores(
+    connection: sqlite3.Connection,
     scores: Sequence[Score],
     record: RagRecord,
     *,
     policy: Policy = _PLAIN,
     source: str = JUDGE,
-    wall: Callable[[], float] = time.time,
+    now: float | None = None,
     owner: Owner | None = None,
     entry: OutboxEntry | None = None,
-) -> Callable[[sqlite3.Connection], None]:
-    """Return a function that writes these scores inside the caller's transaction.
+) -> None:
+    """Write scores inside the caller's transaction.
 
-    It makes the tables where they are missing, makes room, and neither begins nor ends a transaction, so that the
-    scores stand exactly when what else is in the transaction does: the end of a job in a spool.
+    The function makes missing tables and makes room. It neither begins nor ends a transaction, so that the scores
+    stand exactly when the rest of the transaction does, such as the end of a job in a spool.
 
     Args:
-        scores: of one trace; the same key replaces unless its revision is lower than the one that stands there.
+        connection: to the store's file.
+        scores: of one trace; the same key replaces unless its revision is lower than the stored one.
         record: the trace; kept as `ragtrace.stores.payload_policy.reason_to_keep` says, with content.
-        policy: what is kept.
+        policy: retention, size and content of the store.
         source: ``judge``, or ``rescore`` for later scores, which are not given out as pending.
-        wall: Unix seconds.
+        now: Unix seconds; None = the wall clock.
         owner: publishes them; None = anybody may claim them.
-        entry: told what is to be published, and how to say that it arrived.
+        entry: told the scores to publish, and how to say that they arrived.
 
     Raises:
-        sqlite3.Error: from the returned function: the disk is full, read-only or broken.
+        sqlite3.Error: the disk is full, read-only or broken.
 
     Example:
         >>> import sqlite3
@@ -61,19 +64,44 @@ def writer(
         >>> key = ScoreKey(trace_id="t", span_id="s", metric="mrr", version="v")
         >>> score = Score(key=key, result=MetricResult(name="mrr", state="ok", value=0.5, version="v"))
         >>> connection = sqlite3.connect(":memory:", isolation_level=None)
-        >>> writer([score], RagRecord(id="1", trace_id="t", span_id="s"))(connection)
+        >>> write_scores(connection, [score], RagRecord(id="1", trace_id="t", span_id="s"))
         >>> connection.execute("SELECT metric, value FROM scored").fetchall()
         [('mrr', 0.5)]
     """
-
-    def write(connection: sqlite3.Connection) -> None:
-        _write(connection, scores, record, policy, source, wall(), owner, entry or OutboxEntry())
-
-    return write
+    now = time.time() if now is None else now
+    entry = entry or OutboxEntry()
+    entry.marks.clear()  # of a transaction that was rolled back
+    entry.owed.clear()
+    if not scores:
+        return
+    tables(connection)
+    rows = [
+        score_of(s, revision=record.revision, at=plausible(s.scored_at, now), has_content=policy.has_content)
+        for s in scores
+    ]
+    why = reason_to_keep(record, scores, policy.payload_share) if policy.has_content and source == JUDGE else None
+    payload = to_payload(record) if why is not None else b""
+    need = sum(_ROW_BYTES + 4 * len(row["details"] or "") for row in rows)
+    if not has_room(connection, need + len(payload), policy.file_bytes):
+        record_internal_error("ragtrace.stores.full")  # the rest of the file belongs to a spool
+        return
+    run_id = _run(connection, run_of(record), now)
+    for score, row in zip(scores, rows, strict=True):
+        series = _series(connection, series_of(score, source))
+        if source == JUDGE:
+            _pending(connection, run_id, series, row, now, owner, score, entry)
+        else:
+            _score(connection, run_id, series, row | {"exported": 1}, is_again=False)
+    if why is not None:
+        connection.execute(
+            "INSERT OR REPLACE INTO payloads SELECT ?1, ?2, ?3, ?4, ?5"
+            " WHERE (SELECT revision FROM runs WHERE id = ?1) <= ?6",
+            (run_id, why.reason, why.probability, now, payload, record.revision),
+        )
 
 
 def write_label(connection: sqlite3.Connection, label: Label, policy: Policy, now: float) -> None:
-    """Write one human label; what was said of a trace's scores stands under the trace, without a span."""
+    """Write one human label; it stands under its trace, without a span."""
     tables(connection)
     if not has_room(connection, _ROW_BYTES, policy.file_bytes):
         record_internal_error("ragtrace.stores.full")
@@ -99,7 +127,7 @@ def write_label(connection: sqlite3.Connection, label: Label, policy: Policy, no
 
 
 def version_of(rater: str) -> str:
-    """Return the version under which somebody's labels stand.
+    """Return the version of one rater's labels.
 
     Example:
         >>> version_of("ada"), version_of("")
@@ -123,55 +151,11 @@ _RUN = (
 )  # fmt: skip
 
 
-def _write(
-    connection: sqlite3.Connection,
-    scores: Sequence[Score],
-    record: RagRecord,
-    policy: Policy,
-    source: str,
-    now: float,
-    owner: Owner | None,
-    entry: OutboxEntry,
-) -> None:
-    entry.marks.clear()  # of a transaction that was rolled back
-    entry.owed.clear()
-    if not scores:
-        return
-    tables(connection)
-    rows = [
-        score_of(s, revision=record.revision, at=plausible(s.scored_at, now), has_content=policy.has_content)
-        for s in scores
-    ]
-    why = reason_to_keep(record, scores, policy.payload_share) if policy.has_content and source == JUDGE else None
-    payload = to_payload(record) if why is not None else b""
-    need = sum(_ROW_BYTES + 4 * len(row["details"] or "") for row in rows)
-    if not has_room(connection, need + len(payload), policy.file_bytes):
-        record_internal_error("ragtrace.stores.full")  # all else in the file is somebody else's
-        return
-    run_id = _run(connection, run_of(record), now)
-    for score, row in zip(scores, rows, strict=True):
-        series = _series(connection, series_of(score, source))
-        if source != JUDGE:
-            _score(connection, run_id, series, row | {"exported": 1}, is_again=False)
-        elif owner is None:
-            _anybody_s(connection, run_id, series, row, now)
-        else:
-            _owned(connection, run_id, series, row, now, owner, score, entry)
-    if why is not None:
-        connection.execute(
-            "INSERT OR REPLACE INTO payloads SELECT ?1, ?2, ?3, ?4, ?5"
-            " WHERE (SELECT revision FROM runs WHERE id = ?1) <= ?6",
-            (run_id, why.reason, why.probability, now, payload, record.revision),
-        )
-
-
 def _run(connection: sqlite3.Connection, run: dict[str, Any], now: float, *, is_label: bool = False) -> int:
-    names = ", ".join(_RUN)
     changes = ", ".join(f"{name} = excluded.{name}" for name in _RUN[2:])
     change = "NOTHING" if is_label else f"UPDATE SET {changes} WHERE excluded.revision >= revision"
     connection.execute(
-        f"INSERT INTO runs ({names}, at) VALUES ({', '.join('?' * len(_RUN))}, ?)"  # noqa: S608 - our own names
-        f" ON CONFLICT (trace_id, span_id) DO {change}",
+        f"INSERT INTO runs {columns(*_RUN, 'at')} ON CONFLICT (trace_id, span_id) DO {change}",
         (*(run[name] for name in _RUN), now),
     )
     key = (run["trace_id"], run["span_id"])
@@ -183,39 +167,34 @@ def _series(connection: sqlite3.Connection, series: tuple[str, ...]) -> int:
     found = f"SELECT id FROM series WHERE {' AND '.join(f'{name} = ?' for name in SERIES)}"  # noqa: S608 - our own names
     row = connection.execute(found, series).fetchone()
     if row is None:
-        names = f"({', '.join(SERIES)}) VALUES ({', '.join('?' * len(SERIES))})"
-        connection.execute(f"INSERT INTO series {names}", series)
+        connection.execute(f"INSERT INTO series {columns(*SERIES)}", series)
         row = connection.execute(found, series).fetchone()
     return int(row[0])
 
 
-def _anybody_s(connection: sqlite3.Connection, run: int, series: int, row: dict[str, Any], now: float) -> None:
-    """Write a score that no service publishes: the next one to look for such scores does."""
-    written = _score(connection, run, series, row | {"exported": 0}, is_again=False)
-    if written is not None and written[1]:
-        outbox.put(connection, (run, series, written[0]), None, 0, owed=outbox.ALL, now=now)
-
-
-def _owned(
+def _pending(
     connection: sqlite3.Connection,
     run: int,
     series: int,
     row: dict[str, Any],
     now: float,
-    owner: Owner,
+    owner: Owner | None,
     score: Score,
     entry: OutboxEntry,
 ) -> None:
-    """Write a score that its owner publishes, unless another scorer has begun to: one that lost its lease, or died.
+    """Write a score that is to be published, and enter it in the outbox.
 
-    What was published stays as it was published.
+    A score that another scorer has begun to publish stays as it was: that scorer lost its lease, or died.
     """
-    owed = outbox.owed(connection, run, series, row["revision"], owner, now)
+    owed = outbox.ALL if owner is None else outbox.owed(connection, run, series, row["revision"], owner, now)
     written = _score(connection, run, series, row | {"exported": 0}, is_again=owed != outbox.ALL)
     if written is None:
         return
     writes, is_new = written
-    owed = outbox.ALL if is_new else owed
+    if is_new:
+        owed = outbox.ALL
+    elif owner is None:
+        return
     entry.owed[score.key] = owed
     entry.marks[score.key] = mark = (run, series, writes)
     if owed:
@@ -225,10 +204,10 @@ def _owned(
 def _score(
     connection: sqlite3.Connection, run: int, series: int, row: dict[str, Any], *, is_again: bool
 ) -> tuple[int, bool] | None:
-    """Upsert one score; return how often it was written, and whether it is a new one.
+    """Upsert one score; return the number of its writes, and whether it is new.
 
-    None where a higher revision stands. The same score again changes nothing. With `is_again` also another score of
-    the same revision changes nothing.
+    None where a higher revision stands. The same score again changes nothing. With `is_again` another score of the
+    same revision changes nothing either.
     """
     stands = connection.execute(
         "SELECT s.series, s.revision FROM scores s JOIN series a ON a.id = s.series, series b"
@@ -252,14 +231,11 @@ def _score(
     if revision == row["revision"] and (is_again or scored_at == row["scored_at"]):
         return writes, False
     connection.execute(
-        f"INSERT OR REPLACE INTO scores (run, series, {', '.join(row)}, writes)"  # noqa: S608 - our own names
-        f" VALUES ({', '.join('?' * (len(row) + 3))})",
+        f"INSERT OR REPLACE INTO scores {columns('run', 'series', *row, 'writes')}",
         (run, series, *row.values(), writes + 1),
     )
     return writes + 1, True
 
 
 def _comment(label: Label) -> str | None:
-    from json import dumps  # noqa: PLC0415
-
-    return None if label.comment is None else clean(dumps({"comment": label.comment}, ensure_ascii=False))
+    return None if label.comment is None else clean(json.dumps({"comment": label.comment}, ensure_ascii=False))

@@ -1,1 +1,1 @@
-"""``ragtrace calibrate``: a judge compared with people."""
+"""Command ``ragtrace calibrate``."""

@@ -1,4 +1,4 @@
-"""``ragtrace calibrate FILE --label FIELD``: how far a judge's scores agree with people."""
+"""Command ``ragtrace calibrate FILE --label FIELD``, which compares a judge with people."""
 
 from __future__ import annotations
 
@@ -117,7 +117,6 @@ def command(
 
 
 def _check(file: str, out: str | None, reports: dict[str, Path | None], *, is_resumed: bool) -> None:
-    """Refuse, before any judge is asked, output that cannot be written afterwards."""
     if is_resumed and out in {None, "-"}:
         raise ConfigError("--resume needs --out: the file to go on with")
     if out == "-":
@@ -132,7 +131,6 @@ def _check(file: str, out: str | None, reports: dict[str, Path | None], *, is_re
 def _score(
     file: str, scorer: CalibrationScorer, scores: _Scores, *, jobs: int, limit: int | None, is_resumed: bool
 ) -> None:
-    """Score the lines that an earlier run did not, and write them where ``--out`` says."""
     with ExitStack() as stack:
         out = None
         if scores.path is not None:
@@ -178,7 +176,7 @@ class _Number:
         return self.output.name if self.k is None else f"{self.output.name}@{self.k}"
 
     def of(self, scores: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return its score among those of a line, whatever place its K has there; None where there is none."""
+        """Return the score of this K, whatever its key; None without one."""
         first: Mapping[str, Any] | None = scores.get(self.output.name)
         if self.k is None or first is None or first.get("k") == self.k:
             return first
@@ -190,7 +188,7 @@ class _Number:
 
 @dataclass(slots=True)
 class _Scores:
-    """Scores by line number, and those of an earlier run by id in the order in which they stand."""
+    """Scores by line number, and those of an earlier run by id."""
 
     path: str | None
     number: _Number
@@ -215,7 +213,7 @@ class _Scores:
                 self.before[str(line["id"])].append(self._kept(line["scores"]))
 
     def take(self, line: Line) -> bool:
-        """Take a line's scores from the earlier run; False when it has none."""
+        """Take a line's scores from the earlier run; False without any."""
         known = self.before.get(line.record.id)
         if not known:
             return False
@@ -227,7 +225,7 @@ class _Scores:
         self.by_line[line.number] = self._kept(scores)
 
     def _kept(self, scores: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the report reads; the details of every claim would fill the memory."""
+        """Return the parts that the report reads; the details of all claims would fill the memory."""
         from ragtrace.scoring.offline.calibrating import GATE, OPPOSITE
 
         kept: dict[str, Any] = {}
@@ -258,7 +256,6 @@ def _settings(metric: str, k_values: tuple[int, ...] | None, given: dict[str, st
 
 
 def _scorer(asked: str, settings: Settings) -> tuple[Scorer, _Number]:
-    """Return the scorer of one metric, and the number of it that is compared."""
     from ragtrace.service.judges import build_scorer
 
     scorer = build_scorer(settings)

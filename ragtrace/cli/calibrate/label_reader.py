@@ -1,4 +1,4 @@
-"""Reads the human labels of a file before any judge is asked, so that bad input costs nothing."""
+"""Reads the human labels of a file before any judge is asked."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Labelled:
     passages: dict[str, int] = field(default_factory=dict)
 
     def gated(self, pairs: int) -> frozenset[str]:
-        """Return the ids of the first records that together have so many passages, in pools of two and more."""
+        """Return the ids of the first records that hold so many passages."""
         chosen: set[str] = set()
         found = 0
         for record, count in self.passages.items():
@@ -53,7 +53,7 @@ class Labelled:
 
 
 def good_lines(name: str, limit: int | None) -> Iterator[Line]:
-    """Yield the lines of a file of which every line must be good.
+    """Yield the lines of a file, all of which must be good.
 
     Raises:
         InputError: of the first line that is not, as ``file:line: reason``.
@@ -112,12 +112,10 @@ def read_labelled(
 
 
 def _is_read_once(path: Path) -> bool:
-    """Return whether it is a pipe, a socket or a device; what is missing or a folder is told when it is opened."""
     return path.exists() and not (path.is_file() or path.is_dir())
 
 
 def _ratings(given: dict[str, Any], paths: Sequence[str], where: str) -> Ratings:
-    """Return the ratings of all fields, one after the other; a field that is missing is a missing rating."""
     ratings: list[float | None] = []
     for path in paths:
         value = _at(given, path)

@@ -1,1 +1,1 @@
-"""``ragtrace compare``: scored files side by side."""
+"""Command ``ragtrace compare``."""

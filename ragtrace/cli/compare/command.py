@@ -1,4 +1,4 @@
-"""``ragtrace compare A B``: scored files side by side."""
+"""Command ``ragtrace compare A B``, which compares scored files."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def command(
 
 
 def short_names(files: Sequence[str]) -> list[str]:
-    """Return the files' names without folders, as far as they stay different from one another.
+    """Return the files' names without folders where they stay distinct.
 
     Example:
         >>> short_names(["runs/a.jsonl", "b.jsonl"]), short_names(["old/a.jsonl", "new/a.jsonl"])

@@ -1,4 +1,4 @@
-"""Scores as CSV in the form that users of Open RAG Eval have: one row a query."""
+"""Scores as CSV in the form of Open RAG Eval, one row a query."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 def write_queries(arms: Sequence[Arm], stream: IO[bytes]) -> None:
-    """Write one row a query, with the prefix ``run_N_`` where a query stands more than once.
+    """Write one row a query, with a prefix ``run_N_`` for repeated queries.
 
     Runs are numbered over the files in their order: with two files of one run each, ``run_1_`` is the first file
     and ``run_2_`` the second, and ``run_N_file`` says so. A cell is empty where a score is missing, ``na`` or
@@ -51,7 +51,6 @@ def write_queries(arms: Sequence[Arm], stream: IO[bytes]) -> None:
 
 
 def _by_query(arms: Sequence[Arm]) -> dict[Hashable, list[list[ScoredRow]]]:
-    """Return the runs of each query in each file; a line without a query is known by its id alone."""
     queries: dict[Hashable, list[list[ScoredRow]]] = {}
     for place, arm in enumerate(arms):
         for row in arm.rows:

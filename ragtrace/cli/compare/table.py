@@ -1,4 +1,4 @@
-"""The comparison of scored files as a person reads it."""
+"""Table and notes of a comparison."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INDEX = "consistency_adjusted_index"  # in the JSON alone: deviation and its sh
 
 
 def show(found: Comparison, console: Console) -> None:
-    """Print the files, a table of the metrics with a value, one of the repeated runs, and what follows."""
+    """Print the files, the table of metrics, the repeated runs and the notes."""
     letters = _letters(found)
     for letter, arm, share in zip(letters, found.arms, found.answered, strict=True):
         counts = f"{arm['lines']} lines, {arm['broken']} broken, {arm['repeated']} queries asked again"
@@ -125,7 +125,6 @@ def _notes(found: Comparison, letters: list[str]) -> Iterator[str]:
 
 
 def _by_chance(found: Comparison) -> Iterator[str]:
-    """Yield how often a verdict means nothing, where there is any."""
     differences = (contrast.difference for line in found.lines for contrast in line.contrasts)
     units = [one.n_units for one in differences if one is not None and one.is_significant is not None]
     if units:
@@ -134,7 +133,6 @@ def _by_chance(found: Comparison) -> Iterator[str]:
 
 
 def _left_out(found: Comparison, letters: list[str]) -> Iterator[str]:
-    """Yield how many pairs of which metrics are not compared, as their two values are over other labels."""
     for i, letter in enumerate(letters[1:]):
         names: dict[int, list[str]] = {}
         for line in found.lines:

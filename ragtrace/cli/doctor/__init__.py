@@ -1,1 +1,1 @@
-"""``ragtrace doctor``: settings, endpoints, judge, disk and packages."""
+"""Command ``ragtrace doctor``."""

@@ -1,4 +1,4 @@
-"""``ragtrace doctor``: does everything stand as this environment says, and if not, what to do?"""
+"""Command ``ragtrace doctor``, which checks the settings, servers, files and packages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def command(
 
 
 def examined(*, is_judge_asked: bool) -> list[CheckResult]:
-    """Return the result of every check, in order; takes half a minute at most."""
+    """Return the result of every check, in order, within half a minute."""
     from ragtrace.cli.doctor.endpoints import check_otlp
     from ragtrace.cli.doctor.packages import check_packages
     from ragtrace.cli.doctor.setup import check_disk, check_judge, check_settings

@@ -1,4 +1,4 @@
-"""Endpoints: export one empty batch of each signal with the exporter that the ``OTEL_*`` variables configure."""
+"""Exports one empty batch of each signal with the configured OTLP exporter."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _REMEDIES = {
 
 
 def check_otlp(limit_s: float | None = None) -> list[CheckResult]:
-    """Return the result of every signal; each takes `limit_s` seconds at most, by default `LIMIT_S`."""
+    """Return the result of every signal, each within `limit_s` seconds."""
     from ragtrace.telemetry.setup.exporters import is_disabled
 
     if is_disabled():
@@ -48,7 +48,7 @@ def check_otlp(limit_s: float | None = None) -> list[CheckResult]:
 
 
 def _within(limit_s: float, signal: str) -> CheckResult:
-    """Check one signal in a thread, since a name may be looked up for minutes."""
+    """Check one signal in a thread, since a DNS lookup may take minutes."""
     from ragtrace.telemetry.setup.exporters import protocol
 
     with suppress(ConfigError, ImportError):
@@ -109,7 +109,7 @@ def _exporter(signal: str, spoken: str) -> Any:
 
 
 def _export(signal: str, spoken: str, limit_s: float) -> str | None:
-    """Export nothing; return None where the server takes it, else its status, "" without an answer."""
+    """Export an empty batch; return None on success, else the status ("" without an answer)."""
     batch: Any = []
     if signal == "METRICS":
         from opentelemetry.sdk.metrics.export import MetricsData
@@ -125,7 +125,7 @@ def _export(signal: str, spoken: str, limit_s: float) -> str | None:
 
 @contextmanager
 def _heard() -> Iterator[list[str]]:
-    """Collect the exporters' log lines, which hold the only reason of a failure."""
+    """Collect the exporters' log lines, the only source of the reason."""
     lines: list[str] = []
 
     class Collect(logging.Handler):
@@ -143,7 +143,6 @@ def _heard() -> Iterator[list[str]]:
 
 
 def _scraped() -> str:
-    """Return the address of the metrics under ``OTEL_METRICS_EXPORTER=prometheus``, "" without it."""
     from ragtrace.telemetry.setup.exporters import scrape_address, wants_scrape
 
     if not wants_scrape():
@@ -153,7 +152,6 @@ def _scraped() -> str:
 
 
 def _address(signal: str, spoken: str) -> tuple[str, str]:
-    """Return the address, and the variable that holds it."""
     own = f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"
     if os.environ.get(own, "").strip():
         return os.environ[own].strip(), own
@@ -162,7 +160,7 @@ def _address(signal: str, spoken: str) -> tuple[str, str]:
 
 
 def _is_address(address: str) -> bool:
-    """Tell whether host and port can be read; a ``/`` in a password hides both."""
+    """Return whether host and port can be read; a ``/`` in a password hides both."""
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
         return bool(parts.hostname) and parts.port != 0 and parts.scheme in {"http", "https"}
@@ -171,7 +169,7 @@ def _is_address(address: str) -> bool:
 
 
 def _absent(signal: str) -> Level:
-    """Return the level of a silent endpoint: a warning for the default address, which nobody configured."""
+    """Return a warning for the default address that nobody configured, else a failure."""
     from ragtrace.telemetry.setup.collector import is_endpoint_set
 
     return "fail" if is_endpoint_set(signal) else "warn"

@@ -1,4 +1,4 @@
-"""Packages: is a stranger in our place, is anything too old, which extras are there?"""
+"""Checks the installed packages for conflicts, old versions and missing extras."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9][0-9.]*)(?:.*extra ==
 
 
 class Floor(NamedTuple):
-    """The oldest version of a package that we work with, and the extra that brings it ("" = always there)."""
+    """Oldest supported version of a package, and its extra ("" = always installed)."""
 
     package: str
     version: str
@@ -30,7 +30,7 @@ def check_packages() -> list[CheckResult]:
 
 
 def own_floors(name: str = OURS) -> list[Floor] | None:
-    """Return the floors in our own metadata; None when ragtrace runs from a folder that was never installed."""
+    """Return the floors in our own metadata; None without an installation."""
     try:
         requires = metadata.requires(name)
     except metadata.PackageNotFoundError:

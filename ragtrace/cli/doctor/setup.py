@@ -1,4 +1,4 @@
-"""The setup: settings, files on disk, and a judge that replies."""
+"""Checks settings, files on disk and the judge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JUDGE_LIMIT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file that some setting names; `most_bytes` is what it may grow to."""
+    """A file of a setting; `most_bytes` is the limit of its size."""
 
     check: str
     path: Path
@@ -31,7 +31,7 @@ class _File:
 
 
 def check_settings() -> tuple[list[CheckResult], Settings | None]:
-    """Resolve the settings of the environment; None with the reason when they do not."""
+    """Resolve the settings of the environment; None where they are wrong."""
     from ragtrace.service.rates import rates_of
     from ragtrace.settings import Settings, unknown_variables, variables
 
@@ -56,7 +56,7 @@ def check_settings() -> tuple[list[CheckResult], Settings | None]:
 
 
 def check_disk(settings: Settings) -> list[CheckResult]:
-    """Look at every file that is written: its folder, the room left, and who may read it."""
+    """Check the folder, free room and permissions of every written file."""
     files = _files(settings)
     if not files:
         return [CheckResult("disk", "ok", "no spool and no store: units wait in memory")]
@@ -64,7 +64,7 @@ def check_disk(settings: Settings) -> list[CheckResult]:
 
 
 def check_judge(settings: Settings, *, is_called: bool) -> CheckResult:
-    """Build the judge and the metrics, and ask the judge one small thing, unless it is not to be called."""
+    """Build the judge and the metrics, and ask the judge one small question."""
     from ragtrace.judges.registry import costs
     from ragtrace.service.judges import build_scorer
 
@@ -82,7 +82,7 @@ def check_judge(settings: Settings, *, is_called: bool) -> CheckResult:
 
 
 def _unmade(settings: Settings) -> Settings:
-    """Return the settings without a file of grades that is not there: to open it would make it."""
+    """Return the settings without a missing grade cache, which opening would make."""
     named = settings.grade_cache
     is_new = named not in {"memory", "off"} and not Path(named).exists()
     return settings.with_changes(grade_cache="off", label_freeze=None) if is_new else settings
@@ -139,7 +139,7 @@ def _mib(count: int) -> str:
 
 
 async def _asked(judge: Judge) -> CheckResult:
-    """Ask for the audit of a sentence that stands word for word in its context."""
+    """Ask for the audit of a sentence that is copied from its context."""
     from ragtrace.metrics.eval_context import EvalContext, Options
     from ragtrace.metrics.evaluate import evaluate
     from ragtrace.metrics.registry import select

@@ -1,1 +1,1 @@
-"""Files in and out, and lines for people: the parts that several commands share."""
+"""Readers, writers and output that several commands share."""

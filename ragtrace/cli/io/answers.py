@@ -1,4 +1,4 @@
-"""Scored answers out of a file that `ragtrace score` wrote, or out of a store."""
+"""Scored answers from a scored file or a store."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class ScoredAnswer:
     labels: Mapping[str, float] = field(default_factory=dict)
 
     def claims(self) -> list[BadClaim]:
-        """Return the bad claims of the first score that holds any, the worst first."""
+        """Return the bad claims of the first score that has any, worst first."""
         found = (bad_claims(score.get("details") or {}) for score in self.scores.values())
         return next((claims for claims in found if claims), [])
 
 
 def is_store(source: str) -> bool:
-    """Return whether a source is a SQLite file; a file that is not there counts as lines."""
+    """Return whether a source is a SQLite file; a missing file is not."""
     from ragtrace.cli.io.stored import is_sqlite
 
     path = Path(source)
@@ -58,7 +58,7 @@ def is_store(source: str) -> bool:
 
 
 def source_of(given: str | None) -> str:
-    """Return the file or store to read: what was given, else the setting.
+    """Return the file or store to read, by default the setting.
 
     Raises:
         ConfigError: there is neither, or no file there.
@@ -74,7 +74,7 @@ def source_of(given: str | None) -> str:
 
 
 def file_answers(name: str, *, needs_scores: bool = True) -> Iterator[ScoredAnswer]:
-    """Yield the answers of a file, in its order; broken lines are told on standard error.
+    """Yield the answers of a file; print broken lines to standard error.
 
     Raises:
         ConfigError: the file cannot be opened, or a line has no scores.
@@ -107,7 +107,7 @@ def _of_line(raw: bytes, number: int, shown: str, needs_scores: bool) -> ScoredA
 
 
 def stored_answer(store: SqliteStore, trace_id: str) -> ScoredAnswer:
-    """Return a trace of a store with the latest score of each metric, and its texts where they were kept."""
+    """Return a trace of a store with its latest scores, and its texts where kept."""
     from ragtrace.stores.tables import record_from
 
     rows = sorted(store.rows(trace=trace_id), key=lambda row: row["scored_at"])
@@ -130,7 +130,7 @@ def _score(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_stored(store: SqliteStore, which: str) -> ScoredAnswer:
-    """Return the trace of an id, or of the first digits of one.
+    """Return the trace of an id, or of its first digits.
 
     Raises:
         ConfigError: there is no such trace, or several.
@@ -150,7 +150,7 @@ def find_stored(store: SqliteStore, which: str) -> ScoredAnswer:
 
 
 def find_line(name: str, which: str, *, is_id: bool) -> ScoredAnswer:
-    """Return the answer of a line number, or of a record's id or trace id.
+    """Return the answer of a line number, a record id or a trace id.
 
     Raises:
         ConfigError: there is none.

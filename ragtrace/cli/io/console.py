@@ -16,5 +16,5 @@ class Shown(PlainConsole):
             self.width = PIPED_COLUMNS
 
     def on_broken_pipe(self) -> None:
-        """Leave a reader that has gone to `main`; rich would exit with 1, which means broken lines here."""
+        """Raise for `main`; rich would exit with 1, the status of broken lines."""
         raise BrokenPipeError

@@ -1,4 +1,4 @@
-"""Record files: JSON lines, plain or gzip, from a path or standard input; and the lines that are written."""
+"""Reads JSON lines, plain or gzip, and writes values as one line."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class Line:
     unknown: tuple[str, ...] = ()
 
     def scored(self, scores: Mapping[str, Any]) -> str:
-        """Return the output line: the id, what was given, and the scores."""
+        """Return the output line with id, given fields and scores."""
         given = self.rest[1:-1]
         parts = [f'"id": {one_line(self.id)}', *([given] if given else []), f'"scores": {_tolerant(scores)}']
         return f"{{{', '.join(parts)}}}\n"
 
 
 def open_lines(name: str) -> IO[bytes]:
-    """Open a file or ``-``; gzip is known by its first bytes, not by its name.
+    """Open a file or ``-``; its first bytes tell gzip.
 
     Raises:
         ConfigError: the file cannot be opened.
@@ -81,14 +81,14 @@ def open_lines(name: str) -> IO[bytes]:
 
 
 def read_lines(stream: IO[bytes], name: str, broken: Callable[[str], None]) -> Iterator[Line]:
-    """Yield the good lines; tell `broken` of each other one as ``file:line: reason``. Blank lines do not count."""
+    """Yield the good lines; call `broken` with ``file:line: reason`` for others."""
     return read_each(stream, name, broken, _line)
 
 
 def read_each(
     stream: IO[bytes], name: str, broken: Callable[[str], None], read: Callable[[bytes, int], T]
 ) -> Iterator[T]:
-    """Yield what `read` makes of each line and its number; its InputError makes the line a broken one.
+    """Yield the result of `read` for each line; its InputError marks a broken line.
 
     Raises:
         InputError: none of the first 5 lines is JSON.
@@ -124,7 +124,7 @@ def read_each(
 
 
 class BrokenLines:
-    """Prints the first broken lines of a file to standard error, and counts all.
+    """Prints the first broken lines of a file, and counts all.
 
     Args:
         name: the file, or ``-``.
@@ -161,7 +161,7 @@ class BrokenLines:
 
 
 def one_line(value: Any) -> str:
-    r"""Return a value as JSON text that stays one line in every editor, readable where it can be encoded.
+    r"""Return a value as JSON text of one line in every editor.
 
     Raises:
         ValueError: a number is not finite, or a value has no JSON form.
@@ -227,7 +227,6 @@ def parsed(raw: bytes) -> Any:
 
 
 def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
-    """Say whether a line that begins as an object is broken at its very end."""
     is_open_text = error.msg.startswith("Unterminated string")
     return text.lstrip().startswith("{") and (is_open_text or error.pos >= len(text.rstrip()))
 
@@ -237,7 +236,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _tolerant(scores: Mapping[str, Any]) -> str:
-    """Return scores as JSON; details that have no JSON form are replaced by the reason, the score stays."""
+    """Return scores as JSON; details without a JSON form give way to the reason."""
     try:
         return one_line(scores)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The file of scored lines: written line by line, so that nothing already scored is ever lost."""
+"""Writes scored lines one by one, so that a crash loses none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEGINNING = b'{"id": '  # of every line that `ragtrace score` writes
 
 
 def done_before(path: Path, each: Each) -> Counter[str]:
-    """Return how often each id stands in a file of an earlier run, and leave the file ready to be gone on with.
+    """Count the ids in the file of an earlier run, and mend its end.
 
     A last line that was cut short by a crash is removed; it was never counted as scored. A file that holds
     anything else than scored lines is left as it is.
@@ -68,7 +68,6 @@ def _read(path: Path, stream: IO[bytes], done: Counter[str], each: Each) -> None
 
 
 def _scored(raw: bytes) -> tuple[str, dict[str, Any]] | None:
-    """Return the id of a line and the line; None when it is not a scored line."""
     try:
         line = json.loads(raw)
         identity, scores = line["id"], line["scores"]
@@ -94,7 +93,7 @@ def _is_json(raw: bytes) -> bool:
 
 
 class ScoredLines:
-    """Output of scored lines: standard output, or a file that is new unless the run is resumed.
+    """Output of scored lines, to standard output, a new file or a resumed one.
 
     Each line is handed to the operating system whole before the next, so that whatever ends this process leaves
     the lines before it.
@@ -141,7 +140,7 @@ class ScoredLines:
             raise ConfigError(f"{self._name}: {why}; what is written stays: make room, then add --resume") from None
 
     def discard_if_empty(self) -> None:
-        """Remove a new file that nothing was written to, so that the same command can be given again."""
+        """Remove a new file without lines, so that the command can be repeated."""
         if self._file is not None and not self._is_resumed:
             found = os.fstat(self._file)
             if stat.S_ISREG(found.st_mode) and not found.st_size:
@@ -162,5 +161,5 @@ def _mode(path: Path, *, is_resumed: bool) -> int:
 
 
 def abandon_stdout() -> None:
-    """Let what standard output still holds go nowhere, so that the interpreter's last flush cannot fail."""
+    """Discard buffered output, so that the interpreter's last flush cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

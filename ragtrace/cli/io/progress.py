@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(name: str, *, done_before: int, limit: int | None = None) -> Iterator[Callable[[], None]]:
-    """Show a bar on standard error while the block runs; the value is to be called once a record.
+    """Show a bar on standard error; the value is called once a record.
 
     Args:
         name: the file whose lines are scored, or ``-``.
@@ -35,7 +35,7 @@ def progress(name: str, *, done_before: int, limit: int | None = None) -> Iterat
 
 
 def total(name: str, limit: int | None = None) -> int | None:
-    """Return the number of lines that will be scored, at most; None where counting costs more than it tells."""
+    """Return the most lines that will be scored; None where counting is dear."""
     lines = _count(name)
     return lines if limit is None else min(limit, limit if lines is None else lines)
 

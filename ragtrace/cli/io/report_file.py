@@ -47,7 +47,7 @@ def write_json(path: Path | None, report: Mapping[str, Any]) -> None:
 
 @contextmanager
 def written(flag: str, path: Path) -> Iterator[None]:
-    """Name the flag and the file where a report cannot be written; a full disk says neither.
+    """Name the flag and the file of a report that cannot be written.
 
     Raises:
         ConfigError: on an OSError inside.

@@ -1,4 +1,4 @@
-"""Rows of scores as JSON lines, CSV and Parquet, written as they come."""
+"""Writes rows of scores as JSON lines, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -81,7 +81,6 @@ def cell(value: Any) -> Any:
 
 
 def _begins_formula(text: str) -> bool:
-    """Tell whether the first character that is seen begins a formula; a full-width one does too."""
     first = next((char for char in text if category(char) not in _UNSEEN), "")
     return normalize("NFKC", first)[:1] in _FORMULA
 

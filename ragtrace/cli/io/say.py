@@ -1,4 +1,4 @@
-"""Plain lines for people: the one way in which commands print text that is not a table."""
+"""Prints plain lines, with control characters escaped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def say(text: object = "", *, file: IO[str] | None = None, flush: bool = False) -> None:
-    r"""Print a text; control characters of names and paths that it quotes are escaped.
+    r"""Print a text with its control characters escaped.
 
     Example:
         >>> say("unknown metric \x1b[2J")
@@ -22,7 +22,7 @@ def say(text: object = "", *, file: IO[str] | None = None, flush: bool = False) 
 
 
 def escape_log(record: logging.LogRecord) -> bool:
-    """Escape the arguments of a log line, which stands on the terminal of a command."""
+    """Escape the arguments of a log line on a command's terminal."""
     if isinstance(record.args, tuple):
         record.args = tuple(map(_escaped, record.args))
     return True

@@ -23,7 +23,7 @@ MOMENT = "an age (7d, 12h, 30m) or a date (2026-11-21, 2026-11-21T08:00)"
 
 
 def moment(text: str, now: float) -> float:
-    """Return the Unix seconds of an age or a date; a date without a zone is UTC.
+    """Return the Unix seconds of an age or a date (UTC by default).
 
     Raises:
         ConfigError: the text is neither an age nor a date.
@@ -43,7 +43,7 @@ def moment(text: str, now: float) -> float:
 
 
 def store_path(given: str | None, command: str) -> Path:
-    """Return the store's path: the argument, else the setting.
+    """Return the store's path, by default the setting.
 
     Raises:
         ConfigError: there is none, or no file there.
@@ -59,14 +59,14 @@ def store_path(given: str | None, command: str) -> Path:
 
 
 def is_sqlite(path: Path) -> bool:
-    """Return whether a file begins as SQLite's do, or is empty; what is neither, a service would put aside."""
+    """Return whether a file is empty or begins as SQLite's do."""
     with path.open("rb") as file:
         return file.read(16) in {b"SQLite format 3\0", b""}
 
 
 @contextmanager
 def opened_store(path: Path) -> Iterator[SqliteStore]:
-    """Open an existing store with the current settings, but without a limit of its size.
+    """Open an existing store with the current settings, without a size limit.
 
     The limit may be set for the service alone. A command never deletes to make room.
 

@@ -1,4 +1,4 @@
-"""The summary of a scored file: n, mean with interval, passed, na and errors by reason; and thresholds."""
+"""Summary of a scored file, and its thresholds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WIDE = 120  # columns below which reasons would be cut in the middle of words
 
 @dataclass(slots=True)
 class Column:
-    """Values, passes and reasons of one metric at one K and label scale."""
+    """Values, passes and reasons of one metric at one K and scale."""
 
     values: array[float] = field(default_factory=lambda: array("d"))
     passed: int = 0
@@ -103,7 +103,7 @@ class Summary:
             ratio.bottoms.append(float(bottom["value"]))
 
     def show(self, console: Console) -> None:
-        """Print the table; on a narrow console the reasons stand below it, where words are not cut."""
+        """Print the table; a narrow console has the reasons below it."""
         from rich.table import Table
 
         is_wide = console.width >= WIDE
@@ -131,7 +131,7 @@ class Summary:
         return [(label_of(key, kind, found), column) for kind, column in found.items()]
 
     def warnings(self) -> list[str]:
-        """Return what makes a mean less than it seems: several judges, another than asked, what was left out."""
+        """Return warnings of mixed or other judges, missing scores and unknown fields."""
         keys = dict.fromkeys((*self.columns, *self.asked))
         return [*(warning for key in keys for warning in self._warnings(key)), *self._passed_over()]
 
@@ -154,11 +154,11 @@ class Summary:
             yield f"{key}: asked of {asked}, but every score is of {', '.join(found)}"
 
     def missed(self, limits: Sequence[Limit]) -> list[str]:
-        """Return a line for each threshold that was missed, or had nothing or no one kind of score to measure."""
+        """Return a line for each threshold that was missed or not measured."""
         return [line for limit in limits if (line := self._verdict(limit)) is not None]
 
     def unjudged(self) -> str | None:
-        """Return a line on the metrics that have no value since the judge failed; None without any."""
+        """Return a line on metrics without a value after judge failures, else None."""
         failed: dict[str, Counter[str]] = {}
         for key, kinds in self.columns.items():
             errors = sum((column.errors for column in kinds.values()), Counter[str]())
@@ -190,7 +190,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One ``--fail-under``: for a metric where lower is better the mean must not be above it."""
+    """One ``--fail-under``; where lower is better it is the most."""
 
     name: str
     value: float
@@ -198,7 +198,7 @@ class Limit:
 
 
 def limits_from(texts: Iterable[str], outputs: Mapping[str, Output], k_values: Sequence[int] = ()) -> list[Limit]:
-    """Read ``METRIC=VALUE`` arguments; METRIC is an exported name, ``NAME@K`` for one of several K.
+    """Read ``METRIC=VALUE`` arguments; ``NAME@K`` is one of several K.
 
     Raises:
         ConfigError: an unknown metric or K, or not a finite number.
@@ -220,7 +220,6 @@ def limits_from(texts: Iterable[str], outputs: Mapping[str, Output], k_values: S
 
 
 def _key(text: str, bare: str, cutoff: str, k_values: Sequence[int]) -> str:
-    """Return the key in the scores: the first K has no suffix there."""
     known = [str(k) for k in k_values]
     if not cutoff:
         return bare
@@ -240,7 +239,7 @@ def maker_text(judge: str | None, version: str | None) -> str:
 
 
 def _kind(score: Mapping[str, Any]) -> Maker:
-    """Return what of a score's maker no mean may mix; it says nothing of the judge, of whom is warned."""
+    """Return the K and label scale, over which no mean may mix."""
     maker = maker_of(score)
     return Maker(k=maker.k, label_scale=maker.label_scale)
 
@@ -250,7 +249,6 @@ def _order(kind: Maker) -> tuple[int, str]:
 
 
 def _by_kind(columns: Mapping[Maker, Column]) -> dict[Maker, Column]:
-    """Return a column for each kind of values; one for all where there is no value."""
     valued = sorted((kind for kind, column in columns.items() if column.values), key=_order)
     found = {kind: replace(columns[kind]) for kind in valued or list(columns)[:1]}
     for kind, column in columns.items():

@@ -23,7 +23,7 @@ from ragtrace.stores import Label, Policy
 from ragtrace.stores.base import OutboxEntry
 from ragtrace.stores.outbox import COUNT, EVENT
 from ragtrace.stores.owner import Owner
-from ragtrace.stores.sqlite import SqliteStore, writer
+from ragtrace.stores.sqlite import SqliteStore
 from tests.broken_file import JUNK, break_file
 from tests.unit.stores.conftest import NOW, age_until, marks, unpublished
 
@@ -509,7 +509,7 @@ def test_without_payloads_the_oldest_scores_go(tmp_path, wall):
         for n in range(1, 6_001):
             wall.at += 1
             r = record(n)
-            writer([score(r, at=wall.at)], r, policy=store.policy, wall=wall)(connection)
+            store.writer([score(r, at=wall.at)], r)(connection)
     store.close()
     assert path.stat().st_size <= limit
     left = [int(trace, 16) for (trace,) in shown(store, "trace_id")]
@@ -537,7 +537,7 @@ def test_a_score_costs_about_a_hundred_bytes(tmp_path):
         for n in range(1, 2_001):
             r = record(n, workflow="support", session=f"session-{n % 100}", model="gpt-4o-mini")
             scores = [score(r, m) for m in ("faithfulness", "answer_relevancy", "no_answer", "citations")]
-            writer(scores, r)(connection)
+            store.writer(scores, r)(connection)
         assert used_bytes(connection) / 8_000 < 200  # while they are owed to a receiver
     for pending in unpublished(store, 2_000):
         store.exported(marks(pending))
@@ -578,7 +578,7 @@ def test_a_spool_that_was_put_aside_gets_the_tables_again(tmp_path):
     spool.put([Entry(key="a", payload=b"{}")])
     spool.lease("w", 1)
     r = record()
-    assert spool.ack("w", "a", "scored", also=writer([score(r)], r))
+    assert spool.ack("w", "a", "scored", also=store.writer([score(r)], r))
     assert shown(store, "trace_id") == [(r.trace_id,)]
 
 

@@ -1,4 +1,4 @@
-"""Typed arguments of `ragtrace.configure`: groups of options, and every other setting by name.
+"""Typed arguments of `ragtrace.configure`.
 
 `ragtrace.settings.Settings` is the one table. Each option names its setting there, and gives type and default.
 """
@@ -214,7 +214,7 @@ _GROUPS_ALONE = {"budget", "drift", "server"}  # judge and store are settings to
 
 
 def flat(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments with each group of options replaced by the settings that it gives.
+    """Return arguments with groups of options as single settings.
 
     An option of None is not given. A value that is no group stays: ``judge`` and ``store`` are settings too.
 

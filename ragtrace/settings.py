@@ -1,4 +1,4 @@
-"""Every setting in one table: what it is called, where it comes from, and what it may be.
+"""One table of all settings, with their sources and rules.
 
 Order: argument of `ragtrace.configure` > ``RAGTRACE_*`` variable > ``OTEL_*`` variable > default.
 An unknown ``RAGTRACE_*`` variable is a warning with the nearest name; a wrong value is a `ConfigError`.
@@ -232,7 +232,7 @@ class Settings:
 
     @classmethod
     def resolve(cls, given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
-        """Build settings from arguments and environment; None as an argument means "not given".
+        """Build settings from arguments and environment; None is not given.
 
         Raises:
             ConfigError: an unknown name or a wrong value, in one line.
@@ -275,7 +275,7 @@ class Settings:
 
 
 def shown(settings: Settings) -> dict[str, Any]:
-    """Return every setting by name as a person may read it: no key, and of an address neither login nor query.
+    """Return every setting by name, without keys, logins and queries.
 
     Example:
         >>> now = shown(Settings.resolve({"judge_api_key": "sk-1", "judge_base_url": "http://ada:pw@host/v1"}, {}))
@@ -293,7 +293,7 @@ def _shown(settings: Settings, item: Field[Any]) -> Any:
 
 
 def shown_address(address: str) -> str:
-    """Return an address as a person may read it: neither login nor query, also where a login holds a ``/``.
+    """Return an address without login and query.
 
     Example:
         >>> shown_address("http://ada:p/w@host:4318"), shown_address("localhost:4317")
@@ -309,7 +309,7 @@ def shown_address(address: str) -> str:
 
 
 def check_address(name: str, address: str) -> None:
-    """Refuse an address that no request can be sent to; it is not repeated, since it may hold a password.
+    """Refuse an address that takes no request, without repeating it.
 
     Raises:
         ConfigError: it has no scheme, host or port of the web.
@@ -329,12 +329,12 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def variables() -> list[tuple[str, str, object, str]]:
-    """Return (setting, environment variable, default, description) of every setting, for the docs table."""
+    """Return (setting, variable, default, description) of every setting."""
     return [(item.name, _variable(item), item.default, item.metadata["doc"]) for item in fields(Settings)]
 
 
 def unknown_variables(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that look like settings and set nothing, each with a hint at the nearest that does.
+    """Return variables that set nothing, each with the nearest name.
 
     Example:
         >>> unknown_variables({"RAGTRACE_SAMPEL_RATE": "1", "RAGTRACE_JUDGE": "overlap"})
@@ -355,7 +355,7 @@ def unknown_variables(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _variable(item: Field[Any]) -> str:
-    """Return the variable of a setting, nothing for what only an argument can be."""
+    """Return the variable of a setting, "" for an argument alone."""
     return "" if item.metadata["kind"] is Callable else _PREFIX + item.name.upper()
 
 
@@ -383,7 +383,6 @@ _READERS: Mapping[Any, Callable[[str], Any]] = {bool: lambda text: _WORDS[text.l
 
 
 def _read(source: str, text: str, item: Field[Any]) -> Any:
-    """Return the value that a text stands for."""
     kind = item.metadata["kind"]
     read = _READERS.get(kind, str)
     try:
@@ -394,7 +393,6 @@ def _read(source: str, text: str, item: Field[Any]) -> Any:
 
 
 def _taken(name: str, value: Any, item: Field[Any]) -> Any:
-    """Return the value that an argument stands for."""
     kind = item.metadata["kind"]
     if not _is_several(item):
         if kind is float and type(value) is int:
@@ -414,7 +412,7 @@ def _is_several(item: Field[Any]) -> bool:
 
 
 def _check(name: str, value: Any, item: Field[Any]) -> None:
-    """Refuse a wrong value; a function, or what may hold a password, is not repeated."""
+    """Refuse a wrong value, without repeating functions and secrets."""
     rules = item.metadata
     values = value if _is_several(item) else () if value is None else (value,)
     wrong = next((words for one in values for words in _complaints(one, rules)), None)
@@ -425,14 +423,14 @@ def _check(name: str, value: Any, item: Field[Any]) -> None:
 
 
 def _check_files(settings: Settings) -> None:
-    """Refuse grades in the file of store or spool: where it is new, each would take it for its own."""
+    """Refuse one file for grades and for the store or the spool."""
     others = {os.path.realpath(path) for path in (settings.store, settings.spool) if path}
     if settings.grade_cache not in {"memory", "off"} and os.path.realpath(settings.grade_cache) in others:
         raise ConfigError(f"grade_cache={settings.grade_cache!r} needs a file of its own, not store's or spool's")
 
 
 def _complaints(value: Any, rules: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with a value; after the first nothing can be relied on."""
+    """Yield the faults of a value, the decisive one first."""
     kind = rules["kind"]
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         yield f"is not of type {getattr(kind, '__name__', kind)}"
@@ -451,7 +449,6 @@ def _complaints(value: Any, rules: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _no_address(text: str) -> Iterator[str]:
-    """Yield why no request can be sent to it."""
     if not text.startswith(("http://", "https://")):
         yield "must begin with http:// or https://, for example http://127.0.0.1:8000"
     try:

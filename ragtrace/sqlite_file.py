@@ -1,4 +1,4 @@
-"""SQLite files that processes share: spool, store, grades and budgets."""
+"""SQLite files that processes share."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class SharedFile:
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection in autocommit; a failure closes it and puts aside a broken file.
+        """Lend the connection in autocommit; a failure closes it.
 
         Raises:
             OSError: the file cannot be made.
@@ -112,7 +112,7 @@ class SharedFile:
 
     @contextmanager
     def transaction(self, *, is_reading: bool = False) -> Iterator[sqlite3.Connection]:
-        """Lend the connection in a transaction, which commits at the end or rolls back on an error.
+        """Lend the connection in a transaction, rolled back on an error.
 
         It takes the write lock at the start. Raises as `connection`.
 
@@ -132,7 +132,7 @@ class SharedFile:
                 yield connection
 
     def empty_journal(self) -> None:
-        """Copy the WAL into the file and empty it, at most every 30 s; call it as often as you like.
+        """Copy the WAL into the file and empty it, at most every 30 s.
 
         Erased bytes stand in the WAL until then: SQLite itself empties it when the last connection of all processes
         closes. While a reader is in the way it is tried again each second. Raises as `connection`.
@@ -157,7 +157,6 @@ class SharedFile:
                 self._connection = None
 
     def _current(self) -> sqlite3.Connection:
-        """Return a connection to the file that stands at the path now."""
         if self._is_spoiled:
             raise sqlite3.OperationalError(f"{self.path} was being written when this process was forked")
         if self._connection is not None and self.path is not None:
@@ -208,12 +207,12 @@ class SharedFile:
         return connection
 
     def _recover(self, error: sqlite3.Error) -> bool:
-        """Close the connection; return whether a new file can be begun in place of a broken one."""
+        """Close the connection; return whether a new file can replace a broken one."""
         self.close()
         return self._put_aside(error)
 
     def _put_aside(self, error: sqlite3.Error) -> bool:
-        """Rename a broken file of ours with its journal, unless another process did; False when it stays."""
+        """Rename a broken file of ours with its journal; False when it stays."""
         if self.path is None or self._aside is None or not (_is_broken(error) and self._is_ours()):
             return False
         aside = self.path.with_name(f"{self.path.name}.corrupt-{time.time_ns()}-{os.getpid()}")
@@ -243,7 +242,7 @@ class SharedFile:
     # -- at a fork --
 
     def close_for_fork(self, deadline: float) -> bool:
-        """Close and lock the file while the process forks; False when a transaction takes too long."""
+        """Close and lock the file for a fork; False when it stays busy."""
         if not self._lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
             return False
         if self.path is not None:
@@ -255,7 +254,7 @@ class SharedFile:
         self._lock.release()
 
     def reset_in_child(self, *, is_closed: bool) -> None:
-        """Begin anew; a file that another thread of the parent was writing cannot be used in the child."""
+        """Begin anew in a child; a file under a write of the parent is unusable."""
         self._lock = threading.RLock()
         if self._connection is not None:
             _files.inherited.append(self._connection)  # closing it would end the parent's journal
@@ -264,7 +263,7 @@ class SharedFile:
 
 
 class _Files:
-    """The files of this process, none of which may be open while it forks."""
+    """The files of this process, all closed while it forks."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -299,7 +298,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def will_pass(error: BaseException | None) -> bool:
-    """Return whether the file is locked or the disk full, which ends by itself.
+    """Return whether an error is a lock or a full disk, which may pass.
 
     Example:
         >>> will_pass(sqlite3.OperationalError("no such table"))
@@ -310,7 +309,7 @@ def will_pass(error: BaseException | None) -> bool:
 
 
 def unwritable(error: BaseException) -> str | None:
-    """Return in a few words why a file cannot be written for now; None when waiting mends nothing.
+    """Return why a file cannot be written for now, None for lasting errors.
 
     Example:
         >>> unwritable(OSError(28, "No space left on device")), unwritable(sqlite3.IntegrityError("NOT NULL"))
@@ -348,7 +347,7 @@ def _connected(path: Path | None, busy_s: float) -> sqlite3.Connection:
 
 
 def _make(path: Path) -> None:
-    """Make an empty file, its owner's alone, where there is none.
+    """Make an empty file for its owner alone, where there is none.
 
     Behind a lock: to close one that another thread has opened meanwhile would drop that connection's locks.
     """
@@ -358,7 +357,7 @@ def _make(path: Path) -> None:
 
 @contextmanager
 def _folder_locked(path: Path | None, *, is_alone: bool = False) -> Iterator[None]:
-    """Keep other processes from putting the file aside while it is being opened, and from opening it meanwhile.
+    """Lock the folder, since opening and putting a file aside exclude each other.
 
     SQLite finds a journal by its name: an opening of the broken file would take the new file's for its own. The
     lock is the folder's, since one on the file would end SQLite's.
@@ -393,7 +392,7 @@ def _size(path: Path) -> int:
 
 
 def _into_wal(connection: sqlite3.Connection, deadline: float) -> None:
-    """Set the journal's mode, again while others do: SQLite fails one of two at once without waiting."""
+    """Set the journal mode, again while others do, since SQLite does not wait there."""
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -419,7 +418,7 @@ def _application_id(connection: sqlite3.Connection) -> int:
 
 
 def _is_broken(error: BaseException) -> bool:
-    """Return whether the file itself is broken; a failed call, lock or disk raises a subclass."""
+    """Return whether the file itself is broken; other errors are subclasses."""
     return type(error) is sqlite3.DatabaseError
 
 

@@ -1,4 +1,4 @@
-"""``ragtrace metrics``, ``settings``, ``schema`` and ``version``: tables to look things up in."""
+"""Commands ``ragtrace metrics``, ``settings``, ``schema`` and ``version``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ragtrace``: finds the command, runs it, and turns errors into one line and an exit status."""
+"""Runs a command of ``ragtrace``, and turns errors into a line and a status."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Examples:
 
 
 def build_app(chosen: str | None) -> TyperGroup:
-    """Build the application with one command, or with all of them for ``--help``."""
+    """Build the application with one command, or all for ``--help``."""
     app = typer.Typer(
         add_completion=False,
         rich_markup_mode="markdown",
@@ -146,7 +146,7 @@ def _open_missing_streams() -> None:
 
 
 def _leave_stdout() -> None:
-    """Flush standard output; where that fails, keep the interpreter from another try at exit."""
+    """Flush standard output; after a failure the interpreter tries no more."""
     from ragtrace.cli.io.jsonl_writer import abandon_stdout
 
     try:

@@ -1,4 +1,4 @@
-"""``ragtrace rescore``: the records of a store once more, under another judge."""
+"""Command ``ragtrace rescore``, which scores a store's records again."""
 
 from __future__ import annotations
 
@@ -87,7 +87,6 @@ async def _work(rescoring: Rescoring, scorer: Scorer, records: Iterable[tuple[Ra
 
 
 def _limiter(settings: Settings, stack: ExitStack) -> JudgeLimiter | None:
-    """Return the limiter before a judge that costs something, with a budget beside the service's own."""
     from ragtrace.service.judges import is_limited
     from ragtrace.service.limits import BACKFILL, build_limiter
 

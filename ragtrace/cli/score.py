@@ -1,4 +1,4 @@
-"""``ragtrace score FILE``: scores a file of RAG answers."""
+"""Command ``ragtrace score FILE``, which scores a file of RAG answers."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def command(
 
 
 def _asked(scorer: Scorer) -> dict[str, str | None]:
-    """Return every output that is asked for, with its maker where that is known before any record."""
+    """Return every requested output, with its maker where the settings tell it."""
     from ragtrace.metrics.evaluate import expected
 
     given = expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs)
@@ -178,7 +178,7 @@ def _asked(scorer: Scorer) -> dict[str, str | None]:
 async def score_lines(
     lines: Iterable[Line], scorer: Scores, *, jobs: int, add: Callable[[Line, dict[str, dict[str, Any]]], None]
 ) -> None:
-    """Score lines as they are read, and give `add` each with its scores in their JSON form."""
+    """Score lines as they are read, and call `add` with each."""
     from ragtrace.model.codec import score_to_json
     from ragtrace.scoring.offline.file import score_stream
 
@@ -189,7 +189,7 @@ async def score_lines(
 
 
 def _wanted(lines: Iterator[Line], done: Counter[str] | None, limit: int | None) -> Iterator[Line]:
-    """Pass over what an earlier run has scored: the n-th line of an id is matched with its n-th score."""
+    """Skip the lines that an earlier run scored, n-th line to n-th score of an id."""
     given = 0
     for line in lines:
         if limit is not None and given >= limit:
@@ -202,7 +202,7 @@ def _wanted(lines: Iterator[Line], done: Counter[str] | None, limit: int | None)
 
 
 def _taking(summary: Summary, worst: WorstAnswers, name: str) -> Callable[[dict[str, Any]], None]:
-    """Return what takes a line of an earlier run into the summary."""
+    """Return a callback that adds a line of an earlier run to the summary."""
     from ragtrace.model.codec import record_from_json
 
     def take(line: dict[str, Any]) -> None:

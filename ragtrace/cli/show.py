@@ -1,4 +1,4 @@
-"""``ragtrace show``: one answer whole, with its pool, its prompt's passages and its bad claims."""
+"""Command ``ragtrace show``, which prints one answer whole."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def command(
 
 
 def _chosen(where: Sequence[str], identity: str | None) -> tuple[str | None, str]:
-    """Return the source, None for the setting's, and which answer of it.
+    """Return the source, None for the setting's, and the name of the answer.
 
     Raises:
         ConfigError: no answer is named, or too much is.
@@ -70,7 +70,7 @@ def _chosen(where: Sequence[str], identity: str | None) -> tuple[str | None, str
 
 
 def lines_of(answer: ScoredAnswer, width: int, *, is_full: bool = False) -> Iterator[str]:
-    """Yield everything that is known of an answer."""
+    """Yield the lines that describe an answer."""
     record, claims = answer.record, answer.claims()
     yield "  ".join(_head(answer))
     if answer.has_texts:
@@ -107,7 +107,7 @@ def _section(title: str, text: str, width: int) -> Iterator[str]:
 
 
 def marked(answer: str, claims: Sequence[BadClaim]) -> str:
-    """Return an answer with a mark behind each bad claim that stands in it word for word.
+    """Return an answer with a mark behind each bad claim that it quotes.
 
     Example:
         >>> from ragtrace.model import BadClaim
@@ -128,7 +128,7 @@ _STAGES: dict[Stage, tuple[str, str]] = {
 
 
 def _pool(record: RagRecord, width: int, *, is_full: bool) -> Iterator[str]:
-    """Yield a line for each passage: its place in each stage that was seen, its score, id and text."""
+    """Yield a line for each passage, with its ranks, score, id and text."""
     stages = {stage: record.pool(stage) for stage in _STAGES if record.pool(stage)}
     if not stages:
         return
@@ -152,7 +152,7 @@ def _pool(record: RagRecord, width: int, *, is_full: bool) -> Iterator[str]:
 
 
 def _same(passage: Passage, known: Mapping[str, Passage]) -> str:
-    """Return the id under which a passage is listed: in files a context is often its text alone."""
+    """Return the id of a listed passage; in files a context may have only its text."""
     if passage.id in known:
         return passage.id
     return next((key for key, other in known.items() if passage.text and other.text == passage.text), passage.id)

@@ -1,4 +1,4 @@
-"""``ragtrace worker``: scores what the processes of a host put into a spool."""
+"""Command ``ragtrace worker``, which scores the units of a spool."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _on_signals() -> threading.Event:
 def _watch(
     service: Service, stop: threading.Event, *, is_once: bool, before: Mapping[tuple[str, str], int]
 ) -> bool:
-    """Report until it is time to stop; False when ``--once`` ends before the spool is empty."""
+    """Report until the end; False when ``--once`` ends before the spool is empty."""
     told_at = time.monotonic()
     backlog = _Backlog(service)
     while not stop.wait(_LOOK_EVERY_S):
@@ -134,7 +134,7 @@ def _watch(
 
 
 class _Backlog:
-    """Watch whether any unit that is left in the spool can be scored soon."""
+    """Tells whether any unit left in the spool can be scored soon."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -143,7 +143,7 @@ class _Backlog:
         self._moved_at = time.monotonic()
 
     def is_stuck(self) -> bool:
-        """Look again; return whether nothing is under way and everything left is due later."""
+        """Return whether nothing is under way and all units are due later."""
         from ragtrace.queues.base import counters_of
 
         self._spool = spool = counters_of(self._service.queue, is_fresh=True)
@@ -157,7 +157,7 @@ class _Backlog:
         return not spool.leased and spool.due_s is not None and spool.due_s > _WAIT_S
 
     def described(self) -> str:
-        """Return how many units are left, for what they wait, and until when."""
+        """Return the number of units left, with the reason and the time."""
         from ragtrace.scoring.limits.blocked import error_of
 
         n, due_s = (self._spool.pending, self._spool.due_s) if self._spool else (0, None)
@@ -174,7 +174,6 @@ class _Backlog:
 
 
 def _ends(service: Service) -> Mapping[tuple[str, str], int]:
-    """Count the spool's traces by their end; none where the spool cannot be read."""
     try:
         return service.gauges.accounts(is_fresh=True)[0]
     except _unreadable():
@@ -182,7 +181,7 @@ def _ends(service: Service) -> Mapping[tuple[str, str], int]:
 
 
 def _accounts(service: Service, before: Mapping[tuple[str, str], int]) -> str:
-    """Describe what the spool's traces came to since the start, and in all.
+    """Describe the ends of the spool's traces since the start, and in all.
 
     Where the spool cannot be read now, the counts are those of the last look.
     """

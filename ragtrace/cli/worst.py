@@ -1,4 +1,4 @@
-"""``ragtrace worst``: the answers with the lowest scores, each with its worst claim."""
+"""Command ``ragtrace worst``, which lists the answers with the lowest scores."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def command(
 
 
 def _judged(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the scores of judges that have a value, the latest last."""
+    """Return the judges' scores with a value, the latest last."""
     found = (row for row in rows if row["source"] != "human" and row["value"] is not None)
     return sorted(found, key=lambda row: row["scored_at"])
 
@@ -113,7 +113,6 @@ class Ranking:
 
 
 def _of_file(source: str, metric: str | None, most: int) -> Ranking:
-    """Rank the lines of a file, without knowing before the first line which scores it holds."""
     found: Ranking | None = None
     for answer in file_answers(source):
         if found is None:
@@ -127,7 +126,7 @@ def _of_file(source: str, metric: str | None, most: int) -> Ranking:
 
 
 class WorstAnswers:
-    """The three worst answers of a run of `ragtrace score`, by its first metric of those that people look at.
+    """The three worst answers of a run of `ragtrace score`.
 
     Args:
         metrics: names of the scores to come.
@@ -143,7 +142,7 @@ class WorstAnswers:
             self._ranking.add(value, ScoredAnswer(place=place, name=record.id, record=record, scores=scores))
 
     def lines(self, width: int, out: str | None) -> Iterator[str]:
-        """Yield the list, and how to see one whole where the lines stand in a file; nothing where all are good."""
+        """Yield the list and the command to see one answer; nothing where all are good."""
         found = self._ranking.worst()
         if not found:
             return
@@ -156,13 +155,13 @@ class WorstAnswers:
 
 
 def value_of(score: Mapping[str, Any] | None) -> float | None:
-    """Return the value of a score in the form of a scored line; None where it has none."""
+    """Return the value of a score, None without one."""
     value = score.get("value") if score else None
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def first_metric(metrics: Iterable[str]) -> str:
-    """Return the metric to rank by, where a person chose none: a known one, else the first by name.
+    """Return the default metric to rank by, else the first by name.
 
     Example:
         >>> first_metric(["mrr", "faithfulness"]), first_metric(["ndcg_at_k", "mrr"])
@@ -184,7 +183,7 @@ def _print(console: Console, found: Ranking, shown: list[tuple[float, ScoredAnsw
 
 
 def answer_lines(value: float, answer: ScoredAnswer, width: int) -> Iterator[str]:
-    """Yield a line of value, place and question, and one with the worst claim."""
+    """Yield a line with value, place and question, and the worst claim."""
     from ragtrace.sinks.console import one_line
 
     head = f"{value:.2f}  {answer.place}  "

@@ -1,4 +1,4 @@
-"""The queue between capture and scorer: units, jobs, statistics, and the protocol."""
+"""Units, jobs, statistics and the protocol of a queue."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Unit:
 
     @property
     def size_bytes(self) -> int:
-        """About how much it holds, at one byte a character: the same for every language."""
+        """Approximate size, at one byte a character in every language."""
         record = self.record
         passages = [p for pool in record.pools for p in pool.passages]
         said = (record.query, record.answer, record.reference, record.interrupt)
@@ -62,7 +62,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A unit that a scorer holds; `attempt` counts from 1, `key` is its identity in the queue."""
+    """A unit that a scorer holds; `attempt` counts from 1."""
 
     unit: Unit
     attempt: int = 1
@@ -103,7 +103,7 @@ class QueueStats(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """Counters of a shared queue at one moment: offered = the sum of ends + pending.
+    """Counters of a shared queue; offered is the sum of ends and pending.
 
     Attributes:
         offered: units that were ever put in, duplicates among them.
@@ -133,7 +133,7 @@ class Counters:
 
 @runtime_checkable
 class Queue(Protocol):
-    """Units on their way from capture to one scorer. A broker can stand behind it as well as a file.
+    """Units on their way from capture to one scorer.
 
     A package offers a queue as an entry point of the group ``ragtrace.queues``, named by a scheme of the setting
     ``spool``: ``spool="kafka://broker/topic"`` calls the entry point ``kafka`` with that address and the keyword
@@ -159,7 +159,7 @@ class Queue(Protocol):
     is_shared: bool
 
     def put(self, unit: Unit) -> list[Unit]:
-        """Take a unit; return the units that were evicted to make room, the oldest first."""
+        """Take a unit; return the evicted units, the oldest first."""
         ...
 
     def on_put(self, wake: Callable[[], None] | None) -> None:
@@ -195,27 +195,27 @@ class Queue(Protocol):
         ...
 
     def requeue_expired(self) -> None:
-        """Take back the jobs whose leases ran out; called about once a second, also without any job."""
+        """Take back jobs with expired leases; called about once a second."""
         ...
 
     def next_due_s(self) -> float | None:
-        """Return the seconds until a job is due, 0.0 when one is, None when none waits."""
+        """Return the seconds until a job is due, None when none waits."""
         ...
 
     def stats(self) -> Sequence[QueueStats]:
-        """Return the statistics of each place where units wait: this process's, then the shared one."""
+        """Return the statistics of this process's units, then the shared ones."""
         ...
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until units stand where they outlive the process; False when the time is over first."""
+        """Wait until units outlive the process; False when the time ends first."""
         ...
 
     def close(self, timeout_s: float) -> bool:
-        """Flush, give back every lease and close for good; False when units were lost, which end as dropped."""
+        """Flush, give back every lease and close; False when units were lost."""
         ...
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child, whose parent keeps the units and the leases."""
+        """Begin anew in a forked child; the parent keeps units and leases."""
         ...
 
 
@@ -231,7 +231,7 @@ class SharedQueue(Queue, Protocol):
         ...
 
     def publish_names(self, names: Collection[str]) -> set[str]:
-        """Publish names to the other processes; return the names of all, as far as they are known."""
+        """Publish names to the other processes; return the known names of all."""
         ...
 
     @property

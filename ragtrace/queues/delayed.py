@@ -1,4 +1,4 @@
-"""Jobs that were given back and wait for their time: found by it, and by their age."""
+"""Jobs that wait for their time, in order of due time and of age."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Held(NamedTuple):
 
 
 class DelayedJobs:
-    """Jobs in two orders. Not thread-safe: its queue holds a lock.
+    """Jobs in two orders. Not thread-safe, since its queue holds a lock.
 
     Both are sorted lists and not heaps: a job that leaves by one way leaves no trace in the other, so that nothing
     grows while units come and are evicted. 2,048 jobs are 16 KiB to move, under a microsecond.

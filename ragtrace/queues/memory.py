@@ -1,4 +1,4 @@
-"""The zero-configuration queue: a bounded deque in memory."""
+"""The default queue, a bounded deque in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ignore_end(state: End, reason: str) -> None:
 
 
 class MemoryQueue:
-    """First in, first out, bounded in units and in bytes; a full queue evicts its oldest units.
+    """First in, first out; a full queue evicts its oldest units.
 
     Jobs that were given back count in both bounds. `put` returns the units that it evicts; a unit that a job given
     back evicts ends as ``dropped queue_full``. Thread-safe. Its units are lost with the process.
@@ -61,7 +61,7 @@ class MemoryQueue:
         self.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child: what stands here the parent scores."""
+        """Begin anew in a forked child; the parent scores these units."""
         self._units: deque[tuple[Unit, int]] = deque()
         self._bytes = 0
         self._is_closed = False
@@ -78,7 +78,7 @@ class MemoryQueue:
         self._wake = wake
 
     def put(self, unit: Unit) -> list[Unit]:
-        """Take a unit; return the oldest ones that had to go. A unit over the byte bound is returned itself."""
+        """Take a unit; return the evicted ones, or the unit itself if too large."""
         size = unit.size_bytes
         if size > self.capacity_bytes:
             return [unit]
@@ -93,7 +93,7 @@ class MemoryQueue:
         return evicted
 
     def lease(self, limit: int) -> list[Job]:
-        """Give out at most `limit` jobs: those whose wait is over, then the oldest units."""
+        """Lease at most `limit` jobs, those given back first, then the oldest."""
         jobs: list[Job] = []
         with self._lock:
             while len(jobs) < limit and (job := self._later.due(self._clock())) is not None:
@@ -116,7 +116,7 @@ class MemoryQueue:
         return True
 
     def nack(self, job: Job, delay_s: float = 0.0, reason: str = "", *, is_attempt: bool = True) -> bool:
-        """Give a job back, due in `delay_s`; without an attempt and a delay it ends as ``dropped shutdown``."""
+        """Give a job back, due in `delay_s`; without both it ends as dropped."""
         if is_attempt and job.attempt >= MAX_ATTEMPTS:
             self._ended("dead", reason)
         elif is_attempt or delay_s > 0.0:
@@ -126,13 +126,13 @@ class MemoryQueue:
         return True
 
     def heartbeat(self, held: Sequence[Job]) -> None:
-        """Do nothing: a lease lasts as long as the process."""
+        """Do nothing, since a lease lasts as long as the process."""
 
     def requeue_expired(self) -> None:
         """Do nothing, likewise."""
 
     def next_due_s(self) -> float | None:
-        """Return how long until a job is due, 0.0 when one is, None when none waits."""
+        """Return the seconds until a job is due, None when none waits."""
         with self._lock:
             if self._units:
                 return 0.0
@@ -156,7 +156,7 @@ class MemoryQueue:
             )
 
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing is waited for
-        """Return True: units have no other place to go to."""
+        """Return True, since units have no other place to go to."""
         return True
 
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing is waited for
@@ -167,7 +167,7 @@ class MemoryQueue:
         return not units
 
     def clear(self) -> list[Unit]:
-        """Empty the queue for good and return its units; a later `put` returns its unit."""
+        """Empty the queue for good and return its units."""
         with self._lock:
             self._is_closed = True
             units = [job.unit for job in self._later.clear()] + [unit for unit, _ in self._units]
@@ -187,7 +187,6 @@ class MemoryQueue:
             self._ended("dropped", reason)
 
     def _evicted(self) -> list[Unit]:
-        """Take out the oldest units until the rest keep both bounds; called with the lock held."""
         gone = []
         while self.size > self.capacity or self._bytes + self._later.size_bytes > self.capacity_bytes:
             if self._later:

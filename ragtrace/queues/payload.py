@@ -1,4 +1,4 @@
-"""A unit as bytes, for a queue outside the process, and its identity there."""
+"""Bytes and identity of a unit outside the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMESPACE = uuid.UUID("6f1e0d5c-6a8b-5d0f-9b7e-2f1f6f3b8a11")
 
 
 def key_of(unit: Unit) -> str:
-    """Return a unit's identity: trace, span and revision; the same unit offered twice has one key.
+    """Return the identity of a unit by trace, span and revision.
 
     Example:
         >>> from ragtrace.model import RagRecord
@@ -29,7 +29,7 @@ def key_of(unit: Unit) -> str:
 
 
 def to_bytes(unit: Unit) -> bytes:
-    """Return a unit as JSON; the process's own handle of its root span stays behind."""
+    """Return a unit as JSON, without its handle of the root span."""
     facts = {
         "record": record_to_json(unit.record),
         "decision": unit.decision,

@@ -1,4 +1,4 @@
-"""Opens the queue of some settings: in memory, in a SQLite spool, or another package's."""
+"""Opens the queue of some settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spool: a SQLite file of units with leases, shared by the processes of one host.
+"""The spool, a SQLite file of units with leases for one host.
 
 One object is one connection, for one thread. Every method is one transaction; what a transaction says is true
 after kill -9 at any point. Jobs go ``ready`` -> ``leased`` -> an end, and back to ``ready`` when they are to be
@@ -69,7 +69,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leased:
-    """A job that a worker holds until its lease ends; `attempt` counts from 1."""
+    """A job that a worker holds until its lease ends."""
 
     key: str
     payload: bytes
@@ -168,7 +168,7 @@ class Spool:
         return taken
 
     def lease(self, owner: str, limit: int) -> list[Leased]:
-        """Give out at most `limit` jobs that are due: highest priority first, then the oldest."""
+        """Lease at most `limit` due jobs, highest priority first, then the oldest."""
         now = self._clock.now()
         with self._transaction() as connection:
             rows = connection.execute(
@@ -207,7 +207,7 @@ class Spool:
         reason: str = "",
         also: Callable[[sqlite3.Connection], None] | None = None,
     ) -> bool:
-        """End a job and erase its payload; `also` writes in the same transaction, for example its scores.
+        """End a job and erase its payload; `also` writes in the same transaction.
 
         False, and nothing is written, when the lease was lost: another worker has the job, or ended it.
         """
@@ -223,7 +223,7 @@ class Spool:
         return True
 
     def nack(self, owner: str, key: str, delay_s: float, reason: str) -> bool:
-        """Give a job back, due in `delay_s`; after `max_attempts` it ends as ``dead``. False as in `ack`."""
+        """Give a job back, due in `delay_s`; the last attempt ends as ``dead``."""
         with self._transaction() as connection:
             held = connection.execute(
                 "SELECT size, attempts FROM jobs WHERE key = ? AND owner = ? AND state = 'leased'", (key, owner)
@@ -240,7 +240,7 @@ class Spool:
         return True
 
     def release(self, owner: str, keys: Sequence[str] | None = None, delay_s: float = 0.0) -> bool:
-        """Give jobs back without counting an attempt, None = all; False when no lease was held any more."""
+        """Give jobs back without an attempt, None = all; False without a lease."""
         due = self._clock.now() + delay_s
         with self._transaction() as connection:
             sql = (
@@ -256,7 +256,7 @@ class Spool:
         return True
 
     def requeue_expired(self) -> int:
-        """Take back leases that ran out, end what is too old, forget old ends; return how many came back."""
+        """Take back expired leases and end old jobs; return the number taken back."""
         now = self._clock.now()
         with self._transaction() as connection:
             late = connection.execute(
@@ -275,11 +275,11 @@ class Spool:
         return int(back)
 
     def empty_journal(self) -> None:
-        """Empty the file's journal, where texts of ended jobs may stand; see `SharedFile.empty_journal`."""
+        """Empty the file's journal, see `SharedFile.empty_journal`."""
         self._file.empty_journal()
 
     def next_due_s(self) -> float | None:
-        """Return how long until the next job is due, 0.0 when one is, None without any."""
+        """Return the seconds until a job is due, None when none waits."""
         with self._file.connection() as connection:
             row = connection.execute(
                 "SELECT min(not_before) FROM jobs WHERE state = 'ready'"
@@ -317,7 +317,7 @@ class Spool:
         )
 
     def publish_names(self, names: Collection[str]) -> set[str]:
-        """Publish names; return those of all processes, of which 1,000 at most are kept."""
+        """Publish names; return at most 1,000 names of all processes."""
         with self._file.connection() as connection:
             rows = connection.execute("SELECT substr(name, 8) FROM facts WHERE name GLOB 'shared *'").fetchall()
         known = {name for (name,) in rows}
@@ -349,7 +349,7 @@ class Spool:
             yield connection
 
     def _own(self, connection: sqlite3.Connection) -> None:
-        """Make the file this boot's, or see that it is, and leave a sign of life every 10 s.
+        """Claim the file for this boot, and leave a sign of life every 10 s.
 
         Raises:
             QueueError: another living host has it.
@@ -387,7 +387,7 @@ class Spool:
         _log.info("the spool %s was of another boot or host: its leases are over, and it goes on here", self.path)
 
     def _rebase(self, connection: sqlite3.Connection) -> None:
-        """After a restart of the host its clock begins anew: leases are over, waits too, ages begin at 0."""
+        """Reset leases, waits and ages after a restart of the host."""
         connection.execute("UPDATE jobs SET not_before = 0, lease_until = 0, offered_at = ?", (self._clock.now(),))
 
     def _make_room(self, connection: sqlite3.Connection, added: int) -> None:

@@ -1,4 +1,4 @@
-"""A queue in a SQLite spool: a buffer in memory, a thread that writes it to the spool, and leases."""
+"""A queue in a SQLite spool, with a buffer and a writer thread."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class SqliteQueue:
             _log.warning("the spool %s cannot be written yet (%s); units wait in memory", self.path, because)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child; the parent writes the units of its buffer."""
+        """Begin anew in a forked child; the parent writes its buffer."""
         self._buffer.reset_after_fork()
         self._buffer.on_put(self._come)
         self._came, self._written = threading.Event(), threading.Condition()
@@ -123,11 +123,11 @@ class SqliteQueue:
 
     @property
     def size(self) -> int:
-        """Units waiting: in the buffer, and in the spool as of the last look."""
+        """Units in the buffer, and in the spool as of the last look."""
         return sum(part.size for part in self.stats())
 
     def stats(self) -> tuple[QueueStats, ...]:
-        """Return the statistics of the buffer and, as of the last look, of the spool."""
+        """Return the statistics of the buffer and of the spool."""
         (buffer,), counters = self._buffer.stats(), self._counters
         pending, used = (counters.pending, counters.bytes) if counters else (0, 0)
         most = pending * self._spool_bytes // used if used else self._spool_bytes // UNIT_BYTES
@@ -144,19 +144,19 @@ class SqliteQueue:
         self._wake = None if self._is_producer else wake
 
     def put(self, unit: Unit) -> list[Unit]:
-        """Take a unit into the buffer; return the units that were evicted, the oldest first."""
+        """Take a unit into the buffer; return the evicted ones."""
         if self._thread is None:
             self._start()
         return self._buffer.put(unit)
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until the buffer is written; False when the time is over first."""
+        """Wait until the buffer is written; False when the time ends first."""
         self._came.set()
         with self._written:
             return self._written.wait_for(lambda: self._buffer.size + self._in_hand == 0, timeout_s)
 
     def close(self, timeout_s: float = 5.0) -> bool:
-        """Write the buffer within `timeout_s` and give back every lease; False when units were dropped."""
+        """Write the buffer and give back every lease; False after a loss."""
         deadline = time.monotonic() + timeout_s
         is_written = self._thread is None or self.flush(timeout_s)
         with self._written:
@@ -276,7 +276,7 @@ class SqliteQueue:
             _log.error("the spool %s was removed or replaced, with %s; a new one is begun", self.path, units)
 
     def _count_lost(self, how: str, error: Exception | None = None) -> str:
-        """Count the units of a spool that is gone, as far as they are known, and return them in words."""
+        """Count the units of a lost spool, and return them in words."""
         waited = self._counters.pending if self._counters is not None else 0
         for _ in range(max(waited, 1)):
             record_internal_error(f"ragtrace.queues.sqlite.{how}", error)
@@ -294,7 +294,7 @@ class SqliteQueue:
     # -- the scorer's side: one thread --
 
     def lease(self, limit: int) -> list[Job]:
-        """Lease jobs that are due; a payload that cannot be read ends as ``invalid``."""
+        """Lease due jobs; an unreadable payload ends as ``invalid``."""
         if self._is_producer:
             return []
         now = time.monotonic()
@@ -337,7 +337,7 @@ class SqliteQueue:
             self._safely(lambda spool: spool.heartbeat(self._owner, [job.key for job in held]))
 
     def requeue_expired(self) -> None:
-        """Take back leases that ran out, read the counters, and empty the journal of ended texts."""
+        """Take back expired leases, read the counters and empty the journal."""
         self._notice_removal()
         self._safely(self._look)
         self._inode = inode_of(self.path)
@@ -367,12 +367,12 @@ class SqliteQueue:
             spool.close()
 
     def publish_names(self, names: Collection[str]) -> set[str]:
-        """Publish names to the other processes; return those of all, and nothing on a failure."""
+        """Publish names; return those of all processes, none on a failure."""
         return self._safely(lambda spool: spool.publish_names(names)) or set()
 
     @property
     def unread_s(self) -> float:
-        """Seconds for which the spool could not be read or written from the scorer's side, 0.0 when it can."""
+        """Seconds for which the scorer's side failed, 0.0 when it works."""
         since_s = self._unread_since_s
         return 0.0 if since_s is None else time.monotonic() - since_s
 
@@ -381,7 +381,7 @@ class SqliteQueue:
         return self._spool
 
     def _safely(self, work: Callable[[Spool], T]) -> T | None:
-        """Run a transaction of the scorer's side; a failure is counted, and gives None."""
+        """Run a transaction of the scorer's side; count a failure and return None."""
         with self._scoring:
             if self._is_scoring_over:
                 return None
@@ -397,7 +397,7 @@ class SqliteQueue:
             return found
 
     def _end_scoring(self, deadline: float) -> bool:
-        """Give back every lease and close the scorer's connection, behind the statement under way.
+        """Give back every lease and close the scorer's connection.
 
         False when that takes too long; the leases run out by themselves then.
         """
@@ -417,5 +417,4 @@ class SqliteQueue:
 
 
 def _is_final(error: Exception) -> bool:
-    """Return whether the spool is another host's or a newer ragtrace's."""
     return isinstance(error, QueueError) and error.__cause__ is None

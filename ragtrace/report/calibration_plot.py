@@ -1,4 +1,4 @@
-"""A calibration report as one picture: scores by label, the ROC curve, and what people say at each score."""
+"""Picture of a calibration report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_plot(path: Path) -> None:
 
 
 def draw(report: Calibration, path: Path) -> None:
-    """Draw the report into a file; a panel without its figure says why.
+    """Draw the report into a file; an empty panel says why.
 
     Raises:
         OSError: the file cannot be written.
@@ -187,7 +187,7 @@ def _classes(report: Calibration) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _range(scores: np.ndarray) -> tuple[float, float]:
-    """Return where the histogram begins and ends: 0 and 1 for shares, else what is there."""
+    """Return the range of the histogram, 0 to 1 for shares."""
     low, high = float(scores.min()), float(scores.max())
     if low >= 0.0 and high <= 1.0:
         return 0.0, 1.0

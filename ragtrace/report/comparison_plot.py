@@ -1,4 +1,4 @@
-"""A comparison of scored files as one picture: a box plot a metric, and the share of questions answered."""
+"""Picture of a comparison of scored files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TITLE_CHARS = 34
 
 
 def draw(found: Comparison, path: Path) -> None:
-    """Draw the comparison into a file, metrics without any value and repeated runs left out.
+    """Draw the comparison into a file, without metrics that have no value.
 
     A box is the middle half, its line the median, its whiskers reach 1.5 boxes; dots are the values. A diamond is
     the mean, the bar through it its 95 % interval.
@@ -132,7 +132,6 @@ def _files(panel: Any, notes: list[str]) -> None:
 
 
 def _limits(line: Compared) -> tuple[float, float]:
-    """Return the declared range where it holds the values, else theirs; with a margin."""
     values = [value for side in line.sides for value in side.values]
     low, high = min(values), max(values)
     first, last = _declared(line)

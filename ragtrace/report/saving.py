@@ -1,4 +1,4 @@
-"""Writes a figure into a file, with every text as it was written."""
+"""Saves a figure with its texts as they were written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOKS: dict[str, Any] = {"svg.hashsalt": "ragtrace", "svg.fonttype": "none", "te
 
 
 def save(figure: Any, path: Path) -> None:
-    """Save a figure; control characters of names are escaped, which no SVG may hold.
+    """Save a figure, with control characters of names escaped.
 
     Raises:
         OSError: the file cannot be written.

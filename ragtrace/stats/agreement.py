@@ -32,10 +32,10 @@ def krippendorff_alpha(
     n_resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Figure:
-    """Return Krippendorff's alpha, 1 - observed / expected disagreement, with a bootstrap interval over units.
+    """Return Krippendorff's alpha with a bootstrap interval over units.
 
-    At most 1 (all agree). 0 is chance, and below 0 is worse than chance. It counts as good from .8 on, and as
-    tentative from .667 on. Units with fewer than 2 ratings are dropped.
+    It is 1 - observed / expected disagreement, at most 1 (all agree). 0 is chance, below 0 is worse than chance.
+    It counts as good from .8 on, and as tentative from .667 on. Units with fewer than 2 ratings are dropped.
     Source: Krippendorff, Content Analysis (2004).
 
     Args:
@@ -86,7 +86,7 @@ def krippendorff_alpha(
 def quadratic_kappa(
     a: Sequence[float], b: Sequence[float], *, n_resamples: int = RESAMPLES, seed: int = 0
 ) -> Figure:
-    """Return Cohen's kappa with quadratic weights over grades 1 to 5, with a bootstrap interval over pairs.
+    """Return Cohen's kappa with quadratic weights over grades 1 to 5.
 
     At most 1; 0 is chance. kappa = (po - pe) / (1 - pe), with weights 1 - (i - j)^2 / 16.
 
@@ -122,7 +122,7 @@ def quadratic_kappa(
 
 
 def pearson(a: Sequence[float], b: Sequence[float], *, n_resamples: int = RESAMPLES, seed: int = 0) -> Figure:
-    """Return Pearson's correlation in [-1, 1] with a bootstrap interval over pairs; none at zero variance.
+    """Return Pearson's correlation with a bootstrap interval over pairs.
 
     Raises:
         ValueError: lists of different length, or a value that is not finite.
@@ -136,7 +136,7 @@ def pearson(a: Sequence[float], b: Sequence[float], *, n_resamples: int = RESAMP
 
 
 def spearman(a: Sequence[float], b: Sequence[float], *, n_resamples: int = RESAMPLES, seed: int = 0) -> Figure:
-    """Return Spearman's rank correlation in [-1, 1]: Pearson's over ranks, ties sharing their mean rank.
+    """Return Spearman's rank correlation; ties share their mean rank.
 
     The bootstrap interval resamples pairs and ranks each resample anew. None at zero variance.
 
@@ -206,7 +206,7 @@ def _alpha(counts: Array, values: Array, level: Level, weights: Array) -> Array:
 
 
 def _sums(table: Array) -> tuple[Array, Array, Array]:
-    """Return of each unit the number of its ratings, their sum and the sum of their squares.
+    """Return number, sum and sum of squares of the ratings of each unit.
 
     Ratings are centred overall, so that the squares do not cancel, and of a spread of 1, so that none is too small.
     """
@@ -226,14 +226,14 @@ def _interval_alpha(number: Array, first: Array, second: Array, weights: Array) 
 
 
 def _spread(counts: Array, places: Array) -> Array:
-    """Return the sum over ordered pairs of squared differences, from moments and without a matrix of all pairs."""
+    """Return the sum of squared differences over ordered pairs, from moments."""
     zeroth, first = counts.sum(axis=-1), (counts * places).sum(axis=-1)
     second = (counts * places**2).sum(axis=-1)
     return 2.0 * _left(zeroth * second, first**2)
 
 
 def _left(whole: Array, part: Array) -> Array:
-    """Return a difference that cannot be below 0; 0 where rounding alone is left of it."""
+    """Return a difference, 0 where rounding alone is left of it."""
     left = whole - part
     kept: Array = np.where(left > _ROUNDING * whole, left, 0.0)
     return kept
@@ -279,14 +279,12 @@ def _correlation(first: Array, second: Array, *, n_resamples: int, seed: int) ->
 
 
 def _uncorrelated(first: Array, second: Array) -> str | None:
-    """Return why two sides have no correlation; differences by rounding alone are no variance."""
     if len(first) < 2:
         return "fewer than two pairs"
     return None if _varies(first) and _varies(second) else "one side does not vary"
 
 
 def _weighted_correlation(first: Array, second: Array, weights: Array) -> Array:
-    """Return one correlation a row of weights; `first` and `second` may differ from row to row."""
     total = weights.sum(axis=1, keepdims=True)
     one = first - (weights * first).sum(axis=1, keepdims=True) / total
     two = second - (weights * second).sum(axis=1, keepdims=True) / total
@@ -299,7 +297,7 @@ def _weighted_correlation(first: Array, second: Array, weights: Array) -> Array:
 
 
 def _weighted_ranks(codes: NDArray[np.intp], weights: Array) -> Array:
-    """Return mid-ranks within each resample; `codes` number the distinct values in ascending order."""
+    """Return mid-ranks within each resample; `codes` number the values in order."""
     totals = np.stack([np.bincount(codes, weights=row, minlength=int(codes.max()) + 1) for row in weights])
     ranks: Array = (np.cumsum(totals, axis=1) - (totals - 1.0) / 2.0)[:, codes]
     return ranks

@@ -1,4 +1,4 @@
-"""Differences of two means with bootstrap intervals: over pairs, or each side by itself."""
+"""Differences of two means with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Difference:
 
     @property
     def is_significant(self) -> bool | None:
-        """Whether 0 is outside the interval; None without one, and of fewer than 10 units, where it says little."""
+        """Whether 0 is outside the interval; None without one or below 10 units."""
         if self.low is None or self.high is None or self.n_units < LEAST_UNITS:
             return None
         return not self.low <= 0.0 <= self.high
@@ -70,7 +70,7 @@ def clustered_mean_ci(
     n_resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """Return the mean with its 95 % percentile bootstrap interval; whole clusters are resampled.
+    """Return the mean with its 95 % bootstrap interval over whole clusters.
 
     Without clusters, or where each value is a cluster of its own, it is `bootstrap_mean_ci` to the bit.
 
@@ -107,7 +107,7 @@ def paired_difference(
     n_resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Difference | None:
-    """Return the mean of second - first over pairs; pairs, or clusters of them, are resampled. None without pairs.
+    """Return the mean of second - first over pairs; None without pairs.
 
     Narrower than `unpaired_difference` where the two sides of a pair go together.
 
@@ -148,7 +148,7 @@ def unpaired_difference(
     n_resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Difference | None:
-    """Return mean(second) - mean(first); each side is resampled by itself. None where a side is empty.
+    """Return mean(second) - mean(first); None where a side is empty.
 
     Args:
         first: values of the one side.
@@ -177,7 +177,6 @@ def unpaired_difference(
 
 
 def _units(values: Sequence[float], clusters: Sequence[Hashable] | None) -> tuple[Array, Array]:
-    """Return sum and number of values of each unit, in the order in which units first appear."""
     array = np.asarray(values, dtype=np.float64)
     if clusters is None:
         return array, np.ones(len(array))
@@ -190,7 +189,6 @@ def _units(values: Sequence[float], clusters: Sequence[Hashable] | None) -> tupl
 
 
 def _means(sums: Array, sizes: Array, rng: np.random.Generator, n_resamples: int) -> Array:
-    """Return the mean of each resample; drawn in blocks, which give the same numbers as one draw."""
     n = len(sums)
     rows = max(1, _BLOCK_CELLS // n)
     means: list[Array] = []

@@ -1,4 +1,4 @@
-"""Dispersion of a few numbers: mean, variance, deviation and range."""
+"""Mean, variance, deviation and range of a few numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispersion:
-    """Statistics of at least two numbers, in their own unit where nothing else is said.
+    """Statistics of at least two numbers, in their own unit by default.
 
     Attributes:
         n: how many there are.
@@ -50,7 +50,7 @@ class Dispersion:
 
 
 def dispersion(values: Sequence[float]) -> Dispersion | None:
-    """Return the statistics of numbers; None for fewer than two of them, or where one has no finite form.
+    """Return the statistics of numbers; None below two, or without a finite form.
 
     Sums are exact, so that equal numbers have the deviation 0.
 

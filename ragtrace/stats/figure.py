@@ -1,4 +1,4 @@
-"""A statistic that may not be defined: its value with an interval, or the reason why there is none."""
+"""A statistic with an interval, or the reason why it is not defined."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Figure:
             raise ValueError(f"a figure must be finite, got {self.value}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-ready values: n, and value with bounds or the reason."""
+        """Return n, and value with bounds or the reason, as JSON-ready values."""
         if self.value is None:
             return {"n": self.n, "value": None, "reason": self.reason}
         return {"n": self.n, "value": self.value, "low": self.low, "high": self.high}
 
 
 def resampled(n: int, seed: int, n_resamples: int = RESAMPLES) -> Iterator[NDArray[np.float64]]:
-    """Yield bootstrap weights in blocks of rows: how often each of `n` units stands in each resample.
+    """Yield bootstrap weights in blocks of rows, the counts of each unit.
 
     One stream of ``numpy.random.default_rng(seed)``, so that a block's size changes nothing.
     """
@@ -71,7 +71,7 @@ def bootstrapped(
     n_resamples: int = RESAMPLES,
     undefined: str = "the statistic is not defined",
 ) -> Figure:
-    """Return a statistic of weights over `n` units with its interval; `undefined` where it is not finite."""
+    """Return a statistic of weights with its interval; `undefined` is the reason."""
     value = float(statistic(np.ones((1, n)))[0])
     if not math.isfinite(value):
         return Figure(n=n, reason=undefined)
@@ -80,7 +80,7 @@ def bootstrapped(
 
 
 def mean_figure(values: Sequence[float], undefined: str) -> Figure:
-    """Return the mean of values with its interval; `undefined` is the reason where there is none."""
+    """Return the mean with its interval; `undefined` is the reason."""
     found = bootstrap_mean_ci(values)
     if found.mean is None:
         return Figure(n=0, reason=undefined)

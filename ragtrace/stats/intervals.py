@@ -12,7 +12,7 @@ Z95 = 1.959963984540054
 
 
 class Interval(NamedTuple):
-    """A mean with its bounds; bounds are None where one sample or none cannot give them."""
+    """A mean with its bounds, None where one sample or none gives them."""
 
     mean: float | None
     low: float | None
@@ -65,7 +65,7 @@ def bootstrap_mean_ci(
 def bootstrap_ratio_ci(
     tops: Sequence[float], bottoms: Sequence[float], *, n_resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """Return the ratio of two means over the same units, with its 95 % percentile bootstrap interval.
+    """Return the ratio of two means with its 95 % bootstrap interval.
 
     Units are resampled in pairs. A resample whose denominator is 0 is left out. No unit, or a denominator of 0:
     three None; one unit: no bounds.
@@ -99,7 +99,7 @@ def bootstrap_ratio_ci(
 
 
 def wilson(successes: float, n: float, z: float = Z95) -> Interval:
-    """Return a share with its Wilson score interval; `n` may be an effective sample size. n = 0: three None.
+    """Return a share with its Wilson interval; n = 0 gives three None.
 
     Example:
         >>> wilson(8, 10).low > 0.48

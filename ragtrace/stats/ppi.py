@@ -1,4 +1,4 @@
-"""Prediction-powered inference: a mean of human labels from a few of them and a judge's scores on all."""
+"""Prediction-powered inference of a mean from labels and a judge's scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ADDED_LABELS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoweredMean:
-    """The corrected mean beside the mean of the labels alone; the bounds are of 95 % intervals.
+    """The corrected mean and the mean of the labels, with 95 % intervals.
 
     No mean or bound leaves the labels' scale.
 
@@ -52,7 +52,7 @@ def powered_mean(
     *,
     scale: tuple[float, float],
 ) -> PoweredMean | None:
-    """Return the mean that human labels would have over all units, with a 95 % interval that is valid.
+    """Return the mean of human labels over all units, with a valid interval.
 
     Valid whatever the judge is worth, provided that the labelled units are a random draw from all of them: a judge
     that does not go with the labels gets the weight 0. The judge's scale does not matter. The weight that costs the
@@ -119,7 +119,7 @@ def powered_mean(
 
 
 def student_t(freedom: int) -> float:
-    """Return the 97.5 % point of Student's t, by the expansion of Fisher and Cornish; within .03 from 3 on.
+    """Return the 97.5 % point of Student's t, within .03 from 3 on.
 
     Example:
         >>> round(student_t(10), 3), round(student_t(1000), 3)
@@ -136,7 +136,7 @@ def student_t(freedom: int) -> float:
 
 
 def _weight(y: Array, f: Array, rest: Array) -> float:
-    """Return the weight of the least variance, shrunk by how uncertain it is; 0 where the judge adds nothing."""
+    """Return the weight of least variance, shrunk by its own uncertainty."""
     n, n_rest = len(y), len(rest)
     if n_rest < 2 or np.ptp(f) == 0.0 or np.ptp(y) == 0.0:
         return 0.0
@@ -148,7 +148,7 @@ def _weight(y: Array, f: Array, rest: Array) -> float:
 
 
 def _squares(y: Array, f: Array, weight: float) -> float:
-    """Return the sum of squared residuals of label - weight * score, each of the label left out."""
+    """Return the sum of squared leave-one-out residuals of label - weight * score."""
     n = len(y)
     centred = f - f.mean()
     total = float((centred**2).sum())
@@ -162,7 +162,7 @@ def _squares(y: Array, f: Array, weight: float) -> float:
 def _interval(
     mean: float, n: int, squares: float, scale: tuple[float, float], quantile: float, beside: float = 0.0
 ) -> tuple[float, float]:
-    """Return the bounds around a mean of `n` labels and four more, two at either end of the scale.
+    """Return the bounds around a mean of `n` labels and four more.
 
     Args:
         mean: of the labels, corrected or not.

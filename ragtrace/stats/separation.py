@@ -1,4 +1,4 @@
-"""Separation of two classes by a score: AUROC, and balanced accuracy at a threshold."""
+"""Separation of two classes by a score."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDS = 10
 
 
 class Roc(NamedTuple):
-    """A ROC curve: the rate of true and of false positives at each threshold, from none positive to all."""
+    """Rates of true and of false positives at each threshold."""
 
     false_rate: list[float]
     true_rate: list[float]
@@ -30,9 +30,10 @@ class Roc(NamedTuple):
 def auroc(
     scores: Sequence[float], is_high: Sequence[bool], *, n_resamples: int = RESAMPLES, seed: int = 0
 ) -> Figure:
-    """Return the probability that a unit of the high class has the higher score; ties count half.
+    """Return the probability that a high unit has the higher score.
 
-    In [0, 1]; .5 is chance. The bootstrap interval resamples units. Source: Hanley and McNeil (1982).
+    Ties count half. In [0, 1]; .5 is chance. The bootstrap interval resamples units.
+    Source: Hanley and McNeil (1982).
 
     Returns:
         No value when a class is empty.
@@ -73,9 +74,9 @@ def balanced_accuracy(
     n_resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Figure:
-    """Return the mean of the two classes' accuracies when scores at or above `threshold` count as high.
+    """Return the mean of the two classes' accuracies at a threshold.
 
-    In [0, 1]; .5 is chance. The bootstrap interval resamples units.
+    Scores at or above `threshold` count as high. In [0, 1]; .5 is chance. The bootstrap interval resamples units.
 
     Args:
         scores: one a unit.
@@ -112,7 +113,7 @@ def balanced_accuracy(
 
 
 def best_threshold(scores: Sequence[float], is_high: Sequence[bool]) -> float | None:
-    """Return the threshold of the highest balanced accuracy; None when a class is empty or no score differs.
+    """Return the threshold of the highest balanced accuracy, None without one.
 
     It lies half-way between two neighbouring scores; of several equally good ones it is the one with the widest gap
     around it, as that is the one least likely to be chance. Balanced accuracy at it is optimistic on the same data:
@@ -129,7 +130,7 @@ def best_threshold(scores: Sequence[float], is_high: Sequence[bool]) -> float | 
 
 
 def cross_validated(scores: Sequence[float], is_high: Sequence[bool], *, seed: int = 0) -> Figure:
-    """Return the balanced accuracy of thresholds chosen without the unit they are tried on, in 10 folds.
+    """Return the balanced accuracy of thresholds in 10-fold cross-validation.
 
     The folds are drawn within each class. With fewer than 10 units of a class it leaves one out at a time of it.
 
@@ -159,7 +160,7 @@ def cross_validated(scores: Sequence[float], is_high: Sequence[bool], *, seed: i
 
 
 def roc(scores: Sequence[float], is_high: Sequence[bool]) -> Roc:
-    """Return the ROC curve, empty when a class is empty; one point for each distinct score, and (0, 0).
+    """Return the ROC curve, empty when a class is empty.
 
     Example:
         >>> roc([0.9, 0.5, 0.1], [True, False, False]).true_rate

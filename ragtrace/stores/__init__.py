@@ -1,4 +1,4 @@
-"""Where scores stay: by trace, metric and judge version, with the few payloads that are worth keeping.
+"""Stores of scores, human labels and a few records.
 
 Owns: the store's file, its retention, its size and what is erased from it. Imports: capture's guard,
 sampling's draw, sqlite_file, stats, model and errors; never queues, with which it may share a file.

@@ -39,7 +39,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A person's judgement of a trace; a later label of the same rater and metric replaces it.
+    """A person's judgement of a trace; a later one replaces it.
 
     Attributes:
         trace_id: the trace; its scores may come before or after the label, or never.

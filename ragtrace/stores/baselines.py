@@ -1,4 +1,4 @@
-"""Frozen baselines in a table beside the scores, which neither age nor size deletes."""
+"""Frozen baselines, which neither age nor size deletes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class FrozenBaseline:
 
 
 def write_baselines(connection: sqlite3.Connection, baselines: Iterable[FrozenBaseline]) -> int:
-    """Write baselines inside a transaction, each over the one of its series; return how many.
+    """Write baselines inside a transaction, each over its predecessor; return their number.
 
     Example:
         >>> import sqlite3

@@ -1,4 +1,4 @@
-"""Erases a trace, a session or a user from the tables of a store and of a spool."""
+"""Erases a trace, session or user from a store and a spool."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNUSED_RATERS = (
 
 
 def erase(connection: sqlite3.Connection, subject: Subject, identity: str) -> Erased:
-    """Delete rows inside the caller's transaction; a trace's labels go with any of its runs.
+    """Delete rows inside the caller's transaction, labels with any run of a trace.
 
     Example:
         >>> import sqlite3
@@ -79,7 +79,7 @@ def _as_rater(connection: sqlite3.Connection, identity: str) -> Erased:
 
 
 def _from_spool(connection: sqlite3.Connection, subject: Subject, identity: str) -> Erased:
-    """End jobs as ``skipped forgotten``; their holders find the lease gone and publish nothing."""
+    """End jobs as ``skipped forgotten``; their holders publish nothing."""
     found = connection.execute(
         "SELECT key, size FROM jobs WHERE state != 'ended' AND payload IS NOT NULL"
         " AND CASE WHEN json_valid(CAST(payload AS TEXT))"

@@ -1,4 +1,4 @@
-"""Identity of the process that owns rows of an outbox, and whether it still runs."""
+"""Identity of the process that owns rows of an outbox."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _any_id() -> int:
 
 
 def this_process() -> str:
-    """Return boot, process namespace, id and start of this process; "" where there is no ``/proc``.
+    """Return boot, namespace, id and start of this process; "" without ``/proc``.
 
     Example:
         >>> is_over(this_process()) in {False, None}
@@ -65,7 +65,7 @@ def _started(pid: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """One service of one process; others may claim its rows once it has left or ended.
+    """One service of one process; an ended one loses its rows.
 
     Attributes:
         id: tells the services of all processes apart.

@@ -52,7 +52,7 @@ def reason_to_keep(record: RagRecord, scores: Sequence[Score], share: float) -> 
 
 
 def to_payload(record: RagRecord) -> bytes:
-    """Return a record as JSON behind blanks, so that it is erased whole; half a surrogate pair becomes ``?``."""
+    """Return a record as JSON behind blanks, which SQLite erases whole."""
     return PAD + json.dumps(record_to_json(record), ensure_ascii=False, separators=(",", ":")).encode(
         "utf-8", "replace"
     )

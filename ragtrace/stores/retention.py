@@ -1,4 +1,4 @@
-"""Retention by age and by size: payloads go before scores, the oldest first."""
+"""Retention by age and by size, payloads before scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _YOUNG_S = 300.0
 
 
 def has_room(connection: sqlite3.Connection, need_bytes: int, file_bytes: int) -> bool:
-    """Make room for some bytes; False when nothing of the store is left to delete.
+    """Make room for some bytes; False when no rows are left to delete.
 
     Measured on the file: its pages less the free ones, which are used before it grows. So a file within the limit
     stays there; one that was larger before is full of free pages, which are given back by `shrink` alone.
@@ -57,7 +57,7 @@ def _count(gone: Sequence[int], site: str) -> None:
 def apply_retention(
     connection: sqlite3.Connection, policy: Policy, now: float, *, boot: str = "", uptime_s: float = 0.0
 ) -> bool:
-    """Delete some expired rows in the caller's transaction; return whether there may be more.
+    """Delete some expired rows; return whether there may be more.
 
     A score stays as long as a human label of its trace. Times ahead of the clock by more than a day become now:
     else they would never be over. What is older than a leap of the clock ages as if there had been none, so that
@@ -107,7 +107,7 @@ def _old(at: str, keep: str) -> str:
 
 
 def _leap(connection: sqlite3.Connection, now: float, boot: str, uptime_s: float) -> tuple[float, float]:
-    """Return the seconds that the clock leapt forward, and the time before which rows are that much younger.
+    """Return the seconds of a leap of the clock, and the time before it.
 
     A leap is more than a day between two looks that did not really pass, or of which nobody knows it since the host
     was restarted. It is over when the clock goes back, or when all that was written before it is gone.

@@ -1,4 +1,4 @@
-"""The store in a SQLite file: of its own, or the spool's, where scores and the end of a job are one transaction."""
+"""The store in a SQLite file, its own or the spool's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DEFAULT = Policy()
 
 
 class SqliteStore:
-    """Scores by (trace, span, metric, version), human labels, and the few records worth keeping, in one file.
+    """Scores, human labels and the few records worth keeping, in one file.
 
     The file is made when it is missing (mode 0600, WAL). A broken file is put aside and a new one begun, unless it
     had to be there already; a full or read-only disk is an error of each call until it ends. Thread-safe: one
@@ -86,7 +86,7 @@ class SqliteStore:
         self._try(may_wait=is_made)
 
     def _try(self, *, may_wait: bool) -> None:
-        """Report a wrong path at once; a locked file or a full disk may wait for later calls."""
+        """Report a wrong path at once; a lock or a full disk may pass."""
         try:
             with self._file.connection():
                 pass
@@ -106,7 +106,7 @@ class SqliteStore:
         owner: Owner | None = None,
         entry: OutboxEntry | None = None,
     ) -> None:
-        """Write the scores of one trace, and its record where the policy keeps it; works as a sink.
+        """Write the scores of one trace, and its record where the policy says so.
 
         Args:
             record: the trace.
@@ -131,7 +131,7 @@ class SqliteStore:
         owner: Owner | None = None,
         entry: OutboxEntry | None = None,
     ) -> Callable[[sqlite3.Connection], None]:
-        """Return a callback that performs the write of `emit` inside the caller's transaction on this file."""
+        """Return a callback that performs the write of `emit` inside the caller's transaction."""
 
         def write(connection: sqlite3.Connection) -> None:
             given: dict[str, Any] = {"source": source, "owner": owner, "entry": entry}
@@ -153,7 +153,7 @@ class SqliteStore:
         return count
 
     def apply_retention(self) -> None:
-        """Delete what is too old, in short transactions. Call it about once a minute.
+        """Delete expired rows in short transactions; call it once a minute.
 
         Raises:
             sqlite3.Error: as in `emit`.
@@ -197,7 +197,7 @@ class SqliteStore:
         return self._pending(owner, dict(taken))
 
     def unsent(self, owner: Owner, limit: int = 100, *, older_s: float) -> list[Pending]:
-        """Return an owner's traces whose events were sent some time ago and did not arrive.
+        """Return an owner's traces whose events did not arrive in time.
 
         Raises:
             sqlite3.Error: as in `emit`.
@@ -215,7 +215,7 @@ class SqliteStore:
         owner: Owner | None = None,
         upto: Iterable[tuple[int, int, int]] = (),
     ) -> None:
-        """Note that scores arrived; a score that was replaced since is published again.
+        """Note that scores arrived, except those that were replaced since.
 
         Args:
             marks: of `OutboxEntry`.
@@ -264,7 +264,7 @@ class SqliteStore:
         workflow: str | None = None,
         trace: str | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Yield scores and labels as rows of the view ``scored``, page by page, in the order they came in.
+        """Yield scores and labels as rows of the view ``scored``, in order of arrival.
 
         Args:
             since: Unix seconds, inclusive.
@@ -327,14 +327,14 @@ class SqliteStore:
         return [row["trace_id"] for row in self._read(sql, (len(prefix), prefix, most))]
 
     def scores_of(self, record: RagRecord) -> list[Score]:
-        """Return every stored score of a record, of all versions, without human labels."""
+        """Return every stored score of a record, without human labels."""
         sql = "SELECT * FROM scored WHERE trace_id = ? AND span_id = ? AND source != 'human'"
         return [score_from(row) for row in self._read(sql, (record.trace_id or record.id, record.span_id))]
 
     # -- frozen baselines --
 
     def freeze(self, baselines: Iterable[FrozenBaseline]) -> int:
-        """Write baselines in one transaction, each over the one of its series; return how many.
+        """Write baselines in one transaction; return their number.
 
         Raises:
             sqlite3.Error: as in `emit`.
@@ -350,7 +350,7 @@ class SqliteStore:
     # -- erasing --
 
     def forget(self, subject: Subject, identity: str) -> Erased:
-        """Erase all of a trace, session or user, also from a spool in this file, and every byte from the file.
+        """Erase a trace, session or user from the store, the spool and the file.
 
         Rows go in one transaction; then the file is written anew (``VACUUM``), which takes its size in free disk
         and, for that long, keeps other processes from writing.
@@ -403,7 +403,7 @@ class SqliteStore:
 
 
 def _pending(rows: Sequence[Mapping[str, Any]], seq: int) -> tuple[Pending, list[tuple[int, int, int]]]:
-    """Return scores to publish, and the marks of unreadable scores, which a newer ragtrace wrote."""
+    """Return scores to publish, and the marks of unreadable ones."""
     scores, entry, unreadable = [], OutboxEntry(seq=seq), []
     for row in rows:
         mark = row["run"], row["series"], row["writes"]

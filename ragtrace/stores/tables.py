@@ -1,4 +1,4 @@
-"""The store's tables, in a file of its own or in the spool's, and scores as their rows.
+"""Tables of a store, and scores as their rows.
 
 Three tables keep a score at about a hundred bytes: the facts that all scores of a run share, those that all scores
 of a series share, and the rest. The view ``scored`` joins them for people and for the export.
@@ -66,7 +66,7 @@ _TEXTS = ("workflow", "session", "user", "environment", "corpus", "model")
 
 
 def tables(connection: sqlite3.Connection) -> None:
-    """Make the store's tables where they are missing; works inside a transaction, and next to a spool's tables.
+    """Make missing tables inside a transaction, also next to a spool's.
 
     Raises:
         StoreError: a newer ragtrace made them.
@@ -91,7 +91,7 @@ def tables(connection: sqlite3.Connection) -> None:
 
 
 def columns(*names: str) -> str:
-    """Return the end of an INSERT: the columns and a mark for the value of each.
+    """Return the columns and value marks of an INSERT.
 
     Example:
         >>> columns("run", "at")
@@ -117,7 +117,7 @@ def _version(connection: sqlite3.Connection) -> int | None:
 
 
 def clean(text: str | None) -> str | None:
-    r"""Return a text that SQLite takes: half a surrogate pair becomes ``?``.
+    r"""Return a text with half a surrogate pair as ``?``, as SQLite needs it.
 
     Example:
         >>> clean("a\ud800"), clean(None)
@@ -127,7 +127,7 @@ def clean(text: str | None) -> str | None:
 
 
 def run_of(record: RagRecord) -> dict[str, Any]:
-    """Return what all scores of a record share; a record that never was a trace is known by its id."""
+    """Return the columns that all scores of a record share."""
     return {
         "trace_id": clean(record.trace_id or record.id),
         "span_id": clean(record.span_id),
@@ -137,7 +137,7 @@ def run_of(record: RagRecord) -> dict[str, Any]:
 
 
 def series_of(score: Score, source: str) -> tuple[str, ...]:
-    """Return what all scores of a series share, in the order of `SERIES`."""
+    """Return the columns that all scores of a series share, as `SERIES`."""
     result, judge = score.result, score.result.judge
     values = (
         score.key.metric,
@@ -154,7 +154,7 @@ def series_of(score: Score, source: str) -> tuple[str, ...]:
 
 
 def score_of(score: Score, *, revision: int, at: float, has_content: bool) -> dict[str, Any]:
-    """Return the rest of a score; without content its details keep numbers and truth values alone."""
+    """Return the other columns of a score; without content only numeric details."""
     result = score.result
     return {
         "state": result.state,

@@ -137,7 +137,7 @@ def version_of(rater: str) -> str:
 
 
 def plausible(at: float, now: float) -> float:
-    """Return a stored time, or now when no clock can have meant it: not finite, not above 0, in the future.
+    """Return a stored time, or now when no clock can have meant it.
 
     Example:
         >>> plausible(99.0, 100.0), plausible(float("nan"), 100.0), plausible(9_999.0, 100.0)
@@ -204,7 +204,7 @@ def _pending(
 def _score(
     connection: sqlite3.Connection, run: int, series: int, row: dict[str, Any], *, is_again: bool
 ) -> tuple[int, bool] | None:
-    """Upsert one score; return the number of its writes, and whether it is new.
+    """Upsert one score; return its number of writes, and whether it is new.
 
     None where a higher revision stands. The same score again changes nothing. With `is_again` another score of the
     same revision changes nothing either.

@@ -1,4 +1,4 @@
-"""Scores a record for `ragtrace calibrate`: the metric, and what is asked again to check the judge itself."""
+"""Scores a record for `ragtrace calibrate`, with repeats that check the judge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPPOSITE = "length_debias"  # the variant of a result under the opposite setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationScorer:
-    """Asks some records again: with the opposite length setting, and passage by passage. Coroutine-safe.
+    """Scores records and repeats some, to check the judge. Coroutine-safe.
 
     The numbers are always the judge's: labels that a record brings for its passages are not shown to a metric that
     could ask the judge for them.
@@ -37,7 +37,7 @@ class CalibrationScorer:
     gated: frozenset[str] = field(default_factory=frozenset)
 
     async def results(self, record: RagRecord) -> list[MetricResult]:
-        """Return the results of the metrics, then those of what was asked again; see `OPPOSITE` and `GATE`."""
+        """Return the results of the metrics, then those of the repeats."""
         scorer, asked = self.scorer, self._as_judged(record)
         results = await scorer.results(asked)
         opposite = opposite_options(scorer.options) if record.id in self.rejudged else None
@@ -57,7 +57,7 @@ class CalibrationScorer:
         return replace(record, labels=None) if could_ask else record
 
     async def _pairs(self, record: RagRecord) -> MetricResult:
-        """Return the grades of the pool from batches beside those of each passage alone, in its details."""
+        """Return the grades from batches beside those of single passages."""
         judge = self.scorer.judge
         if judge is None or "grades" not in judge.tasks:
             return MetricResult(name=GATE, state="na", reason="unsupported_by_judge")
@@ -76,7 +76,7 @@ class CalibrationScorer:
 
 
 def gradable(record: RagRecord) -> list[Passage]:
-    """Return the passages of the candidate pool that a judge grades: not blank, each id once."""
+    """Return the non-blank passages of the candidate pool, each id once."""
     pool = record.pools[0].passages if record.pools else ()
     kept: dict[str, Passage] = {}
     for passage in pool:
@@ -91,12 +91,12 @@ def grades_passages(spec: MetricSpec) -> bool:
 
 
 def debiases_length(spec: MetricSpec) -> bool:
-    """Return whether a metric's prompt has the paragraph that length is no sign of quality."""
+    """Return whether a metric's prompt says that length is no sign of quality."""
     return OPPOSITE in spec.options
 
 
 def opposite_options(options: Options) -> Options | None:
-    """Return the options with the opposite length setting, None where there is no such setting."""
+    """Return the options with the opposite length setting, None without one."""
     if OPPOSITE not in {item.name for item in fields(options)}:
         return None
     changed: dict[str, Any] = {OPPOSITE: not getattr(options, OPPOSITE)}

@@ -1,4 +1,4 @@
-"""Calibration of a judge's scores against labels: the report of `ragtrace calibrate`."""
+"""Calibration of a judge's scores against labels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WEAK, MEDIUM = 0.2, 0.5  # of a grade: strength of a length bias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rated:
-    """One record: what people said of it and what the judge said.
+    """One record with people's ratings and the judge's score.
 
     Attributes:
         ratings: one a rater, None where one is missing; empty without any label.
@@ -58,7 +58,7 @@ class Rated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The report; each figure has its value or the reason why it has none.
+    """The report; each figure has a value or the reason without one.
 
     Attributes:
         metric: the exported number that was calibrated.
@@ -156,7 +156,7 @@ class Calibration:
 def calibrate(
     rows: Sequence[Rated], *, output: Output, form: LabelForm, threshold: float | None, gate: Gate | None = None
 ) -> Calibration:
-    """Return the report over records with and without labels. Pure; the same rows give the same report.
+    """Return the report over records with and without labels. Pure.
 
     A high label and a high score are taken to mean the same. Records whose score is not ``ok`` are counted in
     `Calibration.states` and enter no figure of the judge; their labels enter the labels' mean.
@@ -218,7 +218,7 @@ class _Study:
         self.raters = max((sum(r is not None for r in row.ratings) for row in rows), default=0)
 
     def separation(self, threshold: float | None) -> dict[str, Figure]:
-        """Return AUROC, and balanced accuracy at the present threshold and at the best one."""
+        """Return AUROC, and balanced accuracy at the present and best threshold."""
         scores, truth = self.scores, self.is_high
         few = self._few() or self._few_of_class(LEAST_CLASS)
         ranked = auroc(scores, truth) if few is None else few
@@ -250,7 +250,7 @@ class _Study:
         }
 
     def length(self) -> dict[str, Figure]:
-        """Return how score and label go with the answer's length, and the re-judged difference in grades."""
+        """Return correlations with the answer's length, and the length bias in grades."""
         scored = [(row.value, float(row.answer_chars)) for row in self._rows if row.value is not None]
         values, lengths = [pair[0] for pair in scored], [pair[1] for pair in scored]
         few = _few(len(scored), LEAST_PAIRS, "records with a score")
@@ -287,7 +287,6 @@ class _Study:
         return mean_figure(scored, "no record has a score")
 
     def _as_labels(self, scores: Iterable[float]) -> list[float]:
-        """Return scores stretched from their range to that of the labels."""
         form, output = self._form, self._output
         factor = (form.high - form.low) / (output.high - output.low)
         return [form.low + factor * (score - output.low) for score in scores]
@@ -314,7 +313,7 @@ class _Study:
         return Figure(n=n, reason="all scores are the same") if best is None else Figure(n=n, value=best)
 
     def _grades(self) -> tuple[list[int], list[int]] | Figure:
-        """Return people's and the judge's grades; of several raters the lower median."""
+        """Return people's and the judge's grades, by the lower median of raters."""
         n = len(self._rated)
         medians = [median_low([r for r in row.ratings if r is not None]) for row in self._rated]
         if self._form.name != "1-5" or not set(medians) <= set(GRADES):
@@ -343,7 +342,7 @@ class _Study:
 
 
 def strength_of_alpha(value: float) -> str:
-    """Return the strength of an alpha: good from .8, tentative from .667, else too low.
+    """Return good from .8, tentative from .667, else too low.
 
     Example:
         >>> strength_of_alpha(0.7)
@@ -353,7 +352,7 @@ def strength_of_alpha(value: float) -> str:
 
 
 def _grade(value: float, output: Output) -> float | None:
-    """Return a score as a grade of 1 to 5; only the 1-5 forms have one, and a mean of repeats has none."""
+    """Return a score as a grade of 1 to 5; a mean of repeats has none."""
     if (output.low, output.high) == (1.0, 5.0):
         grade = value
     elif "1to5" in output.name:

@@ -1,4 +1,4 @@
-"""Scored files side by side: means with intervals, and differences where two files may be compared at all."""
+"""Comparison of scored files by means and differences with intervals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Arm(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """One value, with what it is resampled with, the query it belongs to and the version of its labels."""
+    """One value with its resampling unit, query and version of labels."""
 
     value: float
     unit: Hashable
@@ -78,7 +78,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """Another file beside the first one: the difference, or why there is none, as half a sentence.
+    """Difference of another file from the first, or the reason without one.
 
     Attributes:
         difference: of the pairs, or of all values.
@@ -241,7 +241,6 @@ def _lines(
 
 
 def _outputs(name: str) -> list[str]:
-    """Return what a metric exports where it is named by itself, else the name."""
     try:
         spec = select([name])[0].spec
     except ConfigError:  # a metric that is not installed here
@@ -255,7 +254,7 @@ def _is_wanted(name: str, wanted: set[str]) -> bool:
 
 
 def _makers(name: str, tables: Sequence[Sequence[ScoredRow]]) -> list[Maker]:
-    """Return who gave values, sorted by K; who failed to, where nobody gave one."""
+    """Return the makers of values, sorted by K; without values, of the failures."""
     scores = [row.scores[name] for rows in tables for row in rows if name in row.scores]
     found = {score.maker for score in scores if score.value is not None} or {scores[0].maker}
     return sorted(
@@ -264,7 +263,7 @@ def _makers(name: str, tables: Sequence[Sequence[ScoredRow]]) -> list[Maker]:
 
 
 def _units(rows: Sequence[ScoredRow]) -> list[Hashable]:
-    """Return what each row is resampled with: its session or user, else its query where that was repeated."""
+    """Return the resampling unit of each row: session or user, else repeated query."""
     again = repeated_queries(rows)
     return [row.unit or (("query", row.key) if row.key in again else ("row", i)) for i, row in enumerate(rows)]
 
@@ -291,7 +290,7 @@ def _columns(
 
 
 def _refusals(name: str, columns: Sequence[Mapping[Maker, Column]], arms: Sequence[Arm]) -> list[str | None]:
-    """Return for each file but the first why its scores may not be compared with the first one's at all."""
+    """Return for each other file the reason why it cannot be compared, or None."""
     givers = [{maker for maker, column in by_maker.items() if column.found} for by_maker in columns]
     lines: list[str | None] = []
     for arm, makers in zip(arms[1:], givers[1:], strict=True):
@@ -338,7 +337,7 @@ def _side(column: Column, seed: int) -> Side:
 
 
 def _clusters(units: Sequence[Hashable]) -> Sequence[Hashable] | None:
-    """Return the units, or None for rows: where each is alone, or one holds all and so tells of no other."""
+    """Return the units; None where each is alone or one holds all."""
     return units if 1 < len(set(units)) < len(units) else None
 
 
@@ -386,7 +385,7 @@ def _unpaired(first: Column, other: Column, seed: int) -> Contrast:
 def _partners(
     first: Mapping[RowKey, Observation], other: Mapping[RowKey, Observation]
 ) -> list[tuple[Observation, Observation]]:
-    """Return values of the same id; ids that are line numbers may meet by chance, so the queries must agree."""
+    """Return values of the same id; ids may be line numbers, so queries must agree."""
     both = [(first[key], other[key]) for key in first if key in other]
     return [(a, b) for a, b in both if a.query == b.query or not a.query or not b.query]
 

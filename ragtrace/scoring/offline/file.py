@@ -1,4 +1,4 @@
-"""Scores a stream of records, several at once, and hands each over as soon as it is done."""
+"""Scores a stream of records, several at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tag = TypeVar("Tag")
 
 
 class Scores(Protocol):
-    """Scorer of records: `ragtrace.scoring.Scorer`, or a wrapper that asks it again."""
+    """Scorer of records, such as `ragtrace.scoring.Scorer`."""
 
     async def results(self, record: RagRecord) -> list[MetricResult]:
         """Return every result of a record; never raises because of a judge."""
@@ -28,7 +28,7 @@ class Scores(Protocol):
 async def score_stream(
     items: Iterable[tuple[Tag, RagRecord]], scorer: Scores, *, jobs: int
 ) -> AsyncGenerator[tuple[Tag, list[MetricResult]]]:
-    """Yield each item's tag with its results as soon as they are there, at most `jobs` being scored at once.
+    """Yield each item's tag with its results as soon as they exist.
 
     A slow record holds up nothing that is already scored. Records of the same id come out in the order in which
     they went in; those that finish together do too, so that a judge that never waits keeps the order of the input.
@@ -53,7 +53,6 @@ async def score_stream(
 
 
 async def _finished(tasks: Iterable[asyncio.Task[list[MetricResult]]]) -> list[asyncio.Task[list[MetricResult]]]:
-    """Return at least one finished task, in the order in which they were begun."""
     begun = list(tasks)
     await asyncio.wait(begun, return_when=asyncio.FIRST_COMPLETED)
     return [task for task in begun if task.done()]

@@ -1,4 +1,4 @@
-"""Gate for grading in batches: the same passages graded in batches and one by one."""
+"""Gate for grading in batches, against single passages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Human labels as people write them: 0/1, 0 to 1 or 1 to 5, by one rater or several."""
+"""Human labels on the scales 0/1, 0 to 1 and 1 to 5."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LabelForm:
     high_from: float
 
     def turned(self, ratings: Ratings) -> Ratings:
-        """Return ratings with the scale turned round, so that a high label stands for a low one.
+        """Return ratings on the reversed scale.
 
         Example:
             >>> FORM_OF["1-5"].turned((5.0, None, 4.0))
@@ -50,7 +50,7 @@ FORM_OF: dict[Form, LabelForm] = {
 
 
 def ratings_in(value: Any) -> Ratings:
-    """Return the ratings of one record, one a rater; empty when it has no label.
+    """Return the ratings of one record, one a rater; empty without a label.
 
     Args:
         value: a number, true or false, null, or a list of these in the order of the raters.
@@ -94,7 +94,7 @@ def form_of(labels: Mapping[int, Ratings]) -> LabelForm:
 
 
 def consensus(ratings: Iterable[float | None]) -> float:
-    """Return the mean of the ratings that are there; at least one is.
+    """Return the mean of the present ratings, of which there is at least one.
 
     Example:
         >>> consensus((4.0, None, 5.0))

@@ -1,4 +1,4 @@
-"""Consistency of a scored file: the metrics over several runs of one query, for each query that was asked again."""
+"""Consistency over several runs of one query in a scored file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def repeated_queries(rows: Iterable[ScoredRow]) -> dict[QueryKey, list[ScoredRow]]:
-    """Return the runs of each query that was asked at least twice, in the order of the file."""
+    """Return the runs of each query that was asked at least twice."""
     found: dict[QueryKey, list[ScoredRow]] = {}
     for row in rows:
         if row.key is not None:
@@ -25,7 +25,7 @@ def repeated_queries(rows: Iterable[ScoredRow]) -> dict[QueryKey, list[ScoredRow
 
 
 def over_runs(rows: Iterable[ScoredRow]) -> list[ScoredRow]:
-    """Return a row for each repeated query, with its ROUGE consistency and the spread of each of its scores.
+    """Return a row for each repeated query, with its consistency metrics.
 
     A score's spread is named after it, as in ``score_cv(faithfulness)``. Fewer than 3 answers, or values of one
     judge, version, K and labels: ``na insufficient_runs``.
@@ -59,7 +59,7 @@ def _row(runs: Sequence[ScoredRow]) -> ScoredRow:
 
 
 def _spread(name: str, given: Sequence[Scored]) -> Iterator[tuple[str, Scored]]:
-    """Yield the spread of the values that one maker gave over the same labels, of those with the most."""
+    """Yield the spread over the largest group of one maker and label version."""
     alike: dict[tuple[Maker, str | None], list[float]] = {}
     for score in given:
         if score.value is not None:

@@ -1,4 +1,4 @@
-"""Rescoring of a store's records under another judge or prompt, as another series."""
+"""Rescoring of a store's records under another judge or prompt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Rescored:
-    """Result of a run: records scored, records scored before by this version, and judge calls.
+    """Counts of a run: records scored, scored before, errors and judge calls.
 
     Attributes:
         is_budget_spent: whether a budget ended it: of calls, or the limits'.
@@ -42,7 +42,7 @@ class Rescored:
 
 
 class Rescoring:
-    """Scores kept records with a scorer's metrics, several at once, and writes each as soon as it is done.
+    """Scores kept records, several at once, and writes each at once.
 
     A record whose scores of these versions stand already is passed over, unless they are errors that may pass, such
     as a judge that was down: so a run that was stopped goes on where it was. Kept records are no even sample, since
@@ -81,7 +81,7 @@ class Rescoring:
     async def run(
         self, records: Iterable[tuple[RagRecord, float]], *, step: Callable[[], None] = lambda: None
     ) -> Rescored:
-        """Score records, each with the probability with which it was kept; cancel it to stop in between.
+        """Score records, each with its probability of being kept; can be cancelled.
 
         Raises:
             sqlite3.Error: a score cannot be written.
@@ -143,7 +143,7 @@ class Rescoring:
         step()
 
     def _has_to_wait(self, closed: Blocked | None, scores: Sequence[Score]) -> bool:
-        """Return whether the limits keep a record; the first of several under way says why the run ends."""
+        """Return whether the limits postpone a record; the first one gives the reason."""
         waits = postponed(closed, self._scorer.deciding(scores))
         if waits is not None and not self.total.stopped_by:
             errors = [score.result for score in scores if score.result.state == "error"]

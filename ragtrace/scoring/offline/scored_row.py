@@ -1,4 +1,4 @@
-"""A line that `ragtrace score` wrote, as little of it as a comparison reads."""
+"""The fields of a scored line that a comparison reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST = 1e100  # sums of squares of millions of such values are finite; no score
 
 
 class Maker(NamedTuple):
-    """Origin and kind of a score; scores are averaged and compared where both agree."""
+    """Origin and kind of a score; only scores that agree are averaged."""
 
     judge: str | None = None
     version: str | None = None
@@ -35,7 +35,7 @@ class Maker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One score of a line: a value, or the reason why there is none.
+    """One score of a line, with a value or a reason.
 
     `labels` is the version of the labels it was computed over. It is of the query, not of the maker: a label cache
     has another for each query, and grows query by query. So a mean may hold several; a pair has one.
@@ -142,7 +142,7 @@ def maker_of(score: Mapping[str, Any]) -> Maker:
 
 
 def home(maker: Maker, makers: Sequence[Maker]) -> Maker:
-    """Return with whose values a score without one is counted: its K and scale may be unknown.
+    """Return the maker under which a score without a value is counted.
 
     Example:
         >>> home(Maker("j"), [Maker("i", k=2), Maker("j", k=2), Maker("j", k=3)])
@@ -153,7 +153,7 @@ def home(maker: Maker, makers: Sequence[Maker]) -> Maker:
 
 
 def label_of(name: str, maker: Maker, makers: Collection[Maker]) -> str:
-    """Return a metric's name with what sets a maker apart from the others.
+    """Return a metric's name with the parts that set its maker apart.
 
     Example:
         >>> label_of("p_at_k", Maker("j", k=2), [Maker("j", k=2), Maker("j", k=3)])
@@ -179,7 +179,7 @@ def _text(value: Any) -> str | None:
 
 
 def _umbrela(record: RagRecord, scores: Mapping[str, Any]) -> dict[str, int] | None:
-    """Return grades by passage from the longest list that a metric over grades left in its details."""
+    """Return grades by passage from the longest list of grades in the details."""
     found: list[Any] = []
     source: Mapping[str, Any] = {}
     for score in scores.values():

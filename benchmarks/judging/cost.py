@@ -17,7 +17,7 @@ from benchmarks.judging.sample import REPLIES, Vocabulary, record
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, RagRecord
@@ -92,7 +92,7 @@ class Counting:
 
 
 async def scored(bundle: Bundle, given: RagRecord, judge: LLMJudge) -> list[MetricResult]:
-    case = EvalContext(given, judge=judge, embedder=OverlapEmbedder(), options=Options())
+    case = EvalContext(given, judge=judge, embedder=OverlapEmbedder(), options=MetricOptions())
     return await evaluate(select(bundle.metrics), case)
 
 

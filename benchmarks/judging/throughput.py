@@ -20,7 +20,7 @@ from benchmarks.judging.sample import Vocabulary, another, record
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.judges.openai.client import OpenAIChat
-from ragtrace.metrics.eval_context import Options
+from ragtrace.metrics.eval_context import MetricOptions
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
 from ragtrace.scoring.limits import Caps, JudgeLimiter
@@ -58,7 +58,7 @@ def ours(
 ) -> tuple[Any, OpenAIChat]:
     model = chat("m", base_url=base_url, api_key="none", limiter=limits)
     scorer = Scorer(
-        metrics=tuple(select(METRICS)), judge=LLMJudge(model), embedder=OverlapEmbedder(), options=Options()
+        metrics=tuple(select(METRICS)), judge=LLMJudge(model), embedder=OverlapEmbedder(), options=MetricOptions()
     )
 
     async def work() -> None:

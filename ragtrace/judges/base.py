@@ -1,4 +1,4 @@
-"""What a judge is: tasks it may be asked, and the verdicts it returns.
+"""The contract of a judge: the tasks it answers, and the verdicts it returns.
 
 A judge answers tasks, not metrics: one audit of an answer feeds faithfulness, citations, no-answer and context
 use at once. Metrics ask through `ragtrace.metrics.eval_context.EvalContext`, which asks each task at most once
@@ -103,7 +103,7 @@ class Grades:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class GeneratedQuestion:
     """A question that the answer would answer, and whether the answer is noncommittal towards it."""
 
     text: str
@@ -114,7 +114,7 @@ class Question:
 class Questions:
     """Questions generated from the answer alone."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[GeneratedQuestion, ...]
     usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
@@ -143,7 +143,7 @@ class Relevance:
 
 
 class Costly(Protocol):
-    """What a task returns; it says what it took."""
+    """The result of a task, with its usage."""
 
     @property
     def usage(self) -> JudgeUsage:
@@ -294,7 +294,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSignals:
-    """What a pair model says of one (premise, hypothesis).
+    """Verdict of a pair model on one (premise, hypothesis).
 
     Attributes:
         consistency: in [0, 1], higher is better: how surely the premise supports the hypothesis.

@@ -20,7 +20,7 @@ USAGE_INVALID = "usage_invalid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class JudgeRequest:
     """Bounds of an attempt.
 
     Attributes:
@@ -70,7 +70,7 @@ class Permit(Protocol):
 class RateLimiter(Protocol):
     """Limits attempts. Coroutine-safe."""
 
-    async def acquire(self, request: Request) -> Permit:
+    async def acquire(self, request: JudgeRequest) -> Permit:
         """Wait for a short while if need be, and return a permission.
 
         Raises:
@@ -79,7 +79,7 @@ class RateLimiter(Protocol):
         ...
 
 
-def counted(usage: object, request: Request, reply_bytes: int) -> Usage:
+def counted(usage: object, request: JudgeRequest, reply_bytes: int) -> Usage:
     """Read the ``usage`` of a reply; a count that the call cannot have taken is left out and counted.
 
     A count is a whole number from 0. A prompt has at most one token a byte of the request. A completion has at most
@@ -92,7 +92,7 @@ def counted(usage: object, request: Request, reply_bytes: int) -> Usage:
         reply_bytes: size of the reply; 0 for embeddings.
 
     Example:
-        >>> request = Request(model="m", request_bytes=4_000, max_output_tokens=500)
+        >>> request = JudgeRequest(model="m", request_bytes=4_000, max_output_tokens=500)
         >>> usage = counted({"prompt_tokens": 812, "completion_tokens": 9.0}, request, 400)
         >>> usage.input_tokens, usage.output_tokens
         (812, 9)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_REPEATS = 20
 
 
-class Panel(Judge):
+class ConsensusPanel(Judge):
     """Judges that `ragtrace.metrics.evaluate` asks one by one, each `repeats` times, and combines.
 
     The i-th repeat sends the seed 42 + i, so that it is another draw also at temperature 0; a judge without a seed
@@ -36,7 +36,7 @@ class Panel(Judge):
     Example:
         >>> from ragtrace.judges.llm.judge import LLMJudge
         >>> from ragtrace.judges.llm.scripted import ScriptedChat
-        >>> panel = Panel([LLMJudge(ScriptedChat(name=name)) for name in "ab"], repeats=3)
+        >>> panel = ConsensusPanel([LLMJudge(ScriptedChat(name=name)) for name in "ab"], repeats=3)
         >>> panel.name, [len(seat) for seat in panel.seats()]
         ('panel:openai:a,openai:b', [3, 3])
     """

@@ -47,7 +47,7 @@ class MetricSpec:
         abilities: parts of the task that some judges cannot do, and without which there is no value.
         offline_version: the version of the offline reading, which it uses under any judge; "" = none.
         prompts: ids of the metric's own prompts, which it always asks.
-        options: the fields of `ragtrace.metrics.eval_context.Options` that change its numbers and its version.
+        options: fields of `ragtrace.metrics.eval_context.MetricOptions` that change its numbers and version.
         outputs: every number it exports.
         calls: judge and embedding calls in words, for the table.
         source: paper, system or formula it follows.

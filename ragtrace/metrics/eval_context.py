@@ -43,7 +43,7 @@ _ONE_TO_FIVE = ("faithfulness_1to5", "answer_relevancy_1to5", "answer_coverage_1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class MetricOptions:
     """Settings of metrics.
 
     Attributes:
@@ -125,14 +125,14 @@ class EvalContext:
         judge: Judge | None = None,
         embedder: Embedder | None = None,
         pairs: PairScorer | None = None,
-        options: Options | None = None,
+        options: MetricOptions | None = None,
         deep_retriever: DeepRetriever | None = None,
     ) -> None:
         self.record = record
         self.judge = judge
         self.embedder = embedder
         self.pairs = pairs
-        self.options = options or Options()
+        self.options = options or MetricOptions()
         self.deep_retriever = deep_retriever
         self.tasks_used: list[Task] = []
         self._verdicts: dict[Task, Costly | JudgeError] = {}
@@ -236,7 +236,7 @@ class EvalContext:
 
         Example:
             >>> from ragtrace.model import RagRecord
-            >>> EvalContext(RagRecord(id="1"), options=Options(k_values=(5, 10, 5))).k_values()
+            >>> EvalContext(RagRecord(id="1"), options=MetricOptions(k_values=(5, 10, 5))).k_values()
             (5, 10)
         """
         if self.options.k_values:

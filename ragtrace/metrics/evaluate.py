@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Embedder, Judge, PairScorer, Task
     from ragtrace.metrics.base import Metric, MetricSpec, Need, Output
-    from ragtrace.metrics.eval_context import Options
+    from ragtrace.metrics.eval_context import MetricOptions
 
 _CITING = "citations"  # the metric that reads answer parts
 
@@ -150,7 +150,7 @@ def _tasks_of(judge: Judge) -> frozenset[Task]:
     return judge.tasks
 
 
-def threshold_of(output: Output, options: Options, judge: Judge | None) -> float | None:
+def threshold_of(output: Output, options: MetricOptions, judge: Judge | None) -> float | None:
     """Return the threshold in force: a person's choice, else the judge's own, else the metric's.
 
     An output without a threshold gets none by either.
@@ -170,7 +170,7 @@ def expected(
     metrics: Iterable[Metric],
     judge: Judge | None,
     embedder: Embedder | None,
-    options: Options,
+    options: MetricOptions,
     pairs: PairScorer | None = None,
 ) -> list[MetricResult]:
     """Return a stand-in of state ``na`` for each output whose judge and version are known before any record.

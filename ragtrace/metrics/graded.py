@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Grades
     from ragtrace.metrics.base import MetricSpec, Outcome
-    from ragtrace.metrics.eval_context import EvalContext, Options
+    from ragtrace.metrics.eval_context import EvalContext, MetricOptions
     from ragtrace.model import Labels, LabelStratum, MetricResult, RagRecord
 
 GRADING_CALLS = "none with labels, else the grading of the pool: 1 judge call per 10 passages"
@@ -104,7 +104,7 @@ class Graded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class NoGrades:
     """The reason for which a metric computes nothing for a record, at any K."""
 
     reason: str
@@ -136,29 +136,31 @@ class AtKMetric(ABC):
 
     async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return one result for each K and output; raises JudgeError when the judge has no grades."""
-        source: Graded | Refusal | None = None
+        source: Graded | NoGrades | None = None
         results: list[MetricResult] = []
         for place, k in enumerate(ctx.k_values()):
             if k > 0 and source is None:
                 source = await self.read(ctx)
             facts = {"k": k, "variant": str(k) if place else ""}
             graded_at_k = source if source is not None and k > 0 else _no_places(ctx.record)
-            if isinstance(graded_at_k, Refusal):
+            if isinstance(graded_at_k, NoGrades):
                 refused = graded_at_k
                 results += [result(it.name, refused.reason, refused.details, **facts) for it in self.spec.outputs]
             else:
                 results += self._results(graded_at_k, k, ctx.options, facts)
         return results
 
-    async def read(self, ctx: EvalContext) -> Graded | Refusal:
+    async def read(self, ctx: EvalContext) -> Graded | NoGrades:
         """Return the grades of a record; a subclass may refuse instead."""
         return await graded(ctx)
 
     @abstractmethod
-    def at(self, source: Graded, k: int, options: Options) -> AtK:
+    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:
         """Return the outcomes for one K, which is positive."""
 
-    def _results(self, source: Graded, k: int, options: Options, facts: dict[str, object]) -> list[MetricResult]:
+    def _results(
+        self, source: Graded, k: int, options: MetricOptions, facts: dict[str, object]
+    ) -> list[MetricResult]:
         found = self.at(source, k, options)
         return [
             source.result(
@@ -172,9 +174,9 @@ class AtKMetric(ABC):
         ]
 
 
-def _no_places(record: RagRecord) -> Refusal:
+def _no_places(record: RagRecord) -> NoGrades:
     ids = [passage.id for passage in record.contexts]
-    return Refusal(reason="k_not_positive", details={"dup_count": len(ids) - len(set(ids))})
+    return NoGrades(reason="k_not_positive", details={"dup_count": len(ids) - len(set(ids))})
 
 
 async def graded(ctx: EvalContext) -> Graded:

@@ -1,4 +1,4 @@
-"""The accounts: what became of every trace that was offered to the scorer."""
+"""Counts the end of every trace that was offered to the scorer."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Ledger:
 
     ``skipped`` was not drawn, or drawn for metrics that its scorer has not (``no_metric``); ``scored`` has its
     scores; ``invalid`` got no usable verdict; ``dead`` was tried too often; ``dropped`` was drawn and lost (its
-    reason says where); ``failed`` met a defect of the scorer itself; ``spooled`` was handed to the spool, whose
-    own accounts go on from there. Thread-safe.
+    reason says where); ``failed`` met an internal error; ``spooled`` was handed to the spool, which counts it from
+    there on. Thread-safe.
 
     Example:
         >>> ledger = Ledger()
@@ -33,25 +33,25 @@ class Ledger:
         self.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child: the parent accounts for what it had."""
+        """Start from zero in a forked child; the parent counts its own traces."""
         self._changed = threading.Condition()
         self._offered = 0
         self._passed = 0
         self._ends: Counter[tuple[End, str]] = Counter()
 
     def offer(self) -> None:
-        """Note one more trace."""
+        """Count an offered trace."""
         with self._changed:
             self._offered += 1
 
     def end(self, state: End, reason: str = "") -> None:
-        """Note the end of one trace."""
+        """Count the end of a trace."""
         with self._changed:
             self._ends[state, reason] += 1
             self._changed.notify_all()
 
     def passed(self, state: End, reason: str = "") -> None:
-        """Note one more trace that ends as it is offered: no wait for what was offered before it is over for it."""
+        """Record a trace that ends immediately; `wait_settled` ignores it."""
         with self._changed:
             self._offered += 1
             self._passed += 1
@@ -72,7 +72,7 @@ class Ledger:
         return self.read()[0]
 
     def read(self) -> tuple[Mapping[tuple[End, str], int], int]:
-        """Return counts and pending of one moment; asked one by one they need not sum up to what was offered."""
+        """Return counts and pending of one moment, which sum up to `offered`."""
         with self._changed:
             return dict(self._ends), self._offered - sum(self._ends.values())
 
@@ -88,9 +88,9 @@ class Ledger:
             return shown
 
     def wait_settled(self, timeout_s: float) -> bool:
-        """Block until as many have ended as were offered before this call; False when the time is over first.
+        """Block until as many traces ended as were offered before this call; False after the timeout.
 
-        A queue gives out the oldest first, so that one that was offered later seldom stands for one before.
+        A queue gives out the oldest trace first, so a later one seldom counts for an earlier one.
         """
         with self._changed:
             goal = self._offered - self._passed

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.capture.suppression import own_work, uninstrumented
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate, threshold_of
 from ragtrace.model import Score, ScoreKey
 from ragtrace.queues.base import MAX_ATTEMPTS
@@ -48,7 +48,7 @@ class Scorer:
     metrics: tuple[Metric, ...]
     judge: Judge | None
     embedder: Embedder | None
-    options: Options
+    options: MetricOptions
     pairs: PairScorer | None = None
     deep_retriever: DeepRetriever | None = None
     left_out: tuple[str, ...] = ()

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ragtrace")
 SWEEP_EVERY_S = 1.0
-FAILED_S = 5.0  # before a job is tried again that met a defect of ours; the fifth time it is dead
+FAILED_S = 5.0  # before a job is tried again after an internal error; the fifth time it is dead
 WARN_EVERY_S = 60.0
-RETRY_S = 0.05  # after an error of our own, so that a lasting one does not spin
+RETRY_S = 0.05  # after an internal error, so that a lasting one does not spin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +34,12 @@ class Outcome:
 
     Attributes:
         state: how it ends.
-        reason: why, where that is not plain.
+        reason: the cause, where the state does not tell it.
         retry_in_s: give it back instead, due in so many seconds.
-        is_spared: a retry that counts no attempt, while budgets or the judge are away.
+        is_spared: a retry that counts no attempt, for want of budget or judge.
         write: writes the scores where `also` cannot; runs before the end, so that no scored job lacks its scores.
         also: written in the transaction of the end, in a queue that has one.
-        then: run once the end is written, and only if it was ours to write: publishes the scores.
+        then: publishes the scores, once the end is written and if the lease still holds.
     """
 
     state: End = "scored"
@@ -61,7 +61,7 @@ class Worker:
 
     Args:
         queue: where jobs come from.
-        handle: scores one.
+        handle: scores one job.
         concurrency: most units under way at once.
         sweep: called about once a second from the thread while it runs.
         close: awaited once when the thread ends.
@@ -99,17 +99,17 @@ class Worker:
 
     @property
     def is_begun(self) -> bool:
-        """Whether the thread was ever started."""
+        """True once the thread was started."""
         return self._thread is not None
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread runs."""
+        """True while the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     @property
     def is_idle(self) -> bool:
-        """Whether no job is under way, and none waits to be written."""
+        """True when no job is under way, and none waits to be written."""
         return not (self._held or self._unwritten)
 
     @property
@@ -157,7 +157,7 @@ class Worker:
         return False
 
     def _run(self, threads: DaemonThreads | None) -> None:
-        """Run the loop until it is stopped; a defect of ours that ends it is counted, and it begins anew."""
+        """Run the loop until it is stopped; an internal error is counted, and the loop begins anew."""
         while True:
             try:
                 with own_work():  # runs of a judge or a sink built on a captured framework are not scored
@@ -196,7 +196,7 @@ class Worker:
             await self._close()
 
     async def _turn(self, tasks: set[asyncio.Task[None]]) -> bool:
-        """Take what there is, then rest; return whether it is time to end. A defect of ours ends no thread."""
+        """Lease due jobs, then rest; return whether to end. An internal error ends no thread."""
         self.turned_at_s = time.monotonic()
         try:
             if self._awake is not None:
@@ -301,7 +301,7 @@ class Worker:
         return True
 
     def _write(self, outcome: Outcome) -> None:
-        """Write scores into a file of their own; an error that no waiting mends is counted, and the job ends."""
+        """Write scores into a separate file; a permanent error is counted, and the job ends."""
         try:
             if outcome.write is not None:
                 outcome.write()
@@ -312,7 +312,7 @@ class Worker:
 
     @guarded
     def _over(self, task: asyncio.Task[None]) -> None:
-        """Let go of a job; one that was cancelled goes back, also where its task had not even begun."""
+        """Forget a job whose task ended; a cancelled one goes back, also before its task began."""
         job = self._held.pop(task)
         self.moved_at_s = time.monotonic()
         if task.cancelled():
@@ -327,7 +327,7 @@ class Worker:
         return bool(self._unwritten_because)
 
     def _write_again(self) -> bool:
-        """Write what waits, in its order; False when something still waits."""
+        """Write waiting jobs in order; False when some still wait."""
         if not self._unwritten:
             return True
         count = len(self._unwritten)
@@ -343,7 +343,7 @@ class Worker:
 
     @guarded
     def _give_up_unwritten(self) -> None:
-        """Try once more at the end; what still cannot be written goes back, or is dropped with its queue."""
+        """Try once more at the end; jobs that still cannot be written go back to the queue."""
         if not self._write_again():
             for job, _ in self._unwritten:
                 self._queue.nack(job, is_attempt=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ragtrace.capture.redact import safe
 from ragtrace.judges.registry import costs, make_embedder, make_grade_cache, make_judges, make_pairs
 from ragtrace.metrics.deep_retrieval import DeepRetriever
-from ragtrace.metrics.eval_context import Options
+from ragtrace.metrics.eval_context import MetricOptions
 from ragtrace.metrics.evaluate import is_computable
 from ragtrace.metrics.registry import select
 from ragtrace.scoring import Scorer
@@ -58,7 +58,7 @@ def build_scorer(settings: Settings, limiter: RateLimiter | None = None) -> Scor
         limiter=limiter,
     )
     pairs = make_pairs(settings.pairs) if isinstance(settings.pairs, str) else settings.pairs
-    options = Options(
+    options = MetricOptions(
         k_values=settings.k_values,
         length_debias=settings.length_debias,
         threshold_1to5=settings.threshold_1to5,

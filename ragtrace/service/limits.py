@@ -11,7 +11,7 @@ from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
 from ragtrace.scoring.limits.judge_limiter import BACKFILL_PATIENCE_S, PATIENCE_S
 
 if TYPE_CHECKING:
-    from ragtrace.judges.limiter import Permit, Request
+    from ragtrace.judges.limiter import JudgeRequest, Permit
     from ragtrace.settings import Settings
 
 BACKFILL = "backfill"
@@ -71,7 +71,7 @@ class ServiceLimiter:
         """The limiter of this process."""
         return self._limiter
 
-    async def acquire(self, need: Request) -> Permit:
+    async def acquire(self, need: JudgeRequest) -> Permit:
         """Wait for a call; see `ragtrace.judges.limiter.RateLimiter`."""
         return await self._limiter.acquire(need)
 

@@ -35,7 +35,7 @@ from tests.unit.scoring.limits.clocks import HandClock
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ragtrace.judges.limiter import AttemptResult, Permit, Request
+    from ragtrace.judges.limiter import AttemptResult, JudgeRequest, Permit
 
 CONNECTIONS = 8
 MOST_REPLY_BYTES = 1_000_001
@@ -50,7 +50,7 @@ class WatchedGate:
         self.charged = self.entered = self.left = 0
         self.fates: Counter[str] = Counter()
 
-    async def acquire(self, request: Request) -> Permit:
+    async def acquire(self, request: JudgeRequest) -> Permit:
         passed = await self.limiter.acquire(request)
         self.entered += 1
         outer = self

@@ -9,7 +9,7 @@ import pytest
 
 from ragtrace.judges.scales import from_umbrela, to_umbrela
 from ragtrace.metrics.context.context_precision import ContextPrecision
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.ranking import rank
 from ragtrace.metrics.ranking.ap_at_k_retrieved import METRIC as AP_RETRIEVED
@@ -97,7 +97,7 @@ async def faithfulness(record: dict[str, Any]) -> None:
     judge = replies.judge(
         record, lambda: replies.faithfulness(record, sum(bool(text.strip()) for text in contexts))
     )
-    options = Options(zero_on_empty_context=inputs.get("on_empty_context") == "zero")
+    options = MetricOptions(zero_on_empty_context=inputs.get("on_empty_context") == "zero")
     results = await computed(select(["faithfulness"]), EvalContext(made, judge=judge, options=options))
     check(results["faithfulness"], record["expected"], record)
 
@@ -109,7 +109,7 @@ async def answer_relevancy(record: dict[str, Any]) -> None:
     known = {text: vector for text, vector in zip(texts, vectors, strict=True) if vector is not None}
     embedder = FixedEmbedder({query: inputs.get("query_embedding"), **known})
     made = RagRecord(id="1", query=query, answer=inputs.get("answer") or "")
-    options = Options(n_questions=min(max(len(texts), 1), 10))
+    options = MetricOptions(n_questions=min(max(len(texts), 1), 10))
     judge = replies.judge(record, lambda: replies.questions(record, texts))
     results = await computed(
         select(["answer_relevancy"]), EvalContext(made, judge=judge, embedder=embedder, options=options)
@@ -217,7 +217,7 @@ async def _rank_metrics_over_a_record(
         return
     mapped = Labels(grades={key: from_umbrela(value) for key, value in labels.items()}, scale="umbrela_mapped")
     made = RagRecord(id="1", pools=(Pool(stage="retrieved", passages=passages(ranked)),), labels=mapped, k=k)
-    case = EvalContext(made, options=Options(relevant_grade=from_umbrela(relevant)))
+    case = EvalContext(made, options=MetricOptions(relevant_grade=from_umbrela(relevant)))
     results = await computed([P_AT_K, AP_RETRIEVED, MRR, NDCG], case)
     for name, result in results.items():
         assert (result.judge is None) == (result.reason == "k_not_positive")
@@ -239,7 +239,7 @@ async def set_metrics(record: dict[str, Any]) -> None:
         labels=Labels(grades=inputs["labels"]),
         k=inputs["k"],
     )
-    case = EvalContext(made, options=Options(harm_max=made_params.harm_max))
+    case = EvalContext(made, options=MetricOptions(harm_max=made_params.harm_max))
     metrics = [RaNwg(made_params, has_bounds=has_bounds), Precision4(made_params), Harm(made_params)]
     results = await computed(metrics, case)
     infix = "_monotone_at_k" if made_params.monotone else "_at_k"
@@ -271,7 +271,7 @@ async def umbrela(record: dict[str, Any]) -> None:
     pool = Pool(stage="retrieved", passages=passages(f"d{place}" for place in range(count)))
     made = RagRecord(id="1", query=inputs.get("query") or "", pools=(pool,))
     judge = replies.judge(record, lambda: replies.umbrela_grades(record, made)[0])
-    case = EvalContext(made, judge=judge, options=Options(k_values=(1, 3, 5)))
+    case = EvalContext(made, judge=judge, options=MetricOptions(k_values=(1, 3, 5)))
     results = await computed([P_AT_K, AP_RETRIEVED, MRR], case)
     if record["expected"] is None:
         check(results["p_at_k"], None, record)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.panel import Panel
+from ragtrace.judges.panel import ConsensusPanel
 from ragtrace.metrics.answer.faithfulness_1to5 import METRIC
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.model import RagRecord
 from tests.golden.replies import EXCEPTION, failure
 from tests.golden.running import check, computed, same, used
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MADE = RagRecord(id="1", query="Where is the lab?", answer="In Oslo.", pools=used(["The lab is in Oslo."]))
 
 
-class WrittenPanel(Panel):
+class WrittenPanel(ConsensusPanel):
     """A panel whose every run has its reply written beforehand; a repair gets the same reply."""
 
     def __init__(self, record: dict[str, Any], runs: Sequence[Sequence[Any]]) -> None:
@@ -67,7 +67,7 @@ async def judge_aggregate(record: dict[str, Any]) -> None:
 async def _results(
     record: dict[str, Any], runs: Sequence[Sequence[Any]], threshold: float
 ) -> dict[str, MetricResult]:
-    options = Options(threshold_1to5=float(threshold))
+    options = MetricOptions(threshold_1to5=float(threshold))
     return await computed([METRIC], EvalContext(MADE, judge=WrittenPanel(record, runs), options=options))
 
 

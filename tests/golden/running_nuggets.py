@@ -8,7 +8,7 @@ from typing import Any
 
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
 from tests.golden import replies
@@ -98,7 +98,7 @@ async def nuggets(record: dict[str, Any]) -> None:
         answer=inputs.get("answer", "ans") or "",
         pools=used(["What the nuggets are made of."] if contexts is None else contexts),
     )
-    options = Options(max_nuggets=inputs.get("max_scored") or 20)
+    options = MetricOptions(max_nuggets=inputs.get("max_scored") or 20)
     judge = replies.judge(record, dict)
     if isinstance(verdicts, dict) and not replies.fails(verdicts):
         judge = LLMJudge(NuggetChat(verdicts, options.max_nuggets))

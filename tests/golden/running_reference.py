@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.registry import select
 from ragtrace.model import RagRecord
 from tests.golden import replies
@@ -51,7 +51,7 @@ async def factual_correctness(record: dict[str, Any]) -> None:
         id="1", query=inputs.get("query") or "", answer=inputs["answer"] or "", reference=inputs["reference"]
     )
     judge = replies.judge(record, lambda: _factual_reply(record["judge_verdicts"]))
-    options = Options(factual_beta=inputs.get("beta") or 1.0)
+    options = MetricOptions(factual_beta=inputs.get("beta") or 1.0)
     results = await computed(select(["factual_correctness"]), EvalContext(made, judge=judge, options=options))
     expected = record["expected"] or {}
     for key, name in FACTUAL.items():

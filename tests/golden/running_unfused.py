@@ -10,7 +10,7 @@ from ragtrace.judges.llm.numbering import grading_batches
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.scales import to_umbrela
 from ragtrace.metrics.context.context_precision import ContextPrecision
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.registry import select
 from ragtrace.model import Pool, RagRecord
 from tests.golden import replies, running
@@ -30,7 +30,7 @@ async def faithfulness(record: dict[str, Any]) -> None:
     n_contexts = sum(bool(text.strip()) for text in contexts)
     # One batch, as the ids of a record run through all of its claims.
     judge = LLMJudge(_chat(record, lambda: _in_steps(record, n_contexts)), fused=False, claim_batch=MAX_CLAIMS)
-    options = Options(zero_on_empty_context=inputs.get("on_empty_context") == "zero")
+    options = MetricOptions(zero_on_empty_context=inputs.get("on_empty_context") == "zero")
     results = await computed(select(["faithfulness"]), EvalContext(made, judge=judge, options=options))
     check(results["faithfulness"], record["expected"], record)
 
@@ -64,7 +64,7 @@ async def umbrela(record: dict[str, Any]) -> None:
     made = RagRecord(id="1", query=inputs.get("query") or "", pools=(pool,))
     judge = LLMJudge(_chat(record, lambda: _graded(record, made)), scale="umbrela")
     results = await computed(
-        select(["mrr", "p_at_k"]), EvalContext(made, judge=judge, options=Options(k_values=(1,)))
+        select(["mrr", "p_at_k"]), EvalContext(made, judge=judge, options=MetricOptions(k_values=(1,)))
     )
     if record["expected"] is None:
         check(results["p_at_k"], None, record)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ragtrace.metrics.eval_context import Options
+    from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.model import MetricResult
 
 QUERY = "Where is the lab?"
@@ -218,7 +218,7 @@ class WorldEmbedder:
         """Nothing is open."""
 
 
-async def ours(metric: str, of: World, options: Options | None = None) -> dict[str, MetricResult]:
+async def ours(metric: str, of: World, options: MetricOptions | None = None) -> dict[str, MetricResult]:
     """Our results of a metric over a world, by the names of the outputs."""
     passages = tuple(Passage(id=f"p{n}", text=text, rank=n) for n, text in enumerate(of.contexts, start=1))
     record = RagRecord(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.reference.noise_sensitivity import incorrect_claims
 from ragtrace.metrics.registry import select
@@ -54,7 +54,7 @@ def passages(ids: list[str]) -> tuple[Passage, ...]:
 
 
 def scored(record: RagRecord, k: int, *names: str) -> dict[str, MetricResult]:
-    case = EvalContext(record, options=Options(k_values=(k,)))
+    case = EvalContext(record, options=MetricOptions(k_values=(k,)))
     return {result.name: result for result in asyncio.run(evaluate(select(names), case))}
 
 

@@ -17,9 +17,9 @@ from ragtrace.judges.base import PairSignals
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.panel import Panel
+from ragtrace.judges.panel import ConsensusPanel
 from ragtrace.metrics.deep_retrieval import DeepRetriever
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, output
 from ragtrace.model import AnswerPart, Labels, MetricResult, Passage, Pool, RagRecord
@@ -84,8 +84,8 @@ ODD_RECORDS = st.builds(
     ),
 )  # fmt: skip
 OPTIONS = st.builds(
-    Options,
-    **{field.name: st.booleans() for field in fields(Options) if isinstance(field.default, bool)},
+    MetricOptions,
+    **{field.name: st.booleans() for field in fields(MetricOptions) if isinstance(field.default, bool)},
     k_values=st.sampled_from([(), (1, 3), (0,), (50,)]),
     n_questions=st.sampled_from([1, 3, 10]),
 )
@@ -236,7 +236,7 @@ def test_no_record_breaks_a_metric_under_one_judge_or_a_panel(data: st.DataObjec
     chat = DrawnChat(lambda schema, shown: data.draw(replies(schema, shown)))
     judge = LLMJudge(chat, **data.draw(FORMS))
     if data.draw(st.booleans()):
-        judge = Panel([judge, LLMJudge(ScriptedChat(always={"attempted": True, "grade": 4}))], repeats=2)
+        judge = ConsensusPanel([judge, LLMJudge(ScriptedChat(always={"attempted": True, "grade": 4}))], repeats=2)
     embedder = DrawnEmbedder(data.draw(st.sampled_from([[[1.0, 0.0], [0.6, 0.8]], [[0.0, 0.0]]])))
     metrics = list(all_metrics().values())
     ctx = EvalContext(data.draw(ODD_RECORDS), judge=judge, embedder=embedder, options=data.draw(OPTIONS))

@@ -140,7 +140,7 @@ def _mib(count: int) -> str:
 
 async def _asked(judge: Judge) -> CheckResult:
     """Ask for the audit of a sentence that is copied from its context."""
-    from ragtrace.metrics.eval_context import EvalContext, Options
+    from ragtrace.metrics.eval_context import EvalContext, MetricOptions
     from ragtrace.metrics.evaluate import evaluate
     from ragtrace.metrics.registry import select
     from ragtrace.model import Passage, Pool, RagRecord
@@ -151,7 +151,7 @@ async def _asked(judge: Judge) -> CheckResult:
     began_s = time.monotonic()
     try:
         async with asyncio.timeout(JUDGE_LIMIT_S):
-            context = EvalContext(record, judge=judge, options=Options())
+            context = EvalContext(record, judge=judge, options=MetricOptions())
             (result,) = await evaluate(select(["faithfulness"]), context)
     except TimeoutError:
         said = f"{judge.name} did not answer within {JUDGE_LIMIT_S:.0f} s"

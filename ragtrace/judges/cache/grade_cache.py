@@ -119,7 +119,7 @@ class LabelKeeper(Protocol):
 
     @property
     def keeps_labels(self) -> bool:
-        """Whether there is a file."""
+        """True with a file."""
         ...
 
     async def labelled(self, record: RagRecord) -> LabelSet | None:

@@ -33,7 +33,7 @@ CREATE INDEX by_key ON labels (key);
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """What a file holds: labels, queries they are of, the youngest number and when it was given (Unix seconds)."""
+    """Statistics of a file: labels, queries, the youngest label's number and time (Unix seconds)."""
 
     labels: int
     queries: int

@@ -1,4 +1,4 @@
-"""What one judge remembers of its grades: a cache under the keys of its rubric, model and seed."""
+"""Grades of one judge in a cache, under keys of its rubric, model and seed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class GradeMemory:
 
     @property
     def keeps_labels(self) -> bool:
-        """Whether the cache knows labels by query."""
+        """True when the cache knows labels by query."""
         return isinstance(self.cache, LabelCache)
 
     async def recall(self, record: RagRecord, passages: Sequence[Passage]) -> Recalled:

@@ -1,7 +1,7 @@
 """Judges and embedders by name: a file here is a name that settings may hold.
 
-A file defines ``judge``, ``embedder``, or both. Each takes the words after the colon and `Options`. ``IS_OFFLINE``
-says that it costs nothing and always returns the same. Files are imported when their name is chosen.
+A file defines ``judge``, ``embedder``, or both. Each takes the words after the colon and `JudgeOptions`.
+``IS_OFFLINE`` says that it costs nothing and always returns the same. A file is imported when its name is chosen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class JudgeOptions:
     """Settings of a judge or an embedder; see `ragtrace.judges.registry.make_judge`."""
 
     base_url: str | None = None

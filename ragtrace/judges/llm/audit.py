@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import Audit, Claim
-from ragtrace.judges.llm.citations import Citations
+from ragtrace.judges.llm.citations import CitationPairs
 from ragtrace.judges.llm.numbering import Numbered
 from ragtrace.judges.llm.replies import AuditRepair, AuditReply, VerdictRow, aligned, completed, listed
 
@@ -22,7 +22,7 @@ _REASON_WORDS = 25
 async def audited(record: RagRecord, session: JudgeSession) -> Audit:
     """Ask for the audit of a record, and for what its reply left out; raises JudgeError."""
     contexts = Numbered(record)
-    citations = Citations(record, contexts)
+    citations = CitationPairs(record, contexts)
     data = _data(record, contexts, citations)
     reply = await session.ask(data, AuditReply)
     wanted = [n for n, text in enumerate(reply.claims[:MAX_CLAIMS], start=1) if text.strip()]
@@ -40,7 +40,7 @@ async def audited(record: RagRecord, session: JudgeSession) -> Audit:
     return _audit(reply, verdicts, wanted, contexts, citations, supports, session)
 
 
-def _data(record: RagRecord, contexts: Numbered, citations: Citations) -> dict[str, object]:
+def _data(record: RagRecord, contexts: Numbered, citations: CitationPairs) -> dict[str, object]:
     data: dict[str, object] = {
         "query": record.query,
         "contexts": contexts.shown(),
@@ -64,7 +64,7 @@ def _audit(
     verdicts: dict[int, VerdictRow],
     wanted: list[int],
     contexts: Numbered,
-    citations: Citations,
+    citations: CitationPairs,
     supports: dict[Pair, Support],
     session: JudgeSession,
 ) -> Audit:

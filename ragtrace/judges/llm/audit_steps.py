@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import Audit
 from ragtrace.judges.llm.audit import MAX_CLAIMS, judged_claim
-from ragtrace.judges.llm.citations import Citations
+from ragtrace.judges.llm.citations import CitationPairs
 from ragtrace.judges.llm.numbering import Numbered
 from ragtrace.judges.llm.replies import CitationRow, Form, Listed, VerdictRow, asked_rows
 
@@ -70,7 +70,7 @@ async def audited_in_steps(record: RagRecord, session: JudgeSession, claim_batch
     claims: list[Claim] = []
     for first in range(0, len(texts), claim_batch):
         claims += await _checked(record, contexts, texts[first : first + claim_batch], session.over(VERDICTS))
-    citations = Citations(record, contexts)
+    citations = CitationPairs(record, contexts)
     supports = await _supports(record, contexts, citations, session.over(CITATIONS))
     return Audit(
         attempted=reply.attempted,
@@ -92,7 +92,7 @@ async def _checked(record: RagRecord, contexts: Numbered, texts: list[str], sess
 
 
 async def _supports(
-    record: RagRecord, contexts: Numbered, citations: Citations, session: JudgeSession
+    record: RagRecord, contexts: Numbered, citations: CitationPairs, session: JudgeSession
 ) -> dict[Pair, Support]:
     if not citations.asked:
         return {}

@@ -1,4 +1,4 @@
-"""What a judge needs of a language model: one prompt in, one text out."""
+"""The contract of a judge's language model: one prompt in, one text out."""
 
 from __future__ import annotations
 

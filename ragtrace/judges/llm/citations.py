@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Pair = tuple[int, str]  # 0-based index of the answer part, passage id as given
 
 
-class Citations:
+class CitationPairs:
     """The distinct (part, citation) pairs of a record whose passage was delivered.
 
     A citation is shown to the judge as the number of its context. Where an id reads like the number of another

@@ -1,4 +1,4 @@
-"""Which contexts support which claims of answer and reference: one table for both lists."""
+"""Contexts behind each claim of answer and reference, in one table for both lists."""
 
 from __future__ import annotations
 

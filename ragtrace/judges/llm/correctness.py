@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import CustomTask, Verdict
-from ragtrace.judges.llm.replies import Form, Listed, Row, asked_rows
+from ragtrace.judges.llm.replies import Form, Listed, NumberedRow, asked_rows
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class ClaimsReply(Form):
     reference_claims: Listed[str]
 
 
-class ClaimVerdictRow(Row):
+class ClaimVerdictRow(NumberedRow):
     """The verdict of the other text on one claim."""
 
     verdict: Verdict
@@ -46,7 +46,7 @@ class CheckedClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correctness:
-    """What answer and reference say of each other.
+    """Claims of answer and reference, each checked against the other text.
 
     Attributes:
         answer: claims of the answer, checked against the reference.

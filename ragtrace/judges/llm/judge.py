@@ -7,7 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING, Literal
 
 from ragtrace.errors import JudgeIncomplete
-from ragtrace.judges.base import Fact, Facts, Grades, Judge, Question, Questions, Relevance
+from ragtrace.judges.base import Fact, Facts, GeneratedQuestion, Grades, Judge, Questions, Relevance
 from ragtrace.judges.cache.grade_cache import GradeLru
 from ragtrace.judges.cache.grade_memory import GradeMemory
 from ragtrace.judges.cache.nugget_cache import NuggetCache, NuggetLru
@@ -209,7 +209,7 @@ class LLMJudge(Judge):
 
     @property
     def keeps_labels(self) -> bool:
-        """Whether labels gather in a file, by query."""
+        """True when labels gather in a file, by query."""
         return self._memory.keeps_labels
 
     async def labelled(self, record: RagRecord) -> LabelSet | None:
@@ -321,9 +321,9 @@ async def _attributed(
     return {n: found[n] for n in wanted}
 
 
-def _written(reply: QuestionsReply) -> list[Question]:
+def _written(reply: QuestionsReply) -> list[GeneratedQuestion]:
     return [
-        Question(text=row.question.strip(), noncommittal=row.noncommittal)
+        GeneratedQuestion(text=row.question.strip(), noncommittal=row.noncommittal)
         for row in reply.questions
         if row.question.strip()
     ]

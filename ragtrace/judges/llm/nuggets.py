@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ragtrace.judges.base import CustomTask
 from ragtrace.judges.cache.nugget_cache import Nugget, NuggetSet, RemembersNuggets, nugget_key
-from ragtrace.judges.llm.replies import Form, FormT, Listed, Row, RowT, asked_rows
+from ragtrace.judges.llm.replies import Form, FormT, Listed, NumberedRow, RowT, asked_rows
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class NuggetsReply(Form):
     nuggets: Listed[str]
 
 
-class LabelRow(Row):
+class LabelRow(NumberedRow):
     """The importance of one nugget; ``na`` from a judge that finds it neither, which drops the nugget."""
 
     importance: Literal["vital", "okay", "na"]
@@ -46,8 +46,8 @@ class LabelsReply(Form):
     labels: Listed[LabelRow]
 
 
-class AssignmentRow(Row):
-    """How far the answer states one nugget."""
+class AssignmentRow(NumberedRow):
+    """Support of one nugget in the answer."""
 
     support: NuggetSupport
 
@@ -60,7 +60,7 @@ class AssignmentsReply(Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedNugget:
-    """A nugget and how far the answer states it."""
+    """A nugget and its support in the answer."""
 
     text: str
     is_vital: bool
@@ -68,7 +68,7 @@ class AssignedNugget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nuggets:
+class AssignedNuggets:
     """The nuggets of a record, vital ones first.
 
     Attributes:
@@ -85,7 +85,7 @@ class Nuggets:
     usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
-def nuggets_of(places: Collection[int], max_scored: int = 20) -> CustomTask[Nuggets]:
+def nuggets_of(places: Collection[int], max_scored: int = 20) -> CustomTask[AssignedNuggets]:
     """Return the inquiry after the nuggets of some contexts and what the answer states of them.
 
     One call a window of 10 contexts makes them, one for each 10 of them labels, and one for each 10 looks them up:
@@ -113,14 +113,16 @@ def nuggets_of(places: Collection[int], max_scored: int = 20) -> CustomTask[Nugg
         (AssignedNugget(text='The lab is in Oslo', is_vital=True, support='partial_support'),)
     """
 
-    async def ask(judge: PromptJudge, record: RagRecord) -> Nuggets:
+    async def ask(judge: PromptJudge, record: RagRecord) -> AssignedNuggets:
         contexts = record.contexts
         return await _assigned(judge, record, [contexts[place].text for place in places], max_scored)
 
     return CustomTask(name="nuggets", prompts=PROMPTS, ask=ask)
 
 
-async def _assigned(judge: PromptJudge, record: RagRecord, texts: Sequence[str], max_scored: int) -> Nuggets:
+async def _assigned(
+    judge: PromptJudge, record: RagRecord, texts: Sequence[str], max_scored: int
+) -> AssignedNuggets:
     session = judge.session(CREATE)
     with session.charging():
         known, is_cached = await _known(judge, session, record.query, texts)
@@ -134,7 +136,7 @@ async def _assigned(judge: PromptJudge, record: RagRecord, texts: Sequence[str],
         AssignedNugget(text=nugget.text, is_vital=nugget.is_vital, support=row.support)
         for nugget, row in zip(scored, rows, strict=True)
     )
-    return Nuggets(
+    return AssignedNuggets(
         nuggets=tuple(found),
         made=len(known.nuggets),
         truncated=known.truncated,

@@ -1,4 +1,4 @@
-"""How a record's passages are numbered for a judge, and how its numbers lead back to the record."""
+"""Numbers a record's passages for a judge, and leads its numbers back to the record."""
 
 from __future__ import annotations
 

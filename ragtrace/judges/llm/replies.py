@@ -28,7 +28,7 @@ class Form(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
 
-class Row(Form):
+class NumberedRow(Form):
     """A row of a reply, numbered from 1."""
 
     id: int
@@ -39,7 +39,7 @@ class Row(Form):
         return []
 
 
-class SourcedRow(Row):
+class SourcedRow(NumberedRow):
     """A row that names the contexts behind it."""
 
     sources: Listed[int] = []
@@ -82,7 +82,7 @@ class AuditRepair(Form):
     citations: Listed[CitationRow] = []
 
 
-class GradeRow(Row):
+class GradeRow(NumberedRow):
     """The grade of one passage."""
 
     grade: int = Field(ge=1, le=5)
@@ -120,7 +120,7 @@ class FactsRepair(Form):
     attributions: Listed[SourcedRow]
 
 
-class RelevanceRow(Row):
+class RelevanceRow(NumberedRow):
     """The relevance of one context."""
 
     relevant: bool
@@ -133,7 +133,7 @@ class RelevanceReply(Form):
 
 
 FormT = TypeVar("FormT", bound=Form)
-RowT = TypeVar("RowT", bound=Row)
+RowT = TypeVar("RowT", bound=NumberedRow)
 
 
 def read(form: type[FormT], text: str) -> FormT:
@@ -178,9 +178,9 @@ def aligned(rows: Sequence[RowT], known: int, n_contexts: int = 0) -> tuple[dict
     outside 1 to `known` puts the whole numbering in doubt, so that all are asked again.
 
     Example:
-        >>> rows = [Row(id=1), Row(id=3), Row(id=3)]
+        >>> rows = [NumberedRow(id=1), NumberedRow(id=3), NumberedRow(id=3)]
         >>> aligned(rows, 3)
-        ({1: Row(id=1)}, [2, 3])
+        ({1: NumberedRow(id=1)}, [2, 3])
     """
     times = Counter(row.id for row in rows)
     if any(not 1 <= number <= known for number in times):

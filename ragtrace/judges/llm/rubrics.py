@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from ragtrace.judges.llm.replies import Form, GradesReply, Listed, Row, asked_rows
+from ragtrace.judges.llm.replies import Form, GradesReply, Listed, NumberedRow, asked_rows
 from ragtrace.judges.scales import from_umbrela
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ragtrace.settings import Grading
 
 
-class UmbrelaRow(Row):
+class UmbrelaRow(NumberedRow):
     """The grade of one passage on the scale of UMBRELA."""
 
     grade: int = Field(ge=0, le=3)
@@ -32,7 +32,7 @@ class UmbrelaReply(Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rubric:
-    """How passages are graded.
+    """A scale of grades, with its prompt and form.
 
     Attributes:
         prompt: id of the prompt that asks for the grades.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _UsageSum:
     usage: JudgeUsage = field(default_factory=JudgeUsage)
     has_repaired: bool = False
 
@@ -48,16 +48,16 @@ class JudgeSession:
         self._model = model
         self._prompt = prompt
         self._max_output_tokens = max_output_tokens
-        self._tally = _Tally()
+        self._tally = _UsageSum()
 
     @property
     def usage(self) -> JudgeUsage:
-        """What the evaluation took so far."""
+        """Calls and tokens of the evaluation so far."""
         return self._tally.usage
 
     @property
     def has_repaired(self) -> bool:
-        """Whether the one repair is used up."""
+        """True once the one repair is used up."""
         return self._tally.has_repaired
 
     def without_repair(self) -> JudgeSession:

@@ -1,4 +1,4 @@
-"""What the numbers of a pair model mean: which kind of output it has, and which of them is consistency."""
+"""Finds the kind of a pair model's output, and the column of consistency in it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HHEM = "hhemv2"  # its configuration names no labels; its authors read class 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How the output of a model is read.
+    """Meaning of a model's output.
 
     Attributes:
         kind: ``labels`` (softmax over classes of a pair), ``logit`` (sigmoid of one number), ``first`` (softmax

@@ -80,7 +80,7 @@ def _form(word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class TextUnit:
     """A sentence or clause: its terms, all words stemmed and as written, its specifics, and whether it denies."""
 
     text: str
@@ -95,8 +95,8 @@ class Unit:
 class Sentence:
     """A sentence of a context with its clauses in order."""
 
-    whole: Unit
-    clauses: tuple[Unit, ...]
+    whole: TextUnit
+    clauses: tuple[TextUnit, ...]
 
 
 def terms_of(text: str) -> frozenset[str]:
@@ -109,7 +109,7 @@ def terms_of(text: str) -> frozenset[str]:
     return frozenset((*stems(text), *(f"={letter}" for letter in _LETTER.findall(text))))
 
 
-def unit_of(text: str, small: frozenset[str] = frozenset()) -> Unit:
+def unit_of(text: str, small: frozenset[str] = frozenset()) -> TextUnit:
     """Read one normalised sentence or clause.
 
     Args:
@@ -122,7 +122,7 @@ def unit_of(text: str, small: frozenset[str] = frozenset()) -> Unit:
     dates = {at for it in found if it.kind == "date" for at in range(it.start, it.start + len(it.shown))}
     kept = islice((it for it in found if it.kind == "date" or it.start not in dates), MOST_SPECIFICS)
     words = frozenset(_TOKEN.findall(text))
-    return Unit(text, terms_of(text), forms, words, tuple(kept), negations % 2 == 1)
+    return TextUnit(text, terms_of(text), forms, words, tuple(kept), negations % 2 == 1)
 
 
 def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
@@ -193,7 +193,7 @@ class ContrastFinder:
             near.append(self._read[text])
         return near
 
-    def _cover(self, terms: Iterable[str], unit: Unit) -> float:
+    def _cover(self, terms: Iterable[str], unit: TextUnit) -> float:
         """Return the weighted share of terms that a unit holds, of those that the contexts know."""
         total, held = 0.0, 0.0
         for term in sorted(terms):  # in one order: a set's changes with the process
@@ -208,7 +208,7 @@ class ContrastFinder:
         total = math.fsum(map(self._weight, terms))
         return total > 0 and math.fsum(self._weight(t) for t in terms if self._is_known(t)) >= MOST * total
 
-    def _same(self, terms: frozenset[str], near: list[Sentence]) -> list[Unit]:
+    def _same(self, terms: frozenset[str], near: list[Sentence]) -> list[TextUnit]:
         """Return for each sentence its shortest unit that says nearly the same and little else, or all of it."""
         found = []
         for sentence in near:
@@ -222,7 +222,7 @@ class ContrastFinder:
                 found.append(min(fitting, key=lambda unit: len(unit.terms)))
         return found
 
-    def _denied(self, said: Unit, near: list[Sentence]) -> str:
+    def _denied(self, said: TextUnit, near: list[Sentence]) -> str:
         if len(said.terms) < 2 or not self._is_known_enough(said.terms):
             return ""
         same = self._same(said.terms, near)
@@ -232,7 +232,7 @@ class ContrastFinder:
             return ""
         return f"the contexts {'affirm' if said.is_negated else 'deny'} it: {same[0].text[:160]}"
 
-    def _opposed(self, said: Unit, near: list[Sentence]) -> str:
+    def _opposed(self, said: TextUnit, near: list[Sentence]) -> str:
         for form in sorted(said.forms & _opposites().keys()):
             rest = said.terms - {form}
             if not rest or not self._is_known_enough(rest):
@@ -247,7 +247,7 @@ class ContrastFinder:
                 return f"the contexts say the opposite of {form!r}: {against[0].text[:160]}"
         return ""
 
-    def _misplaced(self, whole: Unit, clauses: tuple[Unit, ...], near: list[Sentence]) -> str:
+    def _misplaced(self, whole: TextUnit, clauses: tuple[TextUnit, ...], near: list[Sentence]) -> str:
         """Return the evidence that a number, date or name belongs to something else in the contexts."""
         for sentence in near:
             counted = _counted_otherwise(whole, sentence.whole)
@@ -262,7 +262,9 @@ class ContrastFinder:
                     return f"the contexts have {other[0]!r} in place of {it.shown!r}: {other[1][:160]}"
         return ""
 
-    def _in_place_of(self, it: Specific, said: Unit, whole: Unit, near: list[Sentence]) -> tuple[str, str] | None:
+    def _in_place_of(
+        self, it: Specific, said: TextUnit, whole: TextUnit, near: list[Sentence]
+    ) -> tuple[str, str] | None:
         own = terms_of(f"x {it.shown}")
         rest = frozenset(term for term in said.terms - own if self._is_known(term))
         if it.kind == "name" and not all(map(self._is_known, stems(it.shown))):
@@ -286,7 +288,7 @@ class ContrastFinder:
         return self._in_other_clause(it, rest, said, whole, with_it)
 
     def _in_other_clause(
-        self, it: Specific, rest: frozenset[str], said: Unit, whole: Unit, with_it: list[Sentence]
+        self, it: Specific, rest: frozenset[str], said: TextUnit, whole: TextUnit, with_it: list[Sentence]
     ) -> tuple[str, str] | None:
         """Return the rival of a specific in another clause of the same sentence, to which the words belong."""
         found = None
@@ -299,7 +301,7 @@ class ContrastFinder:
         return found
 
     def _rival_clause(
-        self, it: Specific, rest: frozenset[str], said: Unit, whole: Unit, sentence: Sentence
+        self, it: Specific, rest: frozenset[str], said: TextUnit, whole: TextUnit, sentence: Sentence
     ) -> tuple[str, str] | None:
         places = [i for i, clause in enumerate(sentence.clauses) if _holds(clause, it)]
         if len(places) != 1 or not _tells_more(sentence.clauses[places[0]]):
@@ -319,7 +321,7 @@ class ContrastFinder:
         return None
 
 
-def _negates_alike(said: Unit, unit: Unit) -> bool:
+def _negates_alike(said: TextUnit, unit: TextUnit) -> bool:
     """Return whether one of the two denies what the other says, and not merely some other part of it."""
     ours, theirs = _negated(said.text), _negated(unit.text)
     if ours and ours <= theirs:
@@ -332,7 +334,7 @@ def _negated(text: str) -> frozenset[str]:
     return frozenset(term for it in _NEGATION.finditer(text) for term in stems(text[it.end() : it.end() + 80])[:2])
 
 
-def _counted_otherwise(said: Unit, unit: Unit) -> str:
+def _counted_otherwise(said: TextUnit, unit: TextUnit) -> str:
     """Return another number with which a sentence counts a noun of the answer; it has the answer's number too."""
     ours, theirs = _counts(said), _counts(unit)
     numbers = {number for number, _ in theirs}
@@ -343,32 +345,32 @@ def _counted_otherwise(said: Unit, unit: Unit) -> str:
     return ""
 
 
-def _counts(unit: Unit) -> frozenset[tuple[str, str]]:
+def _counts(unit: TextUnit) -> frozenset[tuple[str, str]]:
     """Return the numbers of a sentence with the noun directly behind each."""
     found = (it for it in unit.specifics if it.kind == "number")
     behind = ((it.key, _COUNTED.match(unit.text, it.start + len(it.key))) for it in found)
     return frozenset((key, _form(noun[1])) for key, noun in behind if noun)
 
 
-def _is_opposed(said: Unit, unit: Unit) -> bool:
+def _is_opposed(said: TextUnit, unit: TextUnit) -> bool:
     return any(
         _opposites()[form] & (unit.forms - said.forms) for form in (said.forms - unit.forms) & _opposites().keys()
     )
 
 
-def _rivals(unit: Unit, it: Specific, whole: Unit | None) -> list[Specific]:
+def _rivals(unit: TextUnit, it: Specific, whole: TextUnit | None) -> list[Specific]:
     """Return the specifics of a unit that may stand in place of one, without those that the answer holds too."""
     said = {(one.kind, one.key) for one in whole.specifics} if whole is not None else set()
     return [one for one in _alike(unit, it) if one.key != it.key and (one.kind, one.key) not in said]
 
 
-def _tells_more(clause: Unit) -> bool:
+def _tells_more(clause: TextUnit) -> bool:
     """Return whether a clause has a term beside its specifics ("in 1882," has none)."""
     own = frozenset().union(*(terms_of(f"x {it.shown}") for it in clause.specifics))
     return bool(clause.terms - own)
 
 
-def _has_in_order(unit: Unit, said: Unit, kind: Kind) -> bool:
+def _has_in_order(unit: TextUnit, said: TextUnit, kind: Kind) -> bool:
     """Return whether a sentence holds all specifics of one kind of the answer, two or more, in the same order."""
     ours = [it for it in said.specifics if it.kind == kind]
     if len(ours) < 2 or not all(_holds(unit, it) for it in ours):
@@ -378,7 +380,7 @@ def _has_in_order(unit: Unit, said: Unit, kind: Kind) -> bool:
     return places == sorted(places)
 
 
-def _is_in_its_slot(other: Specific, unit: Unit, it: Specific, said: Unit) -> bool:
+def _is_in_its_slot(other: Specific, unit: TextUnit, it: Specific, said: TextUnit) -> bool:
     """Return whether two specifics measure the same, or have the same word before or behind them."""
     if it.kind not in {"name", "number"} or (it.unit and it.unit == other.unit):
         return True
@@ -394,7 +396,7 @@ def _beside(it: Specific, text: str) -> tuple[str, str]:
     return (before[-1] if before else "", behind[0] if behind else "")
 
 
-def _turned_round(said: Unit, near: list[Sentence]) -> str:
+def _turned_round(said: TextUnit, near: list[Sentence]) -> str:
     """Return the evidence that two names have changed places around the same words."""
     pairs = _around(said.text)
     for sentence in near if pairs else ():
@@ -418,13 +420,13 @@ def _around(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
     return found
 
 
-def _holds(unit: Unit, it: Specific) -> bool:
+def _holds(unit: TextUnit, it: Specific) -> bool:
     if it.kind == "name":
         return all(word in unit.words or (len(word) < 3 and word.islower()) for word in _TOKEN.findall(it.shown))
     return any(one.key == it.key for one in _alike(unit, it))
 
 
-def _alike(unit: Unit, it: Specific) -> list[Specific]:
+def _alike(unit: TextUnit, it: Specific) -> list[Specific]:
     """Return the specifics of a unit of the same kind, in the same unit or without one."""
     return [
         one

@@ -44,7 +44,7 @@ _REVISION = "overlap/2"
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
+class _SentencePair:
     """Two neighbouring sentences of one context: their place, terms and text."""
 
     context: int
@@ -57,7 +57,7 @@ class _Evidence:
 
     def __init__(self, record: RagRecord) -> None:
         contexts, self.known = read_contexts(record)
-        self.windows: list[_Window] = []
+        self.windows: list[_SentencePair] = []
         self.frequency: dict[str, int] = {}
         self._weights: dict[str, float] = {}
         sentences: list[tuple[str, frozenset[str]]] = []
@@ -67,7 +67,7 @@ class _Evidence:
             for first in range(max(1, len(parts) - 1)) if parts else ():
                 pair = parts[first : first + 2]
                 terms = frozenset().union(*(terms for _, terms in pair))
-                self.windows.append(_Window(place, terms, " ".join(raw for raw, _ in pair)))
+                self.windows.append(_SentencePair(place, terms, " ".join(raw for raw, _ in pair)))
         for _, terms in sentences:
             for term in terms:
                 self.frequency[term] = self.frequency.get(term, 0) + 1

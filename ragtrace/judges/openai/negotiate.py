@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server understands: found out by its refusals, and remembered.
+"""Finds the request form of an OpenAI-compatible server by its refusals, and remembers it.
 
 The ladder of reply formats is strict JSON schema, plain JSON schema, JSON mode with the schema in the prompt, and
 text with the schema in the prompt. A refusal (400 or 422) that names the format steps down one rung; one that
@@ -31,7 +31,7 @@ _FINAL = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a server wants to be asked.
+    """Request form that a server accepts.
 
     Attributes:
         rung: the reply format.

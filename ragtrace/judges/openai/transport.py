@@ -28,7 +28,7 @@ from ragtrace.errors import (
     JudgeUnavailable,
     MissingExtra,
 )
-from ragtrace.judges.limiter import AttemptResult, Request, counted
+from ragtrace.judges.limiter import AttemptResult, JudgeRequest, counted
 from ragtrace.judges.openai.addresses import JudgeAddress
 from ragtrace.model import JudgeUsage, Usage
 from ragtrace.settings import shown_address
@@ -178,7 +178,7 @@ class Transport:
         """
         limit = body.get("max_tokens", body.get("max_completion_tokens", 0))
         size = len(json.dumps(body, ensure_ascii=False).encode(errors="replace"))  # 20 us for some 10 kB
-        request = Request(model=str(body.get("model", "")), request_bytes=size, max_output_tokens=limit)
+        request = JudgeRequest(model=str(body.get("model", "")), request_bytes=size, max_output_tokens=limit)
         with uninstrumented():
             for attempt in count(1):
                 outcome = await self._limited(endpoint, body, request)
@@ -196,7 +196,7 @@ class Transport:
         if client is not None:
             await client.close()
 
-    async def _limited(self, endpoint: Endpoint, body: Mapping[str, Any], request: Request) -> Answer | Fault:
+    async def _limited(self, endpoint: Endpoint, body: Mapping[str, Any], request: JudgeRequest) -> Answer | Fault:
         """Make one attempt, once the limits allow it."""
         if self._limiter is None:
             return await self._attempt(endpoint, body, request)
@@ -225,7 +225,7 @@ class Transport:
             )
         return client
 
-    async def _attempt(self, endpoint: Endpoint, body: Mapping[str, Any], request: Request) -> Answer | Fault:
+    async def _attempt(self, endpoint: Endpoint, body: Mapping[str, Any], request: JudgeRequest) -> Answer | Fault:
         self.requests_sent += 1
         raw = bytearray()
         try:
@@ -248,7 +248,7 @@ class Transport:
             return Fault(error=JudgeInvalidOutput(f"the answer {excess}"), result=AttemptResult(fate="answered"))
         return self._read(endpoint, request, raw)
 
-    def _read(self, endpoint: Endpoint, request: Request, raw: bytearray) -> Answer | Fault:
+    def _read(self, endpoint: Endpoint, request: JudgeRequest, raw: bytearray) -> Answer | Fault:
         try:
             value = json.loads(raw)
         except (ValueError, RecursionError):

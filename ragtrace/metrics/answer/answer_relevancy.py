@@ -10,7 +10,7 @@ from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.metrics.cosine import cosines_with_first
 
 if TYPE_CHECKING:
-    from ragtrace.judges.base import Question
+    from ragtrace.judges.base import GeneratedQuestion
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import MetricResult
 
@@ -75,7 +75,9 @@ class AnswerRelevancy:
         return [_scored(asked, cosines, details)]
 
 
-def _scored(asked: list[Question], cosines: list[float | None], details: dict[str, object]) -> MetricResult:
+def _scored(
+    asked: list[GeneratedQuestion], cosines: list[float | None], details: dict[str, object]
+) -> MetricResult:
     kept = [(item, value) for item, value in zip(asked, cosines, strict=True) if value is not None]
     if not kept:
         return result("answer_relevancy", "zero_embedding", details)

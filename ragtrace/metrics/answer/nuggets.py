@@ -14,8 +14,7 @@ from ragtrace.model import JudgeInfo, MetricResult
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragtrace.judges.llm.nuggets import AssignedNugget
-    from ragtrace.judges.llm.nuggets import Nuggets as FoundNuggets
+    from ragtrace.judges.llm.nuggets import AssignedNugget, AssignedNuggets
     from ragtrace.metrics.eval_context import EvalContext
 
 _OKAY_WEIGHT = 0.5
@@ -160,7 +159,7 @@ def _judge(ctx: EvalContext, scale: str | None) -> JudgeInfo | None:
     return JudgeInfo(model=ctx.judge.name, prompt_hash=ctx.judge.version(PROMPTS[-1]), label_scale=scale)
 
 
-def _results(found: FoundNuggets, chosen: _Chosen) -> list[MetricResult]:
+def _results(found: AssignedNuggets, chosen: _Chosen) -> list[MetricResult]:
     nuggets = found.nuggets
     details = {
         **chosen.details,

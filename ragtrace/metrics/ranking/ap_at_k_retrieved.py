@@ -9,7 +9,7 @@ from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.eval_context import Options
+    from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.metrics.graded import Graded
 
 
@@ -43,7 +43,7 @@ class ApAtKRetrieved(AtKMetric):
         options=("relevant_grade",),
     )
 
-    def at(self, source: Graded, k: int, options: Options) -> AtK:
+    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:
         """Return AP@K over the relevant contexts retrieved."""
         fault, relevant = source.fault(k), options.relevant_grade
         outcome = fault or rank.ap_at_k_retrieved(source.delivered, source.grades, k, relevant) or 0.0

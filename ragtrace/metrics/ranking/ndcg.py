@@ -11,7 +11,7 @@ from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
     from ragtrace.metrics.base import Outcome
-    from ragtrace.metrics.eval_context import Options
+    from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.metrics.graded import Graded
 
 
@@ -43,7 +43,7 @@ class NdcgAtK(AtKMetric):
         source="trec_eval ndcg_cut",
     )
 
-    def at(self, source: Graded, k: int, options: Options) -> AtK:  # noqa: ARG002 -- grades count as they are
+    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:  # noqa: ARG002 -- grades count as they are
         """Return nDCG@K."""
         outcome = source.fault(k) or _ndcg(source, k)
         return AtK(outcomes={"ndcg_at_k": outcome}, details={"grades": source.top(k)})

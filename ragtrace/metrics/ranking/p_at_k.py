@@ -9,15 +9,15 @@ from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.eval_context import Options
+    from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.metrics.graded import Graded
 
 
 class PAtK(AtKMetric):
     """Relevant passages among the first K delivered contexts, over K; in [0, 1], higher is better.
 
-    A passage is relevant from grade `Options.relevant_grade` on. Copies count once. K stays the denominator when
-    fewer were delivered, as in trec_eval, ranx and ir_measures; open-rag-eval gives no number then.
+    A passage is relevant from grade `MetricOptions.relevant_grade` on. Copies count once. K stays the denominator
+    when fewer were delivered, as in trec_eval, ranx and ir_measures; open-rag-eval gives no number then.
 
     ``na``: k_not_positive, no_labels, unlabelled_topk (a context without a grade). ``error``: invalid_grade (not an
     integer of 1 to 5). Coroutine-safe. Source: trec_eval ``P_k``.
@@ -43,7 +43,7 @@ class PAtK(AtKMetric):
         options=("relevant_grade",),
     )
 
-    def at(self, source: Graded, k: int, options: Options) -> AtK:
+    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:
         """Return P@K."""
         outcome = source.fault(k) or rank.p_at_k(source.delivered, source.grades, k, options.relevant_grade) or 0.0
         return AtK(outcomes={"p_at_k": outcome}, details={"grades": source.top(k)})

@@ -10,12 +10,12 @@ from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
 from ragtrace.metrics.selection.set_family import SetParams, set_scores
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.eval_context import Options
+    from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.metrics.graded import Graded
 
 
 class Harm(AtKMetric):
-    """Contexts with a grade of at most `Options.harm_max` among the first K, over K; LOWER is better.
+    """Contexts with a grade of at most `MetricOptions.harm_max` among the first K, over K; LOWER is better.
 
     In [0, 1]. An empty slot is no harm: nothing delivered gives 0.0 where K is positive. Of grades mapped from 0 to
     3 only a 0 counts, because that scale has no grade 2. States as for Precision4+. Coroutine-safe. Source: the
@@ -48,7 +48,7 @@ class Harm(AtKMetric):
     def __init__(self, params: SetParams | None = None) -> None:
         self._params = params or SetParams()
 
-    def at(self, source: Graded, k: int, options: Options) -> AtK:
+    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:
         """Return Harm at K."""
         params = replace(self._params, harm_max=options.harm_max)
         scores = set_scores(source.grades, source.delivered, (), k, params)

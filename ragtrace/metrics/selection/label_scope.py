@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeError
 from ragtrace.judges.cache.grade_cache import LabelKeeper, text_key
-from ragtrace.metrics.graded import OTHER_QUERY, Refusal, are_of, by_verdict
+from ragtrace.metrics.graded import OTHER_QUERY, NoGrades, are_of, by_verdict
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Grades
@@ -30,7 +30,7 @@ _NO_STRATA = "universe 'stratified' needs strata in the labels: size, labelled a
 _GROWN = "all that was ever graded for this query is this pool, and a pool is no universe. {need}"
 
 
-def refusal(record: RagRecord, labels: Labels) -> Refusal | None:
+def refusal(record: RagRecord, labels: Labels) -> NoGrades | None:
     """Return the refusal of labels that cover no whole scope, None where they may be used.
 
     Example:
@@ -42,14 +42,14 @@ def refusal(record: RagRecord, labels: Labels) -> Refusal | None:
         'a shadow pool bounds from above alone: us'
     """
     if not are_of(record, labels):
-        return Refusal(reason="no_labels", details={"hint": OTHER_QUERY})
+        return NoGrades(reason="no_labels", details={"hint": OTHER_QUERY})
     hint = _HINTS.get(labels.label_scope)
     if labels.label_scope == "stratified":
         hint = _of_strata(labels)
-    return None if hint is None else Refusal(reason="no_labels", details={"hint": hint})
+    return None if hint is None else NoGrades(reason="no_labels", details={"hint": hint})
 
 
-async def by_cache(ctx: EvalContext) -> Graded | Refusal:
+async def by_cache(ctx: EvalContext) -> Graded | NoGrades:
     """Return all that the judge has graded for the record's query, known by text; the pool is graded before.
 
     Raises:
@@ -57,17 +57,17 @@ async def by_cache(ctx: EvalContext) -> Graded | Refusal:
     """
     judge: object = ctx.judge
     if not isinstance(judge, LabelKeeper) or not judge.keeps_labels:
-        return Refusal(reason="no_labels", details={"hint": _POOL})
+        return NoGrades(reason="no_labels", details={"hint": _POOL})
     verdict = await ctx.grades()
     try:
         labels = await judge.labelled(ctx.record)
     except OSError as error:
         raise JudgeError(str(error)) from error
     if labels is None:
-        return Refusal(reason="no_labels", details={"hint": _GROWN.format(need=_POOL)})
+        return NoGrades(reason="no_labels", details={"hint": _GROWN.format(need=_POOL)})
     found = _over(ctx, verdict, labels)
     if {*found.pool, *found.delivered} >= {*labels.grades}:
-        return Refusal(reason="no_labels", details={"hint": _GROWN.format(need=_POOL)})
+        return NoGrades(reason="no_labels", details={"hint": _GROWN.format(need=_POOL)})
     return found
 
 

@@ -9,7 +9,7 @@ from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
 from ragtrace.metrics.selection.set_family import SetParams, set_scores
 
 if TYPE_CHECKING:
-    from ragtrace.metrics.eval_context import Options
+    from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.metrics.graded import Graded
 
 
@@ -48,7 +48,7 @@ class Precision4(AtKMetric):
     def __init__(self, params: SetParams | None = None) -> None:
         self._params = params or SetParams()
 
-    def at(self, source: Graded, k: int, options: Options) -> AtK:  # noqa: ARG002 -- 4 is in the name
+    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:  # noqa: ARG002 -- 4 is in the name
         """Return Precision4+ at K."""
         scores = set_scores(source.grades, source.delivered, (), k, self._params)
         return AtK(outcomes={"precision4_at_k": scores.outcome("precision4")}, details={"grades": source.top(k)})

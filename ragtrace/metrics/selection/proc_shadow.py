@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.cache.grade_cache import text_key
 from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.graded import AtK, AtKMetric, Refusal, by_labels, by_verdict
+from ragtrace.metrics.graded import AtK, AtKMetric, NoGrades, by_labels, by_verdict
 from ragtrace.metrics.selection.ra_nwg import explained
 from ragtrace.metrics.selection.set_family import SetParams, set_scores
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.metrics.deep_retrieval import DeepPool
-    from ragtrace.metrics.eval_context import EvalContext, Options
+    from ragtrace.metrics.eval_context import EvalContext, MetricOptions
     from ragtrace.metrics.graded import Graded
     from ragtrace.model import Passage, RagRecord
 
@@ -67,19 +67,19 @@ class ProcShadow(AtKMetric):
         uses_deep_pool=True,
     )
 
-    async def read(self, ctx: EvalContext) -> Graded | Refusal:
+    async def read(self, ctx: EvalContext) -> Graded | NoGrades:
         """Return the grades of pool and shadow pool, or why there are none."""
         labels = ctx.record.labels
         if labels is not None and labels.label_scope == "shadow":
             found = by_labels(ctx.record, labels)
             return replace(found, label_facts={"depth": len(labels.grades)})
         if ctx.deep_retriever is None:
-            return Refusal(reason="no_labels", details={"hint": _HINT})
+            return NoGrades(reason="no_labels", details={"hint": _HINT})
         if not ctx.deep_retriever.is_drawn(ctx.record):
-            return Refusal(reason="not_sampled")
+            return NoGrades(reason="not_sampled")
         return await _graded(ctx)
 
-    def at(self, source: Graded, k: int, options: Options) -> AtK:  # noqa: ARG002 -- harm has a metric of its own
+    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:  # noqa: ARG002 -- harm has a metric of its own
         """Return PROC and the upper bound at K."""
         scores = set_scores(source.grades, source.delivered, source.pool, k, _FROZEN)
         upper = scores.outcome("ra_nwg")

@@ -15,8 +15,8 @@ from ragtrace.metrics.selection.set_family import SetParams, set_bounds, set_sco
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ragtrace.metrics.eval_context import EvalContext, Options
-    from ragtrace.metrics.graded import Graded, Refusal
+    from ragtrace.metrics.eval_context import EvalContext, MetricOptions
+    from ragtrace.metrics.graded import Graded, NoGrades
     from ragtrace.metrics.selection.set_family import SetScores
 
 _QUANTITIES = {
@@ -83,14 +83,14 @@ class RaNwg(AtKMetric):
             source="RA-nWG, arXiv 2511.09545",
         )
 
-    async def read(self, ctx: EvalContext) -> Graded | Refusal:
+    async def read(self, ctx: EvalContext) -> Graded | NoGrades:
         """Return the record's labels, else those of the judge's file; refuse labels of another scope."""
         labels = ctx.record.labels
         if labels is None:
             return await by_cache(ctx)
         return refusal(ctx.record, labels) or by_labels(ctx.record, labels)
 
-    def at(self, source: Graded, k: int, options: Options) -> AtK:  # noqa: ARG002 -- harm has a metric of its own
+    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:  # noqa: ARG002 -- harm has a metric of its own
         """Return the family at K."""
         params = replace(self._params, is_frozen=self._params.is_frozen or source.label_scope != "gold")
         if source.label_scope == "stratified":

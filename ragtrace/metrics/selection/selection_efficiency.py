@@ -11,7 +11,7 @@ from ragtrace.metrics.selection.set_family import SetParams, set_scores
 
 if TYPE_CHECKING:
     from ragtrace.metrics.base import Outcome
-    from ragtrace.metrics.eval_context import Options
+    from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.metrics.graded import Graded
 
 _FROZEN = SetParams(is_frozen=True)
@@ -64,7 +64,7 @@ class SelectionEfficiency(AtKMetric):
         source="RA-nWG, arXiv 2511.09545",
     )
 
-    def at(self, source: Graded, k: int, options: Options) -> AtK:  # noqa: ARG002 -- harm has a metric of its own
+    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:  # noqa: ARG002 -- harm has a metric of its own
         """Return efficiency, utility, pool recall and the upper bound at K."""
         members = {*source.pool, *source.delivered}
         pooled = {key: grade for key, grade in source.grades.items() if key in members}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ragtrace import semconv
 from ragtrace.capture import record_internal_error
 from ragtrace.capture.suppression import own_work, uninstrumented
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.scoring.canary.pairs import VERSION, canary_pairs
@@ -41,7 +41,7 @@ _BUDGET = "budget_exceeded"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one round found.
+    """Result of one round.
 
     Attributes:
         judge: who was asked.
@@ -64,7 +64,7 @@ class Round:
 
     @property
     def is_alarming(self) -> bool:
-        """Whether the judge obeys what it reads: a gap above .1."""
+        """True when the judge obeys orders in texts: a gap above .1."""
         return self.gap is not None and self.gap > ALARM_GAP
 
     @property
@@ -100,7 +100,7 @@ class Canaries:
         judge: Judge,
         *,
         every_s: float,
-        options: Options | None = None,
+        options: MetricOptions | None = None,
         pairs: Sequence[CanaryPair] | None = None,
         closed: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
@@ -108,7 +108,7 @@ class Canaries:
         self.last: Round | None = None
         self._judge = judge
         self._every_s = every_s
-        self._options = options or Options()
+        self._options = options or MetricOptions()
         self._pairs = canary_pairs() if pairs is None else tuple(pairs)
         self._metrics = select([METRIC])
         self._closed = closed
@@ -118,7 +118,7 @@ class Canaries:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a round runs."""
+        """True while a round runs."""
         return self._task is not None and not self._task.done()
 
     def tick(self) -> None:
@@ -201,7 +201,7 @@ class _Sheet:
 
     @property
     def is_over(self) -> bool:
-        """Whether the budget is spent or the judge away, so that further calls fail too."""
+        """True when the budget is spent or the judge away, so that further calls fail too."""
         return _BUDGET in self.missing or self.failures >= MOST_FAILURES
 
     def round(self, n_pairs: int) -> Round:

@@ -1,4 +1,4 @@
-"""The limits of what a judge may take: rates, money, concurrency, and leaving a broken judge alone.
+"""Limits of a judge: rates, budgets, concurrency, and a circuit breaker.
 
 Owns: whether an attempt may be made now. Imports: the judges' protocol of a limiter, the queues' clock, settings.
 """

@@ -1,4 +1,4 @@
-"""Why no call of a judge passes, and the error that says so."""
+"""The reason that stops a judge's calls, and the error for it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _HELD = "held_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """Why no call passes at present.
+    """Reason and duration of a stop of all calls.
 
     Attributes:
-        reason: ``budget_exceeded``, ``rate_limited`` (the server asked to be left alone), ``breaker_open``,
-            ``probing`` (one call is under way that decides), ``held_401``, ``held_402``, ``held_403``,
+        reason: ``budget_exceeded``, ``rate_limited`` (the server asked for a pause), ``breaker_open``,
+            ``probing`` (a probe is under way), ``held_401``, ``held_402``, ``held_403``,
             ``held_404``, ``held_quota``, ``held_307`` (any redirect, by its status), ``requests_per_minute``,
             ``tokens_per_minute``, or ``limits_file`` (it cannot be written).
-        wait_s: when to look again; infinite when the call never fits.
+        wait_s: seconds until a call may pass; infinite when it never fits.
     """
 
     reason: str
@@ -30,17 +30,17 @@ class Blocked:
 
     @property
     def is_held(self) -> bool:
-        """Whether the judge refuses us, until it does not any more."""
+        """True when the judge refuses all calls, until a probe passes."""
         return self.reason.startswith(_HELD)
 
     @property
     def refusal(self) -> str:
-        """What the judge refuses us with, such as ``401`` or ``quota``; "" when it is not held."""
+        """The judge's refusal, such as ``401`` or ``quota``; "" when it is not held."""
         return self.reason.removeprefix(_HELD) if self.is_held else ""
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether it passes by itself within the wait; another's calls would fail all the same."""
+        """True when the stop ends within the wait; calls during any other stop would fail."""
         return not self.is_held and self.reason not in {"breaker_open", "limits_file"}
 
 
@@ -59,7 +59,7 @@ def error_of(closed: Blocked, host: str) -> JudgeError:
     elif closed.is_held:
         error = JudgeUnavailable(f"{host} refuses the judge's calls ({closed.refusal})")
     elif closed.reason == "breaker_open":
-        error = JudgeUnavailable(f"{host} failed too often and is left alone for {closed.wait_s:.0f} s")
+        error = JudgeUnavailable(f"{host} failed too often and is not called for {closed.wait_s:.0f} s")
     elif closed.reason == "limits_file":
         error = JudgeUnavailable("the file of the limits cannot be written: see the log")
     elif math.isinf(closed.wait_s):

@@ -1,4 +1,4 @@
-"""The breaker: a judge that fails is left alone for a while, and then asked once."""
+"""The circuit breaker: stops calls of a failing judge for a while, then sends one probe."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ WINDOW_S = 30.0
 LEAST_CALLS = 10
 FAILED_SHARE = 0.5
 OPEN_S, OPEN_MOST_S = 30.0, 600.0
-HELD_S = 300.0  # between two probes of a judge that refuses our key, our money or the model
+HELD_S = 300.0  # between two probes of a judge that refuses key, account or model
 
 
 @dataclass(slots=True, kw_only=True)
 class Breaker:
-    """Opens at 50 % failures of at least 10 calls in 30 s, or at 10 failures in a row; not thread-safe.
+    """Circuit breaker over 50 % failures of 10 calls in 30 s, or 10 in a row; not thread-safe.
 
-    A judge that hangs costs a timeout a call, so that 30 s never see 10 of them. It opens at once when the judge
-    refuses us.
+    A judge that hangs costs a timeout a call, so that 30 s never see 10 of them. A refusal opens it at once.
 
     Open, nothing passes. When its time is over it is half-open and one call passes, the probe: a success closes it,
     a failure opens it for twice the time, from 30 s to 10 min. A refusal (key, money, model) holds it open for
     5 min at a time, until a probe succeeds, and `held` says why.
 
     Attributes:
-        held: why the judge refuses us, None when it does not.
-        is_probing: whether the one call is under way that decides.
+        held: the judge's refusal, None without one.
+        is_probing: whether a probe is under way.
 
     Example:
         >>> breaker = Breaker()
@@ -75,13 +74,13 @@ class Breaker:
         return True
 
     def succeeded(self, now_s: float, *, is_probe: bool = False) -> None:
-        """Take a reply of the judge into account, whatever it says."""
+        """Count a reply of the judge, good or bad."""
         if is_probe:
             self._close()
         self._add(now_s, is_good=True)
 
     def failed(self, now_s: float, *, is_probe: bool = False) -> None:
-        """Take a timeout, a broken connection or a 5xx into account."""
+        """Count a timeout, a broken connection or a 5xx."""
         if is_probe:
             self._open_s = min(self._open_s * 2.0, OPEN_MOST_S)
             self._open(now_s, self._open_s)
@@ -93,12 +92,12 @@ class Breaker:
             self._open(now_s, self._open_s)
 
     def refused(self, now_s: float, reason: str) -> None:
-        """Take into account that the judge refuses us, and hold it."""
+        """Hold the judge after a refusal."""
         self.held = reason
         self._open(now_s, HELD_S)
 
     def abandoned(self, *, is_probe: bool) -> None:
-        """Take into account that a call ended without an answer of the judge, by our own doing."""
+        """Forget a call that was cancelled here; a cancelled probe frees its place."""
         if is_probe:
             self.is_probing = False
 

@@ -24,7 +24,7 @@ class Bucket:
     Attributes:
         rate_per_s: units that flow in a second.
         burst: most units it holds.
-        level: units in it at `at_s`; below zero after a call that result more than it had asked for, by at most
+        level: units in it at `at_s`; below zero after a call that took more than it had asked for, by at most
             `MOST_DEBT` bursts.
         at_s: seconds of the clock it runs on.
 

@@ -72,7 +72,7 @@ class Caps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """What was granted; give it to `Budget.settle`."""
+    """A granted reservation, for `Budget.settle`."""
 
     id: int
     tokens: int
@@ -80,11 +80,11 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why nothing was granted.
+    """Refusal of a reservation.
 
     Attributes:
-        limit: which limit refused.
-        wait_s: when to ask again; infinite when this request never fits.
+        limit: the limit that refused.
+        wait_s: seconds until the next try; infinite when this request never fits.
     """
 
     limit: Literal["budget_usd", "budget_tokens"] | Rate
@@ -93,7 +93,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """What is left of today's budgets, reservations taken off; None where a limit is off."""
+    """Rest of today's budgets without reservations; None where a limit is off."""
 
     usd: float | None
     tokens: int | None

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from ragtrace.judges.limiter import AttemptResult, Request
+    from ragtrace.judges.limiter import AttemptResult, JudgeRequest
     from ragtrace.scoring.limits.budget import Reservation
 
 _log = logging.getLogger("ragtrace")
-PATIENCE_S = 60.0  # a longer wait is not waited for: the unit goes back into the queue instead
+PATIENCE_S = 60.0  # before a longer wait the unit goes back into the queue
 BACKFILL_PATIENCE_S = 600.0  # for rates, where there is no queue to go back to
 RETRY_AFTER_MOST_S = 7_200.0
 PAUSE_S = 1.0  # after a 429 that asks for no wait
@@ -47,7 +47,7 @@ class LimiterReading:
             read.
         budget_tokens: tokens left today; None when off or not readable.
         breaker: 0 closed, 1 half-open, 2 open or held.
-        held: reason for which the judge refuses all calls; None when it does not.
+        held: the judge's refusal of all calls; None without one.
         under_way: calls under way or waiting for a rate.
     """
 
@@ -68,7 +68,7 @@ class JudgePermit:
         is_probe: whether the attempt decides about the breaker.
     """
 
-    request: Request
+    request: JudgeRequest
     limiter: JudgeLimiter
     semaphore: asyncio.Semaphore
     reservation: Reservation
@@ -76,7 +76,7 @@ class JudgePermit:
     _is_released: bool = field(default=False)
 
     def release(self, result: AttemptResult) -> None:
-        """Say how the attempt went; a second call does nothing."""
+        """Report the result of the attempt; a second call does nothing."""
         if not self._is_released:
             self._is_released = True
             self.limiter._ended(self, result)  # noqa: SLF001 -- its own permit
@@ -101,10 +101,10 @@ class JudgeLimiter:
         moved_at_s: when an attempt last ended or was refused, in seconds of `time.monotonic`; for a health check.
 
     Example:
-        >>> from ragtrace.judges.limiter import AttemptResult, Request
+        >>> from ragtrace.judges.limiter import AttemptResult, JudgeRequest
         >>> limiter = JudgeLimiter(host="judge", caps=Caps(usd_per_day=None))
         >>> async def call():
-        ...     permit = await limiter.acquire(Request(model="m", request_bytes=900, max_output_tokens=100))
+        ...     permit = await limiter.acquire(JudgeRequest(model="m", request_bytes=900, max_output_tokens=100))
         ...     permit.release(AttemptResult(fate="answered", input_tokens=200, output_tokens=30))
         >>> asyncio.run(call())
         >>> limiter.reading().budget_tokens, limiter.blocked()
@@ -142,7 +142,7 @@ class JudgeLimiter:
         # Gauges read from other threads; a coroutine may be collected, and so released, under the lock.
         self._lock = threading.RLock()
 
-    async def acquire(self, request: Request) -> JudgePermit:
+    async def acquire(self, request: JudgeRequest) -> JudgePermit:
         """Wait for a place and for the rates, as long as patience lasts, and return a permission.
 
         Raises:
@@ -161,7 +161,7 @@ class JudgeLimiter:
             raise
 
     def blocked(self) -> Blocked | None:
-        """Return why no call passes at present, None when one may: ask before a unit is taken to the judge.
+        """Return the current stop of all calls, None when a call may pass.
 
         While a judge is held or its breaker is half-open, it says None each time a probe is due.
         """
@@ -193,7 +193,7 @@ class JudgeLimiter:
         """Close the file; from any thread."""
         self._budget.close()
 
-    async def _admitted(self, request: Request, semaphore: asyncio.Semaphore) -> JudgePermit:
+    async def _admitted(self, request: JudgeRequest, semaphore: asyncio.Semaphore) -> JudgePermit:
         began_s = self._clock.now()
         while isinstance(outcome := self._tried(request, semaphore), Blocked):
             most_s = PATIENCE_S if outcome.reason == "budget_exceeded" else self._patience_s
@@ -202,8 +202,8 @@ class JudgeLimiter:
             await self._sleep(max(outcome.wait_s, LEAST_SLEEP_S))
         return outcome
 
-    def _tried(self, request: Request, semaphore: asyncio.Semaphore) -> JudgePermit | Blocked:
-        """Let an attempt in, or say why not."""
+    def _tried(self, request: JudgeRequest, semaphore: asyncio.Semaphore) -> JudgePermit | Blocked:
+        """Return a permit, or the stop in its way."""
         if (blocked := self.blocked()) is not None and blocked.reason not in OF_REQUEST:
             return blocked
         prompt, reply = self._estimate.most(request)

@@ -1,4 +1,4 @@
-"""Units that the limits keep waiting: back into the queue, without an attempt being counted."""
+"""Gives units that wait for the limits back to the queue, without counting an attempt."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from ragtrace.scoring.limits.blocked import Blocked
 
 _RETRY_S = 300.0  # for calls larger than the budget of a day
-_OURS = "budget_exceeded"  # a reason that no judge's failure has
+_OURS = "budget_exceeded"  # never the reason of a judge's failure
 _AWAY = frozenset({_OURS, "judge_unavailable", "judge_timeout"})
 
 
 def postponed(blocked: Blocked | None, scores: Sequence[Score] = ()) -> Outcome | None:
-    """Return the outcome of a unit that has to wait for the limits; None when it has not.
+    """Return the outcome of a unit that has to wait for the limits; None when it may go on.
 
-    Ask before a unit is scored, without scores, and after it, with them. A unit with one value is scored, whatever
-    else failed; one whose errors are the judge's absence, or ours for want of budget, comes back when calls may
-    pass: no attempt is counted, and the queue ends it at its age.
+    Call it before a unit is scored, without scores, and afterwards with them. A unit with one value is scored,
+    whatever else failed. A unit with errors of an absent judge or a spent budget alone comes back when calls may
+    pass. No attempt is counted, and the queue ends the unit at its age.
 
     Args:
         blocked: what `JudgeLimiter.blocked` says now.
-        scores: of the unit, when it has been scored: those that decide (`ragtrace.scoring.Scorer.deciding`).
+        scores: the deciding scores of a scored unit (`ragtrace.scoring.Scorer.deciding`).
 
     Example:
         >>> from ragtrace.scoring.limits import Blocked

@@ -1,4 +1,4 @@
-"""What tokens cost: a person's own prices first, then the package genai-prices; unknown is None, never zero."""
+"""Prices of tokens: the settings first, then the package genai-prices; unknown is None, never zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many tokens an attempt may take, before anyone has counted them."""
+"""Estimates the tokens of an attempt before the server counts them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ragtrace.judges.limiter import AttemptResult, Request
+    from ragtrace.judges.limiter import AttemptResult, JudgeRequest
 
 USUAL = 0.25  # tokens a byte: English has about four bytes a token
 _MARGIN = 1.25
@@ -21,8 +21,8 @@ class TokenEstimate:
     is seen; a denser prompt lifts it at once.
 
     Example:
-        >>> from ragtrace.judges.limiter import Request, AttemptResult
-        >>> request, estimate = Request(model="m", request_bytes=4_000, max_output_tokens=500), TokenEstimate()
+        >>> from ragtrace.judges.limiter import JudgeRequest, AttemptResult
+        >>> request, estimate = JudgeRequest(model="m", request_bytes=4_000, max_output_tokens=500), TokenEstimate()
         >>> estimate.most(request)
         (4000, 500)
         >>> for _ in range(60):
@@ -33,14 +33,14 @@ class TokenEstimate:
 
     _tokens_per_byte: dict[str, float] = field(default_factory=dict)
 
-    def most(self, request: Request) -> tuple[int, int]:
+    def most(self, request: JudgeRequest) -> tuple[int, int]:
         """Return (prompt, reply) tokens that an attempt may take."""
         share = self._tokens_per_byte.get(request.model, 1.0)
         return int(
             request.request_bytes * share
         ) + 1 if share < 1.0 else request.request_bytes, request.max_output_tokens
 
-    def learn(self, request: Request, result: AttemptResult) -> None:
+    def learn(self, request: JudgeRequest, result: AttemptResult) -> None:
         """Learn from what a server counted; nothing from one that did not."""
         if not result.input_tokens or not request.request_bytes:
             return
@@ -49,15 +49,15 @@ class TokenEstimate:
         self._tokens_per_byte[request.model] = max(seen, known + _SHARE * (seen - known))
 
 
-def charged(request: Request, result: AttemptResult) -> tuple[int, int]:
+def charged(request: JudgeRequest, result: AttemptResult) -> tuple[int, int]:
     """Return (prompt, reply) tokens that an attempt took; a quarter of the bytes where the server did not count.
 
     A server that limits, fails or refuses charges nothing, unless it counts. One whose reply came too late, or was
     not waited for, may have charged the prompt.
 
     Example:
-        >>> from ragtrace.judges.limiter import Request, AttemptResult
-        >>> need = Request(model="m", request_bytes=4_000, max_output_tokens=500)
+        >>> from ragtrace.judges.limiter import JudgeRequest, AttemptResult
+        >>> need = JudgeRequest(model="m", request_bytes=4_000, max_output_tokens=500)
         >>> charged(request, AttemptResult(fate="answered", input_tokens=812, output_tokens=9))
         (812, 9)
         >>> charged(request, AttemptResult(fate="failed"))

@@ -11,7 +11,7 @@ from ragtrace.model import MetricResult, Pool
 
 if TYPE_CHECKING:
     from ragtrace.metrics.base import MetricSpec
-    from ragtrace.metrics.eval_context import Options
+    from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.model import Passage, RagRecord
     from ragtrace.scoring.scorer import Scorer
 
@@ -95,7 +95,7 @@ def debiases_length(spec: MetricSpec) -> bool:
     return OPPOSITE in spec.options
 
 
-def opposite_options(options: Options) -> Options | None:
+def opposite_options(options: MetricOptions) -> MetricOptions | None:
     """Return the options with the opposite length setting, None without one."""
     if OPPOSITE not in {item.name for item in fields(options)}:
         return None

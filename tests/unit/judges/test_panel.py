@@ -12,7 +12,7 @@ from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.judges.openai.client import OpenAIChat
-from ragtrace.judges.panel import Panel
+from ragtrace.judges.panel import ConsensusPanel
 from ragtrace.judges.registry import make_judge, make_judges
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
@@ -87,13 +87,13 @@ def test_the_seed_is_part_of_nothing_but_the_request() -> None:
 async def test_a_seed_passes_a_limiter(judge_server: JudgeServer) -> None:
     judge_server.always = graded
     chat = OpenAIChat("limited", base_url=judge_server.url, limiter=JudgeLimiter(host="here", caps=Caps()))
-    found = await score(Panel([LLMJudge(chat)], repeats=3))
+    found = await score(ConsensusPanel([LLMJudge(chat)], repeats=3))
     assert sorted(request.body["seed"] for request in judge_server.requests) == [42, 43, 44]
     assert found.value == 4.0
 
 
 def test_protocols() -> None:
-    panel = Panel([LLMJudge(ScriptedChat())], repeats=2)
+    panel = ConsensusPanel([LLMJudge(ScriptedChat())], repeats=2)
     assert isinstance(panel, JudgePanel)
     assert not isinstance(panel.members[0], JudgePanel)
     assert isinstance(panel.members[0], Reseeded)
@@ -133,4 +133,4 @@ def test_what_is_no_panel_is_said_in_one_line(spec: str, form: dict[str, Any], m
 
 def test_a_panel_needs_a_judge() -> None:
     with pytest.raises(ConfigError, match="at least one judge"):
-        Panel([])
+        ConsensusPanel([])

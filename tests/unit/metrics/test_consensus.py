@@ -15,9 +15,9 @@ from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.judges.offline.judge import THRESHOLD, OverlapJudge
-from ragtrace.judges.panel import Panel
+from ragtrace.judges.panel import ConsensusPanel
 from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.panel import agreed, combined, mean_abs_diff
 from ragtrace.metrics.registry import select
@@ -44,7 +44,7 @@ async def run(names: list[str], panel: Any, made: RagRecord | None = None, **mor
 
 async def test_judges_are_averaged_and_their_distance_is_told() -> None:
     members = [judge(name, always=grade(value)) for name, value in (("a", 5), ("b", 2), ("c", 4))]
-    results = await run(["faithfulness_1to5"], Panel(members))
+    results = await run(["faithfulness_1to5"], ConsensusPanel(members))
     found = results["faithfulness_1to5"]
     assert (found.value, results["faithfulness_1to5_normalised"].value) == (11 / 3, pytest.approx(2 / 3))
     assert found.passed is True
@@ -63,12 +63,12 @@ async def test_judges_are_averaged_and_their_distance_is_told() -> None:
 
 async def test_the_median_hears_no_outlier() -> None:
     members = [judge(name, always=grade(value)) for name, value in (("a", 5), ("b", 1), ("c", 4))]
-    found = (await run(["faithfulness_1to5"], Panel(members, consensus="median")))["faithfulness_1to5"]
+    found = (await run(["faithfulness_1to5"], ConsensusPanel(members, consensus="median")))["faithfulness_1to5"]
     assert (found.value, found.details["panel"]["consensus"]) == (4.0, "median")
 
 
 async def test_repeats_of_one_judge_have_a_spread_and_no_distance() -> None:
-    panel = Panel([judge("a", grade(5), grade(4), grade(3))], repeats=3)
+    panel = ConsensusPanel([judge("a", grade(5), grade(4), grade(3))], repeats=3)
     found = (await run(["faithfulness_1to5"], panel))["faithfulness_1to5"]
     told = found.details["panel"]
     assert (found.value, told["judges"][0]["std"], told["mean_abs_diff"]) == (4.0, 1.0, None)
@@ -76,7 +76,7 @@ async def test_repeats_of_one_judge_have_a_spread_and_no_distance() -> None:
 
 
 async def test_a_failed_run_is_no_number() -> None:
-    panel = Panel([judge("a", grade(4), LATE, grade(0), grade(0)), judge("b", always=grade(2))], repeats=3)
+    panel = ConsensusPanel([judge("a", grade(4), LATE, grade(0), grade(0)), judge("b", always=grade(2))], repeats=3)
     found = (await run(["faithfulness_1to5"], panel))["faithfulness_1to5"]
     one, other = found.details["panel"]["judges"]
     assert (found.value, one["scores"], one["failures"]) == (3.0, [4.0], 2)
@@ -96,7 +96,7 @@ async def test_a_failed_run_is_no_number() -> None:
     ],
 )
 async def test_when_all_fail_there_is_no_number(errors: list[Any], reason: str) -> None:
-    panel = Panel([judge(name, always=error) for name, error in zip("ab", errors, strict=True)])
+    panel = ConsensusPanel([judge(name, always=error) for name, error in zip("ab", errors, strict=True)])
     results = await run(["answer_relevancy_1to5"], panel)
     for found in results.values():
         assert (found.state, found.reason, found.value, found.passed) == ("error", reason, None, None)
@@ -106,7 +106,7 @@ async def test_when_all_fail_there_is_no_number(errors: list[Any], reason: str) 
 async def test_metrics_share_tasks_within_each_seat() -> None:
     reply = audit(["in Oslo"], [verdict(1)])
     chats = [ScriptedChat(always=reply, name=name) for name in "ab"]
-    panel = Panel([LLMJudge(chat) for chat in chats], repeats=2)
+    panel = ConsensusPanel([LLMJudge(chat) for chat in chats], repeats=2)
     results = await run(["faithfulness", "no_answer", "context_use"], panel)
     assert [chat.calls for chat in chats] == [2, 2]
     assert {result.llm_calls for result in results.values()} == {4, 0}
@@ -117,7 +117,7 @@ async def test_metrics_share_tasks_within_each_seat() -> None:
 
 async def test_a_metric_that_asks_only_sometimes() -> None:
     chats = [ScriptedChat(always=audit([], [], attempted=False), name=name) for name in "ab"]
-    panel = Panel([LLMJudge(chat) for chat in chats], repeats=2)
+    panel = ConsensusPanel([LLMJudge(chat) for chat in chats], repeats=2)
     results = await run(["no_answer"], panel)
     assert (results["answered"].value, results["answered"].llm_calls) == (0.0, 4)
     known = await run(["no_answer"], panel, record("Oslo.", answer="I don't know."))
@@ -142,7 +142,7 @@ async def test_a_metric_of_ones_own_that_does_not_say_that_it_asks() -> None:
             return [MetricResult(name="supported_claims", state="ok", value=value)]
 
     chats = [ScriptedChat(always=audit(["in Oslo"], [verdict(1, word)]), name=word) for word in VERDICTS]
-    panel = Panel([LLMJudge(chat) for chat in chats], repeats=2)
+    panel = ConsensusPanel([LLMJudge(chat) for chat in chats], repeats=2)
     found = (await evaluate([Supported()], EvalContext(record("The lab is in Oslo."), judge=panel)))[0]
     assert (found.value, found.llm_calls, [chat.calls for chat in chats]) == (0.5, 4, [2, 2])
 
@@ -151,7 +151,7 @@ async def test_a_metric_over_labels_asks_no_member_and_keeps_its_judge() -> None
     chat = ScriptedChat()
     made = record("Oslo.", "Bergen.", labels=Labels(grades={"p0": 5, "p1": 1}, label_scope="pool"))
     alone = await run(["p_at_k", "mrr"], LLMJudge(chat), made)
-    assert await run(["p_at_k", "mrr"], Panel([LLMJudge(chat)], repeats=3), made) == alone
+    assert await run(["p_at_k", "mrr"], ConsensusPanel([LLMJudge(chat)], repeats=3), made) == alone
     assert chat.calls == 0
 
 
@@ -162,7 +162,7 @@ async def test_grades_are_combined_for_each_k_and_keep_their_scale() -> None:
         for name, row in zip("ab", rows, strict=True)
     ]
     made = record("Oslo.", "Oslo.", "Oslo.", ids=("x", "y", "z"), trace_id="1" * 32)
-    results = await run(["p_at_k"], Panel(members), made, options=Options(k_values=(3, 1)))
+    results = await run(["p_at_k"], ConsensusPanel(members), made, options=MetricOptions(k_values=(3, 1)))
     assert results["p_at_k"].value == 0.5
     assert [one["score"] for one in results["p_at_k"].details["panel"]["judges"]] == [2 / 3, 1 / 3]
     assert (results["p_at_k"].k, results["p_at_k@1"].k) == (3, 1)
@@ -173,19 +173,19 @@ async def test_grades_are_combined_for_each_k_and_keep_their_scale() -> None:
 
 async def test_a_run_that_failed_as_a_whole_counts_for_each_k() -> None:
     fine = {"grades": [{"id": 1, "grade": 5}, {"id": 2, "grade": 5}]}
-    panel = Panel([judge("a", always=fine), judge("b", always=LATE)])
-    results = await run(["p_at_k"], panel, record("Oslo.", "Oslo."), options=Options(k_values=(2, 1)))
+    panel = ConsensusPanel([judge("a", always=fine), judge("b", always=LATE)])
+    results = await run(["p_at_k"], panel, record("Oslo.", "Oslo."), options=MetricOptions(k_values=(2, 1)))
     assert {key: found.value for key, found in results.items()} == {"p_at_k": 1.0, "p_at_k@1": 1.0}
     for found in results.values():
         assert found.details["panel"]["judges"][1]["failures"] == 1
 
 
 async def test_a_member_that_cannot_do_it_has_no_say() -> None:
-    panel = Panel([OverlapJudge(), judge("a", always=grade(4))])
+    panel = ConsensusPanel([OverlapJudge(), judge("a", always=grade(4))])
     assert (await run(["faithfulness_1to5"], panel))["faithfulness_1to5"].value == 4.0
-    broken = Panel([OverlapJudge(), judge("a", always=LATE)])
+    broken = ConsensusPanel([OverlapJudge(), judge("a", always=LATE)])
     assert (await run(["faithfulness_1to5"], broken))["faithfulness_1to5"].reason == "judge_timeout"
-    unable = (await run(["faithfulness_1to5"], Panel([OverlapJudge()])))["faithfulness_1to5"]
+    unable = (await run(["faithfulness_1to5"], ConsensusPanel([OverlapJudge()])))["faithfulness_1to5"]
     assert (unable.state, unable.reason) == ("na", "unsupported_by_judge")
 
 
@@ -194,41 +194,41 @@ async def test_a_member_that_cannot_do_it_has_no_say() -> None:
 )
 async def test_na_stands_when_most_say_so(attempts: list[bool], state: str) -> None:
     members = [judge(str(n), always=grade(4) | {"attempted": each}) for n, each in enumerate(attempts)]
-    found = (await run(["faithfulness_1to5"], Panel(members)))["faithfulness_1to5"]
+    found = (await run(["faithfulness_1to5"], ConsensusPanel(members)))["faithfulness_1to5"]
     assert (found.state, found.reason) == (state, None if state == "ok" else "abstained")
     assert sum(one["failures"] for one in found.details["panel"]["judges"]) == 0
 
 
 async def test_na_beside_failures_is_a_verdict() -> None:
-    panel = Panel([judge("a", always=grade(4) | {"attempted": False}), judge("b", always=LATE)])
+    panel = ConsensusPanel([judge("a", always=grade(4) | {"attempted": False}), judge("b", always=LATE)])
     found = (await run(["faithfulness_1to5"], panel))["faithfulness_1to5"]
     assert (found.state, found.reason) == ("na", "abstained")
 
 
 async def test_a_missing_input_asks_nobody() -> None:
-    panel = Panel([judge("a")], repeats=3)
+    panel = ConsensusPanel([judge("a")], repeats=3)
     found = (await run(["faithfulness_1to5"], panel, record("Oslo.", answer=" ")))["faithfulness_1to5"]
     assert (found.state, found.reason, found.llm_calls) == ("na", "no_answer", 0)
 
 
 async def test_what_asks_no_judge_is_computed_once() -> None:
-    panel = Panel([judge("a"), judge("b")], repeats=3)
+    panel = ConsensusPanel([judge("a"), judge("b")], repeats=3)
     found = (await run(["answer_similarity"], panel))["answer_similarity"]
     assert (found.state, found.embed_calls, "panel" in found.details) == ("ok", 1, False)
 
 
 async def test_cost_is_the_sum_also_of_embeddings() -> None:
     reply = {"questions": [{"question": "Where is the lab?", "noncommittal": False}]}
-    panel = Panel([judge("a", always=reply), judge("b", always=reply)], repeats=2)
+    panel = ConsensusPanel([judge("a", always=reply), judge("b", always=reply)], repeats=2)
     found = (await run(["answer_relevancy"], panel))["answer_relevancy"]
     assert (found.llm_calls, found.embed_calls) == (4, 4)
 
 
 async def test_the_version_holds_members_repeats_and_rule() -> None:
     async def version(*names: str, **more: Any) -> str:
-        panel = Panel([judge(name, always=grade(4)) for name in names], **more)
+        panel = ConsensusPanel([judge(name, always=grade(4)) for name in names], **more)
         found = (await run(["faithfulness_1to5"], panel))["faithfulness_1to5"]
-        ahead = expected(select(["faithfulness_1to5"]), panel, None, Options())[0]
+        ahead = expected(select(["faithfulness_1to5"]), panel, None, MetricOptions())[0]
         assert (found.version, found.judge) == (ahead.version, ahead.judge)
         return found.version
 
@@ -245,8 +245,8 @@ async def test_the_version_holds_members_repeats_and_rule() -> None:
 
 
 async def test_a_threshold_that_members_share_is_the_panels() -> None:
-    assert Panel([OverlapJudge()]).thresholds == {"faithfulness": THRESHOLD}
-    assert Panel([OverlapJudge(), judge("a")]).thresholds == {}
+    assert ConsensusPanel([OverlapJudge()]).thresholds == {"faithfulness": THRESHOLD}
+    assert ConsensusPanel([OverlapJudge(), judge("a")]).thresholds == {}
 
 
 async def test_at_most_three_repeats_of_a_judge_at_once_and_judges_beside_each_other() -> None:
@@ -267,13 +267,13 @@ async def test_at_most_three_repeats_of_a_judge_at_once_and_judges_beside_each_o
     both: dict[str, int] = {}
     seen: list[dict[str, int]] = []
     chats = [Counting(always=grade(4), name=name) for name in "ab"]
-    await run(["faithfulness_1to5"], Panel([LLMJudge(chat) for chat in chats], repeats=7))
+    await run(["faithfulness_1to5"], ConsensusPanel([LLMJudge(chat) for chat in chats], repeats=7))
     assert [(chat.calls, chat.most) for chat in chats] == [(7, 3), (7, 3)]
     assert {"a": 3, "b": 3} in seen
 
 
 async def test_a_task_of_the_panel_itself_is_refused() -> None:
-    panel = Panel([judge("a", always=grade(4))])
+    panel = ConsensusPanel([judge("a", always=grade(4))])
     made = record("Oslo.")
     for ask in (
         panel.audit(made),
@@ -327,6 +327,8 @@ def test_the_pool_is_graded_once_for_each_seat() -> None:
         pools=(Pool(stage="retrieved", passages=passages), Pool(stage="used", passages=passages[:1])),
     )
     chat = ScriptedChat(always={"grades": [{"id": n, "grade": 4} for n in range(1, 4)]})
-    found = asyncio.run(run(["p_at_k", "mrr", "selection_efficiency"], Panel([LLMJudge(chat)], repeats=2), made))
+    found = asyncio.run(
+        run(["p_at_k", "mrr", "selection_efficiency"], ConsensusPanel([LLMJudge(chat)], repeats=2), made)
+    )
     assert chat.calls == 2
     assert found["p_at_k"].value == 1.0

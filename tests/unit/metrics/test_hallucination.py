@@ -8,7 +8,7 @@ from ragtrace.errors import ConfigError
 from ragtrace.judges.base import PairSignals
 from ragtrace.judges.nli.onnx import OnnxPairScorer
 from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.registry import select
 from ragtrace.model import Passage, Pool, RagRecord
@@ -48,7 +48,7 @@ def record(answer="It is red. It is big.", contexts=("It is red.", " ", "Nobody 
 
 
 async def scored(*, given=None, pairs=copied, **options):
-    return await evaluate(BOTH, EvalContext(given or record(), pairs=pairs, options=Options(**options)))
+    return await evaluate(BOTH, EvalContext(given or record(), pairs=pairs, options=MetricOptions(**options)))
 
 
 async def test_mean_and_minimum_with_details_of_every_sentence_and_premise():
@@ -118,7 +118,7 @@ async def test_the_scorer_stands_on_the_score_and_in_its_version():
     other.version = "ffffffff"
     versions = {(await scored(pairs=scorer))[0].version for scorer in (Signals(), other, copied)}
     assert len(versions) == 3
-    (announced, *_) = expected(BOTH, None, None, Options(), Signals())
+    (announced, *_) = expected(BOTH, None, None, MetricOptions(), Signals())
     assert (announced.name, announced.version) == ("hallucination", mean.version)
 
 

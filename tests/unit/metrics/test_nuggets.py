@@ -14,7 +14,7 @@ from ragtrace.judges.llm.nuggets import AssignedNugget
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.answer.nuggets import nugget_scores
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import Labels, MetricResult, Passage, Pool, RagRecord
@@ -34,7 +34,7 @@ def record(*texts: str, **more: Any) -> RagRecord:
 
 
 async def run(made: RagRecord, chat: ScriptedChat, judge: Any = None, **options: Any) -> dict[str, MetricResult]:
-    case = EvalContext(made, judge=judge or LLMJudge(chat), options=Options(**options))
+    case = EvalContext(made, judge=judge or LLMJudge(chat), options=MetricOptions(**options))
     return {result.name: result for result in await evaluate(select(["nuggets"]), case)}
 
 
@@ -145,7 +145,7 @@ async def test_a_failure_is_no_number_and_tells_what_it_took() -> None:
 def test_as_many_as_thirty() -> None:
     for number in (0, 31):
         with pytest.raises(ConfigError, match="max_nuggets is 1 to 30"):
-            Options(max_nuggets=number)
+            MetricOptions(max_nuggets=number)
 
 
 NUGGETS = st.lists(

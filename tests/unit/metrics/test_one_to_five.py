@@ -11,7 +11,7 @@ from ragtrace.errors import ConfigError, JudgeTimeout
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, Passage, Pool, RagRecord
@@ -33,7 +33,7 @@ def graded(grade: Any, **more: Any) -> dict[str, Any]:
 
 async def run(name: str, chat: Any, made: RagRecord | None = None, **options: Any) -> list[MetricResult]:
     made = made or record("The lab is in Oslo.")
-    return await evaluate(select([name]), EvalContext(made, judge=LLMJudge(chat), options=Options(**options)))
+    return await evaluate(select([name]), EvalContext(made, judge=LLMJudge(chat), options=MetricOptions(**options)))
 
 
 def data(chat: ScriptedChat) -> dict[str, Any]:
@@ -101,7 +101,7 @@ async def test_a_result_without_a_call_has_the_version_of_one_with_it(name: str,
     fine = await run(name, ScriptedChat([graded(4)]), length_debias=length_debias)
     none = await run(name, ScriptedChat(), record(answer=" "), length_debias=length_debias)
     judge = LLMJudge(ScriptedChat())
-    ahead = expected(select([name]), judge, None, Options(length_debias=length_debias))
+    ahead = expected(select([name]), judge, None, MetricOptions(length_debias=length_debias))
     assert none[0].reason == "no_answer"
     for one, other, stand_in in zip(fine, none, ahead, strict=True):
         assert (one.version, one.judge) == (other.version, other.judge) == (stand_in.version, stand_in.judge)
@@ -117,7 +117,7 @@ async def test_the_threshold_is_a_choice(name: str) -> None:
 @pytest.mark.parametrize("threshold", [0.9, 5.1, float("nan")])
 def test_a_threshold_off_the_scale_is_refused(threshold: float) -> None:
     with pytest.raises(ConfigError, match="threshold_1to5 is 1 to 5"):
-        Options(threshold_1to5=threshold)
+        MetricOptions(threshold_1to5=threshold)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.judges.scales import from_umbrela
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.ranking import rank
 from ragtrace.metrics.registry import select
@@ -43,7 +43,7 @@ def record(pool="abcd", used="ab", labels=None, universe="gold", texts=None, **m
 
 
 async def run(names, made, judge=None, **options):
-    case = EvalContext(made, judge=judge, options=Options(**options))
+    case = EvalContext(made, judge=judge, options=MetricOptions(**options))
     return {result.key: result for result in await evaluate(select(names), case)}
 
 

@@ -16,7 +16,7 @@ from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.reference.factual_correctness import f_beta
 from ragtrace.metrics.reference.noise_sensitivity import incorrect_claims
@@ -42,7 +42,7 @@ def record(*texts: str, **more: Any) -> RagRecord:
 
 
 async def run(names, made, chat, **options):
-    case = EvalContext(made, judge=LLMJudge(chat), options=Options(**options))
+    case = EvalContext(made, judge=LLMJudge(chat), options=MetricOptions(**options))
     return {result.name: result for result in await evaluate(select(names), case)}
 
 
@@ -171,7 +171,7 @@ def test_f_beta_lies_between_precision_and_recall(precision, recall, beta) -> No
 @pytest.mark.parametrize("beta", [0.0, -1.0, float("nan"), float("inf"), 101.0])
 def test_a_beta_out_of_range_is_refused(beta) -> None:
     with pytest.raises(ConfigError, match="factual_beta"):
-        Options(factual_beta=beta)
+        MetricOptions(factual_beta=beta)
 
 
 async def test_beta_starts_a_new_series() -> None:
@@ -187,7 +187,9 @@ async def test_beta_starts_a_new_series() -> None:
 @pytest.mark.parametrize("name", [*BOTH, "context_entities_recall", "semantic_similarity"])
 async def test_the_version_is_known_before_any_record_and_the_same_for_na(name) -> None:
     judge, embedder = LLMJudge(ScriptedChat()), OverlapEmbedder()
-    stand_ins = {result.name: result.version for result in expected(select([name]), judge, embedder, Options())}
+    stand_ins = {
+        result.name: result.version for result in expected(select([name]), judge, embedder, MetricOptions())
+    }
     for made in (record("Oslo."), record("Oslo.", answer="", reference=None)):
         results = await evaluate(select([name]), EvalContext(made, judge=judge, embedder=embedder))
         assert {result.name: result.version for result in results} == stand_ins

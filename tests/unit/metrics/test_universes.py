@@ -14,9 +14,9 @@ import pytest
 from ragtrace.judges.cache.grade_file import GradeFile
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.panel import Panel
+from ragtrace.judges.panel import ConsensusPanel
 from ragtrace.metrics.deep_retrieval import MAX_CALLS, DeepRetriever
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.metrics.selection.census import KnownGrades, census_scores, intervals
@@ -64,7 +64,7 @@ async def run(
     shadow: DeepRetriever | None = None,
     **options: Any,
 ) -> dict[str, MetricResult]:
-    case = EvalContext(made, judge=judge, deep_retriever=shadow, options=Options(**options))
+    case = EvalContext(made, judge=judge, deep_retriever=shadow, options=MetricOptions(**options))
     return {result.key: result for result in await evaluate(select(names), case)}
 
 
@@ -236,7 +236,7 @@ async def test_a_shadow_is_drawn_for_its_share_and_weighs_for_it() -> None:
         metrics=tuple(select(["proc_shadow", "p_at_k"])),
         judge=LLMJudge(Grading()),
         embedder=None,
-        options=Options(),
+        options=MetricOptions(),
         deep_retriever=shadow,
     )
     found = []
@@ -261,7 +261,7 @@ async def test_without_a_retriever_there_is_a_hint_and_no_call() -> None:
 async def test_a_panel_calls_the_retriever_once_a_record() -> None:
     asked = []
     shadow = DeepRetriever(lambda query, _k: asked.append(query) or ["z 5"], rate=1.0)  # type: ignore[func-returns-value]
-    panel = Panel([LLMJudge(Grading(name=name)) for name in "ab"], repeats=2)
+    panel = ConsensusPanel([LLMJudge(Grading(name=name)) for name in "ab"], repeats=2)
     found = (await run(["proc_shadow"], record(["a 4"], ["a 4"]), panel, shadow))["proc_shadow_at_k"]
     assert (found.value, len(asked)) == (0.5, 1)
 

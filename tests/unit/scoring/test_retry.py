@@ -7,7 +7,7 @@ import pytest
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.metrics.eval_context import Options
+from ragtrace.metrics.eval_context import MetricOptions
 from ragtrace.metrics.registry import select
 from ragtrace.model import JudgeInfo, MetricResult, Score, ScoreKey
 from ragtrace.queues.base import MAX_ATTEMPTS
@@ -32,7 +32,10 @@ def score(model: str | None, said: str | None) -> Score:
 
 def deciding(*scores: Score) -> list[Score]:
     scorer = Scorer(
-        metrics=tuple(select(("answer_similarity",))), judge=JUDGE, embedder=OverlapEmbedder(), options=Options()
+        metrics=tuple(select(("answer_similarity",))),
+        judge=JUDGE,
+        embedder=OverlapEmbedder(),
+        options=MetricOptions(),
     )
     return scorer.deciding(scores)
 

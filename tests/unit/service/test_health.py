@@ -118,11 +118,11 @@ def test_a_full_queue_is_not_ready():
 
 
 def test_a_judge_that_refuses_us_is_held_and_one_that_fails_opens_the_breaker():
-    from ragtrace.judges.limiter import AttemptResult, Request
+    from ragtrace.judges.limiter import AttemptResult, JudgeRequest
 
     async def calls(limiter, *tooks):
         for took in tooks:
-            passed = await limiter.acquire(Request(model="m", request_bytes=10, max_output_tokens=1))
+            passed = await limiter.acquire(JudgeRequest(model="m", request_bytes=10, max_output_tokens=1))
             passed.release(took)
 
     def reasons(limiter):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragtrace.errors import ConfigError
-from ragtrace.judges.limiter import AttemptResult, Request
+from ragtrace.judges.limiter import AttemptResult, JudgeRequest
 from ragtrace.service.judges import is_limited
 from ragtrace.service.limits import build_limiter, build_prices
 from ragtrace.settings import Settings
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 async def test_processes_with_one_spool_share_the_file_beside_it(tmp_path: Path) -> None:
     settings = Settings.resolve({"spool": str(tmp_path / "spool.sqlite"), "budget_usd_per_day": 0.0}, {})
     one, other = build_limiter(settings), build_limiter(settings)
-    (await one.acquire(Request(model="m", request_bytes=10))).release(
+    (await one.acquire(JudgeRequest(model="m", request_bytes=10))).release(
         AttemptResult(fate="answered", input_tokens=5)
     )
     assert (tmp_path / "spool.sqlite.limits").exists()

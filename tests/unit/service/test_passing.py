@@ -10,7 +10,7 @@ from opentelemetry.trace import NoOpTracer
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.metrics.base import Output
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.queues import Unit
@@ -36,14 +36,16 @@ def strict(grade):
     ("chosen", "passed"), [({}, False), ({"threshold_1to5": 2.0}, True), ({"threshold_1to5": 5.0}, False)]
 )
 async def test_a_person_s_threshold_comes_before_the_judge_s_and_this_before_the_metric_s(chosen, passed):
-    results = await evaluate(select([NAME]), EvalContext(record(), judge=strict(3), options=Options(**chosen)))
+    results = await evaluate(
+        select([NAME]), EvalContext(record(), judge=strict(3), options=MetricOptions(**chosen))
+    )
     assert [result.passed for result in results] == [passed, passed]
 
 
 @pytest.mark.parametrize("chosen", [{}, {"threshold_1to5": 2.0}])
 async def test_the_counters_take_the_word_of_the_result(chosen):
     reader = InMemoryMetricReader()
-    scorer = Scorer(metrics=tuple(select([NAME])), judge=strict(3), embedder=None, options=Options(**chosen))
+    scorer = Scorer(metrics=tuple(select([NAME])), judge=strict(3), embedder=None, options=MetricOptions(**chosen))
     handler = ScoreHandler(
         scorer=scorer,
         drift=DriftMonitor({}, baseline=10),

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ragtrace.judges.llm import session as asking_module
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.replies import Form
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics
 from ragtrace.model import AnswerPart, Passage, Pool, RagRecord
@@ -55,7 +55,7 @@ PLACES = ("answer", "query", "context", "citation", "part", "reference")
 class Way(NamedTuple):
     """How a metric is asked: its options, and the judge's form of session."""
 
-    options: Options = Options()
+    options: MetricOptions = MetricOptions()
     form: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -63,8 +63,8 @@ class Way(NamedTuple):
 WAYS = [
     Way(),
     *(
-        Way(Options(**{field.name: not field.default}))
-        for field in fields(Options)
+        Way(MetricOptions(**{field.name: not field.default}))
+        for field in fields(MetricOptions)
         if isinstance(field.default, bool)
     ),
     Way(form={"fused": False}),

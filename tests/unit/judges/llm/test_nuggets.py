@@ -10,7 +10,7 @@ import pytest
 from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
 from ragtrace.judges.cache.nugget_cache import Nugget, NuggetLru, NuggetSet, nugget_key
 from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.nuggets import NOTHING_KNOWN, Nuggets, nuggets_of
+from ragtrace.judges.llm.nuggets import NOTHING_KNOWN, AssignedNuggets, nuggets_of
 from ragtrace.judges.llm.scripted import ScriptedChat
 from tests.unit.judges.records import record
 
@@ -38,7 +38,7 @@ def data(chat: ScriptedChat, call: int) -> Any:
     return json.loads(chat.prompts[call].user.split("\n{", 1)[1].split("}\n</data-", 1)[0].join("{}"))
 
 
-async def asked(chat: ScriptedChat, made: RagRecord | None = None, **options: Any) -> Nuggets:
+async def asked(chat: ScriptedChat, made: RagRecord | None = None, **options: Any) -> AssignedNuggets:
     given = record("Oslo.", "2010.") if made is None else made
     return await nuggets_of(range(len(given.contexts)), **options).ask(LLMJudge(chat), given)
 

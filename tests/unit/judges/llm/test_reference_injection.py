@@ -11,7 +11,7 @@ import pytest
 
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.metrics.eval_context import EvalContext, Options
+from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from tests.unit.judges.llm.obedient import ORDER
@@ -95,7 +95,7 @@ def poisoned(poison: str, place: str) -> RagRecord:
 async def values(made: RagRecord) -> list[tuple[str, float | None]]:
     found = []
     for in_text in (False, True):
-        case = EvalContext(made, judge=LLMJudge(ObedientChat()), options=Options(entities_in_text=in_text))
+        case = EvalContext(made, judge=LLMJudge(ObedientChat()), options=MetricOptions(entities_in_text=in_text))
         found += [(result.name, result.value) for result in await evaluate(select(METRICS), case)]
     return found
 

@@ -20,7 +20,7 @@ from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completio
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragtrace.judges.limiter import Permit, Request
+    from ragtrace.judges.limiter import JudgeRequest, Permit
     from ragtrace.judges.llm.chat import ChatModel, ChatReply
 
 GOOD = Answer(200, completion({"a": 1}))  # 120 prompt tokens, 7 of the reply
@@ -31,10 +31,10 @@ class Counting:
 
     def __init__(self, limiter: JudgeLimiter) -> None:
         self.limiter = limiter
-        self.needs: list[Request] = []
+        self.needs: list[JudgeRequest] = []
         self.results: list[AttemptResult] = []
 
-    async def acquire(self, request: Request) -> Permit:
+    async def acquire(self, request: JudgeRequest) -> Permit:
         passed = await self.limiter.acquire(request)
         self.needs.append(request)
         outer = self

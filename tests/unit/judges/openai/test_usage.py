@@ -11,7 +11,7 @@ import pytest
 
 from ragtrace.capture import internal_errors
 from ragtrace.errors import JudgeRefused, JudgeTruncated, JudgeUnavailable
-from ragtrace.judges.limiter import ALLOWANCE_TOKENS, USAGE_INVALID, Request, counted
+from ragtrace.judges.limiter import ALLOWANCE_TOKENS, USAGE_INVALID, JudgeRequest, counted
 from ragtrace.judges.openai.client import OpenAIEmbedder
 from ragtrace.model import JudgeUsage, Usage
 from tests.unit.judges.openai.judge_server import Answer, completion
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.unit.judges.openai.judge_server import JudgeServer
 
-NEED = Request(model="m", request_bytes=4_000, max_output_tokens=500)
+NEED = JudgeRequest(model="m", request_bytes=4_000, max_output_tokens=500)
 IMPOSSIBLE = [
     2**63, 2**64, 2**62, 10**12, 10**400, -1, -(2**63), 0.5, float("nan"), float("inf"), float("-inf"), 1e300, True,
     "812", "", [812], {"n": 812}, [[]],

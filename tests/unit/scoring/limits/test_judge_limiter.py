@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.errors import JudgeOverBudget, JudgeRateLimited, JudgeUnavailable
-from ragtrace.judges.limiter import AttemptResult, Request
+from ragtrace.judges.limiter import AttemptResult, JudgeRequest
 from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
 from tests.unit.scoring.limits.clocks import NOON, HandClock
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring.limits.judge_limiter import JudgePermit
 
 OFF = {"usd_per_day": None, "tokens_per_day": None, "requests_per_minute": None, "tokens_per_minute": None}
-NEED = Request(model="m", request_bytes=400, max_output_tokens=100)
+NEED = JudgeRequest(model="m", request_bytes=400, max_output_tokens=100)
 END_OF_DAY = NOON + 43_000.0
 
 
@@ -39,7 +39,7 @@ def limiter_of(
 
 
 async def call(
-    limiter: JudgeLimiter, fate: Fate = "answered", request: Request = NEED, **result: Any
+    limiter: JudgeLimiter, fate: Fate = "answered", request: JudgeRequest = NEED, **result: Any
 ) -> JudgePermit:
     passed = await limiter.acquire(request)
     passed.release(AttemptResult(fate=fate, **result))
@@ -149,7 +149,7 @@ async def test_without_a_price_there_is_no_reading_of_money(
 ) -> None:
     limiter = JudgeLimiter(host="judge", caps=Caps(), clock=clock, prices=Prices(base_url="http://10.0.0.7/v1"))
     for _ in range(2):
-        await call(limiter, request=Request(model="home-made", request_bytes=10))
+        await call(limiter, request=JudgeRequest(model="home-made", request_bytes=10))
     assert (limiter.reading().budget_usd, limiter.reading().budget_tokens) == (None, 20_000_000 - 4)
     assert caplog.text.count("only the token budget holds") == 1
 
@@ -161,7 +161,7 @@ async def test_a_judge_that_fails_is_left_alone_and_then_asked_once(clock: HandC
     closed = limiter.blocked()
     assert closed is not None
     assert (closed.reason, closed.wait_s, limiter.reading().breaker) == ("breaker_open", 30.0, 2)
-    with pytest.raises(JudgeUnavailable, match="left alone for 30 s"):
+    with pytest.raises(JudgeUnavailable, match="not called for 30 s"):
         await call(limiter)
     clock.turn(30.0)
     assert (limiter.blocked(), limiter.reading().breaker) == (None, 1)

@@ -12,7 +12,7 @@ from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.eval_context import Options
+from ragtrace.metrics.eval_context import MetricOptions
 from ragtrace.metrics.registry import select
 from ragtrace.model import Labels, MetricResult, Passage, Pool, RagRecord
 from ragtrace.scoring import Scorer
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithLength(Options):
+class WithLength(MetricOptions):
     """Options that have the length setting, whether ours do or not."""
 
     length_debias: bool = True
@@ -58,8 +58,8 @@ def record(*texts: str, **more: Any) -> RagRecord:
     return RagRecord(id="1", query="Where?", answer="Oslo.", pools=(Pool(stage="used", passages=passages),), **more)
 
 
-def scorer(judge: Any, *metrics: Any, options: Options | None = None) -> Scorer:
-    return Scorer(metrics=metrics, judge=judge, embedder=None, options=options or Options())
+def scorer(judge: Any, *metrics: Any, options: MetricOptions | None = None) -> Scorer:
+    return Scorer(metrics=metrics, judge=judge, embedder=None, options=options or MetricOptions())
 
 
 async def test_only_the_records_named_are_judged_again_with_the_opposite_setting() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.eval_context import Options
+from ragtrace.metrics.eval_context import MetricOptions
 from ragtrace.model import MetricResult, RagRecord
 from ragtrace.scoring import Scorer
 from ragtrace.scoring.offline.file import score_stream
@@ -58,7 +58,7 @@ def items(*names: str) -> Iterator[tuple[str, RagRecord]]:
 
 
 def scorer_of(metric: Gated) -> Scorer:
-    return Scorer(metrics=(metric,), judge=OverlapJudge(), embedder=None, options=Options())
+    return Scorer(metrics=(metric,), judge=OverlapJudge(), embedder=None, options=MetricOptions())
 
 
 async def test_every_record_comes_out_once_and_in_order_when_nothing_waits() -> None:
@@ -131,7 +131,7 @@ async def test_a_failing_input_closes_the_judge_too() -> None:
         yield from items("a")
         raise OSError("the disk is gone")
 
-    scorer = Scorer(metrics=(Gated({}),), judge=judge, embedder=None, options=Options())
+    scorer = Scorer(metrics=(Gated({}),), judge=judge, embedder=None, options=MetricOptions())
     with pytest.raises(OSError, match="gone"):
         _ = [tag async for tag, _ in score_stream(broken(), scorer, jobs=4)]
     assert judge.closed

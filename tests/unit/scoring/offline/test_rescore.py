@@ -10,12 +10,12 @@ from contextlib import closing
 import pytest
 
 from ragtrace.errors import JudgeUnavailable
-from ragtrace.judges.limiter import AttemptResult, Request
+from ragtrace.judges.limiter import AttemptResult, JudgeRequest
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.eval_context import Options
+from ragtrace.metrics.eval_context import MetricOptions
 from ragtrace.metrics.registry import select
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.scoring import Scorer
@@ -52,7 +52,7 @@ def scorer_of(chat):
         metrics=tuple(select(("answer_relevancy",))),
         judge=LLMJudge(chat),
         embedder=OverlapEmbedder(),
-        options=Options(),
+        options=MetricOptions(),
     )
 
 
@@ -150,7 +150,7 @@ async def test_the_weighted_mean_of_kept_records_is_that_of_all_of_them(store):
             values[str(n)] = value
             store.writer([score(record(n), value, weight=1.0)], record(n))(connection)
     truth = sum(values.values()) / len(values)
-    scorer = Scorer(metrics=(Same(values),), judge=None, embedder=None, options=Options())
+    scorer = Scorer(metrics=(Same(values),), judge=None, embedder=None, options=MetricOptions())
     await Rescoring(store, scorer).run(store.records())
     rows = new(store)
     weighted = sum(row["weight"] * row["value"] for row in rows) / sum(row["weight"] for row in rows)
@@ -167,7 +167,7 @@ class LimitedChat(ScriptedChat):
         self.limiter = limiter
 
     async def complete(self, **asked):
-        permit = await self.limiter.acquire(Request(model="m", request_bytes=2_400, max_output_tokens=4_096))
+        permit = await self.limiter.acquire(JudgeRequest(model="m", request_bytes=2_400, max_output_tokens=4_096))
         reply = await super().complete(**asked)
         permit.release(AttemptResult(fate="answered", input_tokens=2_000, output_tokens=10))
         return reply

@@ -1,4 +1,4 @@
-"""A small WSGI server in daemon threads, on loopback unless told otherwise."""
+"""Serve a WSGI application in daemon threads, on loopback by default."""
 
 from __future__ import annotations
 

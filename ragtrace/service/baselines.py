@@ -1,4 +1,4 @@
-"""Baselines out of a store's scores, as a detector that had seen them would have learnt them."""
+"""Compute baselines from the scores of a store, as a detector would learn them."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def frozen_baseline(series: Series, scores: Sequence[Weighed], *, at: float, not
     """Return the baseline of a series' scores.
 
     Args:
-        series: what it is to be the normal of.
+        series: the series of the scores.
         scores: (time, score, weight).
         at: Unix seconds of now.
-        note: what a person wrote.
+        note: a person's remark.
 
     Raises:
         KeyError: no detector watches that metric.

@@ -1,4 +1,4 @@
-"""May a file be written where it is to stand? Tried for real: permissions on paper say nothing on a full disk."""
+"""Check by a real write whether a file can be written: permissions say nothing about a full disk."""
 
 from __future__ import annotations
 

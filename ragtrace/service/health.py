@@ -78,7 +78,7 @@ def health_facts(
     turned_at_s: Callable[[], float],
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Fact]:
-    """Return the facts of ``/healthz``: the scorer's thread lives, and its loop turned within 10 s.
+    """Return the checks of ``/healthz``: the scorer's thread lives, and its loop turned within 10 s.
 
     Args:
         is_begun: whether the thread was ever started; it starts with the first run, and is well before.
@@ -126,7 +126,7 @@ def ready_facts(
     unwritten: Callable[[], tuple[int, str]] = lambda: (0, ""),
     unread_s: Callable[[], float] = lambda: 0.0,
 ) -> dict[str, Fact]:
-    """Return the facts of ``/readyz``: room in the queue, spool and store to write to, a judge that answers.
+    """Return the checks of ``/readyz``: room in the queue, a writable spool and store, a judge that answers.
 
     A spent budget or a rate that is used up is no reason: both pass by themselves, and units wait for them.
 
@@ -180,7 +180,9 @@ def ready_facts(
 
 
 class HealthEndpoint(HttpServer):
-    """Serves ``GET /healthz`` and ``GET /readyz``: 200 when all is well, 503 when not, with the reasons as JSON.
+    """Serves ``GET /healthz`` and ``GET /readyz``.
+
+    The status is 200 when every check passes, else 503; the body has the reasons as JSON.
 
     Runs in daemon threads. It binds to loopback unless told otherwise; there is no authentication, and reasons
     name files (without their folders) and the judge's state, and no key and no text.

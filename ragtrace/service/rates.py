@@ -1,4 +1,4 @@
-"""Sampling rates as a person writes them."""
+"""Parse sampling rates from settings."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _FIELDS = ("rate", "workflow", "tag", "model", "outcome")
 
 
 def rates_of(settings: Settings) -> Rates:
-    """Return the rates of some settings.
+    """Return the sampling rates of settings.
 
     Raises:
-        ConfigError: a metric or a field is unknown, or a rate is none; one line with what was written.
+        ConfigError: a metric or a field is unknown, or a rate is not a number from 0 to 1; one line that quotes it.
 
     Example:
         >>> from ragtrace.settings import Settings

@@ -73,7 +73,7 @@ class ScoreHandler:
         self._has_said_no_metric = False
 
     async def handle(self, job: Job) -> Outcome:
-        """Score a unit and return what becomes of it, with what publishes its scores once that is written."""
+        """Score a unit and return its outcome, with a callback that publishes its scores once they are written."""
         started_ns = time.time_ns()
         if not self._scorer.chosen(job.unit):
             self._say_no_metric(job.unit)
@@ -98,10 +98,10 @@ class ScoreHandler:
         """Send scores everywhere, each way guarded on its own; not those that another process has sent.
 
         Args:
-            unit: what was scored.
+            unit: the scored unit.
             scores: its scores.
             started_ns: Unix ns at which scoring began; 0 of scores that an ended process left, which tell no times.
-            entry: says what of each score is owed; None = all.
+            entry: the deliveries owed for each score; None = all.
         """
         entry = entry or OutboxEntry()
         owed = [score for score in scores if entry.is_owed(score)]

@@ -1,4 +1,4 @@
-"""Scores of a store that receivers have yet to take: written, published, acknowledged, and sent again."""
+"""Keep scores until receivers acknowledge them, and send unacknowledged ones again."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _LOOK_EVERY_S, _FEW = 15.0, 20  # while the receiver refuses, a few traces try w
 
 
 class ScoreOutbox:
-    """The outbox of one service. Scores enter it as they are written, and leave it as receivers take them.
+    """The outbox of one service: scores enter it when written and leave it when delivered.
 
-    A thread notes what arrived within milliseconds, since a kill before the note counts a score twice. Whatever is
-    left when the service ends, or its process, the next service at the file takes over. Thread-safe.
+    A thread writes acknowledgements within milliseconds, since a kill before that counts a score twice. The next
+    service at the file takes over scores that are left when the service or its process ends. Thread-safe.
 
     Args:
         storing: the service's store.
-        receipts: tells what arrived.
+        receipts: acknowledgements of the exporters.
     """
 
     def __init__(self, storing: Storing, receipts: Receipts) -> None:
@@ -65,7 +65,7 @@ class ScoreOutbox:
     def also(
         self, scores: Sequence[Score], record: RagRecord, entry: OutboxEntry
     ) -> Callable[[sqlite3.Connection], None] | None:
-        """Return what writes scores in the transaction of a job's end; None where `write` does."""
+        """Return a callback that writes scores in the transaction of a job's end; None where `write` does."""
         if not self._is_joined:
             return None
 
@@ -76,7 +76,7 @@ class ScoreOutbox:
         return write
 
     def write(self, scores: Sequence[Score], record: RagRecord, entry: OutboxEntry) -> Callable[[], None] | None:
-        """Return what writes scores before the end of their job; None where `also` does."""
+        """Return a callback that writes scores before the end of their job; None where `also` does."""
         if self._is_joined:
             return None
 
@@ -90,14 +90,14 @@ class ScoreOutbox:
         entry.seq = entry.seq or self._receipts.begin()  # one that is tried again keeps its place
 
     def published(self, entry: OutboxEntry) -> None:
-        """Note that what an entry owes was handed over."""
+        """Note that an entry was handed to the providers."""
         if entry.seq:
             self._receipts.published(entry.seq)
 
     # -- what is left --
 
     def has_leftovers(self) -> bool:
-        """Say whether there are scores to publish that no living process answers for; not where the file fails."""
+        """Return whether scores of ended processes wait to be published; False when the file fails."""
         return bool(self._has_leftovers())
 
     @guarded
@@ -145,7 +145,7 @@ class ScoreOutbox:
 
     @guarded
     def sweep(self) -> None:
-        """Give a sign of life once a minute, and tell what arrived with time; call it as often as you like."""
+        """Write a heartbeat once a minute; call it as often as you like."""
         self._receipts.tick()
         if time.monotonic() >= self._beat_at:
             self._beat_at = time.monotonic() + _BEAT_EVERY_S
@@ -154,7 +154,7 @@ class ScoreOutbox:
     # -- what arrived --
 
     def drain(self, timeout_s: float) -> bool:
-        """Note what arrived, in this thread; False when it cannot be written in time."""
+        """Write acknowledgements in this thread; False when that fails until the deadline."""
         deadline = time.monotonic() + timeout_s
         while not self._note():
             if time.monotonic() >= deadline:
@@ -163,7 +163,7 @@ class ScoreOutbox:
         return True
 
     def close(self, timeout_s: float) -> bool:
-        """Note what arrived, and leave the rest to the next service at the file."""
+        """Write acknowledgements, and leave the rest to the next service at the file."""
         is_noted = self.drain(timeout_s)
         with self._changed:
             self._is_closed = True
@@ -176,7 +176,7 @@ class ScoreOutbox:
         self._store.leave(self._owner)
 
     def _take(self, receipt: Receipt) -> None:
-        """Take what an exporter says; it must not wait for a file."""
+        # Called in exporters' threads: it must not wait for a file.
         with self._changed:
             self._marks.extend(receipt.marks)
             self._upto[EVENT] = max(self._upto[EVENT], receipt.events_upto)
@@ -205,7 +205,7 @@ class ScoreOutbox:
         return bool(self._marks) or self._upto != self._noted
 
     def _note(self) -> bool:
-        """Write what arrived, in short transactions; False when the file cannot be written."""
+        """Write acknowledgements in short transactions; False when the file cannot be written."""
         with self._noting:
             while True:
                 with self._changed:

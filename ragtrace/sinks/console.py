@@ -1,4 +1,4 @@
-"""Prints each scored run to standard error, for a first look without a collector."""
+"""Print each scored run to standard error, for a first look without a collector."""
 
 from __future__ import annotations
 

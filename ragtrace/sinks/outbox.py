@@ -110,7 +110,7 @@ class Outbox(Generic[T]):
         return len(self._waiting) + self._under_way
 
     def offer(self, items: Iterable[T]) -> None:
-        """Queue items; those beyond the capacity, or after `close`, are lost and counted. Never waits."""
+        """Queue items without waiting; those beyond the capacity, or after `close`, are counted as lost."""
         refused = 0
         with self._changed:
             site = "closed" if self._is_closed else "full"
@@ -142,7 +142,7 @@ class Outbox(Generic[T]):
             return is_empty and self._report()
 
     def close(self, timeout_s: float) -> bool:
-        """Deliver what is there and end the thread, within `timeout_s`; what is left then is lost and counted.
+        """Deliver pending items and end the thread within `timeout_s`; the rest is counted as lost.
 
         Returns whether nothing was lost since the last report. A second call does nothing and returns True.
         """

@@ -1,4 +1,4 @@
-"""Scores as span annotations in Arize Phoenix, over its REST API; nothing of Phoenix is installed here."""
+"""Post scores as span annotations to the REST API of Arize Phoenix."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class PhoenixSink:
         return self._outbox.flush(timeout_s)
 
     def close(self, timeout_s: float) -> bool:
-        """Post what is there, then stop, within `timeout_s`; what is left is counted as lost."""
+        """Post pending annotations and stop within `timeout_s`; the rest is counted as lost."""
         return self._outbox.close(timeout_s)
 
     def _deliver(self, batch: Sequence[Mapping[str, Any]]) -> Attempt:

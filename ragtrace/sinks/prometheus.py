@@ -1,4 +1,4 @@
-"""The scrape endpoint: every metric as OpenMetrics text with exemplars, by prometheus_client."""
+"""Serve every metric as OpenMetrics text with exemplars, by prometheus_client."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class OTelCollector(Collector):
 
 
 class OpenMetricsEndpoint(HttpServer):
-    """Serves ``GET /metrics``: OpenMetrics 1.0 with exemplars, or text 0.0.4 for a client that asks for it alone.
+    """Serves ``GET /metrics`` as OpenMetrics 1.0 with exemplars, or as text 0.0.4 for older clients.
 
     Give `reader` to a `MeterProvider`; the server runs in daemon threads. It binds to loopback unless told
     otherwise: metrics carry workflow and model names, and there is no authentication.

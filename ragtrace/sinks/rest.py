@@ -1,4 +1,4 @@
-"""One JSON request to a server of a person's own, by the standard library: an answer or a reason, never an error.
+"""Post one JSON request with the standard library, and return a status or a reason.
 
 Each request is a connection of its own: nothing is kept that a forked child or a restarted server could break.
 Redirects are not followed, so a key goes to the server that was named and to no other.
@@ -47,7 +47,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is: scheme, host, port, and the path it stands under.
+    """A server's scheme, host, port and path prefix.
 
     Example:
         >>> Address.parse("http://127.0.0.1:6006/", setting="phoenix_endpoint")
@@ -92,7 +92,7 @@ class Address:
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float) -> Reply:
-        """Send a JSON body; return the status or what went wrong. `timeout_s` limits each wait on the socket."""
+        """Send a JSON body; return the status or the failure. `timeout_s` limits each wait on the socket."""
         connection: http.client.HTTPConnection | None = None
         try:
             connection = self._connection(timeout_s)

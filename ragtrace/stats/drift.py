@@ -24,11 +24,11 @@ class Series(NamedTuple):
 
     Attributes:
         metric: the exported name.
-        workflow: whose scores.
-        version: of the judge and its prompt; "" where nothing tells.
+        workflow: the workflow of the scores.
+        version: of the judge and its prompt; "" where unknown.
         k: the cut-off of an @K metric.
         label_scale: the scale of the labels behind it; the version does not tell it.
-        universe: which passages were labelled; the version does not tell it.
+        universe: the labelled passages; the version does not tell it.
 
     Example:
         >>> Series("mrr", "rag", "v") == Series("mrr", "rag", "v", universe="pool")
@@ -116,7 +116,7 @@ class Learner:
 
 
 class EDetector:
-    """Bets against "the mean is at least m0"; what it wins is the evidence of a drop.
+    """Bets against "the mean is at least m0"; its winnings are the evidence of a drop.
 
     Each bet lambda of a grid has a path M <- max(M, 1) (1 + lambda w (m0 - x)), with w the score's weight (1 /
     inclusion probability) and lambda = share / (W (1 - m0)) for a bound W of the weights, so that no factor falls
@@ -276,7 +276,7 @@ class EDetector:
 
 
 class _Path:
-    """One bet's fortune in logs, since when it has gone up, and the time that its evidence spans."""
+    """Logarithm of one bet's wealth, the start of its rise, and the time span of its evidence."""
 
     __slots__ = ("_first", "_last", "_share", "log", "since")
 

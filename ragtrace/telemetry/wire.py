@@ -278,10 +278,12 @@ def within(attributes: dict[str, Any], budget: int) -> dict[str, Any]:
     most = 0  # a bound that costs no encoding; a text in ASCII has as many bytes as characters
     for name, value in attributes.items():
         most += len(name)
-        if type(value) is str:
+        if isinstance(value, str):
             most += len(value) * (1 if value.isascii() else _MOST_CHARACTER_BYTES)
-        else:
+        elif isinstance(value, tuple):
             most += _value_bytes(value)
+        else:
+            most += _NUMBER_BYTES
     if most <= budget or _bytes(attributes) <= budget:
         return attributes
     mark = min(_MOST_MARK_BYTES, budget // _MARK_SHARE)

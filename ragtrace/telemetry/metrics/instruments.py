@@ -191,7 +191,7 @@ class Instruments:
             return set(self._seen)
 
     def traces(self, decision: str, reason: str | None) -> None:
-        """Count one captured trace as what was decided of it, once: ``sampled``, ``skipped`` or ``dropped``."""
+        """Count one captured trace by its decision: ``sampled``, ``skipped`` or ``dropped``."""
         attributes = {semconv.DECISION: decision}
         if reason:
             attributes[semconv.REASON] = reason
@@ -202,13 +202,13 @@ class Instruments:
     def scored(
         self, record: RagRecord, scores: Sequence[Score], scales: Mapping[str, Scale], *, is_recorded: bool
     ) -> None:
-        """Enter the scores of one record: outcomes, histograms, weighted sums and windows.
+        """Record the scores of one trace: outcomes, histograms, weighted sums and windows.
 
         Sums and windows take the random stratum with a known weight alone. The histogram takes metrics in [0, 1]
         and 1-5 forms, and the sums those that are never negative, as counters only rise.
 
         Args:
-            record: what was scored.
+            record: the scored record.
             scores: its scores, of any state, and whether they passed.
             scales: of the metrics by name.
             is_recorded: whether the root was exported, so that an exemplar may point at it.
@@ -250,7 +250,7 @@ class Instruments:
         lag_s: float | None,
         cost_usd: float | None = None,
     ) -> None:
-        """Enter what scoring one trace took: time, lag behind the run's end, judge calls, tokens and dollars.
+        """Record time, lag behind the run's end, judge calls, tokens and dollars of scoring one trace.
 
         Of scores that another process left, the times are not known: None.
         """
@@ -264,7 +264,9 @@ class Instruments:
         for result in [score.result for score in scores]:
             if not (result.llm_calls or result.input_tokens or result.output_tokens):
                 continue
-            about = _evaluator(result.judge.model if result.judge else None)
+            about = {semconv.EVALUATOR: _EVALUATOR}
+            if result.judge is not None:
+                about[semconv.JUDGE_MODEL] = result.judge.model
             outcome = {**about, semconv.OUTCOME: "error" if result.state == "error" else "ok"}
             # A judge of the application's own may count anything.
             self._meter.add(semconv.JUDGE_CALLS, min(max(result.llm_calls, 0), _MOST_COUNT), outcome)
@@ -283,7 +285,7 @@ class Instruments:
     # -- gauges: read when metrics are collected --
 
     def observe(self, readers: Mapping[str, Reader]) -> None:
-        """Let functions give the points of observable instruments, by name, in place of earlier ones."""
+        """Set the functions that return the points of observable instruments, by name."""
         self._meter.readers.update(readers)
 
     def take_gauges(self) -> None:
@@ -291,7 +293,7 @@ class Instruments:
         self._meter.observe()
 
     def close(self) -> None:
-        """Observe nothing any more; what was counted stays counted."""
+        """Stop observing; counters keep their values."""
         self._meter.close()
 
     def reset_after_fork(self) -> None:
@@ -366,16 +368,15 @@ class Instruments:
 
 
 def _outcome(metric: str, workflow: str, outcome: str, judge_model: str | None) -> dict[str, Any]:
-    return {
+    about = {
+        semconv.EVALUATOR: _EVALUATOR,
         semconv.GEN_AI_EVALUATION_NAME: metric,
         semconv.GEN_AI_WORKFLOW_NAME: workflow,
         semconv.OUTCOME: outcome,
-        **_evaluator(judge_model),
     }
-
-
-def _evaluator(judge_model: str | None) -> dict[str, Any]:
-    return {semconv.EVALUATOR: _EVALUATOR} | ({} if judge_model is None else {semconv.JUDGE_MODEL: judge_model})
+    if judge_model is not None:
+        about[semconv.JUDGE_MODEL] = judge_model
+    return about
 
 
 def _loss_points() -> Points:

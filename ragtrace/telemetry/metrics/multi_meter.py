@@ -1,4 +1,4 @@
-"""The instruments of several meters, written to as one."""
+"""Write to the instruments of several meters as one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MultiMeter:
             meter.readers = self.readers
 
     def close(self) -> None:
-        """Observe nothing any more; a later `MultiMeter` that took over has readers of its own."""
+        """Stop observing; a later `MultiMeter` that took over has readers of its own."""
         self.readers.clear()
 
 

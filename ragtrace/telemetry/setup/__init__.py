@@ -1,1 +1,1 @@
-"""Providers from the ``OTEL_*`` settings, and what their exporters delivered."""
+"""Providers from the ``OTEL_*`` settings, and the accounts of their exporters."""

@@ -1,4 +1,4 @@
-"""The default OTLP address, which nobody configured, and the log lines of the exporters that we run."""
+"""Check the default OTLP address before each export, and limit the log lines of our exporters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _warned: set[int] = set()
 
 
 def is_endpoint_set(signal: str) -> bool:
-    """Say whether the environment asks for OTLP or names its endpoint.
+    """Return whether the environment asks for OTLP or names its endpoint.
 
     Args:
         signal: TRACES, METRICS or LOGS.
@@ -76,7 +76,7 @@ def _warn_once(port: int) -> None:
 
 @contextmanager
 def own_export() -> Iterator[None]:
-    """Mark the log lines of this thread as those of our own exporters, while the block runs."""
+    """Mark log lines of this thread as those of our own exporters inside the block."""
     _own.depth = getattr(_own, "depth", 0) + 1
     try:
         yield
@@ -85,7 +85,7 @@ def own_export() -> Iterator[None]:
 
 
 class _FewLines(logging.Filter):
-    """Let each kind of line of our own exporters through once a minute, without a traceback.
+    """Pass each kind of line of our own exporters once a minute, without a traceback.
 
     An endpoint that is down gives several lines a batch for as long as it is down. Lines of other exporters in the
     process pass unchanged.

@@ -1,4 +1,4 @@
-"""Connections of the OTLP exporters over HTTP, which a forked child must not share with its parent."""
+"""Open new HTTP connections of the OTLP exporters in a forked child."""
 
 from __future__ import annotations
 

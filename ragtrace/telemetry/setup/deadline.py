@@ -1,4 +1,4 @@
-"""Our own deadline around calls that do not keep theirs."""
+"""Run calls with a deadline of our own, since the SDK does not keep its timeouts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def all_within(calls: Sequence[Callable[[], bool]], timeout_s: float) -> bool:
-    """Run calls side by side in daemon threads; return whether all of them ended in time and returned True.
+    """Run calls in daemon threads; return whether all returned True in time.
 
     The SDK's force_flush(100 ms) took 8.3 s and returned True, and its shutdown with a dead endpoint 10 to 30 s
     (measured with opentelemetry-sdk 1.45.2). A call that is late goes on in its thread and holds nothing up.

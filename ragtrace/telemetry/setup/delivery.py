@@ -1,4 +1,4 @@
-"""Exporters that count what they could not send: the SDK drops without telling."""
+"""Count items that exporters could not send, since the SDK drops them silently."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Delivery:
         after_fork_in_child(self._reset)
 
     def _reset(self) -> None:
-        """Begin anew; in a forked child too, whose queues the SDK empties: the parent sends what was there."""
+        # Also in a forked child, whose queues the SDK empties: the parent sends their items.
         self._lock = threading.Lock()
         self._taken = 0
         self._sent = 0
@@ -67,7 +67,7 @@ class Delivery:
             self._sent += count
 
     def unwanted(self, count: int) -> None:
-        """Note items for a default address where nobody listens: they are owed to nobody."""
+        """Note items for a default address without a listener; they do not count as unsent."""
         with self._lock:
             self._unwanted += count
 
@@ -88,7 +88,7 @@ class Delivery:
         return self._taken
 
     def is_whole(self, taken: int | None = None) -> bool:
-        """Say whether everything was sent, apart from what an earlier call reported missing.
+        """Return whether everything was sent, except items that an earlier call reported missing.
 
         Args:
             taken: count the first so many items alone, as what came since is still under way. What of that was sent
@@ -125,21 +125,21 @@ class TakenLogs(LogRecordProcessor):
         self._delivery.took()
 
     def shutdown(self) -> None:
-        """Nothing is held here."""
+        """Do nothing."""
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002 - nothing is held here
-        """Nothing is held here."""
+        """Do nothing."""
         return True
 
 
 class _Counted:
-    """Sends through another exporter, and counts what arrived.
+    """Sends through another exporter, and counts delivered items.
 
     Args:
         inner: the exporter.
         delivery: the accounts.
         listens: asked before each export to an address that nobody configured; None = always export.
-        receipts: told what arrived; None where another exporter decides.
+        receipts: acknowledges delivered items; None where another exporter does.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class _Counted:
             self._inner.shutdown(*args, **kwargs)
 
     def force_flush(self, *args: Any, **kwargs: Any) -> bool:
-        """Send what the inner exporter holds back."""
+        """Flush the inner exporter."""
         return bool(self._inner.force_flush(*args, **kwargs))
 
     def _is_heard(self) -> bool:
@@ -189,7 +189,7 @@ class CountedSpans(_Counted, SpanExporter):
 
 
 class CountedLogs(_Counted, LogRecordExporter):
-    """Sends log records, and tells receipts which scores arrived."""
+    """Sends log records, and acknowledges the scores in them."""
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         """Send log records."""

@@ -1,4 +1,4 @@
-"""Drains the pipeline when the application flushes or shuts down a tracer provider of its own."""
+"""Drain the pipeline when the application flushes or shuts down its own tracer provider."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHUTDOWN_S = 5.0
 
 
 class Drained(Protocol):
-    """Something that processes runs later than they end."""
+    """A pipeline that processes runs after they end."""
 
     def drain(self, timeout_s: float) -> bool:
         """Process everything that waits; False when the time is over first."""
@@ -34,7 +34,7 @@ class DrainProcessor(SpanProcessor):
         self.pipelines: WeakSet[Any] = WeakSet()
 
     def shutdown(self) -> None:
-        """Drain, so that later processors export what was finished."""
+        """Drain, so that later processors export the spans of finished runs."""
         self._drain(_SHUTDOWN_S)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
@@ -51,7 +51,7 @@ _processors: WeakKeyDictionary[Hashable, DrainProcessor] = WeakKeyDictionary()
 
 
 def drain_with(provider: Any, pipeline: Drained) -> None:
-    """Have a provider's ``force_flush`` and ``shutdown`` drain a pipeline first; other providers are left alone."""
+    """Make a provider's ``force_flush`` and ``shutdown`` drain a pipeline first."""
     add = getattr(provider, "add_span_processor", None)
     if add is None:
         return

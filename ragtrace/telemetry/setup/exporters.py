@@ -1,4 +1,4 @@
-"""Our own providers from the ``OTEL_*`` settings; exporters are imported when they are wanted."""
+"""Make our own providers from the ``OTEL_*`` settings; exporters are imported on demand."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def protocol(signal: str) -> str:
 
 
 def check(signals: Sequence[str]) -> None:
-    """Read every variable of these signals before anything is built, so that a wrong one leaves no thread behind.
+    """Check every variable of these signals before a thread is started.
 
     Raises:
         ConfigError: an exporter or protocol that is not known.
@@ -194,7 +194,7 @@ def read_by(resource: Resource, readers: Sequence[MetricReader]) -> MeterProvide
 
 
 def _told(names: Sequence[str], receipts: Receipts) -> dict[str, Receipts]:
-    """Return the exporter that says what arrived: a console is no receiver beside another."""
+    """Return the exporter that acknowledges; a console does only when it is alone."""
     return {"otlp" if "otlp" in names else names[0]: receipts} if names else {}
 
 

@@ -1,4 +1,4 @@
-"""Where telemetry goes: given providers, else the application's global ones, else our own from ``OTEL_*``."""
+"""Choose providers: given ones, else the application's global ones, else our own from ``OTEL_*``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STOP_S = 0.2  # for a late exporter to give up its retries
 
 
 class Providers:
-    """The three providers and what we answer for: our own pipelines are flushed, counted and shut down.
+    """The three providers; our own are flushed, counted and shut down.
 
     Built by `providers`.
 
@@ -44,7 +44,7 @@ class Providers:
         tracer_provider: makes spans.
         meter_providers: one, or two where a scrape endpoint stands beside the application's provider.
         logger_provider: takes events.
-        receipts: tells which scores arrived.
+        receipts: acknowledgements of scores.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Providers:
         return is_flushed and all(wholes)
 
     def flush_events(self, timeout_s: float) -> bool:
-        """Export the events there are; return whether that ended in time. What arrived, the receipts tell."""
+        """Export pending events; return whether that ended in time. The receipts hold the acknowledgements."""
         return all_within([partial(_flush, self.logger_provider, timeout_s)], timeout_s)
 
     def shutdown(self, timeout_s: float) -> bool:
@@ -125,7 +125,7 @@ class Providers:
         all_within([partial(_stop, provider, timeout_s) for provider in self._owned], timeout_s)
 
     def unsent(self) -> dict[str, int]:
-        """Return what our own pipelines took and have not sent, by signal; empty when all was sent."""
+        """Return the number of unsent items of our own pipelines by signal; empty when all was sent."""
         return {delivery.signal: delivery.unsent for delivery in self._deliveries if delivery.unsent}
 
 
@@ -152,8 +152,8 @@ def providers(
             provider of their own.
 
     Raises:
-        ConfigError: a given provider is none, or an ``OTEL_*`` variable names an exporter or protocol that is not
-            known.
+        ConfigError: a given provider lacks its methods, or an ``OTEL_*`` variable names an unknown exporter or
+            protocol.
     """
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - only where providers are built
 
@@ -208,7 +208,7 @@ def providers(
 
 
 def has_own_meters(given: Any) -> bool:
-    """Say whether metrics will go to a provider of our own: none is given, and the application has set none."""
+    """Return whether metrics go to our own provider: none is given, and the application has set none."""
     return given is None and _global(metrics.get_meter_provider()) is None
 
 

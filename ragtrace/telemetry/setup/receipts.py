@@ -1,4 +1,4 @@
-"""Receipts for scores: exporters tell what arrived, and the outbox listens."""
+"""Acknowledge scores to the outbox as exporters deliver them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_STEPS = 4_096
 
 
 class ScoreEvent(LogRecord):
-    """A log record with a mark that says which score it carries; the mark never leaves the process."""
+    """A log record with the mark of its score; the mark never leaves the process."""
 
     mark: Any = None
 
@@ -43,7 +43,7 @@ class Receipt:
 
 
 class Receipts:
-    """Tells a listener what arrived. Without a listener nothing is kept. Thread-safe.
+    """Passes acknowledgements to a listener; without one nothing is kept. Thread-safe.
 
     Events are told by their marks. Counters are told by time: a report that was delivered holds all that was
     counted before its collection began. The entries of a listener have places, 1, 2, ..., in the order in which
@@ -130,20 +130,20 @@ class Receipts:
             self._tell(counts_upto=upto)
 
     def given(self, before_ns: int) -> None:
-        """Count what was handed to providers of the application's before a time as delivered."""
+        """Count items as delivered that the application's providers got before a time."""
         with self._lock:
             events = _taken(self._events, before_ns) if self.events == "time" else 0
             counts = _taken(self._counts, before_ns) if self.counts == "time" else 0
         self._tell(events_upto=events, counts_upto=counts)
 
     def tick(self) -> None:
-        """Count what was handed to such providers a minute ago as delivered; call it as often as you like."""
+        """Count items as delivered that the application's providers got a minute ago."""
         self.given(time.monotonic_ns() - int(GIVEN_S * 1e9))
 
     # -- inside --
 
     def _step(self, told: Told, steps: deque[tuple[int, int]], step: tuple[int, int]) -> int:
-        """Note how far publication came; return that place where nobody has to tell of it."""
+        """Note the place that publication reached; return it where nobody acknowledges."""
         if told == "nobody":
             return step[1]
         if len(steps) >= _MOST_STEPS:  # nothing was delivered for long: less exact places do
@@ -178,7 +178,7 @@ def collection_began(data: MetricsData) -> int:
 
 
 def _taken(steps: deque[tuple[int, int]], before_ns: int) -> int:
-    """Remove the steps before a time, and return the last one's place; 0 without any."""
+    """Remove steps before a time; return the place of the last one, 0 without any."""
     place = 0
     while steps and steps[0][0] < before_ns:
         place = steps.popleft()[1]

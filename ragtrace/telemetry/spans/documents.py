@@ -64,7 +64,7 @@ class Room:
 
     @property
     def message_bytes(self) -> int:
-        """Bytes that one list of messages may take: half of what is left, unused room for documents included."""
+        """Bytes for one list of messages: half of the room left for texts and documents."""
         whole = (self.text_bytes + self.document_bytes) // 2
         return whole if self.limit_chars is None else min(whole, self.limit_chars)
 
@@ -125,7 +125,7 @@ def documents_json(passages: Sequence[Passage], room: Room, *, has_content: bool
 
 
 def _first_times(passages: Sequence[Passage], sent: set[str]) -> list[bool]:
-    """Say of each passage whether its text is not on the wire yet."""
+    """Return for each passage whether its text is not on the wire yet."""
     texts = {p.text for p in passages}
     if not sent and "" not in texts and len(texts) == len(passages):
         return [True] * len(passages)

@@ -54,7 +54,7 @@ class EvaluationWriter:
         logger: takes one log event per score; None writes none.
         content: ``full`` writes claims and explanations, ``none`` numbers alone.
         attach: ``child`` puts the span under the evaluated root, ``link`` in a trace of its own.
-        evaluator: who scored.
+        evaluator: name of the scorer.
         evaluator_version: its version.
         max_span_bytes: budget of the evaluation span.
     """
@@ -98,7 +98,7 @@ class EvaluationWriter:
         A root that was not sampled gets no evaluation span; log events are written for it too.
 
         Args:
-            record: what was evaluated; a record that never was a trace gives events without a context.
+            record: the evaluated record; a record that never was a trace gives events without a context.
             scores: its scores, in order; those beyond `MAX_SCORE_ATTRIBUTES` are in the details alone.
             is_root_sampled: whether the evaluated root was sampled for export.
             decision: ``random`` or ``forced``.
@@ -107,8 +107,8 @@ class EvaluationWriter:
             ended_ns: Unix ns at which it ended.
             root: the process's own handle of the root, for links and copies; None for a record from elsewhere.
             reason: why it was forced.
-            cost_usd: what judging cost, where the price is known.
-            marks: by which a listener of `ragtrace.telemetry.setup.receipts` knows the log events.
+            cost_usd: cost of judging, where the price is known.
+            marks: identify log events to a listener of `ragtrace.telemetry.setup.receipts`.
         """
         if is_root_sampled:
             sampling = {

@@ -1,4 +1,4 @@
-"""The audit: one reading of an answer against its contexts, for five metrics."""
+"""The audit: one reading of an answer against its contexts for five metrics, fused or in steps."""
 
 from __future__ import annotations
 
@@ -7,23 +7,53 @@ from typing import TYPE_CHECKING
 from ragtrace.judges.base import Audit, Claim
 from ragtrace.judges.llm.citations import CitationPairs
 from ragtrace.judges.llm.numbering import Numbered
-from ragtrace.judges.llm.replies import AuditRepair, AuditReply, VerdictRow, aligned, completed, listed
+from ragtrace.judges.llm.replies import (
+    AuditRepair,
+    AuditReply,
+    CitationRow,
+    Form,
+    Listed,
+    VerdictRow,
+    aligned,
+    asked_rows,
+    completed,
+    listed,
+)
 
 if TYPE_CHECKING:
-    from ragtrace.judges.base import Support
-    from ragtrace.judges.llm.citations import Pair
     from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import RagRecord
 
 MAX_CLAIMS = 40  # the prompt allows one more, so that a longer answer is seen to be cut
 _REASON_WORDS = 25
+CLAIMS, VERDICTS, CITATIONS = STEPS = ("audit_claims", "audit_verdicts", "audit_citations")
+
+
+class AnswerClaimsReply(Form):
+    """Reply to the audit_claims prompt."""
+
+    attempted: bool
+    noncommittal: bool
+    claims: Listed[str]
+
+
+class AuditVerdictsReply(Form):
+    """Reply to the audit_verdicts prompt, and to its repair."""
+
+    verdicts: Listed[VerdictRow]
+
+
+class AuditCitationsReply(Form):
+    """Reply to the audit_citations prompt, and to its repair."""
+
+    citations: Listed[CitationRow]
 
 
 async def audited(record: RagRecord, session: JudgeSession) -> Audit:
-    """Ask for the audit of a record, and for what its reply left out; raises JudgeError."""
+    """Ask for the audit of a record, and for the parts that its reply left out; raises JudgeError."""
     contexts = Numbered(record)
     citations = CitationPairs(record, contexts)
-    data = _data(record, contexts, citations)
+    data = {"query": record.query, "contexts": contexts.shown(), "answer": record.answer, **citations.data()}
     reply = await session.ask(data, AuditReply)
     wanted = [n for n, text in enumerate(reply.claims[:MAX_CLAIMS], start=1) if text.strip()]
     verdicts, doubtful = aligned(reply.verdicts, len(reply.claims), len(contexts))
@@ -31,55 +61,87 @@ async def audited(record: RagRecord, session: JudgeSession) -> Audit:
     owed = [n for n in doubtful if n in wanted]
     open_pairs = [pair for pair in citations.asked if pair not in supports]
     if owed or open_pairs:
-        data |= {"claims": {str(n): reply.claims[n - 1] for n in owed}}
-        data |= {"parts": citations.shown(open_pairs)}
-        more = await session.mend(data, AuditRepair, _want(owed, open_pairs))
+        data |= {"claims": {str(n): reply.claims[n - 1] for n in owed}, "parts": citations.shown(open_pairs)}
+        of_claims = f'only for the ids {listed(owed)} of "claims"' if owed else "for none"
+        of_citations = 'only for "parts"' if open_pairs else "for none"
+        want = f"Leave claims empty; give verdicts {of_claims}, and citations {of_citations}."
+        more = await session.mend(data, AuditRepair, want)
         found, _ = aligned(more.verdicts, len(reply.claims), len(contexts))
         verdicts |= completed(found, owed)
         supports = citations.completed(citations.matched(more.citations) | supports)
-    return _audit(reply, verdicts, wanted, contexts, citations, supports, session)
-
-
-def _data(record: RagRecord, contexts: Numbered, citations: CitationPairs) -> dict[str, object]:
-    data: dict[str, object] = {
-        "query": record.query,
-        "contexts": contexts.shown(),
-        "answer": record.answer,
-    }
-    if citations.asked:
-        data["parts"] = citations.shown(citations.asked)
-    if citations.asked and citations.are_named:
-        data["cited_as"] = citations.names()
-    return data
-
-
-def _want(owed: list[int], open_pairs: list[Pair]) -> str:
-    verdicts = f'only for the ids {listed(owed)} of "claims"' if owed else "for none"
-    citations = 'only for "parts"' if open_pairs else "for none"
-    return f"Leave claims empty; give verdicts {verdicts}, and citations {citations}."
-
-
-def _audit(
-    reply: AuditReply,
-    verdicts: dict[int, VerdictRow],
-    wanted: list[int],
-    contexts: Numbered,
-    citations: CitationPairs,
-    supports: dict[Pair, Support],
-    session: JudgeSession,
-) -> Audit:
     return Audit(
         attempted=reply.attempted,
         noncommittal=reply.noncommittal,
-        claims=tuple(judged_claim(reply.claims[n - 1], verdicts[n], contexts) for n in wanted),
+        claims=tuple(_judged_claim(reply.claims[n - 1], verdicts[n], contexts) for n in wanted),
         citations=citations.verdicts(supports),
         truncated=len(reply.claims) > MAX_CLAIMS,
         usage=session.usage,
     )
 
 
-def judged_claim(text: str, row: VerdictRow, contexts: Numbered) -> Claim:
-    """Return a claim with its verdict, its sources as indexes into the record's contexts."""
+async def audited_in_steps(record: RagRecord, session: JudgeSession, claim_batch: int) -> Audit:
+    """Ask for the audit in 1 + ceil(claims / claim_batch) calls, and one more where parts cite.
+
+    The answer is split without a look at the contexts. One repair in all. Raises JudgeError.
+
+    Args:
+        record: the record to audit.
+        session: the evaluation, with the prompt audit_claims.
+        claim_batch: claims checked in one call, at least 1.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
+        >>> from ragtrace.model import RagRecord
+        >>> row = {"id": 1, "verdict": "not_supported", "sources": [], "reason": "no context tells"}
+        >>> chat = ScriptedChat([
+        ...     {"attempted": True, "noncommittal": False, "claims": ["It is red."]},
+        ...     {"verdicts": [row]},
+        ... ])
+        >>> record = RagRecord(id="1", query="Which?", answer="It is red.")
+        >>> audit = asyncio.run(LLMJudge(chat, fused=False).audit(record))
+        >>> audit.claims[0].verdict, audit.usage.llm_calls
+        ('not_supported', 2)
+    """
+    contexts = Numbered(record)
+    reply = await session.ask({"query": record.query, "answer": record.answer}, AnswerClaimsReply)
+    texts = [text for text in reply.claims[:MAX_CLAIMS] if text.strip()]
+    asked = {"query": record.query, "contexts": contexts.shown()}
+    claims: list[Claim] = []
+    for first in range(0, len(texts), claim_batch):
+        batch = dict(enumerate(texts[first : first + claim_batch], start=1))
+        rows = await asked_rows(
+            session.over(VERDICTS),
+            {**asked, "claims": {str(number): text for number, text in batch.items()}},
+            ("claims",),
+            AuditVerdictsReply,
+            lambda reply: reply.verdicts,
+            n_contexts=len(contexts),
+        )
+        claims += [_judged_claim(text, rows[number], contexts) for number, text in batch.items()]
+    citations = CitationPairs(record, contexts)
+    supports = {}
+    if citations.asked:
+        data = {**asked, **citations.data()}
+        citing = session.over(CITATIONS)
+        supports = citations.matched((await citing.ask(data, AuditCitationsReply)).citations)
+        owed = [pair for pair in citations.asked if pair not in supports]
+        if owed:
+            data["parts"] = citations.shown(owed)
+            more = await citing.mend(data, AuditCitationsReply, 'Give citations only for "parts".')
+            supports = citations.completed(citations.matched(more.citations) | supports)
+    return Audit(
+        attempted=reply.attempted,
+        noncommittal=reply.noncommittal,
+        claims=tuple(claims),
+        citations=citations.verdicts(supports),
+        truncated=len(reply.claims) > MAX_CLAIMS,
+        usage=session.usage,
+    )
+
+
+def _judged_claim(text: str, row: VerdictRow, contexts: Numbered) -> Claim:
     return Claim(
         text=text.strip(),
         verdict=row.verdict,

@@ -49,9 +49,14 @@ class CitationPairs:
             if (cites := [self._label(cited) for owner, cited in pairs if owner == part])
         ]
 
-    def names(self) -> dict[str, str]:
-        """Return the passage id behind each number, for contexts that are cited by id."""
-        return {str(number): cleaned(cited) for cited, number in self._numbers.items()}
+    def data(self) -> dict[str, object]:
+        """Return the asked parts, and for contexts that are cited by id the id behind each number."""
+        if not self.asked:
+            return {}
+        parts = {"parts": self.shown(self.asked)}
+        if not self.are_named:
+            return {**parts}
+        return {**parts, "cited_as": {str(number): cleaned(cited) for cited, number in self._numbers.items()}}
 
     def matched(self, rows: Sequence[CitationRow]) -> dict[Pair, Support]:
         """Return the support of every asked pair on which the rows agree; rows about other pairs are ignored."""

@@ -1,4 +1,4 @@
-"""Claims of answer and reference, and the verdict of each text on the claims of the other."""
+"""Claims of answer and reference: the verdict of the other text on each, and the contexts behind each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import CustomTask, Verdict
-from ragtrace.judges.llm.replies import Form, Listed, NumberedRow, asked_rows
+from ragtrace.judges.llm.numbering import Numbered
+from ragtrace.judges.llm.replies import Form, Listed, NumberedRow, SourcedRow, asked_rows
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import RagRecord
 
+SOURCES = "claim_sources"  # its prompt, and the task
 MAX_CLAIMS = 40  # of each text; the prompt allows one more, so that a longer text is seen to be cut
 
 
@@ -85,7 +87,7 @@ async def checked(judge: PromptJudge, record: RagRecord) -> Correctness:
     """
     session = judge.session("claims")
     data = {"query": record.query, "answer": record.answer, "reference": record.reference or ""}
-    with session.charging():
+    with session:
         reply = await session.ask(data, ClaimsReply)
         answer, reference = _kept(reply.answer_claims), _kept(reply.reference_claims)
         verdicts = await _verdicts(session.over("claim_verdicts"), data, answer, reference)
@@ -132,3 +134,61 @@ def _kept(texts: list[str]) -> list[str]:
 
 def _checked(texts: list[str], verdicts: list[Verdict]) -> tuple[CheckedClaim, ...]:
     return tuple(CheckedClaim(text=text, verdict=verdict) for text, verdict in zip(texts, verdicts, strict=True))
+
+
+class TableRow(SourcedRow):
+    """The contexts behind one claim; a row without them says nothing and is refused."""
+
+    sources: Listed[int]
+
+
+class ClaimSourcesReply(Form):
+    """Reply to the claim_sources prompt, and to its repair."""
+
+    table: Listed[TableRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimSources:
+    """0-based indexes of the contexts that support each claim, in the order of the claims."""
+
+    answer: tuple[tuple[int, ...], ...]
+    reference: tuple[tuple[int, ...], ...]
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
+
+
+def claim_sources(claims: Correctness) -> CustomTask[ClaimSources]:
+    """Return the task that finds the contexts behind claims of an earlier task.
+
+    It is one evaluation with the one that took the claims: when that used its repair, none is left. Its
+    coroutine raises JudgeError, JudgeIncomplete when a row stays missing or names a context that does not exist.
+
+    Example:
+        >>> import asyncio
+        >>> from ragtrace.judges.llm.judge import LLMJudge
+        >>> from ragtrace.judges.llm.scripted import ScriptedChat
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="It is in Oslo.", rank=1),))
+        >>> claim = CheckedClaim(text="It is in Oslo.", verdict="supported")
+        >>> judge = LLMJudge(ScriptedChat([{"table": [{"id": 1, "sources": [1]}]}]))
+        >>> task = claim_sources(Correctness(answer=(claim,), reference=()))
+        >>> asyncio.run(task.ask(judge, RagRecord(id="1", pools=(pool,)))).answer
+        ((0,),)
+    """
+
+    async def ask(judge: PromptJudge, record: RagRecord) -> ClaimSources:
+        session = judge.session(SOURCES)
+        if claims.has_repaired:
+            session.without_repair()
+        contexts = Numbered(record)
+        texts = [claim.text for claim in (*claims.answer, *claims.reference)]
+        data = {"contexts": contexts.shown(), "claims": numbered_from(1, texts)}
+        with session:
+            rows = await asked_rows(
+                session, data, ("claims",), ClaimSourcesReply, lambda reply: reply.table, n_contexts=len(contexts)
+            )
+        found = tuple(contexts.indexes(row.sources) for _, row in sorted(rows.items()))
+        n_answer = len(claims.answer)
+        return ClaimSources(answer=found[:n_answer], reference=found[n_answer:], usage=session.usage)
+
+    return CustomTask(name=SOURCES, prompts=(SOURCES,), ask=ask)

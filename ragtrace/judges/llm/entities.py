@@ -1,4 +1,14 @@
-"""Entities that the reference and the contexts name."""
+"""Entities that the reference and the contexts name.
+
+Example:
+    >>> import asyncio
+    >>> from ragtrace.judges.llm.judge import LLMJudge
+    >>> from ragtrace.judges.llm.scripted import ScriptedChat
+    >>> from ragtrace.model import RagRecord
+    >>> judge = LLMJudge(ScriptedChat([{"reference_entities": ["Oslo"], "context_entities": []}]))
+    >>> asyncio.run(OF_BOTH.ask(judge, RagRecord(id="1", reference="In Oslo."))).reference
+    ('Oslo',)
+"""
 
 from __future__ import annotations
 
@@ -36,43 +46,20 @@ class Entities:
     usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
-async def of_both(judge: PromptJudge, record: RagRecord) -> Entities:
-    """List the entities of the reference and of all contexts, in one call; raises JudgeError.
+def _task(name: str, *, with_contexts: bool) -> CustomTask[Entities]:
+    form = EntitiesReply if with_contexts else ReferenceEntitiesReply
 
-    Example:
-        >>> import asyncio
-        >>> from ragtrace.judges.llm.judge import LLMJudge
-        >>> from ragtrace.judges.llm.scripted import ScriptedChat
-        >>> from ragtrace.model import RagRecord
-        >>> chat = ScriptedChat([{"reference_entities": ["Oslo"], "context_entities": []}])
-        >>> asyncio.run(of_both(LLMJudge(chat), RagRecord(id="1", reference="In Oslo."))).reference
-        ('Oslo',)
-    """
-    session = judge.session("entities")
-    data = {"contexts": Numbered(record).shown(), "reference": record.reference or ""}
-    with session.charging():
-        reply = await session.ask(data, EntitiesReply)
-    contexts = tuple(reply.context_entities)
-    return Entities(reference=tuple(reply.reference_entities), contexts=contexts, usage=session.usage)
+    async def ask(judge: PromptJudge, record: RagRecord) -> Entities:
+        data = {"contexts": Numbered(record).shown()} if with_contexts else {}
+        with judge.session(name) as session:
+            reply = await session.ask({**data, "reference": record.reference or ""}, form)
+        contexts = tuple(reply.context_entities) if isinstance(reply, EntitiesReply) else None
+        return Entities(reference=tuple(reply.reference_entities), contexts=contexts, usage=session.usage)
+
+    return CustomTask(name=name, prompts=(name,), ask=ask)
 
 
-async def of_reference(judge: PromptJudge, record: RagRecord) -> Entities:
-    """List the entities of the reference alone, in one short call; raises JudgeError.
-
-    Example:
-        >>> import asyncio
-        >>> from ragtrace.judges.llm.judge import LLMJudge
-        >>> from ragtrace.judges.llm.scripted import ScriptedChat
-        >>> from ragtrace.model import RagRecord
-        >>> chat = ScriptedChat([{"reference_entities": ["Oslo"]}])
-        >>> asyncio.run(of_reference(LLMJudge(chat), RagRecord(id="1", reference="In Oslo."))).contexts is None
-        True
-    """
-    session = judge.session("reference_entities")
-    with session.charging():
-        reply = await session.ask({"reference": record.reference or ""}, ReferenceEntitiesReply)
-    return Entities(reference=tuple(reply.reference_entities), usage=session.usage)
-
-
-OF_BOTH = CustomTask(name="entities", prompts=("entities",), ask=of_both)
-OF_REFERENCE = CustomTask(name="reference_entities", prompts=("reference_entities",), ask=of_reference)
+OF_BOTH = _task("entities", with_contexts=True)
+"""Lists the entities of the reference and of all contexts, in one call; raises JudgeError."""
+OF_REFERENCE = _task("reference_entities", with_contexts=False)
+"""Lists the entities of the reference alone, in one short call; raises JudgeError."""

@@ -79,7 +79,7 @@ def answer_grade(
 
     async def ask(judge: PromptJudge, _: RagRecord) -> AnswerGrade:
         session = judge.session(prompts[0])
-        with session.charging():
+        with session:
             reply = await session.ask(data, form)
         attempted = reply.attempted if isinstance(reply, AttemptGradeReply) else True
         return AnswerGrade(grade=reply.grade, reason=reply.reason, attempted=attempted, usage=session.usage)

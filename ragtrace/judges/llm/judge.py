@@ -11,8 +11,7 @@ from ragtrace.judges.base import Fact, Facts, GeneratedQuestion, Grades, Judge, 
 from ragtrace.judges.cache.grade_cache import GradeLru
 from ragtrace.judges.cache.grade_memory import GradeMemory
 from ragtrace.judges.cache.nugget_cache import NuggetCache, NuggetLru
-from ragtrace.judges.llm.audit import MAX_CLAIMS, audited
-from ragtrace.judges.llm.audit_steps import STEPS, audited_in_steps
+from ragtrace.judges.llm.audit import MAX_CLAIMS, STEPS, audited, audited_in_steps
 from ragtrace.judges.llm.chat import ChatModel, ChatReply, SeededModel
 from ragtrace.judges.llm.numbering import Numbered, grading_batches
 from ragtrace.judges.llm.replies import (
@@ -140,7 +139,7 @@ class LLMJudge(Judge):
             JudgeError: no usable reply; JudgeIncomplete when verdicts stay missing after the repair.
         """
         session = self.session("audit" if self._is_fused else STEPS[0])
-        with session.charging():
+        with session:
             if self._is_fused:
                 return await audited(record, session)
             return await audited_in_steps(record, session, self._claim_batch)
@@ -180,7 +179,7 @@ class LLMJudge(Judge):
         known = await self._memory.recall(record, passages)
         unseen = [passage for passage in passages if passage.id not in known.grades]
         grades = dict(known.grades)
-        with session.charging():
+        with session:
             for batch in self._batches(record, unseen, in_order=enough_fives is not None):
                 if enough_fives is not None and sum(grade == 5 for grade in grades.values()) >= enough_fives:
                     break
@@ -237,7 +236,7 @@ class LLMJudge(Judge):
         n = min(max(n, 1), 10)
         session = self.session("questions")
         data, want = {"answer": record.answer}, f"Write {n}."
-        with session.charging():
+        with session:
             kept = _written(await session.ask(data, QuestionsReply, want))
             if not kept:
                 kept = _written(await session.mend(data, QuestionsReply, want))
@@ -254,7 +253,7 @@ class LLMJudge(Judge):
         session = self.session("facts")
         contexts = Numbered(record)
         data = {"query": record.query, "contexts": contexts.shown(), "reference": record.reference or ""}
-        with session.charging():
+        with session:
             reply = await session.ask(data, FactsReply)
             found = await _attributed(session, data, reply, len(contexts))
         facts = tuple(
@@ -278,7 +277,7 @@ class LLMJudge(Judge):
         target = (record.reference or "") if with_reference else record.answer
         size = len(contexts) if self._is_fused else 1
         relevant: dict[int, bool] = {}
-        with session.charging():
+        with session:
             for first in range(0, len(contexts), size):
                 batch = contexts.kept[first : first + size]
                 shown = {str(n): passage.text for n, (_, passage) in enumerate(batch, start=1)}

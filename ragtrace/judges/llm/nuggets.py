@@ -124,7 +124,7 @@ async def _assigned(
     judge: PromptJudge, record: RagRecord, texts: Sequence[str], max_scored: int
 ) -> AssignedNuggets:
     session = judge.session(CREATE)
-    with session.charging():
+    with session:
         known, is_cached = await _known(judge, session, record.query, texts)
         scored = known.nuggets[:max_scored]
         shown = [_ABSTENTION if _is_nothing_known(nugget.text) else nugget.text for nugget in scored]

@@ -1,4 +1,4 @@
-"""The scales on which a judge may grade passages, each with a prompt of its own and its way to grades of 1 to 5."""
+"""Scales of passage grades, each with its prompt and its map to grades of 1 to 5."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragtrace.judges.llm.replies import Form, GradesReply, Listed, NumberedRow, 
 from ragtrace.judges.scales import from_umbrela
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import LabelScale
@@ -32,36 +32,28 @@ class UmbrelaReply(Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rubric:
-    """A scale of grades, with its prompt and form.
+    """A scale of grades, with its prompt.
 
     Attributes:
         prompt: id of the prompt that asks for the grades.
         label_scale: stands on every score made of them, so that scales are never mixed in one mean.
-        graded: asks over a query and numbered passages; returns grades of 1 to 5 by number, raises JudgeError.
     """
 
     prompt: str
     label_scale: LabelScale
-    graded: Callable[[JudgeSession, Mapping[str, object]], Awaitable[dict[int, int]]]
 
-
-async def _direct(session: JudgeSession, data: Mapping[str, object]) -> dict[int, int]:
-    rows = await asked_rows(session, data, ("passages",), GradesReply, lambda reply: reply.grades)
-    return {number: row.grade for number, row in rows.items()}
-
-
-async def _umbrela(session: JudgeSession, data: Mapping[str, object]) -> dict[int, int]:
-    rows = await asked_rows(session, data, ("passages",), UmbrelaReply, lambda reply: reply.grades)
-    return {number: from_umbrela(row.grade) for number, row in rows.items()}
-
-
-async def _umbrela_strict(session: JudgeSession, data: Mapping[str, object]) -> dict[int, int]:
-    rows = await asked_rows(session, data, ("passages",), UmbrelaReply, lambda reply: reply.grades)
-    return {number: from_umbrela(row.grade, strict=True) for number, row in rows.items()}
+    async def graded(self, session: JudgeSession, data: Mapping[str, object]) -> dict[int, int]:
+        """Ask over a query and numbered passages, and return grades of 1 to 5 by number; raises JudgeError."""
+        if self.label_scale == "direct5":
+            direct = await asked_rows(session, data, ("passages",), GradesReply, lambda reply: reply.grades)
+            return {number: row.grade for number, row in direct.items()}
+        rows = await asked_rows(session, data, ("passages",), UmbrelaReply, lambda reply: reply.grades)
+        strict = self.label_scale == "umbrela_mapped_strict"
+        return {number: from_umbrela(row.grade, strict=strict) for number, row in rows.items()}
 
 
 RUBRICS: dict[Grading, Rubric] = {
-    "direct5": Rubric(prompt="grades", label_scale="direct5", graded=_direct),
-    "umbrela": Rubric(prompt="umbrela", label_scale="umbrela_mapped", graded=_umbrela),
-    "umbrela_strict": Rubric(prompt="umbrela", label_scale="umbrela_mapped_strict", graded=_umbrela_strict),
+    "direct5": Rubric(prompt="grades", label_scale="direct5"),
+    "umbrela": Rubric(prompt="umbrela", label_scale="umbrela_mapped"),
+    "umbrela_strict": Rubric(prompt="umbrela", label_scale="umbrela_mapped_strict"),
 }

@@ -1,9 +1,8 @@
-"""One evaluation by a language model: its calls, what they took, and the one repair it is allowed."""
+"""One evaluation by a language model: its calls, their usage, and its one repair."""
 
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,8 @@ from ragtrace.prompts.fence import fenced
 from ragtrace.prompts.loader import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
+    from typing import Self
 
     from ragtrace.judges.llm.chat import ChatModel
     from ragtrace.prompts.loader import Prompt
@@ -27,9 +27,10 @@ class _UsageSum:
 
 
 class JudgeSession:
-    """Asks prompts of one model, and keeps count. One object an evaluation; not shared between coroutines.
+    """Asks prompts of one model, and sums the usage. One object an evaluation; not shared between coroutines.
 
-    An evaluation of several prompts goes from one to the next by `over`: count and repair are those of the whole.
+    `over` returns the same evaluation with its next prompt, with one sum and one repair for all. As a context
+    manager it writes the usage onto a judge error.
 
     Example:
         >>> import asyncio
@@ -48,37 +49,37 @@ class JudgeSession:
         self._model = model
         self._prompt = prompt
         self._max_output_tokens = max_output_tokens
-        self._tally = _UsageSum()
+        self._sum = _UsageSum()
 
     @property
     def usage(self) -> JudgeUsage:
         """Calls and tokens of the evaluation so far."""
-        return self._tally.usage
+        return self._sum.usage
 
     @property
     def has_repaired(self) -> bool:
         """True once the one repair is used up."""
-        return self._tally.has_repaired
+        return self._sum.has_repaired
 
     def without_repair(self) -> JudgeSession:
         """Use up the repair: for an evaluation that goes on from a verdict whose own asking had one."""
-        self._tally.has_repaired = True
+        self._sum.has_repaired = True
         return self
 
     def over(self, prompt_id: str) -> JudgeSession:
         """Return the same evaluation with another prompt."""
         other = JudgeSession(self._model, load(prompt_id), max_output_tokens=self._max_output_tokens)
-        other._tally = self._tally
+        other._sum = self._sum
         return other
 
-    @contextmanager
-    def charging(self) -> Iterator[None]:
-        """Write what was spent so far onto a judge error that leaves the block, as its attribute ``usage``."""
-        try:
-            yield
-        except JudgeError as error:
+    def __enter__(self) -> Self:
+        """Begin a block whose judge errors carry the usage so far."""
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        """Write the usage so far onto a judge error that leaves the block."""
+        if isinstance(error, JudgeError):
             error.usage = self.usage
-            raise
 
     async def ask(self, data: Mapping[str, object], form: type[FormT], extra: str = "") -> FormT:
         """Return the reply to the prompt over some data; a reply of another form is repaired once.
@@ -94,10 +95,10 @@ class JudgeSession:
         try:
             return read(form, await self._call(data, extra))
         except JudgeInvalidOutput as error:
-            if self._tally.has_repaired:
+            if self._sum.has_repaired:
                 raise
             fault = str(error)
-        self._tally.has_repaired = True
+        self._sum.has_repaired = True
         return read(form, await self._call(data, f"{extra} {self._correction(fault)}".strip()))
 
     async def mend(self, data: Mapping[str, object], form: type[FormT], want: str) -> FormT:
@@ -106,9 +107,9 @@ class JudgeSession:
         Raises:
             JudgeIncomplete: the repair was used up, so that verdicts stay missing.
         """
-        if self._tally.has_repaired:
+        if self._sum.has_repaired:
             raise JudgeIncomplete(f"after the repair the judge still owes: {want}")
-        self._tally.has_repaired = True
+        self._sum.has_repaired = True
         return read(form, await self._call(data, f"An earlier reply was incomplete. {want}"))
 
     def _correction(self, fault: str) -> str:
@@ -128,11 +129,11 @@ class JudgeSession:
                 temperature=prompt.temperature,
             )
         except JudgeError as error:
-            self._tally.usage += error.usage or JudgeUsage(llm_calls=1)
+            self._sum.usage += error.usage or JudgeUsage(llm_calls=1)
             raise
         except Exception as error:
-            self._tally.usage += JudgeUsage(llm_calls=1)
+            self._sum.usage += JudgeUsage(llm_calls=1)
             raise JudgeError(f"the chat model failed with {type(error).__name__}") from error
         tokens = JudgeUsage(llm_calls=1, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
-        self._tally.usage += tokens
+        self._sum.usage += tokens
         return reply.text

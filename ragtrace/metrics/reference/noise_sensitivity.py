@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.llm.claim_sources import PROMPTS, claim_sources
-from ragtrace.judges.llm.correctness import CORRECTNESS
+from ragtrace.judges.llm.correctness import CORRECTNESS, SOURCES, claim_sources
 from ragtrace.metrics.base import MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.judges.llm.claim_sources import ClaimSources
-    from ragtrace.judges.llm.correctness import Correctness
+    from ragtrace.judges.llm.correctness import ClaimSources, Correctness
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import MetricResult
 
@@ -103,7 +101,7 @@ class NoiseSensitivity:
         outputs=tuple(Output(name=name, direction="down", threshold=0.2) for name in _OUTPUTS),
         calls="3 judge calls, 2 of them shared with factual_correctness",
         source="ragas noise sensitivity",
-        prompts=(*CORRECTNESS.prompts, *PROMPTS),
+        prompts=(*CORRECTNESS.prompts, SOURCES),
     )
 
     async def compute(self, ctx: EvalContext) -> list[MetricResult]:

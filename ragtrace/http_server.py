@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from ragtrace.capture import record_internal_error
-from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _NAME = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:@,/]+))(?::\d+)?")  # group 1 an
 
 
 class HttpServer:
-    """Serve a WSGI application for GET and HEAD until it is closed; a forked child lets go of the socket.
+    """Serve a WSGI application for GET and HEAD until it is closed.
 
     There is no authentication. On loopback a request is refused (403) whose ``Host`` is a name other than `host` or
     localhost, so that no web page reads the answers by a name of its own that points here (DNS rebinding).
@@ -74,7 +73,6 @@ class HttpServer:
             target=self._server.serve_forever, args=(_POLL_S,), name=f"ragtrace-{setting}", daemon=True
         )
         self._thread.start()
-        after_fork_in_child(self._server.socket.close)  # a child's copy would keep the port, and clients would wait
 
     @property
     def url(self) -> str:
@@ -88,6 +86,10 @@ class HttpServer:
             self._server.shutdown()
             self._thread.join(1.0)
         self._server.server_close()
+
+    def leave_to_parent(self) -> None:
+        """Close a forked child's copy of the socket, which would keep the port when the parent closes its own."""
+        self._server.socket.close()
 
     def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if not self._is_host_allowed(environ.get("HTTP_HOST")):

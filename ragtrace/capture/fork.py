@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -48,27 +47,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)  # once: nothing takes it back
-
-
-class ForkSafeLock:
-    """A reentrant lock that a forked child finds free: the thread that may have held it does not live there.
-
-    Example:
-        >>> lock = ForkSafeLock()
-        >>> with lock:
-        ...     "held"
-        'held'
-    """
-
-    def __init__(self) -> None:
-        self._renew()
-        after_fork_in_child(self._renew)
-
-    def _renew(self) -> None:
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()

@@ -10,8 +10,6 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from ragtrace.capture.fork import after_fork_in_child
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -111,9 +109,7 @@ def guarded_constructor(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", wrapper)
 
 
-def _reset_after_fork() -> None:
-    global _lock  # noqa: PLW0603 - the parent's lock may be held for ever in the child
+def renew_lock() -> None:
+    """Take a new lock in a forked child, where a thread of the parent may have held the old one for ever."""
+    global _lock  # noqa: PLW0603 - one lock for the process
     _lock = threading.RLock()
-
-
-after_fork_in_child(_reset_after_fork)

@@ -149,8 +149,8 @@ class Recorder:
             run.finish("partial")
             self._open.pop(id(run), None)  # also where its end failed half-way
 
-    def reset_after_fork(self) -> None:
-        """Forget the parent's open runs, in a forked child."""
+    def forget_runs(self) -> None:
+        """Forget the open runs, in a forked child: they are the parent's."""
         self._open = {}
 
 

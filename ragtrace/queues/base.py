@@ -214,10 +214,6 @@ class Queue(Protocol):
         """Flush, give back every lease and close; False when units were lost."""
         ...
 
-    def reset_after_fork(self) -> None:
-        """Begin anew in a forked child; the parent keeps units and leases."""
-        ...
-
 
 @runtime_checkable
 class SharedQueue(Queue, Protocol):

@@ -58,10 +58,6 @@ class MemoryQueue:
         self._ended = ended
         self._clock = clock
         self._wake: Callable[[], None] | None = None
-        self.reset_after_fork()
-
-    def reset_after_fork(self) -> None:
-        """Begin anew in a forked child; the parent scores these units."""
         self._units: deque[tuple[Unit, int]] = deque()
         self._bytes = 0
         self._is_closed = False

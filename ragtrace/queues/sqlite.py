@@ -99,18 +99,6 @@ class SqliteQueue:
         self._said = ""
         self._inode = 0  # of the file, as of the last look
         self._unread_since_s: float | None = None
-        self.reset_after_fork()
-        try:
-            self._opened(_FIRST_BUSY_S).close()
-        except QueueError as error:  # a wrong path is said at once; a lock or a full disk may pass
-            if not will_pass(error.__cause__):
-                raise
-            because = unwritable(error) or error
-            _log.warning("the spool %s cannot be written yet (%s); units wait in memory", self.path, because)
-
-    def reset_after_fork(self) -> None:
-        """Begin anew in a forked child; the parent writes its buffer."""
-        self._buffer.reset_after_fork()
         self._buffer.on_put(self._come)
         self._came, self._written = threading.Event(), threading.Condition()
         self._start_lock, self._in_hand = threading.Lock(), 0
@@ -118,6 +106,13 @@ class SqliteQueue:
         self._scoring = threading.RLock()  # of the scorer's connection: two threads in one kill the process
         self._has_leased, self._is_scoring_over = False, False
         self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        try:
+            self._opened(_FIRST_BUSY_S).close()
+        except QueueError as error:  # a wrong path is said at once; a lock or a full disk may pass
+            if not will_pass(error.__cause__):
+                raise
+            because = unwritable(error) or error
+            _log.warning("the spool %s cannot be written yet (%s); units wait in memory", self.path, because)
 
     # -- the producer's side --
 

@@ -88,10 +88,6 @@ class Pressure:
         self._wanted += wanted
         return self._factor
 
-    def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
-        self._ends_at, self._wanted, self._demand, self._last, self._factor = -math.inf, 0.0, 0.0, None, 1.0
-
     def _turn(self, now: float) -> None:
         load, last = self._load(), self._last
         if load is not None and last is not None:

@@ -126,12 +126,6 @@ class Sampler:
         forced = self._forced(record, metrics) if most > 0.0 else None
         return forced or Draw(decision="none", probability=most * factor, reason="not_sampled")
 
-    def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
-        self._credit = _FORCED_BURST
-        if self._pressure is not None:
-            self._pressure.reset_after_fork()
-
     def _forced(self, record: RagRecord, metrics: Sequence[str]) -> Draw | None:
         reason = forced_reason(record)
         if reason is None or not self._spend():

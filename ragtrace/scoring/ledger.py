@@ -30,10 +30,6 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self.reset_after_fork()
-
-    def reset_after_fork(self) -> None:
-        """Start from zero in a forked child; the parent counts its own traces."""
         self._changed = threading.Condition()
         self._offered = 0
         self._passed = 0

@@ -129,6 +129,15 @@ class Worker:
                 thread.start()
                 self._thread = thread
 
+    def begin(self) -> None:
+        """Start the thread if it was never started; never raises. Called with every run."""
+        if self._thread is None:
+            self._begin()
+
+    @guarded
+    def _begin(self) -> None:
+        self.start()
+
     def wake(self) -> None:
         """Tell the thread that there is work; called from any thread, starts it at first."""
         if self._thread is None:

@@ -183,10 +183,6 @@ class DriftMonitor:
         self._count_alarms = count_alarms
         self._frozen = frozen
         self._numbers = itertools.count(1)
-        self.reset_after_fork()
-
-    def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
         self._lock = threading.Lock()
         self._watches: dict[Series, _Watch] = {}
         self._refused: set[Series] = set()

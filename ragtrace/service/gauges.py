@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from ragtrace.queues import Queue
     from ragtrace.scoring import Ledger
     from ragtrace.scoring.canary.canaries import Canaries
-    from ragtrace.scoring.limits import Blocked
+    from ragtrace.scoring.limits import Blocked, JudgeLimiter
     from ragtrace.service.drift import DriftMonitor
-    from ragtrace.service.limits import ServiceLimiter
     from ragtrace.settings import Settings
 
     Points = list[tuple[float, dict[str, Any]]]
@@ -56,7 +55,7 @@ class ServiceGauges:
         queue: holds waiting units, and the accounts of a spool.
         monitor: the drift detectors.
         limiter: stands before the judge, where it has limits.
-        canaries: returns this process's canaries, None where there are none.
+        canaries: of this process; None where there are none.
     """
 
     def __init__(
@@ -66,8 +65,8 @@ class ServiceGauges:
         ledger: Ledger,
         queue: Queue,
         monitor: DriftMonitor,
-        limiter: ServiceLimiter | None,
-        canaries: Callable[[], Canaries | None],
+        limiter: JudgeLimiter | None,
+        canaries: Canaries | None,
     ) -> None:
         self._settings = settings
         self._ledger = ledger
@@ -112,7 +111,7 @@ class ServiceGauges:
 
     def blocked(self) -> Blocked | None:
         """Return why no call of the judge passes, None when one may."""
-        return self._limiter.current.blocked() if self._limiter is not None else None
+        return self._limiter.blocked() if self._limiter is not None else None
 
     def accounts(self, *, is_fresh: bool = False) -> tuple[Mapping[tuple[str, str], int], int]:
         """Return the ends by (state, reason), and the number of pending traces, of process and spool together.
@@ -157,7 +156,7 @@ class ServiceGauges:
 
     def _canary_points(self) -> Points:
         """Return the canaries' gap; nothing before a round succeeded."""
-        canaries = self._canaries()
+        canaries = self._canaries
         return [(value, dict(about)) for value, about in canaries.points()] if canaries else []
 
 
@@ -201,13 +200,13 @@ def _served(ends: Ends) -> int:
     return sum(n for (state, _), n in ends.items() if state in SERVED)
 
 
-def _budget_points(limiter: ServiceLimiter, about: dict[str, Any]) -> Points:
+def _budget_points(limiter: JudgeLimiter, about: dict[str, Any]) -> Points:
     """Return the rest of today's budgets: dollars and tokens, each with its unit."""
-    reading = limiter.current.reading()
+    reading = limiter.reading()
     left = {"USD": reading.budget_usd, "token": reading.budget_tokens}
     return [(float(n), {**about, semconv.UNIT: unit}) for unit, n in left.items() if n is not None]
 
 
-def _breaker_points(limiter: ServiceLimiter, about: dict[str, Any]) -> Points:
+def _breaker_points(limiter: JudgeLimiter, about: dict[str, Any]) -> Points:
     """Return the judge's circuit breaker: 0 closed, 1 half-open, 2 open or held."""
-    return [(float(limiter.current.reading().breaker), about)]
+    return [(float(limiter.reading().breaker), about)]

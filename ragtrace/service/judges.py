@@ -24,12 +24,15 @@ def is_limited(settings: Settings) -> bool:
     return costs(settings.judge) or costs(settings.embedder)
 
 
-def build_scorer(settings: Settings, limiter: RateLimiter | None = None) -> Scorer:
+def build_scorer(
+    settings: Settings, limiter: RateLimiter | None = None, *, pairs: PairScorer | None = None
+) -> Scorer:
     """Build the scorer of some settings.
 
     Args:
         settings: who judges what.
         limiter: every call of judge and embedder passes it; None for a person's own run over a file.
+        pairs: a pair scorer that is loaded already; default that of the settings.
 
     Raises:
         ConfigError: an unknown metric, judge, embedder or pair scorer, no key where one is needed, a broken model.
@@ -57,7 +60,8 @@ def build_scorer(settings: Settings, limiter: RateLimiter | None = None) -> Scor
         timeout_s=settings.judge_timeout_s,
         limiter=limiter,
     )
-    pairs = make_pairs(settings.pairs) if isinstance(settings.pairs, str) else settings.pairs
+    if pairs is None:
+        pairs = make_pairs(settings.pairs) if isinstance(settings.pairs, str) else settings.pairs
     options = MetricOptions(
         k_values=settings.k_values,
         length_debias=settings.length_debias,

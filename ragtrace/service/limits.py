@@ -11,7 +11,6 @@ from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
 from ragtrace.scoring.limits.judge_limiter import BACKFILL_PATIENCE_S, PATIENCE_S
 
 if TYPE_CHECKING:
-    from ragtrace.judges.limiter import JudgeRequest, Permit
     from ragtrace.settings import Settings
 
 BACKFILL = "backfill"
@@ -52,36 +51,6 @@ def build_limiter(settings: Settings, *, account: str = "scoring") -> JudgeLimit
         calls=settings.judge_calls,
         patience_s=BACKFILL_PATIENCE_S if account == BACKFILL else PATIENCE_S,
     )
-
-
-class ServiceLimiter:
-    """The limiter of one process: a forked child gets a new one, since calls under way are the parent's.
-
-    Args:
-        settings: as in `build_limiter`.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._limiter = build_limiter(settings)
-        self.price_of = build_prices(settings).price_of
-
-    @property
-    def current(self) -> JudgeLimiter:
-        """The limiter of this process."""
-        return self._limiter
-
-    async def acquire(self, need: JudgeRequest) -> Permit:
-        """Wait for a call; see `ragtrace.judges.limiter.RateLimiter`."""
-        return await self._limiter.acquire(need)
-
-    def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
-        self._limiter = build_limiter(self._settings)
-
-    def close(self) -> None:
-        """Close the books."""
-        self._limiter.close()
 
 
 def build_prices(settings: Settings) -> Prices:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,14 @@ from ragtrace.capture import finished_run, guarded, record_internal_error
 from ragtrace.queues import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ragtrace.capture import EndedRun
-    from ragtrace.model import End, RagRecord
+    from ragtrace.model import End
     from ragtrace.queues import Queue
     from ragtrace.sampling import Sampler
-    from ragtrace.scoring import Ledger
+    from ragtrace.scoring import Ledger, Worker
+    from ragtrace.service.storing import Storing
     from ragtrace.telemetry.metrics.instruments import Instruments
     from ragtrace.telemetry.spans.writer import Root, SpanWriter
 
@@ -46,8 +48,8 @@ class Pipeline:
         metrics: names of the metrics that are drawn for.
         ledger: counts every run once.
         queue: takes the units that were drawn.
-        begin_scoring: starts the scorer's thread; called with every run.
-        remember: called with every record; must not wait.
+        worker: scores the units; the first run starts its thread.
+        storing: told the session and user of each run, where there is a store.
     """
 
     def __init__(
@@ -59,8 +61,8 @@ class Pipeline:
         metrics: Sequence[str],
         ledger: Ledger,
         queue: Queue,
-        begin_scoring: Callable[[], object],
-        remember: Callable[[RagRecord], None] | None = None,
+        worker: Worker,
+        storing: Storing | None = None,
     ) -> None:
         self._writer = writer
         self._instruments = instruments
@@ -68,14 +70,12 @@ class Pipeline:
         self._metrics = tuple(metrics)
         self._ledger = ledger
         self._queue = queue
-        self._begin_scoring = begin_scoring
-        self._remember = remember
+        self._worker = worker
+        self._storing = storing
         self._is_closed = False
         self._has_ended = False
-        self._reset()
-
-    def _reset(self) -> None:
-        self._waiting: SimpleQueue[tuple[Root, EndedRun, int] | Callable[[], None] | None] = SimpleQueue()
+        self._is_parents = False
+        self._waiting: SimpleQueue[tuple[Root, EndedRun, int] | SimpleQueue[None] | None] = SimpleQueue()
         self._lock = threading.RLock()  # the garbage collector may end a run while this thread holds it
         self._waiting_chars = 0
         self._dropped = 0
@@ -85,13 +85,15 @@ class Pipeline:
 
     def on_start(self, workflow: str, started_ns: int) -> Root:
         """Start the root span, and with the first run the threads."""
-        self._begin_scoring()
+        self._worker.begin()
         if self._thread is None and not self._has_ended:
             self._start()
         return self._writer.open_root(workflow, started_ns)
 
     def on_end(self, root: Any, ended: EndedRun) -> None:
         """Hand a run over. It never waits, also inside the garbage collector."""
+        if self._is_parents:
+            return
         chars = ended.size_chars
         with self._lock:
             if self._waiting.qsize() >= MOST_RUNS or self._waiting_chars + chars > MOST_CHARS:
@@ -99,7 +101,7 @@ class Pipeline:
                 return
             self._waiting_chars += chars
         self._waiting.put((root, ended, chars))
-        if self._has_ended:  # a run that began before a shutdown, or before this process was forked
+        if self._has_ended:  # a run that began before a shutdown
             self._work_off(time.monotonic() + 1.0)
 
     def _start(self) -> None:
@@ -118,9 +120,9 @@ class Pipeline:
         self._work_off(math.inf)  # what came while the thread was told to end
 
     @guarded
-    def _take(self, item: tuple[Root, EndedRun, int] | Callable[[], None]) -> None:
-        if callable(item):
-            item()
+    def _take(self, item: tuple[Root, EndedRun, int] | SimpleQueue[None]) -> None:
+        if isinstance(item, SimpleQueue):
+            item.put(None)
             return
         root, ended, chars = item
         try:
@@ -149,8 +151,8 @@ class Pipeline:
             root.end(ended.ended_ns)
         self._instruments.traces(_COUNTED.get(draw.decision, "sampled"), draw.reason)
         self._instruments.operations(finished)
-        if self._remember is not None:
-            self._remember(finished.record)
+        if self._storing is not None:
+            self._storing.remember(finished.record)
         if draw.decision not in _DRAWN:
             end: End = "dropped" if draw.decision == "dropped" else "skipped"
             self._ledger.passed(end, draw.reason or "not_sampled")
@@ -183,20 +185,24 @@ class Pipeline:
 
     def drain(self, timeout_s: float) -> bool:
         """Wait until every run that ended before this call is processed; False when the time is over first."""
+        if self._is_parents:
+            return True
         thread = self._thread
         if thread is None or not thread.is_alive():  # at an interpreter's end no thread begins
             return self._work_off(time.monotonic() + timeout_s)
         if thread is threading.current_thread():  # a span processor of the application's flushes
             return True
         deadline = time.monotonic() + timeout_s
-        is_drained = threading.Event()
-        self._waiting.put(is_drained.set)
-        while not is_drained.wait(min(max(deadline - time.monotonic(), 0.0), _LOOK_EVERY_S)):
+        drained: SimpleQueue[None] = SimpleQueue()
+        self._waiting.put(drained)
+        while True:
+            with suppress(Empty):
+                drained.get(timeout=min(max(deadline - time.monotonic(), 0.0), _LOOK_EVERY_S))
+                return True
             if not thread.is_alive():
                 return self._work_off(deadline)
             if time.monotonic() >= deadline:
                 return False
-        return True
 
     def close(self, timeout_s: float) -> bool:
         """Process what waits and end the thread. Runs that end later are traced, and dropped unscored."""
@@ -210,9 +216,9 @@ class Pipeline:
         """Put no more units into the queue: the scorer has ended."""
         self._is_closed = True
 
-    def reset_after_fork(self) -> None:
-        """Leave what waits to the parent, in a forked child."""
-        self._reset()
+    def leave_to_parent(self) -> None:
+        """Process nothing in a forked child: the runs that began before the fork are the parent's."""
+        self._is_parents = True
 
     def _work_off(self, deadline: float) -> bool:
         """Process what waits in the calling thread."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ragtrace.capture import Recorder, guarded
 from ragtrace.capture.fork import after_fork_in_child
+from ragtrace.capture.guard import renew_lock
 from ragtrace.capture.redact import safe
 from ragtrace.capture.types import RunConfig
 from ragtrace.errors import ConfigError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-    from ragtrace.capture import Run
+    from ragtrace.capture import EndedRun, Run, RunProcessor, TraceRef
     from ragtrace.options import (
         BudgetOptions,
         DriftOptions,
@@ -41,17 +42,37 @@ if TYPE_CHECKING:
 _log = logging.getLogger("ragtrace")
 _AT_EXIT_S = 5.0
 _REPLACE_S = 5.0
+_DISCARD_S = 1.0
 _LONGEST_S = 31_536_000.0  # a wait without end is no number that a lock or the SDK takes
 
 
 class _State:
-    """What configure replaces; the recorder stays, since handlers hold it."""
+    """The recorder and the service behind it; the recorder stays, since handlers hold it.
+
+    Attributes:
+        inherited: in a forked child, the parent's service until the child has its own.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.recorder = Recorder()
         self.service: Service | None = None
+        self.inherited: Service | None = None
         self.is_configured = False
+
+
+class _ChildProcessor:
+    """Builds the service of a forked child with its first run, and passes that run on."""
+
+    def on_start(self, workflow: str, started_ns: int) -> TraceRef:
+        service = current()
+        if service is None:
+            raise ConfigError("this forked child has no service")
+        return service.pipeline.on_start(workflow, started_ns)
+
+    def on_end(self, ref: TraceRef, ended: EndedRun) -> None:
+        if _state.service is not None:
+            _state.service.pipeline.on_end(ref, ended)
 
 
 _state = _State()
@@ -236,6 +257,7 @@ def _shut_down(timeout_s: float) -> bool:
         _state.recorder.config = replace(_state.recorder.config, processor=None)
         _state.recorder.end_all()
         service, _state.service = _state.service, None
+        _discard_inherited()
         if service is not None and service.storing is not None:
             service.storing.retire()  # while this one ends, another may begin
     return True if service is None else service.shutdown(timeout_s)
@@ -246,8 +268,37 @@ def _bounded(timeout_s: float) -> float:
 
 
 def current() -> Service | None:
-    """Return the service behind the recorder, None before the first use and after `shutdown`."""
+    """Return the service behind the recorder, None before the first use and after `shutdown`.
+
+    A forked child builds its own here, from the settings, providers, sinks and store of its parent.
+    """
+    if _state.inherited is not None:
+        _rebuild()
     return _state.service
+
+
+def _rebuild() -> None:
+    from ragtrace.service.build import rebuild  # noqa: PLC0415 - imports the SDK
+
+    with _state.lock:
+        if _state.inherited is None:
+            return
+        config = _state.recorder.config
+        try:
+            _state.service = rebuild(_state.inherited)
+            processor: RunProcessor | None = _state.service.pipeline
+        except Exception:
+            _log.exception("ragtrace is off in this forked process: it could not be set up")
+            processor = None
+        _state.recorder.config = replace(config, processor=processor)
+        _state.inherited = None
+
+
+def _discard_inherited() -> None:
+    """End the parent's own providers in a forked child that never used them."""
+    inherited, _state.inherited = _state.inherited, None
+    if inherited is not None:
+        inherited.providers.discard(_DISCARD_S)
 
 
 def _install(
@@ -278,6 +329,7 @@ def _install(
     atexit.unregister(_at_exit)
     atexit.register(_at_exit)  # anew each time: what was registered last runs first, so before the providers' own
     old, _state.service = _state.service, service
+    _discard_inherited()
     _state.recorder.config = RunConfig(
         processor=None if service is None else service.pipeline,
         redact=safe(settings.redact),
@@ -335,11 +387,14 @@ def _end_with_multiprocessing() -> None:
 
 
 def _after_fork() -> None:
+    renew_lock()
     _end_with_multiprocessing()
     _state.lock = threading.RLock()
-    _state.recorder.reset_after_fork()
+    _state.recorder.forget_runs()
     if _state.service is not None:
-        _state.service.reset_after_fork()
+        _state.inherited, _state.service = _state.service, None
+        _state.inherited.leave_to_parent()
+        _state.recorder.config = replace(_state.recorder.config, processor=_ChildProcessor())
 
 
 _end_with_multiprocessing()

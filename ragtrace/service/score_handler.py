@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ragtrace.model import Score
     from ragtrace.queues import Job
     from ragtrace.scoring import Scorer
+    from ragtrace.scoring.limits import JudgeLimiter
     from ragtrace.service.drift import DriftMonitor
-    from ragtrace.service.limits import ServiceLimiter
     from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.sinks.base import Sink
     from ragtrace.stores import Pending
@@ -59,7 +59,7 @@ class ScoreHandler:
         drift: DriftMonitor,
         sinks: Sequence[Sink] = (),
         outbox: ScoreOutbox | None = None,
-        limiter: ServiceLimiter | None = None,
+        limiter: JudgeLimiter | None = None,
     ) -> None:
         self._scorer = scorer
         self._instruments = instruments
@@ -168,7 +168,7 @@ class ScoreHandler:
         for result in [score.result for score in scores]:
             if result.llm_calls and result.judge is not None:
                 model = result.judge.model.partition(":")[2] or result.judge.model
-                costs.append(self._limiter.price_of(model, result.input_tokens, result.output_tokens))
+                costs.append(self._limiter.prices.price_of(model, result.input_tokens, result.output_tokens))
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known and len(known) == len(costs) else None
 
@@ -215,7 +215,7 @@ class ScoreHandler:
         self._evaluation.resend(pending.record, sent, ended_ns=_scored_ns(sent), marks=pending.entry.marks)
 
     def _postponed(self, scores: Sequence[Score] = ()) -> Outcome | None:
-        return postponed(self._limiter.current.blocked(), scores) if self._limiter is not None else None
+        return postponed(self._limiter.blocked(), scores) if self._limiter is not None else None
 
     def _say_no_metric(self, unit: Unit) -> None:
         if not self._has_said_no_metric:

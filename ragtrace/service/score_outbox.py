@@ -43,10 +43,6 @@ class ScoreOutbox:
     def __init__(self, storing: Storing, receipts: Receipts) -> None:
         self._store, self._is_joined = storing.store, storing.is_joined
         self._receipts = receipts
-        self._begin()
-        receipts.listen(self._take)
-
-    def _begin(self) -> None:
         self._owner = Owner()
         self._changed, self._noting = threading.Condition(), threading.Lock()
         self._marks: deque[tuple[int, int, int]] = deque(maxlen=_MOST_MARKS)
@@ -54,11 +50,7 @@ class ScoreOutbox:
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._beat_at, self._look_at = time.monotonic() + _BEAT_EVERY_S, 0.0
-
-    def reset_after_fork(self) -> None:
-        """Begin anew in a forked child: the parent publishes what it wrote."""
-        self._receipts.reset()
-        self._begin()
+        receipts.listen(self._take)
 
     # -- from the score to its publication: in the scorer's thread --
 

@@ -1,4 +1,4 @@
-"""One process's service: what listens to the recorder, what scores, and how both begin and end."""
+"""The service of one process: it processes the recorder's runs, scores them, and publishes the scores."""
 
 from __future__ import annotations
 
@@ -10,35 +10,40 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import guarded
 from ragtrace.errors import ConfigError
+from ragtrace.metrics.evaluate import expected
 from ragtrace.queues import SharedQueue
 from ragtrace.queues.base import counters_of
 from ragtrace.queues.registry import open_queue
 from ragtrace.sampling import Pressure, Sampler
 from ragtrace.scoring import Ledger, Worker
+from ragtrace.service.drift import DriftMonitor
 from ragtrace.service.gauges import ServiceGauges
 from ragtrace.service.pipeline import Pipeline
 from ragtrace.service.rates import rates_of
+from ragtrace.service.score_handler import ScoreHandler
+from ragtrace.telemetry.metrics.instruments import Instruments
 from ragtrace.telemetry.setup.deadline import all_within
 from ragtrace.telemetry.setup.draining import drain_with
+from ragtrace.telemetry.spans.evaluation import EvaluationWriter
+from ragtrace.telemetry.spans.writer import SpanWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from ragtrace.capture import Recorder
     from ragtrace.http_server import HttpServer
+    from ragtrace.metrics.base import Output
     from ragtrace.queues import Queue
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.canary.canaries import Canaries
-    from ragtrace.service.drift import DriftMonitor
+    from ragtrace.scoring.limits import JudgeLimiter
     from ragtrace.service.health import HealthEndpoint
-    from ragtrace.service.limits import ServiceLimiter
-    from ragtrace.service.score_handler import ScoreHandler
     from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
     from ragtrace.sinks.base import Sink
-    from ragtrace.telemetry.metrics.instruments import Instruments
+    from ragtrace.sinks.prometheus import OpenMetricsEndpoint
     from ragtrace.telemetry.setup.providers import Providers
-    from ragtrace.telemetry.spans.writer import SpanWriter
 
 _log = logging.getLogger("ragtrace")
 _ONE = {"spans": "span", "events": "event", "metrics": "metrics report"}
@@ -49,24 +54,32 @@ _GRACE_S = 0.5  # the providers end a late exporter within 0.2 s behind their ow
 class Service:
     """Owns the pipeline, the queue and the scorer's thread: they begin, are swept, and end here.
 
-    Built by `ragtrace.service.build.build` alone. Its methods may be called from any thread.
+    Built by `ragtrace.service.build`. Its methods may be called from any thread. A forked child gets a service of
+    its own.
 
-    Attributes:
-        settings: what it was built from.
+    Args:
+        settings: what it is built from.
+        providers: make spans, events and metrics.
+        recorder: captures the runs; its idle runs are ended about once a second.
+        scorer: computes scores.
+        limiter: before the judge, where it has limits.
         sinks: take scores.
         storing: keeps scores and feedback; None without a store.
-        outbox: keeps scores until they were delivered; None without a store.
+        endpoint: serves the metrics; None without a port.
+        captures: whether this process shows a count of captured traces.
+
+    Attributes:
+        health: serves health checks; None without a port.
+        instruments: count runs and scores.
+        drift: watches the scores.
+        outbox: keeps scores until they were delivered; None without a store, and where a worker scores.
+        canaries: tell whether the judge obeys what it reads; None where there are none.
         ledger: what became of the runs of this process.
         queue: what waits to be scored.
-        sampler: draws what is.
-        pipeline: processes the runs of the recorder.
+        gauges: observe queue, ledger, limits, canaries and drift.
         handler: scores units and publishes their scores.
-        instruments: count runs and scores.
-        gauges: observe it.
-        drift: watches the scores.
-        canaries: tell whether the judge obeys what it reads; None where there are none.
-        endpoint: serves the metrics; None without a port.
-        health: serves health checks; None without a port.
+        sampler: draws the traces to score.
+        pipeline: processes the runs of the recorder.
     """
 
     def __init__(
@@ -74,66 +87,92 @@ class Service:
         settings: Settings,
         *,
         providers: Providers,
-        writer: SpanWriter,
-        instruments: Instruments,
-        new_handler: Callable[[], ScoreHandler],
+        recorder: Recorder,
         scorer: Scorer,
-        drift: DriftMonitor,
+        limiter: JudgeLimiter | None = None,
         sinks: Sequence[Sink] = (),
-        endpoint: Any = None,
-        sweep: Callable[[], None] | None = None,
         storing: Storing | None = None,
-        outbox: ScoreOutbox | None = None,
-        limiter: ServiceLimiter | None = None,
-        canaries: Callable[[], Canaries | None] = lambda: None,
+        endpoint: OpenMetricsEndpoint | None = None,
+        captures: bool = True,
     ) -> None:
         self.settings = settings
-        self.instruments = instruments
-        self.drift = drift
-        self.endpoint = endpoint
-        self.health: HealthEndpoint | None = None
-        self._providers = providers
-        self._scorer = scorer
+        self.providers = providers
+        self.recorder = recorder
+        self.scorer = scorer
         self.sinks = tuple(sinks)
-        self._recorder_sweep = sweep
         self.storing = storing
-        self.outbox = outbox
+        self.endpoint = endpoint
+        self.captures = captures
+        self.health: HealthEndpoint | None = None
         self._limiter = limiter
-        self._new_canaries = canaries
-        self.canaries = canaries()
+        self._is_closed = False
+        self._has_said_who_scores = False
+
+        self.instruments = Instruments(providers.meters(), window_s=settings.window_s, captures=captures)
+        outputs = {output.name: output for metric in scorer.metrics for output in metric.spec.outputs}
+        for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):
+            if result.name in outputs:  # its label sets exist at 0 before its first score
+                self.instruments.precreate_metric(result, outputs[result.name])
+        self.drift = _drift(settings, outputs, self.instruments, storing)
+        self.outbox = _outbox(settings, storing, providers)
+        self.canaries = _canaries(settings, limiter)
         self.ledger = Ledger()
         self.queue = _open_queue(settings, self.ledger)
         self.gauges = ServiceGauges(
             settings,
             ledger=self.ledger,
             queue=self.queue,
-            monitor=drift,
+            monitor=self.drift,
             limiter=limiter,
-            canaries=lambda: self.canaries,
+            canaries=self.canaries,
+        )
+        self.instruments.observe(self.gauges.readers())
+        self.handler = ScoreHandler(
+            scorer=scorer,
+            instruments=self.instruments,
+            evaluation=EvaluationWriter(
+                providers.tracer(),
+                providers.logger(),
+                content=settings.content,
+                attach=settings.attach,
+                max_span_bytes=settings.max_span_bytes,
+            ),
+            outputs=outputs,
+            drift=self.drift,
+            sinks=self.sinks,
+            outbox=self.outbox,
+            limiter=limiter,
+        )
+        self._worker = Worker(
+            self.queue,
+            self.handler.handle,
+            concurrency=settings.concurrency,
+            sweep=self._sweep,
+            close=self._close,
         )
         self.sampler = Sampler(rates_of(settings), pressure=Pressure(self.gauges.load))
         self.pipeline = Pipeline(
-            writer=writer,
-            instruments=instruments,
+            writer=SpanWriter(
+                providers.tracer(),
+                content=settings.content,
+                dialect=settings.dialect,
+                prompt_content=settings.prompt_content,
+                max_span_bytes=settings.max_span_bytes,
+            ),
+            instruments=self.instruments,
             sampler=self.sampler,
             metrics=[metric.spec.name for metric in scorer.metrics],
             ledger=self.ledger,
             queue=self.queue,
-            begin_scoring=self._begin_worker,
-            remember=storing.remember if storing is not None else None,
+            worker=self._worker,
+            storing=storing,
         )
         drain_with(providers.tracer_provider, self.pipeline)
-        self._new_handler = new_handler
-        self.handler = new_handler()
-        self._worker = self._new_worker()
-        self._is_closed = False
-        self._is_child = False
-        self._has_said_who_scores = False
 
     def begin(self) -> None:
         """Start scoring without waiting for a first run: what a spool holds is there already."""
         self._share_series()
-        self._begin_worker()
+        self._worker.begin()
 
     def serve_health(self, replaced: Sequence[HttpServer] = ()) -> None:
         """Serve ``/healthz`` and ``/readyz`` where a port is set.
@@ -179,7 +218,7 @@ class Service:
             return 0.0
         moved_at_s = self._worker.moved_at_s
         if self._limiter is not None:
-            moved_at_s = max(moved_at_s, self._limiter.current.moved_at_s)
+            moved_at_s = max(moved_at_s, self._limiter.moved_at_s)
         return time.monotonic() - moved_at_s
 
     @guarded
@@ -193,7 +232,7 @@ class Service:
         is_scored = self.wait_scored(timeout_s)
         is_scored = self._are_leftovers_published(deadline) and is_scored
         left_s = max(deadline - time.monotonic(), 0.0)
-        calls = [lambda: self._providers.flush(left_s), *self._sink_calls("flush", left_s)]
+        calls = [lambda: self.providers.flush(left_s), *self._sink_calls("flush", left_s)]
         if (storing := self.storing) is not None:
             calls.append(lambda: storing.flush(left_s))
         is_exported = all_within(calls, left_s + _GRACE_S)
@@ -205,8 +244,7 @@ class Service:
     def wait_scored(self, timeout_s: float) -> bool:
         """Wait until everything offered so far is scored, and a spool that this process scores is empty.
 
-        The scorer starts for what another process left in the spool. A forked child that captured nothing leaves
-        that to its parent.
+        The scorer starts for what another process left in the spool.
         """
         deadline = time.monotonic() + timeout_s
         is_drained = self.pipeline.drain(timeout_s)
@@ -238,7 +276,7 @@ class Service:
             half_s = max(deadline - time.monotonic(), 0.05) / 2  # the rest is for metrics and spans
             is_emptied = all_within([lambda: self._empty_outbox(half_s)], half_s)
         left_s = max(deadline - time.monotonic(), 0.05)
-        calls = [lambda: self._providers.shutdown(left_s), *self._sink_calls("close", left_s, kept)]
+        calls = [lambda: self.providers.shutdown(left_s), *self._sink_calls("close", left_s, kept)]
         is_exported = all_within(calls, left_s + _GRACE_S) and is_emptied
         if self.storing is not None:
             left_s = max(deadline - time.monotonic(), _GRACE_S)
@@ -261,7 +299,7 @@ class Service:
         began = time.monotonic()
         self.handler.republish(is_ending=True)
         while not outbox.is_refused and (left_s := began + timeout_s - time.monotonic()) > 0.0:
-            if not (self._providers.flush_events(left_s) and outbox.drain(left_s)):
+            if not (self.providers.flush_events(left_s) and outbox.drain(left_s)):
                 return False
             sent = self.handler.republish(is_ending=True)
             if not sent:
@@ -294,7 +332,7 @@ class Service:
         """Return in words what a shutdown lost, and what it did not."""
         ends, unscored = self.ledger.read()
         unscored += sum(ends.get(("dropped", reason), 0) for reason in ("shutdown", "spool_unwritable"))
-        unsent = ", ".join(_counted(n, _ONE[signal]) for signal, n in self._providers.unsent().items())
+        unsent = ", ".join(_counted(n, _ONE[signal]) for signal, n in self.providers.unsent().items())
         parts = [
             f"not scored: {_counted(unscored, 'trace')}" if unscored else "every sampled trace was scored",
             f"not sent: {unsent}" if unsent else "everything captured was sent",
@@ -307,50 +345,22 @@ class Service:
             parts.append("scores in the store are kept")
         return "; ".join(parts)
 
-    def reset_after_fork(self) -> None:
-        """Begin anew in a forked child, with a thread of its own: the parent scores what it had."""
-        self._is_child = True
-        self.pipeline.reset_after_fork()
-        self.ledger.reset_after_fork()
-        self.queue.reset_after_fork()
-        self.sampler.reset_after_fork()
-        if self._limiter is not None:
-            self._limiter.reset_after_fork()
-        self.canaries = self._new_canaries()
-        self.instruments.reset_after_fork()
-        if self.outbox is not None:
-            self.outbox.reset_after_fork()
-        self.drift.reset_after_fork()
-        self.handler = self._new_handler()
-        self._worker = self._new_worker()
-
-    def _new_worker(self) -> Worker:
-        return Worker(
-            self.queue,
-            self.handler.handle,
-            concurrency=self.settings.concurrency,
-            sweep=self._swept,
-            close=self._close,
-        )
-
-    def _begin_worker(self) -> None:
-        """Start the thread with the first run; every run comes by, and so it is guarded behind the question."""
-        if not self._worker.is_begun:
-            self._start_worker()
-
-    @guarded
-    def _start_worker(self) -> None:
-        self._worker.start()
+    def leave_to_parent(self) -> None:
+        """Give up everything in a forked child: runs, ports, gauges and receipts are the parent's."""
+        self.pipeline.leave_to_parent()
+        self.instruments.close()
+        self.providers.reset_after_fork()
+        for server in self.servers:
+            server.leave_to_parent()
 
     async def _close(self) -> None:
         if self.canaries is not None:
             await self.canaries.aclose()
-        await self._scorer.aclose()
+        await self.scorer.aclose()
 
     @guarded
-    def _swept(self) -> None:
-        if self._recorder_sweep is not None:
-            self._recorder_sweep()
+    def _sweep(self) -> None:
+        self.recorder.sweep()
         if self.canaries is not None:
             self.canaries.tick()
         self._share_series()
@@ -365,9 +375,10 @@ class Service:
     @guarded
     def _share_series(self) -> None:
         """Tell the other processes of a spool what is captured here, and pre-create the series of theirs."""
+        instruments = self.instruments
         if isinstance(self.queue, SharedQueue):
-            for name in self.queue.publish_names([json.dumps(like) for like in self.instruments.known_series()]):
-                self.instruments.precreate(*json.loads(name))
+            for name in self.queue.publish_names([json.dumps(like) for like in instruments.known_series()]):
+                instruments.precreate(*json.loads(name))
 
     def _is_spool_scored(self, deadline: float) -> bool:
         """Wait until a spool that this process scores is empty; what a worker scores is out of our hands."""
@@ -376,12 +387,10 @@ class Service:
         if self.settings.scorer == "worker":
             self._say_who_scores()
             return True
-        if self._is_child and not self.ledger.offered:
-            return True
         while (spool := counters_of(self.queue, is_fresh=True)) is not None:
             if not spool.pending and self._worker.is_idle:
                 return True
-            self._begin_worker()
+            self._worker.begin()
             is_over = time.monotonic() >= deadline
             if is_over or not self._worker.is_begun:  # no thread begins at an interpreter's end
                 return False
@@ -432,3 +441,35 @@ def _open_queue(settings: Settings, ledger: Ledger) -> Queue:
         is_producer=settings.scorer == "worker",
         ended=ledger.end,
     )
+
+
+def _drift(
+    settings: Settings, outputs: Mapping[str, Output], instruments: Instruments, storing: Storing | None
+) -> DriftMonitor:
+    # A process that hands its units to a worker has no scores to compare with a baseline.
+    store = storing.store if storing is not None and settings.scorer == "thread" else None
+    return DriftMonitor(
+        outputs,
+        baseline=settings.drift_baseline,
+        tolerance=settings.drift_tolerance,
+        count_alarms=instruments.count_drift_alarms,
+        frozen=store.baselines if store is not None else None,
+    )
+
+
+def _outbox(settings: Settings, storing: Storing | None, providers: Providers) -> ScoreOutbox | None:
+    """Return the outbox of the scores; a process that hands its units to a worker publishes none."""
+    if storing is None or settings.scorer != "thread":
+        return None
+    from ragtrace.service.score_outbox import ScoreOutbox  # noqa: PLC0415 - imports sqlite3
+
+    return ScoreOutbox(storing, providers.receipts)
+
+
+def _canaries(settings: Settings, limiter: JudgeLimiter | None) -> Canaries | None:
+    """Return the canaries of a judge that costs something; a process that hands its units to a worker has none."""
+    if limiter is None or settings.scorer == "worker":
+        return None
+    from ragtrace.service.canaries import build_canaries  # noqa: PLC0415 - imports sqlite3
+
+    return build_canaries(settings)

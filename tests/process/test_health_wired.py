@@ -110,7 +110,7 @@ def test_a_service_goes_on_whatever_its_judge_counts(server, start, tmp_path, to
         v for key, v in points(reader, "ragtrace.budget.remaining").items() if ("ragtrace.unit", "token") in key
     ]
     assert 20_000_000 - 20 * 5_000 < left < 20_000_000
-    assert current()._limiter.current.reading().under_way == 0
+    assert current()._limiter.reading().under_way == 0
 
 
 def test_canaries_are_asked_on_schedule_and_counted_apart(server, start, monkeypatch):

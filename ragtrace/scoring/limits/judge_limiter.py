@@ -128,7 +128,7 @@ class JudgeLimiter:
         self.moved_at_s = time.monotonic()
         self._clock = clock or Clock()
         self._budget = Budget(path, host=host, caps=caps, account=account, clock=self._clock)
-        self._prices = prices or Prices()
+        self.prices = prices or Prices()
         self._is_usd_capped = bool(caps.usd_per_day)
         self._has_price: bool | None = None
         self._estimate = TokenEstimate()
@@ -237,7 +237,7 @@ class JudgeLimiter:
     def _price(self, model: str, prompt: int, reply: int) -> float | None:
         if not self._is_usd_capped:
             return None
-        usd = self._prices.price_of(model, prompt, reply)
+        usd = self.prices.price_of(model, prompt, reply)
         self._has_price = usd is not None or bool(self._has_price)
         return usd
 

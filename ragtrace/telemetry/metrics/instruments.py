@@ -296,11 +296,6 @@ class Instruments:
         """Stop observing; counters keep their values."""
         self._meter.close()
 
-    def reset_after_fork(self) -> None:
-        """Take a fresh lock and empty windows, in a forked child: the parent exports what it had."""
-        self._lock = threading.Lock()
-        self._windows = {}
-
     # -- inside --
 
     def _know(self, measure: Measure) -> None:

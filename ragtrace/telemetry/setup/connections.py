@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 from requests import Session
 from requests.adapters import DEFAULT_POOLSIZE, HTTPAdapter
 
-from ragtrace.capture.fork import after_fork_in_child
+if TYPE_CHECKING:
+    from requests import Response
 
 
 class OwnConnections(HTTPAdapter):
@@ -24,7 +26,14 @@ class OwnConnections(HTTPAdapter):
     def __init__(self) -> None:
         super().__init__()
         self._inherited: list[Any] = []
-        after_fork_in_child(self._begin)
+        self._pid = os.getpid()
+
+    def send(self, *args: Any, **kwargs: Any) -> Response:
+        """Send a request over a connection of this process."""
+        if self._pid != os.getpid():
+            self._begin()
+            self._pid = os.getpid()
+        return super().send(*args, **kwargs)
 
     def _begin(self) -> None:
         # Kept: closing them takes locks that a thread of the parent may have held at the fork.

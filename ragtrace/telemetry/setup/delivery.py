@@ -12,7 +12,6 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragtrace.capture import record_internal_error
-from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.telemetry.setup.collector import own_export
 from ragtrace.telemetry.setup.receipts import collection_began
 from ragtrace.telemetry.wire import size_bytes
@@ -44,11 +43,10 @@ class Delivery:
     def __init__(self, signal: str) -> None:
         self.signal = signal
         self.is_void = False
-        self._reset()
-        after_fork_in_child(self._reset)
+        self.reset_after_fork()
 
-    def _reset(self) -> None:
-        # Also in a forked child, whose queues the SDK empties: the parent sends their items.
+    def reset_after_fork(self) -> None:
+        """Begin anew in a forked child, whose queues the SDK empties: the parent sends the items in them."""
         self._lock = threading.Lock()
         self._taken = 0
         self._sent = 0

@@ -124,6 +124,12 @@ class Providers:
             delivery.is_void = True
         all_within([partial(_stop, provider, timeout_s) for provider in self._owned], timeout_s)
 
+    def reset_after_fork(self) -> None:
+        """Leave the accounts to the parent, in a forked child."""
+        for delivery in self._deliveries:
+            delivery.reset_after_fork()
+        self.receipts.reset_after_fork()
+
     def unsent(self) -> dict[str, int]:
         """Return the number of unsent items of our own pipelines by signal; empty when all was sent."""
         return {delivery.signal: delivery.unsent for delivery in self._deliveries if delivery.unsent}

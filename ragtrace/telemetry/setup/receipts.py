@@ -68,11 +68,11 @@ class Receipts:
     def __init__(self) -> None:
         self.events: Told = "nobody"
         self.counts: Told = "nobody"
-        self._listener: Callable[[Receipt], None] | None = None
-        self.reset()
+        self.reset_after_fork()
 
-    def reset(self) -> None:
-        """Begin anew, in a forked child."""
+    def reset_after_fork(self) -> None:
+        """Begin anew in a forked child, without a listener."""
+        self._listener: Callable[[Receipt], None] | None = None
         self._lock = threading.Lock()
         self._last = 0
         self._begun: dict[int, int] = {}  # place, monotonic ns

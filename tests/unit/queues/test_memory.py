@@ -95,17 +95,3 @@ def test_its_size_and_age_are_those_of_what_waits_after_any_sequence() -> None:
     assert (queue.size, queue.next_due_s(), queue.stats()[0].oldest_s) == (0, None, 0.0)
     assert left == sorted(left, key=lambda one: one.offered_at)
     assert lost + len(left) + len(jobs) <= offered
-
-
-def test_a_forked_child_begins_empty_and_is_woken() -> None:
-    queue = MemoryQueue(capacity=2)
-    woken: list[int] = []
-    queue.on_put(lambda: woken.append(1))
-    queue.put(unit("waiting"))
-    queue.nack(queue.lease(1)[0], 60.0)
-    queue.put(unit("new"))
-    queue.reset_after_fork()
-    assert (queue.size, queue.stats()[0].oldest_s, queue.next_due_s()) == (0, 0.0, None)
-    assert queue.put(unit("the child's")) == []
-    assert [job.unit.record.id for job in queue.lease(5)] == ["the child's"]
-    assert len(woken) == 3

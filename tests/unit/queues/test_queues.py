@@ -227,9 +227,9 @@ def test_a_forked_child_has_a_buffer_and_leases_of_its_own(tmp_path):
     if child == 0:
         status = 1
         try:
-            queue.reset_after_fork()
-            queue.put(unit("child"))
-            status = 0 if queue.flush(10) else 2
+            own = SqliteQueue(queue.path)  # as a forked child's service does
+            own.put(unit("child"))
+            status = 0 if own.flush(10) else 2
         finally:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0

@@ -24,7 +24,7 @@ def readers_of(ledger, **settings):
         queue=MemoryQueue(),
         monitor=monitor,
         limiter=None,
-        canaries=lambda: None,
+        canaries=None,
     )
     return gauges.readers()
 

@@ -275,8 +275,9 @@ def test_a_forked_child_does_not_keep_the_port(serve):
     told, tells = os.pipe()
     child = os.fork()
     if child == 0:  # lives until the parent closes the pipe
+        endpoint.leave_to_parent()
         os.close(writes)
-        os.write(tells, b"x")  # what happens after a fork has happened
+        os.write(tells, b"x")
         os.read(reads, 1)
         os._exit(0)
     os.close(reads)

@@ -58,7 +58,7 @@ def test_the_accounts_balance_at_every_moment():
     for _ in range(offered):
         ledger.offer()
     gauges = ServiceGauges(
-        Settings(), ledger=ledger, queue=MemoryQueue(), monitor=None, limiter=None, canaries=lambda: None
+        Settings(), ledger=ledger, queue=MemoryQueue(), monitor=None, limiter=None, canaries=None
     )
     ending = threading.Thread(target=lambda: [ledger.end("scored") for _ in range(offered)])
     ending.start()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import socket
@@ -182,15 +181,6 @@ def test_bound_to_loopback_unless_told(given):
     assert endpoint._server.server_address[0] == "127.0.0.1"
     assert endpoint.url == f"http://127.0.0.1:{endpoint.port}/metrics"
     endpoint.close()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_gives_the_socket_up(endpoint):
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if endpoint._server.socket.fileno() == -1 else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    assert get(endpoint)[1].endswith("# EOF\n")
 
 
 def test_no_exemplar_without_a_trace():

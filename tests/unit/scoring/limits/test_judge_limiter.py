@@ -270,7 +270,7 @@ async def test_books_that_cannot_be_written_make_no_call(
 
 @pytest.mark.parametrize(
     "part",
-    ["_budget.settle", "_prices.price_of", "_estimate.learn", "_breaker.succeeded"],
+    ["_budget.settle", "prices.price_of", "_estimate.learn", "_breaker.succeeded"],
 )
 async def test_a_slot_and_a_probe_come_back_whatever_fails(
     clock: HandClock, monkeypatch: pytest.MonkeyPatch, part: str

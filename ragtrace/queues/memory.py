@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import insort
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragtrace.queues.base import MAX_ATTEMPTS, Job, QueueStats
-from ragtrace.queues.delayed import DelayedJobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ragtrace.model import End
     from ragtrace.queues.base import Ended, Unit
+
+
+class _Delayed(NamedTuple):
+    due_s: float
+    size: int
+    job: Job
 
 
 def ignore_end(state: End, reason: str) -> None:
@@ -61,7 +68,7 @@ class MemoryQueue:
         self._units: deque[tuple[Unit, int]] = deque()
         self._bytes = 0
         self._is_closed = False
-        self._later = DelayedJobs()
+        self._later: list[_Delayed] = []  # by due time
         self._lock = threading.Lock()
 
     @property
@@ -92,8 +99,8 @@ class MemoryQueue:
         """Lease at most `limit` jobs, those given back first, then the oldest."""
         jobs: list[Job] = []
         with self._lock:
-            while len(jobs) < limit and (job := self._later.due(self._clock())) is not None:
-                jobs.append(job)
+            while len(jobs) < limit and self._later and self._later[0].due_s <= self._clock():
+                jobs.append(self._taken(0))
             while len(jobs) < limit and self._units:
                 unit, size = self._units.popleft()
                 self._bytes -= size
@@ -132,21 +139,20 @@ class MemoryQueue:
         with self._lock:
             if self._units:
                 return 0.0
-            due_s = self._later.due_s
-            return None if due_s is None else max(due_s - self._clock(), 0.0)
+            return max(self._later[0].due_s - self._clock(), 0.0) if self._later else None
 
     def stats(self) -> tuple[QueueStats, ...]:
         """Return the statistics of this process's units."""
         with self._lock:
-            oldest = self._later.offered_at  # leased once, and so before all that never were
-            if oldest is None and self._units:
-                oldest = self._units[0][0].offered_at
+            # A delayed job was leased once, and so is older than every unit that never was.
+            delayed = (held.job.unit.offered_at for held in self._later)
+            oldest = min(delayed, default=self._units[0][0].offered_at if self._units else None)
             return (
                 QueueStats(
                     size=self.size,
                     capacity=self.capacity,
                     oldest_s=0.0 if oldest is None else time.monotonic() - oldest,
-                    used_bytes=self._bytes + self._later.size_bytes,
+                    used_bytes=self._bytes,
                     capacity_bytes=self.capacity_bytes,
                 ),
             )
@@ -166,7 +172,9 @@ class MemoryQueue:
         """Empty the queue for good and return its units."""
         with self._lock:
             self._is_closed = True
-            units = [job.unit for job in self._later.clear()] + [unit for unit, _ in self._units]
+            delayed = sorted((held.job.unit for held in self._later), key=attrgetter("offered_at"))
+            units = delayed + [unit for unit, _ in self._units]
+            self._later.clear()
             self._units.clear()
             self._bytes = 0
         return units
@@ -177,18 +185,25 @@ class MemoryQueue:
             if self._is_closed:
                 evicted, reason = [job.unit], "shutdown"
             else:
-                self._later.add(job, self._clock() + wait_s, size)
+                insort(self._later, _Delayed(self._clock() + wait_s, size, job), key=attrgetter("due_s"))
+                self._bytes += size
                 evicted, reason = self._evicted(), "queue_full"
         for _ in evicted:
             self._ended("dropped", reason)
 
     def _evicted(self) -> list[Unit]:
         gone = []
-        while self.size > self.capacity or self._bytes + self._later.size_bytes > self.capacity_bytes:
+        while self.size > self.capacity or self._bytes > self.capacity_bytes:
             if self._later:
-                gone.append(self._later.oldest().unit)
+                ages = [held.job.unit.offered_at for held in self._later]
+                gone.append(self._taken(ages.index(min(ages))).unit)
             else:
                 unit, size = self._units.popleft()
                 self._bytes -= size
                 gone.append(unit)
         return gone
+
+    def _taken(self, place: int) -> Job:
+        held = self._later.pop(place)
+        self._bytes -= held.size
+        return held.job

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragtrace.stats.intervals import Interval, bootstrap_mean_ci
+from ragtrace.stats.intervals import Interval, bootstrap_mean_ci, drawn
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -20,7 +20,6 @@ RESAMPLES = 1000
 # Where nothing differs, 0 is outside the interval of 2 normal pairs in .50 of cases, of 5 in .19, of 10 in .10,
 # of 20 in .09, of 30 in .07, of 100 in .05.
 LEAST_UNITS = 10
-_BLOCK_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,13 +188,8 @@ def _units(values: Sequence[float], clusters: Sequence[Hashable] | None) -> tupl
 
 
 def _means(sums: Array, sizes: Array, rng: np.random.Generator, n_resamples: int) -> Array:
-    n = len(sums)
-    rows = max(1, _BLOCK_CELLS // n)
-    means: list[Array] = []
-    for begin in range(0, n_resamples, rows):
-        drawn = rng.integers(0, n, (min(rows, n_resamples - begin), n))
-        means.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
-    return np.concatenate(means)
+    blocks = drawn(rng, len(sums), n_resamples)
+    return np.concatenate([sums[rows].sum(axis=1) / sizes[rows].sum(axis=1) for rows in blocks])
 
 
 def _bounds(means: Array) -> tuple[float, float]:

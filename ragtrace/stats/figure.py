@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragtrace.stats.intervals import bootstrap_mean_ci
+from ragtrace.stats.intervals import bootstrap_mean_ci, drawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1000
 DEFINED_SHARE = 0.9  # of the resamples; with fewer the bounds would speak of the lucky ones alone
-_BLOCK_CELLS = 500_000  # of one array of resamples: 4 MB, of which a statistic makes some ten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +56,8 @@ def resampled(n: int, seed: int, n_resamples: int = RESAMPLES) -> Iterator[NDArr
     One stream of ``numpy.random.default_rng(seed)``, so that a block's size changes nothing.
     """
     rng = np.random.default_rng(seed)
-    rows = max(1, _BLOCK_CELLS // max(n, 1))
-    for first in range(0, n_resamples, rows):
-        drawn = rng.integers(0, n, (min(rows, n_resamples - first), n))
-        yield np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
+    for rows in drawn(rng, n, n_resamples):
+        yield np.stack([np.bincount(row, minlength=n) for row in rows]).astype(np.float64)
 
 
 def bootstrapped(

@@ -6,9 +6,13 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 Z95 = 1.959963984540054
+_BLOCK_CELLS = 500_000  # of one array of resamples: 4 MB, of which a statistic makes some ten
 
 
 class Interval(NamedTuple):
@@ -17,6 +21,13 @@ class Interval(NamedTuple):
     mean: float | None
     low: float | None
     high: float | None
+
+
+def drawn(rng: np.random.Generator, n: int, n_resamples: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the indices of bootstrap resamples in blocks of rows, with the numbers of one draw."""
+    rows = max(1, _BLOCK_CELLS // max(n, 1))
+    for first in range(0, n_resamples, rows):
+        yield rng.integers(0, n, (min(rows, n_resamples - first), n))
 
 
 def bootstrap_mean_ci(
@@ -49,14 +60,7 @@ def bootstrap_mean_ci(
     if n == 1:
         return Interval(mean, None, None)
     rng = np.random.default_rng(seed)
-    # In blocks of rows: the same stream of numbers as one draw of (B, n), without its memory.
-    block = max(1, 4_000_000 // n)
-    means = np.concatenate(
-        [
-            array[rng.integers(0, n, (min(block, n_resamples - first), n))].mean(axis=1)
-            for first in range(0, n_resamples, block)
-        ]
-    )
+    means = np.concatenate([array[rows].mean(axis=1) for rows in drawn(rng, n, n_resamples)])
     tail = (100.0 - 100.0 * confidence) / 2.0  # 2.5 exactly; (1 - .95) / 2 * 100 is not
     low, high = np.percentile(means, [tail, 100.0 - tail], method="linear")
     return Interval(mean, float(low), float(high))
@@ -85,14 +89,7 @@ def bootstrap_ratio_ci(
 
     pairs = np.asarray((tops, bottoms), dtype=np.float64)
     rng = np.random.default_rng(seed)
-    block = max(1, 4_000_000 // n)
-    sums = np.concatenate(
-        [
-            pairs[:, rng.integers(0, n, (min(block, n_resamples - first), n))].sum(axis=2)
-            for first in range(0, n_resamples, block)
-        ],
-        axis=1,
-    )
+    sums = np.concatenate([pairs[:, rows].sum(axis=2) for rows in drawn(rng, n, n_resamples)], axis=1)
     is_sound = sums[1] > 0.0
     low, high = np.percentile(sums[0, is_sound] / sums[1, is_sound], [2.5, 97.5], method="linear")
     return Interval(mean, float(low), float(high))

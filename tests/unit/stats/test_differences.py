@@ -106,5 +106,5 @@ def test_lists_that_do_not_fit_are_refused(arguments) -> None:
 def test_large_samples_are_drawn_in_blocks_that_change_nothing(monkeypatch) -> None:
     values, clusters = np.random.default_rng(6).uniform(size=60).tolist(), list(range(20)) * 3
     whole = clustered_mean_ci(values, clusters)
-    monkeypatch.setattr("ragtrace.stats.differences._BLOCK_CELLS", 70)
+    monkeypatch.setattr("ragtrace.stats.intervals._BLOCK_CELLS", 70)
     assert clustered_mean_ci(values, clusters) == whole

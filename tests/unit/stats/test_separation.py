@@ -96,5 +96,5 @@ def test_a_figure_is_a_value_or_a_reason() -> None:
 def test_blocks_of_resamples_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.arange(50.0)
     whole = bounds(lambda w: w @ values, 50, seed=4, n_resamples=100)
-    monkeypatch.setattr("ragtrace.stats.figure._BLOCK_CELLS", 350)
+    monkeypatch.setattr("ragtrace.stats.intervals._BLOCK_CELLS", 350)
     assert bounds(lambda w: w @ values, 50, seed=4, n_resamples=100) == whole

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.server
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,25 @@ def judge_server() -> Iterator[JudgeServer]:
     server.start()
     yield server
     server.stop()
+
+
+class _Hung(http.server.BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.server.let_go.wait()  # type: ignore[attr-defined]
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def hung() -> Iterator[str]:
+    """The address of a judge that takes a request and never answers."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hung)
+    server.daemon_threads, server.let_go = True, threading.Event()  # type: ignore[attr-defined]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.let_go.set()  # type: ignore[attr-defined]
+    server.shutdown()
 
 
 @pytest.fixture

@@ -394,6 +394,7 @@ def ask(url: str, query: dict[str, Any], is_alive: Any) -> Any:
     raise AssertionError(f"no answer from {url} with {query}")
 
 
+@pytest.mark.slow
 def test_a_real_prometheus_runs_with_it(prometheus):
     metric = "ragtrace_evaluation_score_count"
     (series,) = prometheus("query", query=metric)["result"]

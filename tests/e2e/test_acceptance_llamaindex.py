@@ -141,6 +141,7 @@ def answers(_handler=None):
     return "|".join(said)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )  # finalisers are among what is broken

@@ -227,9 +227,14 @@ def test_the_same_through_a_real_receiver(
         check_retrieval(attributes_of(spans["retrieval faq"].attributes))
         check_rerank(attributes_of(spans["rerank rerank"].attributes))
         check_evaluation(attributes_of(spans["evaluation support"].attributes))
-        assert spans["evaluation support"].parent_span_id == root.span_id
+        assert root.parent_span_id == b""
+        evaluation = spans["evaluation support"]
+        assert evaluation.parent_span_id == root.span_id
+        assert {event.name for event in evaluation.events} == {"gen_ai.evaluation.result"}
         assert {log.event_name for log in receiver.logs} == {"gen_ai.evaluation.result"}
-        assert {log.trace_id for log in receiver.logs} == {root.trace_id}
+        assert {(log.trace_id, log.span_id) for log in receiver.logs} == {(root.trace_id, root.span_id)}
+        sums = receiver.metrics["ragtrace.score.w"].sum
+        assert (sums.is_monotonic, sums.aggregation_temporality) == (True, 2), "cumulative"
         histogram = receiver.metrics["ragtrace.evaluation.score"].histogram
         exemplars = {e.trace_id for point in histogram.data_points for e in point.exemplars}
         assert exemplars == {root.trace_id}

@@ -159,6 +159,7 @@ def settle(offered: int, before: int) -> None:
 ONCE = {"Worker._run", "Worker._main", "Worker.start", "Pipeline._run", "Pipeline._start"}
 
 
+@pytest.mark.slow
 def test_10_any_function_may_raise(running: tuple[InMemorySpanExporter, RagtraceHandler]) -> None:
     exporter, handler = running
     expected = str(chain().invoke("How long does a refund take?").content)

@@ -13,22 +13,12 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
 from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.service import current
-
-
-def quiet() -> dict[str, Any]:
-    return {
-        "tracer_provider": TracerProvider(),
-        "meter_provider": MeterProvider(),
-        "logger_provider": LoggerProvider(),
-    }
+from tests.process.observing import QUIET, providers
 
 
 class Keeper:
@@ -54,7 +44,7 @@ def capture(text: str = "The lab is in Oslo.") -> None:
 
 def test_the_manual_form_reaches_a_sink_with_its_scores(service: Any) -> None:
     keeper = Keeper()
-    service.configure(sample_rate=1.0, sinks=[keeper], **quiet())
+    service.configure(sample_rate=1.0, sinks=[keeper], **providers())
     capture()
     assert service.flush(30)
     ((record, scores),) = keeper.seen
@@ -71,7 +61,7 @@ def test_the_manual_form_reaches_a_sink_with_its_scores(service: Any) -> None:
 
 def test_weights_are_one_over_the_probability(service: Any) -> None:
     keeper = Keeper()
-    service.configure(sample_rate=0.25, sinks=[keeper], metrics=["no_answer"], **quiet())
+    service.configure(sample_rate=0.25, sinks=[keeper], metrics=["no_answer"], **providers())
     for _ in range(200):
         capture()
     assert service.flush(60)
@@ -83,7 +73,7 @@ def test_weights_are_one_over_the_probability(service: Any) -> None:
 
 def test_metrics_may_be_one_text(service: Any) -> None:
     keeper = Keeper()
-    service.configure(sample_rate=1.0, sinks=[keeper], metrics="no_answer, faithfulness,", **quiet())
+    service.configure(sample_rate=1.0, sinks=[keeper], metrics="no_answer, faithfulness,", **providers())
     capture()
     assert service.flush(60.0)
     ((_, scores),) = keeper.seen
@@ -97,7 +87,7 @@ def test_a_sink_that_raises_is_counted_and_stops_nobody(service: Any) -> None:
 
     keeper = Keeper()
     before = internal_errors().get("sink:Broken", 0)
-    service.configure(sample_rate=1.0, sinks=[Broken(), keeper], **quiet())
+    service.configure(sample_rate=1.0, sinks=[Broken(), keeper], **providers())
     capture()
     assert service.flush(30)
     assert len(keeper.seen) == 1
@@ -106,10 +96,10 @@ def test_a_sink_that_raises_is_counted_and_stops_nobody(service: Any) -> None:
 
 def test_configure_again_replaces_the_settings_behind_a_kept_recorder(service: Any) -> None:
     first, second = Keeper(), Keeper()
-    service.configure(sample_rate=1.0, sinks=[first], metrics=["no_answer"], **quiet())
+    service.configure(sample_rate=1.0, sinks=[first], metrics=["no_answer"], **providers())
     recorder = ragtrace.recorder()
     capture()
-    service.configure(sample_rate=1.0, sinks=[second], metrics=["faithfulness"], **quiet())
+    service.configure(sample_rate=1.0, sinks=[second], metrics=["faithfulness"], **providers())
     assert ragtrace.recorder() is recorder
     capture()
     assert service.flush(30)
@@ -131,7 +121,7 @@ def test_configure_again_replaces_the_settings_behind_a_kept_recorder(service: A
         ({"sampling_rules": 5}, "sampling_rules=5 is not a list"),
         ({"spool": 5}, "spool=5"),
         ({"sinks": 5}, "sinks: an object with emit(record, scores) is wanted, got int"),
-        ({"sinks": "x"}, "got str"),
+        ({"sinks": "x"}, "the entry point 'x'"),
         ({"sinks": [print]}, "got builtin_function_or_method"),
         ({"tracer_provider": 5}, "tracer_provider must be a provider with get_tracer(), got int"),
         ({"meter_provider": object()}, "meter_provider must be a provider with get_meter()"),
@@ -144,7 +134,7 @@ def test_a_wrong_setting_raises_one_line_and_what_ran_goes_on(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     keeper = Keeper()
-    service.configure(sample_rate=1.0, sinks=[keeper], **quiet())
+    service.configure(sample_rate=1.0, sinks=[keeper], **providers())
     with pytest.raises(ConfigError) as caught:
         service.configure(**given)
     assert words in str(caught.value)
@@ -167,27 +157,15 @@ def test_shutdown_keeps_its_deadline_with_a_dead_collector(monkeypatch: pytest.M
 
 def test_after_shutdown_capture_is_harmless() -> None:
     keeper = Keeper()
-    ragtrace.configure(sample_rate=1.0, sinks=[keeper], **quiet())
+    ragtrace.configure(sample_rate=1.0, sinks=[keeper], **providers())
     assert ragtrace.shutdown(10)
     capture()
     assert ragtrace.flush(1)
     assert keeper.seen == []
 
 
-def test_a_full_queue_drops_the_oldest_and_counts(service: Any) -> None:
-    keeper = Keeper()
-    service.configure(sample_rate=1.0, sinks=[keeper], queue_units=5, concurrency=1, **quiet())
-    for _ in range(200):
-        capture()
-    assert service.flush(60)
-    counts = current().ledger.snapshot()
-    assert counts["offered"] == 200 == counts["scored"] + counts["dropped"]
-    assert counts["scored"] == len(keeper.seen)
-    assert counts["pending"] == 0
-
-
 def test_the_openmetrics_endpoint_beside_the_applications_provider(service: Any) -> None:
-    service.configure(sample_rate=1.0, metrics_port=0, **quiet())
+    service.configure(sample_rate=1.0, metrics_port=0, **providers())
     capture()
     assert service.flush(30)
     endpoint = current().endpoint
@@ -203,7 +181,7 @@ def test_the_openmetrics_endpoint_beside_the_applications_provider(service: Any)
 
 @pytest.mark.parametrize("timeout_s", [float("inf"), float("nan"), -1.0, 1e300])
 def test_any_number_is_a_time_to_wait(service: Any, timeout_s: float) -> None:
-    service.configure(sample_rate=1.0, **quiet())
+    service.configure(sample_rate=1.0, **providers())
     capture()
     is_patient = timeout_s > 0.0
     assert service.flush(timeout_s) or not is_patient
@@ -231,67 +209,32 @@ print("served", ragtrace.flush(1))
     assert "did you mean 'overlap'" in done.stderr
 
 
-def test_an_application_that_never_shuts_down_exits_in_time_and_scores() -> None:
-    code = """
-import ragtrace
-class Printer:
-    def emit(self, record, scores): print("scored", record.answer, flush=True)
-ragtrace.configure(sample_rate=1.0, sinks=[Printer()])
-with ragtrace.query("Where?") as run:
-    run.retrieved(["The lab is in Oslo."]); run.answered("The lab is in Oslo.")
-"""
-    start = time.monotonic()
-    done = run_python(code, OTEL_TRACES_EXPORTER="none", OTEL_METRICS_EXPORTER="none", OTEL_LOGS_EXPORTER="none")
-    assert done.returncode == 0, done.stderr
-    assert "scored The lab is in Oslo." in done.stdout
-    assert time.monotonic() - start < 30
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_scores_its_own_traces() -> None:
-    code = """
-import os, sys, ragtrace
-class Printer:
-    def emit(self, record, scores): os.write(1, f"{os.getpid() == PARENT} {record.answer}\\n".encode())
-PARENT = os.getpid()
-ragtrace.configure(sample_rate=1.0, sinks=[Printer()])
-def capture(text):
-    with ragtrace.query("Where?") as run:
-        run.retrieved(["The lab is in Oslo."]); run.answered(text)
-capture("parent before"); assert ragtrace.flush(20)
-child = os.fork()
-if child == 0:
-    capture("child"); ok = ragtrace.flush(20)
-    os._exit(0 if ok else 3)
-_, status = os.waitpid(child, 0)
-capture("parent after"); assert ragtrace.flush(20)
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-    done = run_python(code, OTEL_TRACES_EXPORTER="none", OTEL_METRICS_EXPORTER="none", OTEL_LOGS_EXPORTER="none")
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split("\n"))[1:] == ["False child", "True parent after", "True parent before"]
-
-
-def test_the_applications_process_stays_light() -> None:
-    code = """
+@pytest.mark.parametrize(
+    ("loaded", "ours", "heavy"),
+    [
+        (
+            "sys",
+            "ragtrace, ragtrace.capture, ragtrace.model, ragtrace.semconv, ragtrace.settings",
+            ["openai", "numpy", "pydantic", "sqlite3", "rich", "opentelemetry", "httpx", "asyncio"],
+        ),
+        (
+            (
+                "langchain_core.callbacks, langchain_core.documents, langchain_core.messages, langchain_core.outputs, "
+                "langchain_core.runnables.config, langchain_core.prompt_values"
+            ),
+            "ragtrace_langchain",
+            ["openai", "numpy", "pydantic", "sqlite3", "rich", "opentelemetry"],
+        ),
+    ],
+    ids=["capture", "langchain"],
+)
+def test_the_applications_process_stays_light(loaded: str, ours: str, heavy: list[str]) -> None:
+    code = f"""
 import sys
+import {loaded}
 before = set(sys.modules)
-import ragtrace, ragtrace.capture, ragtrace.model, ragtrace.semconv, ragtrace.settings
-print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & {
-    "openai", "numpy", "pydantic", "sqlite3", "rich", "opentelemetry", "httpx", "asyncio"}))
-"""
-    assert run_python(code).stdout.strip() == "[]"
-
-
-def test_the_integration_brings_nothing_of_its_own() -> None:
-    code = """
-import sys
-import langchain_core.callbacks, langchain_core.documents, langchain_core.messages, langchain_core.outputs
-import langchain_core.runnables.config, langchain_core.prompt_values
-before = set(sys.modules)
-import ragtrace_langchain
-print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & {
-    "openai", "numpy", "pydantic", "sqlite3", "rich", "opentelemetry"}))
+import {ours}
+print(sorted({{name.split(".")[0] for name in set(sys.modules) - before}} & set({heavy!r})))
 """
     assert run_python(code).stdout.strip() == "[]"
 
@@ -304,32 +247,10 @@ def test_the_public_names() -> None:
     assert all(getattr(ragtrace, name) is not None for name in ragtrace.__all__)
 
 
-@pytest.mark.parametrize("variable", ["RAGTRACE_METRICS_PORT", "RAGTRACE_HEALTH_PORT"])
-def test_the_second_process_of_a_host_captures_without_the_endpoint_that_the_first_has(variable: str) -> None:
-    code = """
-import ragtrace
-from ragtrace.service import current
-with ragtrace.query("q") as run:
-    run.retrieved([{"id": "a", "text": "Oslo."}])
-    run.answered("Oslo.")
-print("flushed", ragtrace.flush(30), current().ledger.snapshot()["scored"])
-"""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        quieted = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
-        port = str(taken.getsockname()[1])
-        done = run_python(code, RAGTRACE_SAMPLE_RATE="1", **{variable: port}, **quieted)
-        with pytest.raises(ConfigError, match="Address already in use"):
-            ragtrace.configure(**{variable.removeprefix("RAGTRACE_").lower(): int(port)})
-    assert done.returncode == 0
-    assert "flushed True 1" in done.stdout
-    assert done.stderr.count("Address already in use") == 1
-    assert "this process captures and scores without it" in done.stderr
-
-
 @pytest.mark.parametrize(("setting", "path"), [("metrics_port", "metrics"), ("health_port", "healthz")])
 def test_a_second_configure_takes_the_port_of_the_first_over(setting: str, path: str, monkeypatch) -> None:
-    for signal in ("TRACES", "METRICS", "LOGS"):
-        monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
+    for name, value in QUIET.items():
+        monkeypatch.setenv(name, value)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     asks = f"http://127.0.0.1:{port}/{path}"
@@ -354,6 +275,7 @@ def test_a_second_configure_takes_the_port_of_the_first_over(setting: str, path:
         urlopen(asks, timeout=30)
 
 
+PROMETHEUS = {**QUIET, "OTEL_METRICS_EXPORTER": "prometheus"}
 CAPTURE = """
 import ragtrace
 from ragtrace.service import current
@@ -370,18 +292,30 @@ print("flushed", ragtrace.flush(30))
 page = urllib.request.urlopen(current().endpoint.url).read().decode()
 print([line for line in page.splitlines() if line.startswith("ragtrace_traces_total")])
 """
-    given = {"OTEL_TRACES_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "prometheus"}
-    done = run_python(code, RAGTRACE_SAMPLE_RATE="1", OTEL_EXPORTER_PROMETHEUS_PORT="0", **given)
+    done = run_python(code, RAGTRACE_SAMPLE_RATE="1", OTEL_EXPORTER_PROMETHEUS_PORT="0", **PROMETHEUS)
     assert done.stderr == ""
     assert done.stdout == "flushed True\n['ragtrace_traces_total{ragtrace_decision=\"sampled\"} 1.0']\n"
 
 
-def test_the_second_process_under_the_prometheus_exporter_captures_without_its_port() -> None:
-    code = "import ragtrace; ragtrace.configure(sample_rate=1.0)" + CAPTURE + "print('flushed', ragtrace.flush(30))"
-    given = {"OTEL_TRACES_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "prometheus"}
+@pytest.mark.parametrize(
+    ("variable", "env"),
+    [
+        ("RAGTRACE_METRICS_PORT", QUIET),
+        ("RAGTRACE_HEALTH_PORT", QUIET),
+        ("OTEL_EXPORTER_PROMETHEUS_PORT", PROMETHEUS),
+    ],
+)
+def test_the_second_process_of_a_host_captures_without_the_port_that_the_first_has(
+    variable: str, env: dict[str, str]
+) -> None:
+    code = CAPTURE + "print('flushed', ragtrace.flush(30), current().ledger.snapshot()['scored'])"
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = run_python(code, OTEL_EXPORTER_PROMETHEUS_PORT=str(taken.getsockname()[1]), **given)
-    assert done.stdout == "flushed True\n"
+        port = taken.getsockname()[1]
+        done = run_python(code, RAGTRACE_SAMPLE_RATE="1", **{variable: str(port)}, **env)
+        if variable.startswith("RAGTRACE_"):
+            with pytest.raises(ConfigError, match="Address already in use"):
+                ragtrace.configure(**{variable.removeprefix("RAGTRACE_").lower(): port})
+    assert (done.returncode, done.stdout) == (0, "flushed True 1\n")
     assert done.stderr.count("\n") == 1
     assert "this process captures and scores without it" in done.stderr
 

@@ -1,7 +1,9 @@
-"""Counts what a thousand runs leave behind: objects that the garbage collector knows, and blocks of memory."""
+"""A thousand runs of an application, and what they leave: objects of the garbage collector, and blocks of memory."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gc
 import sys
 from collections import Counter
@@ -12,6 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from ragtrace.capture import Recorder, finished_run
 from ragtrace.telemetry.spans.writer import SpanWriter
+from ragtrace.testing.plan import Gate, PlannedFailure, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +27,14 @@ SOME_RUNS = 500  # and of an integer
 # object, the count itself, and 45 to 260 blocks, and 3,000 leave no more. A leak of an integer a run is 1,200 blocks.
 MOST_OBJECTS = 10
 MOST_BLOCKS = 400
+
+CHOICE = ((3, 0.9), (1, 0.8))
+FAILING = {"no retriever": "retriever", "no reranker": "reranker", "no model": "model"}
+PLANS = {
+    name: plan_of(4, f"{name}-", choice=CHOICE, question=f"{name}?", fails=FAILING.get(name))
+    for name in ("whole", *FAILING)
+}
+GATED = plan_of(4, "gated-", choice=CHOICE, question="gated?", gate=Gate())
 
 
 class Dropping:
@@ -62,9 +73,77 @@ class Growth:
         assert sum(ours.values()) <= 4, ours  # trees that the next root looks over
 
 
-def recorder():
-    listener = Dropping()
-    return Recorder(listener), listener
+class Runs:
+    """As many runs of one application as are wanted; every tenth kind of end among them."""
+
+    def __init__(self):
+        self.listener = Dropping()
+        self.recorder = Recorder(self.listener)
+        self.ways = (
+            self.fails, self.half_read, self.never_read, self.leaked, self.breaks, self.cancelled, self.at_once,
+            self.asked, self.asked, self.streamed,
+        )  # fmt: skip
+
+    def ask(self, name):
+        """Ask for the answer of a plan."""
+        raise NotImplementedError
+
+    def pieces(self, name="whole"):
+        """Ask for a stream."""
+        raise NotImplementedError
+
+    async def ask_gated(self):
+        """Ask what waits at the gate."""
+        raise NotImplementedError
+
+    def at_once(self, number):
+        """Ask three times together."""
+        raise NotImplementedError
+
+    def __call__(self, count):
+        for number in range(count):
+            self.ways[number % len(self.ways)](number)
+        gc.collect()
+        self.recorder.sweep(now=1e12)
+
+    def asked(self, number):
+        self.ask("whole")
+
+    def streamed(self, number):
+        assert "".join(self.pieces()) == PLANS["whole"].answer
+
+    def fails(self, number):
+        with contextlib.suppress(PlannedFailure):
+            self.ask([*FAILING][number // 10 % 3])
+
+    def half_read(self, number):
+        pieces = self.pieces()
+        next(pieces)
+        del pieces
+
+    def never_read(self, number):
+        self.pieces()
+
+    def leaked(self, number):
+        pieces = self.pieces()
+        next(pieces)
+        self.recorder.sweep(now=1e12)  # the time limit ends it; the reader lets go of it later
+        del pieces
+
+    def breaks(self, number):
+        with contextlib.suppress(PlannedFailure):
+            list(self.pieces("no model"))
+
+    def cancelled(self, number):
+        async def one():
+            task = asyncio.ensure_future(self.ask_gated())
+            await GATED.gate.reached.wait()
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+        GATED.gate.__init__()
+        asyncio.run(one())
 
 
 def growth(some: Callable[[int], None], runs: int = RUNS, warm_up: int = WARM_UP) -> Growth:

@@ -2,94 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-
 import pytest
 
-from ragtrace.testing.plan import Gate, PlannedFailure, plan_of
 from ragtrace_langchain import RagtraceHandler, run_state
 from ragtrace_langchain.run_state import runs_of
 from tests.conformance.langchain import LcelApplication
-from tests.memory.retained import FEWER_RUNS, SOME_RUNS, growth, recorder
+from tests.memory import retained
+from tests.memory.retained import FEWER_RUNS, GATED, PLANS, SOME_RUNS, growth
 
 pytestmark = pytest.mark.slow
 
-CHOICE = ((3, 0.9), (1, 0.8))
-PLANS = {
-    name: plan_of(4, f"{name}-", choice=CHOICE, question=f"{name}?", **facts)
-    for name, facts in {
-        "whole": {},
-        "no retriever": {"fails": "retriever"},
-        "no reranker": {"fails": "reranker"},
-        "no model": {"fails": "model"},
-    }.items()
-}
-GATED = plan_of(4, "gated-", choice=CHOICE, question="gated?", gate=Gate())
 
-
-class Runs:
-    """One application and one handler, for as many runs as are wanted; every tenth kind of end among them."""
-
+class Runs(retained.Runs):
     def __init__(self, handler=None):
-        self.recorder, self.listener = recorder()
+        super().__init__()
         self.config = {"callbacks": [handler(self.recorder) if handler else RagtraceHandler(self.recorder)]}
         self.chain = LcelApplication().chain([*PLANS.values(), GATED])
-        self.ways = (
-            self.fails, self.half_read, self.never_read, self.leaked, self.breaks, self.cancelled, self.batch,
-            self.asked, self.asked, self.streamed,
-        )  # fmt: skip
 
-    def __call__(self, count):
-        for number in range(count):
-            self.ways[number % len(self.ways)](number)
-        self.recorder.sweep(now=1e12)
+    def ask(self, name):
+        self.chain.invoke({"question": f"{name}?"}, self.config)
 
-    def given(self, name="whole"):
-        return {"question": f"{name}?"}
+    def pieces(self, name="whole"):
+        return self.chain.stream({"question": f"{name}?"}, self.config)
 
-    def asked(self, number):
-        self.chain.invoke(self.given(), self.config)
+    async def ask_gated(self):
+        await self.chain.ainvoke({"question": "gated?"}, self.config)
 
-    def streamed(self, number):
-        assert "".join(self.chain.stream(self.given(), self.config)) == PLANS["whole"].answer
-
-    def fails(self, number):
-        name = ("no retriever", "no reranker", "no model")[number // 10 % 3]
-        with contextlib.suppress(PlannedFailure):
-            self.chain.invoke(self.given(name), self.config)
-
-    def half_read(self, number):
-        stream = self.chain.stream(self.given(), self.config)
-        next(stream)
-        del stream
-
-    def never_read(self, number):
-        self.chain.stream(self.given(), self.config)
-
-    def leaked(self, number):
-        stream = self.chain.stream(self.given(), self.config)
-        next(stream)
-        self.recorder.sweep(now=1e12)  # the time limit ends it; the reader lets go of it later
-        del stream
-
-    def breaks(self, number):
-        with contextlib.suppress(PlannedFailure):
-            list(self.chain.stream(self.given("no model"), self.config))
-
-    def cancelled(self, number):
-        async def one():
-            task = asyncio.ensure_future(self.chain.ainvoke(self.given("gated"), self.config))
-            await GATED.gate.reached.wait()
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-        GATED.gate.__init__()
-        asyncio.run(one())
-
-    def batch(self, number):
-        self.chain.batch([self.given()] * 3, self.config)
+    def at_once(self, number):
+        self.chain.batch([{"question": "whole?"}] * 3, self.config)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace_dashboards.config import Config, Watched
 from ragtrace_dashboards.expressions import HELD
-from tests.monitoring.cases import EvalContext
+from tests.monitoring.cases import Case
 from tests.monitoring.drift_cases import DAY, HARM, LONG, METRIC_OF, NEW, QUALITY, SELECTION, labels
 from tests.monitoring.promtool import JUDGE, Scores, baseline, expecting, scores
 
@@ -19,37 +19,35 @@ ACCEPTED = T0 + 4 * DAY
 DOWN = replace(Config(), metrics=(*Config().metrics, Watched(name="contradicted_rate")))
 
 
-def baseline_cases() -> list[EvalContext]:
+def baseline_cases() -> list[Case]:
     return [*_cut_offs(), *_scales(), *_judges(), *_accepted(), *_accepted_better(), *_frozen(), *_processes()]
 
 
-def down_cases() -> list[EvalContext]:
+def down_cases() -> list[Case]:
     """Another metric of which less is better: it has the quality alert, the right way round."""
 
-    def case(job: str, before: float, after: float, count: int) -> EvalContext:
+    def case(job: str, before: float, after: float, count: int) -> Case:
         named = labels(job, "contradicted_rate")
         series = scores(named, Scores(T0, 200, before), Scores(72, 200, after)) + baseline(named, (LONG, before))
         quiet = {HARM: [(T0 + 70, 0)], SELECTION: [(T0 + 70, 0)]}
-        return EvalContext(job, series, {QUALITY: [(T0, 0), (T0 + 70, count)]} | quiet)
+        return Case(job, series, {QUALITY: [(T0, 0), (T0 + 70, count)]} | quiet)
 
     rises = case("more is contradicted", 0.1, 0.25, 1)
     beside = labels(rises.job)
     well = scores(beside, Scores(T0 + 72, 200)) + baseline(beside, (LONG, 0.92))
     sick = scores(labels("quality falls"), Scores(T0, 200), Scores(72, 200, 0.8))
     return [
-        EvalContext(rises.job, rises.series + well, rises.expected),
+        Case(rises.job, rises.series + well, rises.expected),
         case("less is contradicted", 0.3, 0.1, 0),
-        EvalContext(
-            "quality falls", sick + baseline(labels("quality falls"), (LONG, 0.92)), {QUALITY: [(T0 + 70, 1)]}
-        ),
+        Case("quality falls", sick + baseline(labels("quality falls"), (LONG, 0.92)), {QUALITY: [(T0 + 70, 1)]}),
     ]
 
 
-def _cut_offs() -> Iterator[EvalContext]:
+def _cut_offs() -> Iterator[Case]:
     """Two K of one metric. Mixed, the many scores of the lower one would be a drop of the other."""
     for job, after, count in (("two K hold", 0.92, 0), ("one K of two falls", 0.75, 1)):
         few, many = (labels(job, METRIC_OF[SELECTION], ragtrace_k=k) for k in ("5", "10"))
-        yield EvalContext(
+        yield Case(
             job,
             scores(few, Scores(T0, 200), Scores(72, 200, after)) + baseline(few, (LONG, 0.92), frozen_h=0)
             + scores(many, Scores(T0 + 72, 800, 0.6)) + baseline(many, (LONG, 0.6), frozen_h=0),
@@ -57,14 +55,14 @@ def _cut_offs() -> Iterator[EvalContext]:
         )  # fmt: skip
 
 
-def _scales() -> Iterator[EvalContext]:
+def _scales() -> Iterator[Case]:
     """Grades of two scales, and sets of labels as two universes: the baseline of one is none of the other."""
     for job, name, values in (
         ("two label scales", "ragtrace_label_scale", ("1-5", "0-3")),
         ("two universes", "ragtrace_universe", ("pool", "corpus")),
     ):
         few, many = (labels(job, METRIC_OF[HARM], ragtrace_k="5", **{name: it}) for it in values)
-        yield EvalContext(
+        yield Case(
             job,
             scores(few, Scores(T0 + 72, 200, 0.05)) + baseline(few, (LONG, 0.05), frozen_h=0)
             + scores(many, Scores(T0 + 72, 200, 0.30)),
@@ -72,7 +70,7 @@ def _scales() -> Iterator[EvalContext]:
         )  # fmt: skip
         rises = f"{job}, one rises"
         few, many = (it | {"job": rises} for it in (few, many))
-        yield EvalContext(
+        yield Case(
             rises,
             scores(few, Scores(T0, 200, 0.05), Scores(72, 200, 0.15)) + baseline(few, (LONG, 0.05), frozen_h=0)
             + scores(many, Scores(T0 + 72, 200, 0.30)) + baseline(many, (LONG, 0.30), frozen_h=0),
@@ -80,11 +78,11 @@ def _scales() -> Iterator[EvalContext]:
         )  # fmt: skip
 
 
-def _judges() -> Iterator[EvalContext]:
+def _judges() -> Iterator[Case]:
     """A stricter judge learns its own baseline: quiet, also after the three silent days, until it sees a drop."""
     job, late = "stricter, and learnt", T0 + 8 * DAY
     old, new = labels(job), labels(job, **NEW)
-    yield EvalContext(
+    yield Case(
         job,
         scores(old, Scores(T0, 200), Scores(14 * DAY, 0))
         + scores(new, Scores(8 * DAY, 200, 0.6), Scores(72, 200, 0.45), begin_h=T0)
@@ -93,7 +91,7 @@ def _judges() -> Iterator[EvalContext]:
     )  # fmt: skip
     job = "stricter, the old one is frozen"
     old, new = labels(job), labels(job, **NEW)
-    yield EvalContext(
+    yield Case(
         job,
         scores(old, Scores(T0, 200), Scores(8 * DAY, 0)) + scores(new, Scores(8 * DAY, 200, 0.6), begin_h=T0)
         + baseline(old, (LONG, 0.92), frozen_h=0),
@@ -101,7 +99,7 @@ def _judges() -> Iterator[EvalContext]:
     )  # fmt: skip
     job = "stricter, and its own is frozen"
     old, new = labels(job), labels(job, **NEW)
-    yield EvalContext(
+    yield Case(
         job,
         scores(old, Scores(T0, 200), Scores(5 * DAY, 0)) + scores(new, Scores(5 * DAY, 200, 0.6), begin_h=T0)
         + baseline(new, (LONG, 0.85), begin_h=T0 + 2, frozen_h=0),
@@ -109,7 +107,7 @@ def _judges() -> Iterator[EvalContext]:
     )  # fmt: skip
 
 
-def _accepted() -> Iterator[EvalContext]:
+def _accepted() -> Iterator[Case]:
     """A drop fires, its level is accepted, and a further drop from there fires again."""
     unjudged = {name: value for name, value in labels("").items() if name not in JUDGE}
     for job, alert, named, means in (
@@ -126,7 +124,7 @@ def _accepted() -> Iterator[EvalContext]:
         held = "{" + ", ".join(f'{name}="{whose[name]}"' for name in HELD if name in whose) + "}"
         base = f'round(max by ({", ".join(HELD)}) (ragtrace:normal_mean:days{{job="{job}"}}), 0.01)'
         late = T0 + 8 * DAY
-        yield EvalContext(
+        yield Case(
             job,
             scores(whose, *(Scores(hours, 200, x) for hours, x in zip((T0, late - T0, 96), means, strict=True)))
             + baseline(whose, (ACCEPTED, means[0]), (LONG, means[1]), frozen_h=ACCEPTED),
@@ -143,7 +141,7 @@ def _accepted() -> Iterator[EvalContext]:
         )  # fmt: skip
 
 
-def _accepted_better() -> Iterator[EvalContext]:
+def _accepted_better() -> Iterator[Case]:
     """A better level is accepted after a day: the scores from before, still in the window, are no drop from it."""
     for per_day, alert, before, after in (
         (200, QUALITY, 0.85, 0.95),
@@ -152,7 +150,7 @@ def _accepted_better() -> Iterator[EvalContext]:
     ):
         job, late = f"a better level is accepted, {alert}, {per_day} a day", T0 + 8 * DAY
         named = labels(job, METRIC_OF[alert])
-        yield EvalContext(
+        yield Case(
             job,
             scores(named, Scores(T0, per_day, before), Scores(8 * DAY, per_day, after), Scores(72, per_day, before))
             + baseline(named, (T0 + 24, before), (LONG, after), frozen_h=T0 + 24),
@@ -166,7 +164,7 @@ def _accepted_better() -> Iterator[EvalContext]:
         )
     for job, then in (("a better level is accepted and lost", 0.70), ("back to the level of before", 0.85)):
         late = T0 + 40
-        yield EvalContext(
+        yield Case(
             job,
             scores(labels(job), Scores(T0, 200, 0.85), Scores(40, 200, 0.95), Scores(72, 200, then))
             + baseline(labels(job), (T0 + 24, 0.85), (LONG, 0.95), frozen_h=T0 + 24),
@@ -174,21 +172,21 @@ def _accepted_better() -> Iterator[EvalContext]:
         )
 
 
-def _frozen() -> Iterator[EvalContext]:
+def _frozen() -> Iterator[Case]:
     fallen = Scores(T0, 200), Scores(32 * DAY, 200, 0.80)
     job, end = "frozen: never forgotten", T0 + 32 * DAY - 2
-    yield EvalContext(
+    yield Case(
         job, scores(labels(job), *fallen) + baseline(labels(job), (LONG, 0.92), frozen_h=0),
         {QUALITY: [(T0, 0), (T0 + 96, 1), (end, 1)]},
     )  # fmt: skip
     job = "learnt: forgotten as ever"
-    yield EvalContext(
+    yield Case(
         job, scores(labels(job), *fallen) + baseline(labels(job), (LONG, 0.92)),
         {QUALITY: [(T0, 0), (T0 + 96, 1), (end, 0)]}, forms=("prometheus",),
     )  # fmt: skip
     # The rolling baseline still holds the better days: without the accepted level it would be an alarm.
     job = "the scorer is away for a day"
-    yield EvalContext(
+    yield Case(
         job,
         scores(labels(job), Scores(T0, 200), Scores(96, 200, 0.85), Scores(36, 0), Scores(48, 200, 0.85))
         + baseline(labels(job), (T0 + 2, 0.85), (94, 0.85), (36, None), (LONG, 0.85), frozen_h=T0),
@@ -197,10 +195,10 @@ def _frozen() -> Iterator[EvalContext]:
     # Too few to compare with: the rolling one stands in, where there is one; the other form says that it is blind.
     job = "frozen: too few"
     few = scores(labels(job), *fallen) + baseline(labels(job), (LONG, 0.92), n=150, frozen_h=0)
-    yield EvalContext(job, few, {QUALITY: [(T0, 0), (T0 + 96, 1)]}, forms=("prometheus",))
-    yield EvalContext(job, few, {QUALITY: [(T0, 0), (T0 + 96, 0)]}, forms=("grafana",))
+    yield Case(job, few, {QUALITY: [(T0, 0), (T0 + 96, 1)]}, forms=("prometheus",))
+    yield Case(job, few, {QUALITY: [(T0, 0), (T0 + 96, 0)]}, forms=("grafana",))
     job = "too few are accepted over enough"
-    yield EvalContext(
+    yield Case(
         job,
         scores(labels(job), *fallen)
         + baseline(labels(job, instance="a"), (LONG, 0.92), frozen_h=0)
@@ -210,11 +208,11 @@ def _frozen() -> Iterator[EvalContext]:
     )
 
 
-def _processes() -> Iterator[EvalContext]:
+def _processes() -> Iterator[Case]:
     """Several processes of a job tell what they hold scores against: the newest frozen one is meant."""
     job = "two tell the same"
     both = [labels(job, instance=it) for it in "ab"]
-    yield EvalContext(
+    yield Case(
         job,
         scores(labels(job), Scores(T0, 200), Scores(72, 200, 0.8))
         + [it for one in both for it in baseline(one, (LONG, 0.92), frozen_h=0)],
@@ -222,7 +220,7 @@ def _processes() -> Iterator[EvalContext]:
     )
     job = "accepted by one, learnt and frozen by others"
     a, b, c = (labels(job, instance=it) for it in "abc")
-    yield EvalContext(
+    yield Case(
         job,
         scores(labels(job), Scores(T0, 200), Scores(8 * DAY, 200, 0.80))
         + baseline(a, (T0 + 48, 0.92), (LONG, 0.80), frozen_h=0)

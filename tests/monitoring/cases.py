@@ -17,7 +17,7 @@ Kind = Literal["", "low n", "silence", "judge change"]
 
 
 @dataclass(frozen=True)
-class EvalContext:
+class Case:
     """One service.
 
     Attributes:
@@ -43,7 +43,7 @@ class EvalContext:
 
 def run_cases(
     folder: Path,
-    cases: Sequence[EvalContext],
+    cases: Sequence[Case],
     form: Form,
     *,
     only: Collection[str],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace_dashboards.drift import DRIFT_ALERTS
-from tests.monitoring.cases import EvalContext
+from tests.monitoring.cases import Case
 from tests.monitoring.promtool import FAITHFULNESS, Scores, baseline, expecting, scores
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def labels(job: str, metric: str = "faithfulness", **others: str) -> dict[str, s
     return FAITHFULNESS | {"job": job, "gen_ai_evaluation_name": metric} | others
 
 
-def drift_cases() -> list[EvalContext]:
+def drift_cases() -> list[Case]:
     return [*_quality(), *_selection(), *_harm(), *_judges()]
 
 
-def long_cases() -> list[EvalContext]:
+def long_cases() -> list[Case]:
     return [*_baseline_rests(), *_second_drops(), *_new_level()]
 
 
@@ -49,13 +49,13 @@ def _case(
     base: float = 0.92,
     n: int = 2_000,
     kind: Kind = "",
-) -> EvalContext:
+) -> Case:
     """Return a service with one metric, an exported baseline, and what is expected of one alert."""
     named = labels(job, metric or METRIC_OF[alert])
-    return EvalContext(job, scores(named, *phases) + baseline(named, (END, base), n=n), {alert: hours}, kind=kind)
+    return Case(job, scores(named, *phases) + baseline(named, (END, base), n=n), {alert: hours}, kind=kind)
 
 
-def _quality() -> Iterator[EvalContext]:
+def _quality() -> Iterator[Case]:
     fires, quiet = [(24.0, 0), (T0, 0), (T0 + 60, 1), (T0 + 70, 1)], [(T0 + 24, 0), (T0 + 70, 0)]
     yield _case("a drop of 7 points", QUALITY, fires, BEFORE, Scores(72, 200, 0.85))
     # 3 standard errors of 600 scores: of a day's 200 it is 2.
@@ -90,7 +90,7 @@ def _quality() -> Iterator[EvalContext]:
         BEFORE, Scores(48, 200, 0.7), Scores(80, 0), kind="silence",
     )  # fmt: skip
     yield _case("not watched", QUALITY, quiet, BEFORE, Scores(72, 200, 0.5), metric="own")
-    yield EvalContext(
+    yield Case(
         "nothing is exported yet", scores(labels("nothing is exported yet"), BEFORE, Scores(72, 200, 0.5)),
         {QUALITY: quiet}, forms=("grafana",),
     )  # fmt: skip
@@ -99,10 +99,10 @@ def _quality() -> Iterator[EvalContext]:
     sick = _case("a well one beside it", QUALITY, [(T0 + 48, 1)], BEFORE, Scores(72, 200, 0.7))
     well = scores(other, BEFORE, Scores(72, 200)) + baseline(other, (END, 0.92))
     only = [{"labels": '{gen_ai_evaluation_name="answer_relevancy"}', "value": 1}]
-    yield EvalContext(sick.job, sick.series + well, sick.expected, also=[expecting(count, T0 + 48, only)])
+    yield Case(sick.job, sick.series + well, sick.expected, also=[expecting(count, T0 + 48, only)])
 
 
-def _selection() -> Iterator[EvalContext]:
+def _selection() -> Iterator[Case]:
     quiet = [(T0 + 24, 0), (T0 + 70, 0)]
     yield _case("selection falls", SELECTION, [(T0, 0), (T0 + 70, 1)], BEFORE, Scores(72, 200, 0.8))
     yield _case("selection holds", SELECTION, quiet, BEFORE, Scores(72, 200))
@@ -113,7 +113,7 @@ def _selection() -> Iterator[EvalContext]:
     yield _case("selection ends", SELECTION, quiet, BEFORE, Scores(72, 0), kind="silence")
 
 
-def _harm() -> Iterator[EvalContext]:
+def _harm() -> Iterator[Case]:
     quiet = [(T0 + 24, 0), (T0 + 70, 0)]
     yield _case("harm rises", HARM, [(T0, 0), (T0 + 70, 1)], Scores(T0, 200, 0.1), Scores(72, 200, 0.2), base=0.1)
     yield _case("harm falls", HARM, quiet, Scores(T0, 200, 0.2), Scores(72, 200, 0.0), base=0.2)
@@ -125,12 +125,12 @@ def _harm() -> Iterator[EvalContext]:
     yield _case("harm ends", HARM, quiet, Scores(T0, 200, 0.1), Scores(72, 0), base=0.1, kind="silence")
 
 
-def _judges() -> Iterator[EvalContext]:
+def _judges() -> Iterator[Case]:
     """A stricter judge; one that comes in an incident; and the new judge's own drop."""
     for alert, metric in METRIC_OF.items():
         job, old, new = f"stricter: {metric}", labels("", metric), labels("", metric, **NEW)
         before, after = (0.1, 0.5) if alert == HARM else (0.92, 0.6)
-        yield EvalContext(
+        yield Case(
             job,
             scores(old | {"job": job}, Scores(T0, 200, before), Scores(96, 0))
             + scores(new | {"job": job}, Scores(96, 200, after), begin_h=T0)
@@ -143,7 +143,7 @@ def _judges() -> Iterator[EvalContext]:
             kind="judge change",
         )
     job = "another judge in an incident"
-    yield EvalContext(
+    yield Case(
         job,
         scores(labels(job), BEFORE, Scores(48, 200, 0.6), Scores(24, 100, 0.6))
         + scores(labels(job, **NEW), Scores(24, 100, 0.6), begin_h=T0 + 48)
@@ -152,7 +152,7 @@ def _judges() -> Iterator[EvalContext]:
         kind="judge change",
     )
     job, t0 = "the new judge sees a drop", 5 * DAY
-    yield EvalContext(
+    yield Case(
         job,
         scores(labels(job), Scores(t0, 200), Scores(9 * DAY, 0))
         + scores(labels(job, **NEW), Scores(6 * DAY, 200, 0.85), Scores(72, 200, 0.70), begin_h=t0)
@@ -163,7 +163,7 @@ def _judges() -> Iterator[EvalContext]:
     )
 
 
-def _baseline_rests() -> Iterator[EvalContext]:
+def _baseline_rests() -> Iterator[Case]:
     """Six days into a drop a baseline that rolls on would have taken much of it for normal: z 1.8, no alert."""
     job, late, end = "six bad days", FULL + 6 * DAY, FULL + 10 * DAY
     again = FULL + 29 * DAY - 2  # 17 days after the last bad score has left the longest window
@@ -174,7 +174,7 @@ def _baseline_rests() -> Iterator[EvalContext]:
     )
     kept = f"last_over_time(ragtrace:baseline_mean:day{mine}[7d]) > bool 0.91"
     whose = "{" + ", ".join(f'{k}="{v}"' for k, v in labels(job).items() if k != "ragtrace_stratum") + "}"
-    yield EvalContext(
+    yield Case(
         job,
         scores(labels(job), Scores(FULL, 200), Scores(6 * DAY, 200, 0.85), Scores(23 * DAY, 200))
         + baseline(labels(job), (LONG, 0.92)),
@@ -195,13 +195,13 @@ def _baseline_rests() -> Iterator[EvalContext]:
     )
 
 
-def _second_drops() -> Iterator[EvalContext]:
+def _second_drops() -> Iterator[Case]:
     """A baseline that learns the incident once it is over is .877 here: the second drop is none, z 0.5."""
     first, mended = 12 * DAY, 17 * DAY
     second = mended + 6 * DAY
     for per_day in (200, 1_000):
         job = f"a second drop, {per_day} a day"
-        yield EvalContext(
+        yield Case(
             job,
             scores(
                 labels(job),
@@ -220,7 +220,7 @@ def _second_drops() -> Iterator[EvalContext]:
         )  # fmt: skip
 
 
-def _new_level() -> Iterator[EvalContext]:
+def _new_level() -> Iterator[Case]:
     """The recorded baseline is forgotten after 30 days; the exported one stays until the new level is accepted.
 
     What is normal then is read once, and a further drop is seen, though the first fired within the 17 days of rest.
@@ -228,7 +228,7 @@ def _new_level() -> Iterator[EvalContext]:
     job, t0 = "a new level is normal once the old baseline is forgotten", 6 * DAY
     forgotten = t0 + 31 * DAY
     one = [{"labels": "{}", "value": 1}]
-    yield EvalContext(
+    yield Case(
         job, scores(labels(job), Scores(t0, 200), Scores(32 * DAY, 200, 0.80), Scores(72, 200, 0.70)),
         {QUALITY: [(t0 + 96, 1), (t0 + 29 * DAY, 1), (forgotten, 0), (t0 + 32 * DAY - 2, 0), (t0 + 34 * DAY, 1)]},
         also=[
@@ -238,7 +238,7 @@ def _new_level() -> Iterator[EvalContext]:
         forms=("prometheus",),
     )  # fmt: skip
     for job, accepted, late in (("accepted", t0 + 5 * DAY, 0), ("never accepted", LONG - 1, 1)):
-        yield EvalContext(
+        yield Case(
             job,
             scores(labels(job), Scores(t0, 200), Scores(18 * DAY, 200, 0.80))
             + baseline(labels(job), (accepted, 0.92), (LONG, 0.80)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.monitoring.cases import EvalContext
+from tests.monitoring.cases import Case
 from tests.monitoring.drift_cases import CHANGED, labels
 from tests.monitoring.promtool import Scores, baseline, scores
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 LOW, BLIND = "RagtraceLowScores", "RagtraceDriftBlind"
 
 
-def level_cases() -> list[EvalContext]:
+def level_cases() -> list[Case]:
     return [*_low(), *_blind(), *_judges()]
 
 
-def _low() -> Iterator[EvalContext]:
-    def case(job: str, count: int, *phases: Scores, hour: float = 118, kind: Kind = "") -> EvalContext:
-        return EvalContext(job, scores(labels(job), *phases), {LOW: [(hour, count)]}, kind=kind)
+def _low() -> Iterator[Case]:
+    def case(job: str, count: int, *phases: Scores, hour: float = 118, kind: Kind = "") -> Case:
+        return Case(job, scores(labels(job), *phases), {LOW: [(hour, count)]}, kind=kind)
 
     yield case("three of ten low for days", 1, Scores(120, 200, low=0.3))
     yield case("nearly all low today", 1, Scores(96, 200), Scores(24, 200, low=0.9))
@@ -34,9 +34,9 @@ def _low() -> Iterator[EvalContext]:
     yield case("low, then nothing", 0, Scores(60, 200, low=0.9), Scores(96, 0), hour=150, kind="silence")
 
 
-def _blind() -> Iterator[EvalContext]:
-    def case(job: str, count: int, *phases: Scores, hour: float = 160, kind: Kind = "") -> EvalContext:
-        return EvalContext(job, scores(labels(job), *phases), {BLIND: [(hour, count)]}, kind=kind)
+def _blind() -> Iterator[Case]:
+    def case(job: str, count: int, *phases: Scores, hour: float = 160, kind: Kind = "") -> Case:
+        return Case(job, scores(labels(job), *phases), {BLIND: [(hour, count)]}, kind=kind)
 
     yield case("enough", 0, Scores(168, 200))
     yield case("20 a day", 1, Scores(168, 20), kind="low n")
@@ -46,22 +46,22 @@ def _blind() -> Iterator[EvalContext]:
     # Grafana's alerts have the scorer's baseline alone: one of too few scores leaves them nothing to compare with.
     for job, n, count in (("a baseline of 83", 83, 1), ("a baseline of 500", 500, 0)):
         series = scores(labels(job), Scores(168, 200)) + baseline(labels(job), (168, 0.92), n=n, frozen_h=0)
-        yield EvalContext(job, series, {BLIND: [(160, count)]}, forms=("grafana",))
-        yield EvalContext(job, series, {BLIND: [(160, 0)]}, forms=("prometheus",))
+        yield Case(job, series, {BLIND: [(160, count)]}, forms=("grafana",))
+        yield Case(job, series, {BLIND: [(160, 0)]}, forms=("prometheus",))
 
 
-def _judges() -> Iterator[EvalContext]:
+def _judges() -> Iterator[Case]:
     def by(job: str, version: str, begin_h: float, *phases: Scores) -> list[dict[str, str]]:
         return scores(labels(job, ragtrace_judge_version=version), *phases, begin_h=begin_h)
 
     # How low scores are is a matter of whoever judges now; that there are enough is not.
-    yield EvalContext(
+    yield Case(
         "changes",
         by("changes", "a", 0, Scores(96, 200), Scores(72, 0)) + by("changes", "b", 96, Scores(72, 200, low=0.9)),
         {CHANGED: [(90, 0), (106, 1), (130, 0)], LOW: [(90, 0), (118, 1)], BLIND: [(160, 0)]},
         kind="judge change",
     )
-    yield EvalContext(
+    yield Case(
         "changes, then nothing",
         by("changes, then nothing", "a", 0, Scores(96, 200), Scores(72, 0))
         + by("changes, then nothing", "b", 96, Scores(6, 200), Scores(66, 0)),
@@ -75,11 +75,11 @@ def _judges() -> Iterator[EvalContext]:
         ("ten a day by a strict one", Scores(168, 9, low=1.0), 0, 1),
     ):
         a = Scores(168, 40 if blind == 2 else 200, low=0.05)
-        yield EvalContext(job, by(job, "a", 0, a) + by(job, "b", 0, b), {LOW: [(160, low)], BLIND: [(160, blind)]})
+        yield Case(job, by(job, "a", 0, a) + by(job, "b", 0, b), {LOW: [(160, low)], BLIND: [(160, blind)]})
     # One score by another judge has changed the measurement: the number does not count.
-    yield EvalContext(
+    yield Case(
         "three by another", by("three by another", "a", 0, Scores(168, 200)) + by("three by another", "b", 96, Scores(24, 3)),
         {CHANGED: [(106, 1)]}, kind="low n",
     )  # fmt: skip
-    yield EvalContext("as it was", by("as it was", "a", 0, Scores(168, 200)), {CHANGED: [(4, 0), (160, 0)]})
-    yield EvalContext("first", by("first", "a", 96, Scores(72, 200)), {CHANGED: [(106, 0)]})
+    yield Case("as it was", by("as it was", "a", 0, Scores(168, 200)), {CHANGED: [(4, 0), (160, 0)]})
+    yield Case("first", by("first", "a", 96, Scores(72, 200)), {CHANGED: [(106, 0)]})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace import semconv
 from ragtrace_dashboards.expressions import SERIES, label
-from tests.monitoring.cases import EvalContext
+from tests.monitoring.cases import Case
 from tests.monitoring.promtool import JUDGE, counter, gauge
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ LAST = 11.75
 """The last evaluation of twelve hours, every quarter of one."""
 
 
-def operation_cases() -> list[EvalContext]:
+def operation_cases() -> list[Case]:
     return [*_silence(), *_judge_errors(), *_lag(), *_budget(), *_canaries(), *_empties()]
 
 
@@ -44,16 +44,16 @@ def _begun(job: str, hour: float) -> Series:
     return gauge(SERIES[semconv.EVALUATIONS], _labels(job, "na"), (LAST + 0.25 - hour, 1.0), begin_h=hour)
 
 
-def _silence() -> Iterator[EvalContext]:
-    yield EvalContext(
+def _silence() -> Iterator[Case]:
+    yield Case(
         "dead", [drawn("dead", (12, 10)), _results("dead", "ok", (4, 10), (8, 0))],
         {SILENT: [(4, 0), (LAST, 1)]}, kind="silence",
     )  # fmt: skip
-    yield EvalContext("well", [drawn("well", (12, 10)), _results("well", "ok", (12, 10))], {SILENT: [(LAST, 0)]})
-    yield EvalContext("idle", [drawn("idle", (12, 0)), _results("idle", "ok", (12, 0))], {SILENT: [(LAST, 0)]})
+    yield Case("well", [drawn("well", (12, 10)), _results("well", "ok", (12, 10))], {SILENT: [(LAST, 0)]})
+    yield Case("idle", [drawn("idle", (12, 0)), _results("idle", "ok", (12, 0))], {SILENT: [(LAST, 0)]})
     idle = [drawn("idle since", (4, 10), (8, 0)), _results("idle since", "ok", (4, 10), (8, 0))]
-    yield EvalContext("idle since", idle, {SILENT: [(LAST, 0)]})
-    yield EvalContext(
+    yield Case("idle since", idle, {SILENT: [(LAST, 0)]})
+    yield Case(
         "only errors",
         [drawn("only errors", (12, 10)), _results("only errors", "error", (12, 10))],
         {SILENT: [(LAST, 1)]},
@@ -66,64 +66,60 @@ def _silence() -> Iterator[EvalContext]:
         ("the first failed run", _begun("the first failed run", 9.25)),
     ):
         evening = _results(job, "ok", (2, 4), (10, 0))
-        yield EvalContext(job, [drawn(job, *night), result, evening], {SILENT: [(9.75, 0), (LAST, 0)]})
+        yield Case(job, [drawn(job, *night), result, evening], {SILENT: [(9.75, 0), (LAST, 0)]})
     lost = _results("one run is lost", "ok", (2, 4), (10, 0))
-    yield EvalContext("one run is lost", [drawn("one run is lost", *night), lost], {SILENT: [(9, 0), (LAST, 1)]})
+    yield Case("one run is lost", [drawn("one run is lost", *night), lost], {SILENT: [(9, 0), (LAST, 1)]})
     # A counter of scores that begins with 0 is none.
     nas = [_results("all is na", "na", (12, 2)), _results("all is na", "ok", (4, 0), begin_h=8)]
-    yield EvalContext("all is na", [drawn("all is na", (12, 2)), *nas], {SILENT: [(4, 0), (LAST, 1)]})
+    yield Case("all is na", [drawn("all is na", (12, 2)), *nas], {SILENT: [(4, 0), (LAST, 1)]})
     # One that only captures is well while a worker under another name scores.
-    yield EvalContext("captures", [drawn("captures", (12, 10))], {SILENT: [(LAST, 0)]})
+    yield Case("captures", [drawn("captures", (12, 10))], {SILENT: [(LAST, 0)]})
 
 
-def _judge_errors() -> Iterator[EvalContext]:
-    def case(job: str, ok: float, errors: float, count: int, kind: Kind = "") -> EvalContext:
+def _judge_errors() -> Iterator[Case]:
+    def case(job: str, ok: float, errors: float, count: int, kind: Kind = "") -> Case:
         series = [_results(job, "ok", (12, ok)), _results(job, "error", (12, errors))]
-        return EvalContext(job, series, {ERRORS: [(LAST, count)]}, kind=kind)
+        return Case(job, series, {ERRORS: [(LAST, count)]}, kind=kind)
 
     yield case("ten of a hundred fail", 90, 10, 1)
     yield case("one of a hundred fails", 99, 1, 0)
     yield case("two of four in six hours fail", 0.3, 0.3, 0, kind="low n")
-    yield EvalContext(
+    yield Case(
         "an hour sees it", [_results("an hour sees it", "ok", (9, 100), (3, 0)), _results("an hour sees it", "error", (9, 0), (3, 20))],
         {ERRORS: [(9, 0), (11, 1)]},
     )  # fmt: skip
-    yield EvalContext(
+    yield Case(
         "nothing is judged", [_results("nothing is judged", "ok", (3, 1), (9, 0)), _results("nothing is judged", "error", (3, 9), (9, 0))],
         {ERRORS: [(3, 1), (LAST, 0)]}, kind="silence",
     )  # fmt: skip
 
 
-def _lag() -> Iterator[EvalContext]:
+def _lag() -> Iterator[Case]:
     late, soon = {"60": 0.2, "3600": 1.0, "+Inf": 1.0}, {"60": 1.0, "3600": 1.0, "+Inf": 1.0}
 
     def case(
         job: str, le_share: dict[str, float], expected: list[tuple[float, int]], *phases: Phase, kind: Kind = ""
-    ) -> EvalContext:
+    ) -> Case:
         """Return a histogram of lag of which a share is at most so many seconds."""
         name = SERIES[semconv.EVALUATION_LAG]
         grown = [
             counter(f"{name}_bucket", {"job": job, "le": le}, *((h, n * share) for h, n in phases))
             for le, share in le_share.items()
         ]
-        return EvalContext(
-            job, [*grown, counter(f"{name}_count", {"job": job}, *phases)], {LAG: expected}, kind=kind
-        )
+        return Case(job, [*grown, counter(f"{name}_count", {"job": job}, *phases)], {LAG: expected}, kind=kind)
 
     yield case("late", late, [(LAST, 1)], (12, 60))
     yield case("soon", soon, [(LAST, 0)], (12, 60))
     yield case("six late ones", late, [(LAST, 0)], (12, 6), kind="low n")
     yield case("late, then nothing", late, [(8, 1), (LAST, 0)], (8, 60), (4, 0), kind="silence")
     oldest = gauge(SERIES[semconv.QUEUE_OLDEST], {"job": "stuck"}, (6, 10), (6, 5_000))
-    yield EvalContext("stuck", [oldest], {LAG: [(5, 0), (LAST, 1)]})
+    yield Case("stuck", [oldest], {LAG: [(5, 0), (LAST, 1)]})
 
 
-def _budget() -> Iterator[EvalContext]:
-    def case(job: str, expected: list[tuple[float, int]], *phases: Phase, kind: Kind = "") -> EvalContext:
+def _budget() -> Iterator[Case]:
+    def case(job: str, expected: list[tuple[float, int]], *phases: Phase, kind: Kind = "") -> Case:
         labels = {"job": job, label(semconv.UNIT): "USD", **JUDGE}
-        return EvalContext(
-            job, [gauge(SERIES[semconv.BUDGET_REMAINING], labels, *phases)], {BUDGET: expected}, kind=kind
-        )
+        return Case(job, [gauge(SERIES[semconv.BUDGET_REMAINING], labels, *phases)], {BUDGET: expected}, kind=kind)
 
     yield case("spends", [(3, 0), (LAST, 1)], (4, 10.0), (8, 0.1))
     yield case("saves", [(LAST, 0)], (4, 10.0), (8, 4.0))
@@ -131,24 +127,24 @@ def _budget() -> Iterator[EvalContext]:
     yield case("spent, then gone", [(5, 1), (LAST, 0)], (3, 10.0), (3, 0.0), kind="silence")
 
 
-def _canaries() -> Iterator[EvalContext]:
-    def case(job: str, expected: list[tuple[float, int]], *phases: Phase, kind: Kind = "") -> EvalContext:
+def _canaries() -> Iterator[Case]:
+    def case(job: str, expected: list[tuple[float, int]], *phases: Phase, kind: Kind = "") -> Case:
         labels = {"job": job, label(semconv.JUDGE_MODEL): "small"}
-        return EvalContext(job, [gauge(SERIES[semconv.CANARY_GAP], labels, *phases)], {CANARY: expected}, kind=kind)
+        return Case(job, [gauge(SERIES[semconv.CANARY_GAP], labels, *phases)], {CANARY: expected}, kind=kind)
 
     yield case("obeys", [(3, 0), (LAST, 1)], (4, -0.2), (8, 0.3))
     yield case("stands", [(LAST, 0)], (12, 0.02))
     yield case("obeyed, then gone", [(5, 1), (LAST, 0)], (6, 0.3), kind="silence")
 
 
-def _empties() -> Iterator[EvalContext]:
-    def case(job: str, count: int, empty: float, runs: float, kind: Kind = "") -> EvalContext:
+def _empties() -> Iterator[Case]:
+    def case(job: str, count: int, empty: float, runs: float, kind: Kind = "") -> Case:
         labels = {"job": job, "gen_ai_workflow_name": "support"}
         series = [
             counter(SERIES[semconv.RETRIEVAL_EMPTY], labels, (12, empty)),
             counter(f"{SERIES[semconv.INVOKE_WORKFLOW_DURATION]}_count", labels, (12, runs)),
         ]
-        return EvalContext(job, series, {EMPTY: [(LAST, count)]}, kind=kind)
+        return Case(job, series, {EMPTY: [(LAST, count)]}, kind=kind)
 
     yield case("a fifth", 1, 20, 100)
     yield case("all", 1, 100, 100)

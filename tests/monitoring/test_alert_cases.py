@@ -18,6 +18,8 @@ from tests.monitoring.level_cases import BLIND, LOW, level_cases
 from tests.monitoring.operation_cases import BUDGET, CANARY, EMPTY, ERRORS, LAG, SILENT, drawn, operation_cases
 from tests.monitoring.promtool import COARSE, FORMS, QUARTER, Scores, counter, firing, gauge, run, scores
 
+pytestmark = pytest.mark.slow
+
 SETS = {
     "drift": (drift_cases, COARSE),
     "long": (long_cases, COARSE),

@@ -31,7 +31,7 @@ DOWN = set(CONFIG.down_metrics)
 
 
 @dataclass(frozen=True)
-class EvalContext:
+class Case:
     """One watched metric's month: effective scores a day, the level it falls to, and days within which it is seen."""
 
     per_day: int
@@ -41,11 +41,11 @@ class EvalContext:
 
 
 CASES = {
-    "faithfulness": EvalContext(200, 0.85, 2.4),
-    "answer_relevancy": EvalContext(200, 0.80, 1.0),
-    "context_precision": EvalContext(5_000, 0.85, 0.43),
-    "selection_efficiency_at_k": EvalContext(5_000, 0.80, 0.18),
-    "harm_at_k": EvalContext(200, 0.80, 1.0),
+    "faithfulness": Case(200, 0.85, 2.4),
+    "answer_relevancy": Case(200, 0.80, 1.0),
+    "context_precision": Case(5_000, 0.85, 0.43),
+    "selection_efficiency_at_k": Case(5_000, 0.80, 0.18),
+    "harm_at_k": Case(200, 0.80, 1.0),
 }
 STEP = World(per_day=1).step
 

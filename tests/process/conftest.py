@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
-from tests.unit.judges.openai.judge_server import JudgeServer
+from tests.process.observing import providers
 
 
 @pytest.fixture
-def server():
-    made = JudgeServer()
-    made.start()
-    yield made
-    made.stop()
+def server(judge_server):
+    return judge_server
 
 
 @pytest.fixture
@@ -31,9 +26,7 @@ def start(server):
             judge_base_url=server.url,
             judge_api_key="k",
             sample_rate=1.0,
-            tracer_provider=TracerProvider(),
-            meter_provider=MeterProvider([reader]),
-            logger_provider=LoggerProvider(),
+            **providers(meter_provider=MeterProvider([reader])),
             **given,
         )
         return reader

@@ -19,6 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import ragtrace
 from ragtrace.service import current, runtime
+from tests.process.observing import ask
 
 runtime._AT_EXIT_S = 60.0  # on a machine that stands still for seconds the 5 of a user's process may be over
 
@@ -47,7 +48,4 @@ if __name__ == "__main__":
     ledger = current().ledger
     if how == "threadless":
         atexit.register(lambda: setattr(threading.Thread, "start", begin_none))
-    for number in range(3):
-        with ragtrace.query(f"{number}?") as run:
-            run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-            run.answered("The lab is in Oslo.")
+    ask(3)

@@ -11,11 +11,11 @@ import multiprocessing
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import ragtrace
 from ragtrace.service import current
+from tests.process.observing import ask, until
 
 SCORED, LATE = 2, 3
 
@@ -30,29 +30,16 @@ class Emitted:
         self.count += 1
 
 
-def ask(question):
-    with ragtrace.query(question) as run:
-        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-        run.answered("The lab is in Oslo.")
-
-
-def until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def work(_=None):
     emitted = Emitted()
     ragtrace.configure(sinks=[emitted], sample_rate=1.0, metrics=["faithfulness"], judge="openai:m")
     for number in range(SCORED):
-        ask(f"early {number}?")
+        ask(question=f"early {number}?")
     until(lambda: emitted.count == SCORED)
     if filler := os.environ.get("FILLER"):
         fill(Path(filler))
     for number in range(LATE):
-        ask(f"late {number}?")
+        ask(question=f"late {number}?")
     if not filler and current().settings.spool:
         until(lambda: current().queue.counters(is_fresh=True).offered == SCORED + LATE)
 

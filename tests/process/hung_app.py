@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import ragtrace
 from ragtrace.capture import internal_errors
 from ragtrace.service import current
+from tests.process.observing import ask, until
 
 UNITS = 40
 ROUNDS = 25  # without a lock it crashed in the 15th and the 25th
@@ -24,15 +24,9 @@ if __name__ == "__main__":
             metrics=("faithfulness",),
             sample_rate=1.0,
         )
-        for name in range(UNITS):
-            with ragtrace.query(f"{name}?") as run:
-                run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-                run.answered("The lab is in Oslo.")
+        ask(UNITS)
         service = current()
-        deadline = time.monotonic() + 30
-        while (now := service.queue.counters(is_fresh=True)).leased == 0 or now.pending < UNITS:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: (now := current().queue.counters(is_fresh=True)).leased and now.pending == UNITS)
         assert not service.shutdown(0.5)
     found = {site: n for site, n in internal_errors().items() if "queues" in site}
     sys.exit(str(found) if found else 0)

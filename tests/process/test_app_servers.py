@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.process.observing import until
-from tests.process.test_worker_command import QUIET, ROOT, accounts, worker
+from tests.process.observing import ROOT, accounts, closed_port, environment, until, worker
 
 pytestmark = pytest.mark.slow
 
@@ -31,12 +28,6 @@ SERVERS = {
     ],
     "uvicorn": ["uvicorn", "tests.process.web:asgi", "--workers", "3", "--log-level", "error", "--port"],
 }
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def get(port, path):
@@ -58,11 +49,11 @@ def is_up(port):
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_every_request_to_every_process_is_scored_once(name, tmp_path):
-    path, port = tmp_path / "spool.sqlite", free_port()
+    path, port = tmp_path / "spool.sqlite", closed_port()
     command = SERVERS[name]
     server = subprocess.Popen(
         [sys.executable, "-m", *command, str(port) if command[-1] == "--port" else f"127.0.0.1:{port}"],
-        env={**os.environ, **QUIET, "PYTHONPATH": str(ROOT), "RAGTRACE_SPOOL": str(path)},
+        env=environment(RAGTRACE_SPOOL=str(path)),
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
+from tests.process.observing import accounts, ran
 from tests.process.parent_app import CHILDREN
 from tests.process.test_limits_wired import GOOD
-from tests.process.test_worker_command import QUIET, ROOT, accounts
 from tests.unit.judges.openai.judge_server import Answer, completion
 
 pytestmark = pytest.mark.slow
@@ -21,11 +18,7 @@ pytestmark = pytest.mark.slow
 def test_a_script_that_just_ends_has_its_last_runs_scored_and_exported(server, how):
     server.always = lambda _: Answer(200, completion(GOOD))
     url = server.url.replace("127.0.0.1", "localhost")
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.process.ending_app", url, how],
-        env={**os.environ, **QUIET, "PYTHONPATH": str(ROOT)},
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = ran("-m", "tests.process.ending_app", url, how)
     said = json.loads(done.stdout)
     assert (done.returncode, said["ends"]) == (0, {"offered": 3, "scored": 3}), done.stderr
     assert said["spans"]["evaluation rag"] == 3
@@ -36,10 +29,6 @@ def test_a_script_that_just_ends_has_its_last_runs_scored_and_exported(server, h
 def test_the_children_of_multiprocessing_hand_over_what_they_captured(tmp_path, method):
     path = tmp_path / "spool.sqlite"
     ours = {"RAGTRACE_SPOOL": str(path), "RAGTRACE_SCORER": "worker", "RAGTRACE_SAMPLE_RATE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.process.parent_app", method],
-        env={**os.environ, **QUIET, **ours, "PYTHONPATH": str(ROOT)},
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = ran("-m", "tests.process.parent_app", method, **ours)
     assert (done.returncode, done.stderr) == (0, "")
     assert accounts(path).offered == 1 + CHILDREN

@@ -5,7 +5,6 @@ The table is the one in docs/concepts/threat-model.md, which is held against it.
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -20,10 +19,9 @@ from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.otlp import OtlpReceiver
 from tests.process.ends_app import LATE, SCORED
 from tests.process.full_disk import small_disk
-from tests.process.observing import until
-from tests.process.test_app_servers import free_port, get, is_up
+from tests.process.observing import ROOT, accounts, closed_port, environment, until
+from tests.process.test_app_servers import get, is_up
 from tests.process.test_limits_wired import GOOD
-from tests.process.test_worker_command import ROOT, accounts
 from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
 
 pytestmark = pytest.mark.slow
@@ -84,13 +82,10 @@ def judge():
     server.stop()
 
 
-def environment(judge, receiver, place, folder, **more):
+def settings(judge, receiver, place, folder, **more):
     given = {
-        "PYTHONPATH": str(ROOT),
         "RAGTRACE_JUDGE_BASE_URL": judge.url,
         "OPENAI_API_KEY": "k",
-        "OTEL_TRACES_EXPORTER": "none",
-        "OTEL_METRICS_EXPORTER": "none",
         "OTEL_LOGS_EXPORTER": "otlp",
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint,
         "OTEL_BLRP_SCHEDULE_DELAY": "3600000",  # what is not sent at the end is not sent
@@ -100,11 +95,11 @@ def environment(judge, receiver, place, folder, **more):
         given["RAGTRACE_SPOOL"] = str(folder / "spool.sqlite")
     if place == "spool and store":
         given["RAGTRACE_STORE"] = str(folder / "spool.sqlite")
-    return {**os.environ, **given}
+    return environment(**given)
 
 
 def serve(server, env):
-    port = free_port()
+    port = closed_port()
     last = str(port) if server[-1] == "--port" else f"127.0.0.1:{port}"
     process = subprocess.Popen([sys.executable, "-m", *server, last], env=env, cwd=ROOT, stderr=subprocess.PIPE)
     try:
@@ -151,7 +146,7 @@ def test_what_is_lost_by_kind_of_end(name, judge, tmp_path):
         folder = tmp_path / place.replace(" ", "-")
         folder.mkdir()
         with OtlpReceiver() as receiver:
-            end(name, environment(judge, receiver, place, folder))
+            end(name, settings(judge, receiver, place, folder))
             return became(receiver, folder / "spool.sqlite", place)
 
     with ThreadPoolExecutor(len(PLACES)) as together:
@@ -161,7 +156,7 @@ def test_what_is_lost_by_kind_of_end(name, judge, tmp_path):
 def test_a_spool_on_a_full_disk_loses_what_ends_with_the_process(judge, tmp_path):
     with small_disk(tmp_path / "disk") as disk, OtlpReceiver() as receiver:
         filler = str(disk.folder / "filler")
-        end("normal exit", environment(judge, receiver, "spool and store", disk.folder, FILLER=filler))
+        end("normal exit", settings(judge, receiver, "spool and store", disk.folder, FILLER=filler))
         disk.free()
         assert became(receiver, disk.folder / "spool.sqlite", "spool and store") == SENT[0]
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.process.observing import until
+from tests.process.observing import environment, until
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
-QUIET = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
 SECRET = b"Ada Lovelace lives here"
 EMPTY_SOON = "from ragtrace import sqlite_file; sqlite_file.EMPTY_EVERY_S = 1.0"  # not every 30 s
 APPLICATION = f"""{EMPTY_SOON}
@@ -35,9 +31,8 @@ def start(tmp_path):
     running = []
 
     def start(code, *args, **more):
-        env = {**os.environ, **QUIET, "PYTHONPATH": str(ROOT), **more}
         command = [sys.executable, "-c", code, *map(str, args)]
-        running.append(subprocess.Popen(command, env=env, stdin=subprocess.PIPE))
+        running.append(subprocess.Popen(command, env=environment(**more), stdin=subprocess.PIPE))
         return running[-1]
 
     yield start

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -10,16 +9,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests.process.observing import environment
+
 pytestmark = pytest.mark.slow
 
 APP = """
 import os, sys
 import ragtrace
+from tests.process.observing import ask as capture
 
 def ask():
-    with ragtrace.query("Where?") as run:
-        run.retrieved([{"id": "1", "text": "In Oslo."}])
-        run.answered("In Oslo.", model="m")
+    capture()
     return ragtrace.flush(20)
 
 ragtrace.configure(sample_rate=1.0)
@@ -58,7 +58,7 @@ def test_a_forked_child_sends_over_connections_of_its_own():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     endpoint = f"http://127.0.0.1:{server.server_address[1]}"
     exporters = {f"OTEL_{signal}_EXPORTER": "otlp" for signal in ("TRACES", "METRICS", "LOGS")}
-    env = {**os.environ, **exporters, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
+    env = environment(**exporters, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
     app = subprocess.Popen(
         [sys.executable, "-c", APP], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -19,6 +19,7 @@ from ragtrace.queues.spool import Entry, Spool
 from ragtrace.scoring.limits.budget import Budget, Caps
 from ragtrace.sqlite_file import SharedFile
 from ragtrace.stores.sqlite import SqliteStore
+from tests.process.observing import forked
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")]
 
@@ -95,12 +96,12 @@ def test_a_fork_waits_for_another_thread_s_transaction(tmp_path):
     thread = threading.Thread(target=write)
     thread.start()
     begun.wait()
-    child = os.fork()
-    if child == 0:
+
+    def write_too():
         with file.transaction() as connection:
             connection.execute("INSERT INTO labels VALUES (2)")
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    assert forked(write_too) == 0
     thread.join()
     assert seen(path, "SELECT sum(n) FROM labels") == 3
 
@@ -120,14 +121,12 @@ def test_a_child_of_a_parent_in_a_long_transaction_is_told_instead_of_losing_wha
     thread = threading.Thread(target=write)
     thread.start()
     begun.wait()
-    child = os.fork()
-    if child == 0:
-        try:
-            with file.transaction():
-                os._exit(1)
-        except sqlite3.OperationalError as error:
-            os._exit(0 if "was forked" in str(error) else 2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    def write_too():
+        with pytest.raises(sqlite3.OperationalError, match="was forked"), file.transaction():
+            pass
+
+    assert forked(write_too) == 0
     done.set()
     thread.join()
     assert seen(path, "SELECT sum(n) FROM labels") == 1

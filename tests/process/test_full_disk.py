@@ -11,9 +11,9 @@ from ragtrace.scoring.limits import judge_limiter
 from ragtrace.service import current
 from ragtrace.stores.sqlite import SqliteStore
 from tests.process.full_disk import small_disk
-from tests.process.observing import until
+from tests.process.observing import ask, until
 from tests.process.test_health_wired import asked
-from tests.process.test_limits_wired import GOOD, ask
+from tests.process.test_limits_wired import GOOD
 from tests.unit.judges.openai.judge_server import Answer, completion
 
 pytestmark = pytest.mark.slow

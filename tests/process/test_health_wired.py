@@ -15,9 +15,9 @@ import ragtrace
 from ragtrace.scoring.canary import canaries
 from ragtrace.scoring.limits import breaker
 from ragtrace.service import current, health
-from tests.process.observing import points, until
-from tests.process.test_limits_wired import GOOD, ask
-from tests.unit.judges.openai.judge_server import Answer, completion, refusal
+from tests.process.observing import ask, points, until
+from tests.process.test_limits_wired import GOOD
+from tests.unit.judges.openai.judge_server import Answer, completion
 
 pytestmark = pytest.mark.slow
 
@@ -28,23 +28,6 @@ def asked(path):
             return reply.status, json.load(reply)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
-
-
-def test_a_service_that_scores_is_well_and_ready(server, start):
-    server.always = lambda _: Answer(200, completion(GOOD))
-    start(health_port=0)
-    ask()
-    assert ragtrace.flush(20)
-    assert asked("/healthz")[0] == asked("/readyz")[0] == 200
-
-
-def test_a_judge_that_refuses_the_key_is_a_reason_not_to_be_ready(server, start):
-    server.always = lambda _: refusal(401, "wrong key")
-    start(health_port=0)
-    ask()
-    until(lambda: asked("/readyz")[0] == 503)
-    assert "held" in json.dumps(asked("/readyz")[1]["reasons"])
-    assert asked("/healthz")[0] == 200
 
 
 def test_units_that_never_end_are_a_reason_not_to_be_ready(server, start, monkeypatch):

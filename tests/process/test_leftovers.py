@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 
 import pytest
 
-from tests.process.test_worker_command import QUIET, ROOT, accounts, start
+from tests.process.observing import accounts, asked_app, ran
 
 pytestmark = pytest.mark.slow
 
@@ -20,17 +17,13 @@ UNITS = 5
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "spool.sqlite"
-    assert start("-m", "tests.process.app", path, 0, UNITS).wait(120) == 0
+    asked_app(path, 0, UNITS)
     return path
 
 
 def ended(path, how, **settings):
     begun = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.process.leftovers_app", how],
-        env={**os.environ, **QUIET, "PYTHONPATH": str(ROOT), "RAGTRACE_SPOOL": str(path), **settings},
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = ran("-m", "tests.process.leftovers_app", how, RAGTRACE_SPOOL=str(path), **settings)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr, time.monotonic() - begun
 

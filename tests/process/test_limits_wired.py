@@ -9,7 +9,7 @@ import pytest
 import ragtrace
 from ragtrace.service import current
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
-from tests.process.observing import points, until
+from tests.process.observing import ask, points, until
 from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
 pytestmark = pytest.mark.slow
@@ -21,12 +21,6 @@ GOOD = {
     "verdicts": [{"id": 1, "sources": [1], "reason": "", "verdict": "supported"}],
     "citations": [],
 }
-
-
-def ask():
-    with ragtrace.query("Where is the lab?") as run:
-        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-        run.answered("The lab is in Oslo.")
 
 
 def test_within_the_budget_units_are_scored_and_the_gauge_tells_what_is_left(server, start):

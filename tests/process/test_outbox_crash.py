@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import socket
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -21,11 +16,11 @@ from ragtrace.queues.payload import key_of, to_bytes
 from ragtrace.queues.spool import Entry, Spool
 from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
-from tests.process.observing import until
+from tests.process.observing import closed_port, until
+from tests.process.observing import worker as started
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 UNITS, KILLS, METRICS = 1_500, 15, ("faithfulness", "no_answer", "context_use")
 REFUSED, FAILING = {3, 8}, {5, 11}  # lives whose receiver is not there, and whose receiver answers 503
 
@@ -49,29 +44,19 @@ def offer(spool, first, last):
     spool.put([Entry(key=key_of(it), payload=to_bytes(it), priority=1) for it in units])
 
 
-def closed_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 def worker(spool, store, life, endpoint, *args):
     env = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
         "RAGTRACE_STORE": str(store),
         "RAGTRACE_METRICS": ",".join(METRICS),
         "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
         "OTEL_EXPORTER_OTLP_TIMEOUT": "1",
-        "OTEL_TRACES_EXPORTER": "none",
         "OTEL_METRICS_EXPORTER": "otlp",
         "OTEL_LOGS_EXPORTER": "otlp",
         "OTEL_RESOURCE_ATTRIBUTES": f"service.instance.id={life}",
         "OTEL_BLRP_SCHEDULE_DELAY": "150",
         "OTEL_METRIC_EXPORT_INTERVAL": "150",
     }
-    command = [sys.executable, "-m", "ragtrace", "worker", "--spool", str(spool), *args]
-    return subprocess.Popen(command, env=env, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    return started(spool, *args, **env)
 
 
 class Receiver(OtlpReceiver):

@@ -6,9 +6,6 @@ import os
 import urllib.request
 
 import pytest
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
@@ -18,8 +15,7 @@ from ragtrace.stores.outbox import COUNT, EVENT
 from ragtrace.stores.owner import Owner
 from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
-from tests.process.observing import until
-from tests.process.test_outbox_crash import closed_port
+from tests.process.observing import QUIET, ask, closed_port, forked, providers, until
 
 pytestmark = pytest.mark.slow
 
@@ -57,13 +53,6 @@ def start(tmp_path):
 
     yield configure
     ragtrace.shutdown(5)
-
-
-def ask(times=1):
-    for _ in range(times):
-        with ragtrace.query("Where is the lab?", workflow="support") as run:
-            run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-            run.answered("The lab is in Oslo.")
 
 
 def exported(tmp_path):
@@ -161,8 +150,8 @@ def test_of_what_is_half_delivered_the_other_half_is_sent(start, receiver, tmp_p
 
 
 def test_without_a_scrape_counts_stay_owed_and_a_scrape_takes_them(start, tmp_path, monkeypatch):
-    for signal in ("TRACES", "METRICS", "LOGS"):
-        monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
+    for name, value in QUIET.items():
+        monkeypatch.setenv(name, value)
     start(metrics_port=0)
     ask(2)
     assert ragtrace.flush(30)
@@ -172,18 +161,8 @@ def test_without_a_scrape_counts_stay_owed_and_a_scrape_takes_them(start, tmp_pa
     until(lambda: exported(tmp_path) == [1] * 4)
 
 
-def test_without_a_store_there_is_no_outbox(start):
-    start(store=None)
-    ask()
-    assert current().outbox is None
-
-
 def test_providers_of_the_application_s_are_believed_after_a_flush(start, tmp_path):
-    start(
-        tracer_provider=TracerProvider(),
-        meter_provider=MeterProvider(),
-        logger_provider=LoggerProvider(),
-    )
+    start(**providers())
     ask(2)
     until(lambda: len(exported(tmp_path)) == 4)
     assert exported(tmp_path) == [0] * 4
@@ -195,14 +174,12 @@ def test_providers_of_the_application_s_are_believed_after_a_flush(start, tmp_pa
 def test_a_forked_child_answers_for_its_own_scores_alone(start, receiver, tmp_path):
     start()
     ask(2)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            ask(3)
-            os._exit(0 if ragtrace.shutdown(30) else 1)
-        finally:
-            os._exit(2)
-    assert os.waitpid(pid, 0)[1] == 0
+
+    def child():
+        ask(3)
+        return ragtrace.shutdown(30)
+
+    assert forked(child) == 0
     assert ragtrace.flush(30)
     assert exported(tmp_path) == [1] * 10
     assert len(keys(receiver)) == len(set(keys(receiver))) == 10

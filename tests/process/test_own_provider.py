@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import ragtrace
+from tests.process.observing import ask, providers, ran
 
 pytestmark = pytest.mark.slow
 
@@ -28,15 +24,10 @@ def test_the_spans_of_finished_runs_are_exported(kind, is_registered_first, meth
     exporter.export = kept.extend  # type: ignore[method-assign, assignment, func-returns-value]
     if is_registered_first:
         provider.add_span_processor(kind(exporter))
-    ragtrace.configure(
-        sample_rate=0.0, tracer_provider=provider, meter_provider=MeterProvider(), logger_provider=LoggerProvider()
-    )
+    ragtrace.configure(sample_rate=0.0, **providers(tracer_provider=provider))
     if not is_registered_first:
         provider.add_span_processor(kind(exporter))
-    for number in range(RUNS):
-        with ragtrace.query(f"{number}?") as run:
-            run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-            run.answered("In Oslo.")
+    ask(RUNS)
     getattr(provider, method)()
     assert sum(span.name.startswith("invoke_workflow") for span in kept) == RUNS
     assert sum(span.name.startswith("retrieval") for span in kept) == RUNS
@@ -57,8 +48,7 @@ for number in range(50):
 """
 
 
-def test_the_end_of_the_process_exports_what_was_finished(monkeypatch):
-    for signal in ("METRICS", "LOGS"):
-        monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
-    done = subprocess.run([sys.executable, "-c", ENDS], check=True, capture_output=True, text=True, timeout=60)
+def test_the_end_of_the_process_exports_what_was_finished():
+    done = ran("-c", ENDS)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.count("invoke_workflow") == RUNS

@@ -1,20 +1,16 @@
-"""What a scorer in an application's process promises, each as a named test with real parts (SCORING.md 6)."""
+"""What a scorer in an application's process promises, each as a named test with real parts."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import http.server
 import logging
-import os
 import threading
 import time
 import weakref
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -25,7 +21,7 @@ from ragtrace.capture import internal_errors
 from ragtrace.service import current
 from ragtrace_langchain import RagtraceHandler
 from tests.kept import ANSWER
-from tests.process.observing import until
+from tests.process.observing import ask, fork, providers, status_of, until
 from tests.unit.judges.openai.judge_server import Answer
 
 pytestmark = pytest.mark.slow
@@ -46,9 +42,7 @@ def start(exporter):
             **{
                 "sample_rate": 1.0,
                 "content": "full",
-                "tracer_provider": provider,
-                "meter_provider": MeterProvider(),
-                "logger_provider": LoggerProvider(),
+                **providers(tracer_provider=provider),
                 **settings,
             }
         )
@@ -58,36 +52,10 @@ def start(exporter):
     ragtrace.shutdown(5)
 
 
-def ask(question="Where?", **about):
-    with ragtrace.query(question, **about) as run:
-        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-        run.answered(ANSWER)
-
-
 def balanced(service):
     counts, pending = service.gauges.accounts()
     assert service.ledger.offered == sum(counts.values()) + pending
     return counts
-
-
-class Hung(http.server.BaseHTTPRequestHandler):
-    """A judge that takes a request and never answers."""
-
-    def do_POST(self):
-        self.server.let_go.wait()
-
-    def log_message(self, *_):
-        """Quiet."""
-
-
-@pytest.fixture
-def hung():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hung)
-    server.daemon_threads, server.let_go = True, threading.Event()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.let_go.set()
-    server.shutdown()
 
 
 def test_nothing_of_a_hook_a_sink_or_an_exporter_reaches_the_application(start, exporter):
@@ -108,8 +76,7 @@ def test_nothing_of_a_hook_a_sink_or_an_exporter_reaches_the_application(start, 
 
 def test_memory_is_bounded_and_what_is_dropped_is_counted(start, hung):
     service = start(judge="openai:m", judge_base_url=hung, queue_units=50, concurrency=2)
-    for number in range(500):
-        ask(str(number))
+    ask(500)
     assert service.pipeline.drain(30)
     assert service.queue.size <= 50
     counts = balanced(service)
@@ -120,6 +87,10 @@ def test_memory_is_bounded_and_what_is_dropped_is_counted(start, hung):
 
 @pytest.mark.parametrize("busy", [False, True], ids=["quiet", "while others capture"])
 def test_a_forked_child_scores_its_own_runs_and_the_parent_goes_on(start, busy):
+    def child():
+        ask()
+        return ragtrace.flush(20) and dict(current().ledger.counts()) == {("scored", ""): 1}
+
     service = start()
     ask()
     stop = threading.Event()
@@ -131,20 +102,12 @@ def test_a_forked_child_scores_its_own_runs_and_the_parent_goes_on(start, busy):
     threads = [threading.Thread(target=others) for _ in range(2 if busy else 0)]
     for thread in threads:
         thread.start()
-    child = os.fork()
-    if child == 0:
-        status = 9
-        try:
-            ask("child?")
-            counts = dict(current().ledger.counts()) if ragtrace.flush(20) else {}
-            status = 0 if counts == {("scored", ""): 1} else 8
-        finally:
-            os._exit(status)
+    number = fork(child)
     stop.set()
     for thread in threads:
         thread.join()
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    ask("parent?")
+    assert status_of(number) == 0
+    ask()
     assert ragtrace.flush(20)
     assert balanced(service).keys() == {("scored", "")}
 
@@ -167,8 +130,7 @@ def test_a_shutdown_says_how_many_traces_it_leaves(start, server, caplog):
 
     server.always = lambda _: Answer(hold=threading.Event())
     service = start(judge="openai:m", judge_base_url=server.url, concurrency=2, sinks=[Sink()])
-    for _ in range(5):
-        ask()
+    ask(5)
     until(lambda: len(server.requests) == 2)
     assert not ragtrace.shutdown(1.0)
     (said,) = [record.getMessage() for record in caplog.records if "shutdown" in record.getMessage()]
@@ -204,7 +166,7 @@ def test_what_we_call_may_call_us(start, caplog):
     class Asks:
         def emit(self, record, scores):
             if record.workflow != "inner":
-                ask("inner?", workflow="inner")
+                ask(workflow="inner")
                 asked.append(record.id)
 
     class Captures(logging.Handler):
@@ -216,7 +178,7 @@ def test_what_we_call_may_call_us(start, caplog):
     logging.getLogger("ragtrace").addHandler(handler)
     try:
         service = start(sinks=[Asks()])
-        ask("outer?")
+        ask()
         deadline = time.monotonic() + 10
         while (not asked or service.ledger.pending) and time.monotonic() < deadline:
             time.sleep(0.01)

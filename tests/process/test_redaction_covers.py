@@ -6,7 +6,6 @@ import json
 import re
 
 import pytest
-from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -16,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import ragtrace
 from ragtrace.model import Message
 from ragtrace.model.codec import record_to_json
-from tests.process.test_worker_command import ROOT
+from tests.process.observing import ROOT, providers
 
 pytestmark = pytest.mark.slow
 
@@ -75,8 +74,8 @@ def left_by(folder, **settings):
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
     ragtrace.configure(
-        sample_rate=1.0, sinks=[kept], span_metadata=[s("metadata_key")], tracer_provider=provider, store=str(store),
-        meter_provider=MeterProvider([reader]), logger_provider=LoggerProvider(), **settings,
+        sample_rate=1.0, sinks=[kept], span_metadata=[s("metadata_key")], store=str(store), **settings,
+        **providers(tracer_provider=provider, meter_provider=MeterProvider([reader])),
     )  # fmt: skip
     try:
         capture()

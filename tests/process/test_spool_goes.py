@@ -8,16 +8,13 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from tests.process.observing import until
+from tests.process.observing import environment, until
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
-QUIET = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
 APPLICATION = """
 import sys, time, logging, ragtrace
 logging.basicConfig(stream=sys.stderr)
@@ -50,9 +47,8 @@ def start(tmp_path):
     running = []
 
     def start(name, *args):
-        env = {**os.environ, **QUIET, "PYTHONPATH": str(ROOT)}
         with (tmp_path / name).open("w") as said:
-            running.append(subprocess.Popen([sys.executable, *args], env=env, stderr=said))
+            running.append(subprocess.Popen([sys.executable, *args], env=environment(), stderr=said))
         return running[-1]
 
     yield start

@@ -4,44 +4,28 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
 from ragtrace import semconv
 from ragtrace.service import current
-from tests.process.observing import points, until
-from tests.unit.judges.openai.judge_server import JudgeServer
+from tests.process.observing import ROOT, ask, environment, points, providers, until
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[2]
 
 
 def configure(path, **settings):
     reader = InMemoryMetricReader()
     ragtrace.configure(
         **{"sample_rate": 1.0, "spool": str(path), **settings},
-        tracer_provider=TracerProvider(),
-        meter_provider=MeterProvider([reader]),
-        logger_provider=LoggerProvider(),
+        **providers(meter_provider=MeterProvider([reader])),
     )
     return reader
-
-
-def ask(number):
-    for n in range(number):
-        with ragtrace.query(f"Where is lab {n}?", workflow="labs") as run:
-            run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-            run.answered("The lab is in Oslo.")
 
 
 @pytest.fixture
@@ -52,7 +36,7 @@ def path(tmp_path):
 
 def hand_over(path, number, **settings):
     reader = configure(path, scorer="worker", **settings)
-    ask(number)
+    ask(number, workflow="labs")
     assert ragtrace.flush(30)
     return reader
 
@@ -70,30 +54,22 @@ def test_a_unit_drawn_for_metrics_that_the_scorer_has_not_is_skipped_and_said_on
     assert "rouge_consistency" in said
 
 
-def test_a_unit_from_elsewhere_has_its_series_at_0_before_it_is_judged(path):
+def test_a_unit_from_elsewhere_has_its_series_at_0_before_it_is_judged(path, server):
     hand_over(path, 1, metrics=["faithfulness"])
-    server = JudgeServer()
-    server.start()
-    try:
-        reader = configure(
-            path, metrics=["faithfulness"], judge="openai:m", judge_base_url=server.url, judge_api_key="k",
-            budget_tokens_per_day=10,
-        )  # fmt: skip
-        current().begin()
-        until(lambda: points(reader, semconv.SCORE_N))
-        ((about, n),) = points(reader, semconv.SCORE_N).items()
-        assert n == 0
-        assert (semconv.GEN_AI_WORKFLOW_NAME, "labs") in about
-        assert server.requests == []
-    finally:
-        ragtrace.shutdown(5)
-        server.stop()
+    judge = {"judge": "openai:m", "judge_base_url": server.url, "judge_api_key": "k"}
+    reader = configure(path, metrics=["faithfulness"], budget_tokens_per_day=10, **judge)
+    current().begin()
+    until(lambda: points(reader, semconv.SCORE_N))
+    ((about, n),) = points(reader, semconv.SCORE_N).items()
+    assert n == 0
+    assert (semconv.GEN_AI_WORKFLOW_NAME, "labs") in about
+    assert server.requests == []
 
 
 def test_a_worker_has_the_series_of_what_was_captured_before_anything_of_it_is_drawn(path):
     configure(path, scorer="worker", sample_rate=0.0, metrics=["faithfulness"])
     current().begin()
-    ask(1)
+    ask(workflow="labs")
     until(lambda: current().queue.publish_names([]))
     assert current().gauges.accounts() == ({("skipped", "not_sampled"): 1}, 0)
     ragtrace.shutdown(5)
@@ -147,7 +123,8 @@ SCORER = """
 import json, sys, time
 from pathlib import Path
 from ragtrace.service import current
-from tests.process.test_spool_wired import ask, configure, ledger, scored
+from tests.process.observing import ask
+from tests.process.test_spool_wired import configure, ledger, scored
 
 reader = configure(Path(sys.argv[1]))
 ask(10)
@@ -161,7 +138,7 @@ print(json.dumps([[*key, n] for key, n in ledger(reader).items()]))
 def test_a_shared_spool_is_told_by_each_process_under_one_name(path):
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", SCORER, str(path)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            [sys.executable, "-c", SCORER, str(path)], cwd=ROOT, env=environment(),
             stdout=subprocess.PIPE, text=True,
         )
         for _ in range(3)

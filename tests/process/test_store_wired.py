@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 
 import pytest
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -14,6 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import ragtrace
 from ragtrace.service import current
 from ragtrace.stores.sqlite import SqliteStore
+from tests.process.observing import ask, providers
 
 pytestmark = pytest.mark.slow
 
@@ -26,21 +25,13 @@ def start(tmp_path):
         ragtrace.configure(
             sample_rate=1.0,
             spool=str(tmp_path / "spool"),
-            tracer_provider=provider,
-            meter_provider=MeterProvider(),
-            logger_provider=LoggerProvider(),
+            **providers(tracer_provider=provider),
             **settings,
         )
         return exporter
 
     yield configure
     ragtrace.shutdown(5)
-
-
-def ask():
-    with ragtrace.query("Where is the lab?", workflow="support") as run:
-        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-        run.answered("The lab is in Oslo.")
 
 
 def evaluations(exporter):
@@ -50,7 +41,7 @@ def evaluations(exporter):
 @pytest.mark.parametrize("name", ["spool", "store"], ids=["in the spool's file", "in a file of its own"])
 def test_scores_are_kept_and_published(start, tmp_path, name):
     exporter = start(store=str(tmp_path / name))
-    ask()
+    ask(workflow="support")
     assert ragtrace.flush(20)
     assert len(evaluations(exporter)) == 1
     ragtrace.shutdown(5)
@@ -66,7 +57,7 @@ def test_scores_are_kept_and_published(start, tmp_path, name):
 def test_what_was_written_and_not_published_is_published_by_the_next(start, tmp_path, monkeypatch):
     exporter = start(store=str(tmp_path / "spool"))
     monkeypatch.setattr(current().handler, "publish", lambda *_: None)  # as if it had been killed between the two
-    ask()
+    ask(workflow="support")
     assert ragtrace.flush(20)
     assert evaluations(exporter) == []
     ragtrace.shutdown(5)

@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
 import textwrap
 import urllib.request
-from pathlib import Path
 
 import pytest
 import yaml
 
-from ragtrace.queues.spool import Spool
-from tests.process.observing import until
+from tests.process.observing import accounts, asked_app, ran, start, until, worker
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[2]
-QUIET = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
-
-
-def start(*args, exporters=QUIET):
-    env = {**os.environ, **exporters, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen([sys.executable, *map(str, args)], env=env, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-
-
-def worker(path, *args):
-    return start("-m", "ragtrace", "worker", "--spool", path, *args)
-
-
-def accounts(path):
-    spool = Spool(path)
-    try:
-        found = spool.counters()
-    finally:
-        spool.close()
-    assert found.offered == sum(found.ends.values()) + found.pending
-    return found
 
 
 def scored(path):
@@ -73,7 +46,7 @@ def test_a_killed_worker_s_jobs_are_taken_up_and_a_stopped_one_s_are_given_back(
     first.send_signal(signal.SIGKILL)
     first.communicate()
     assert app.wait(120) == 0
-    assert start("-m", "tests.process.app", path, 300, 600).wait(120) == 0
+    asked_app(path, 300, 600)
     held, before = accounts(path).leased, scored(path)
     second = worker(path)
     until(lambda: scored(path) > before, running=second)
@@ -90,26 +63,11 @@ def test_a_killed_worker_s_jobs_are_taken_up_and_a_stopped_one_s_are_given_back(
     assert accounts(path).ends == {("scored", ""): 600}
 
 
-def test_without_a_spool_it_says_so_in_one_line():
-    process = start("-m", "ragtrace", "worker", exporters={})
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert said == "ragtrace: worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL\n"
-
-
 def test_a_path_without_a_file_is_told_and_made(path):
     process = worker(path, "--once")
     _, said = process.communicate(timeout=60)
     assert (process.returncode, path.exists()) == (0, True)
     assert f"there was no file {path}: made an empty spool" in said
-
-
-def test_a_folder_that_is_not_there_is_one_line(tmp_path):
-    process = worker(tmp_path / "no" / "spool")
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert said.startswith("ragtrace: spool: the spool ")
-    assert said.count("\n") == 1
 
 
 def test_a_comma_at_the_end_of_the_metrics_is_none(path):
@@ -118,46 +76,34 @@ def test_a_comma_at_the_end_of_the_metrics_is_none(path):
     assert (process.returncode, "stopped; nothing scored" in said) == (0, True), said
 
 
-@pytest.mark.parametrize("wrong", ["nan", "inf", "-1", "soon"])
-def test_a_deadline_that_is_no_time_is_a_matter_of_usage(path, wrong):
-    process = worker(path, f"--deadline={wrong}")
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert said.startswith(f"ragtrace: argument '--deadline': '{wrong}' is not a number of seconds")
-    assert said.count("\n") == 1
+DEADLINE = "argument '--deadline': '{}' is not a number of seconds"
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "words"),
+    ("args", "env", "words"),
     [
-        ("RAGTRACE_ENABLED", "0", "worker: RAGTRACE_ENABLED turns ragtrace off"),
-        ("RAGTRACE_JUDGE_BASE_URL", "http://[bad/v1", "judge_base_url has no valid host and port"),
+        ([], {}, "worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL\n"),
+        (["--spool", "/no/folder/spool"], {}, "spool: the spool "),
+        (["--spool", "s"], {"RAGTRACE_ENABLED": "0"}, "worker: RAGTRACE_ENABLED turns ragtrace off"),
+        (
+            ["--spool", "s", "--judge", "openai:m", "--once"],
+            {"RAGTRACE_JUDGE_BASE_URL": "http://[bad/v1"},
+            "judge_base_url has no valid host and port",
+        ),
+        *((["--spool", "s", f"--deadline={it}"], {}, DEADLINE.format(it)) for it in ("nan", "inf", "-1", "soon")),
     ],
 )
-def test_what_the_environment_forbids_is_one_line(path, monkeypatch, variable, value, words):
-    monkeypatch.setenv(variable, value)
-    process = worker(path, "--judge", "openai:m", "--once")
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert said.startswith(f"ragtrace: {words}")
-    assert said.count("\n") == 1
+def test_what_cannot_be_is_one_line(tmp_path, args, env, words):
+    done = ran("-m", "ragtrace", "worker", *(tmp_path / it if it == "s" else it for it in args), **env)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"ragtrace: {words}")
+    assert done.stderr.count("\n") == 1
 
 
 def test_once_ends_beside_a_collector_that_does_not_answer(path):
-    assert start("-m", "tests.process.app", path, 0, 5).wait(120) == 0
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ragtrace", "worker", "--spool", str(path), "--once", "--deadline", "2"],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            **QUIET,
-            "OTEL_METRICS_EXPORTER": "otlp",
-            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
-        },
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    asked_app(path, 0, 5)
+    collector = {"OTEL_METRICS_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+    process = worker(path, "--once", "--deadline", "2", **collector)
     _, said = process.communicate(timeout=60)
     assert accounts(path).ends == {("scored", ""): 5}
     assert process.returncode == 1
@@ -167,7 +113,7 @@ def test_once_ends_beside_a_collector_that_does_not_answer(path):
 
 
 def test_a_worker_s_endpoint_shows_scores_and_no_count_of_captured_traces(path):
-    assert start("-m", "tests.process.app", path, 0, 5).wait(120) == 0
+    asked_app(path, 0, 5)
     process = worker(path, "--metrics-port", "0")
     said = [process.stderr.readline() for _ in range(3)]
     target = re.search(r"metrics at http://(127\.0\.0\.1:\d+)/metrics; for prometheus\.yml:", said[1])[1]
@@ -182,9 +128,7 @@ def test_a_worker_s_endpoint_shows_scores_and_no_count_of_captured_traces(path):
 
 
 def test_help_shows_a_scrape_config_that_prometheus_reads():
-    done = subprocess.run(
-        [sys.executable, "-m", "ragtrace", "worker", "--help"], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    done = ran("-m", "ragtrace", "worker", "--help")
     text = textwrap.dedent(done.stdout[done.stdout.index("\n", done.stdout.index("here):")) :])
     (job,) = yaml.safe_load(text.partition("Exit status")[0])["scrape_configs"]
     assert job["static_configs"] == [{"targets": ["127.0.0.1:9464"]}]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import sqlite3
-import subprocess
-import sys
 import time
 
 import pytest
 
-from tests.process.test_worker_command import QUIET, ROOT, accounts, start
+from tests.process.observing import QUIET, accounts, asked_app, ran
 from tests.unit.judges.openai.judge_server import Answer, refusal
 
 pytestmark = pytest.mark.slow
@@ -24,18 +21,15 @@ LATE_S = 20  # a busy machine takes seconds to start and to end a process
 
 def once(path, env, *args):
     begun = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "ragtrace", "worker", "--spool", path, "--once", "--deadline", str(DEADLINE_S), *args],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **env},
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    deadline = ("--once", "--deadline", DEADLINE_S)
+    done = ran("-m", "ragtrace", "worker", "--spool", path, *deadline, *args, **env)
     return done, time.monotonic() - begun
 
 
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "spool.sqlite"
-    assert start("-m", "tests.process.app", path, 0, 5).wait(120) == 0
+    asked_app(path, 0, 5)
     return path
 
 

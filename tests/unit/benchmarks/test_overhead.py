@@ -12,6 +12,8 @@ from benchmarks.overhead.environments import Unavailable, python_of
 from benchmarks.overhead.memory import line_through
 from benchmarks.overhead.rounds import LONG, SHORT, Results, run, scenarios_of
 
+pytestmark = pytest.mark.slow
+
 BY_KEY = {one.key: one for one in CANDIDATES}
 
 

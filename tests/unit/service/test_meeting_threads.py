@@ -25,9 +25,6 @@ from ragtrace.service.gauges import ServiceGauges
 from ragtrace.settings import Settings
 from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.otlp import OtlpReceiver
-from tests.process.test_promises import hung
-
-__all__ = ["hung"]
 
 
 @pytest.fixture

@@ -12,9 +12,6 @@ import ragtrace
 from ragtrace import semconv
 from ragtrace.sampling.pressure import Load, Pressure
 from ragtrace.service import current
-from tests.process.test_promises import hung
-
-__all__ = ["hung"]
 
 
 def ask(question):

@@ -156,6 +156,7 @@ def _put(path: Path, start: int) -> None:
     cache.close()
 
 
+@pytest.mark.slow
 def test_processes_share_a_file(tmp_path: Path) -> None:
     path = tmp_path / "grades.sqlite"
     context = multiprocessing.get_context("spawn")

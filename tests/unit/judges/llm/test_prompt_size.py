@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -47,20 +47,25 @@ def cut(text: str, tokens: int, count: Callable[[str], int]) -> str:
     return next(text[:end] for end in range(tokens * 8, 0, -1) if count(text[:end]) == tokens)
 
 
-async def prompts(count: Callable[[str], int], *, with_citations: bool) -> dict[str, int]:
+def made(count: Callable[[str], int], *, reference: int = 0, is_cited: bool = False) -> RagRecord:
+    """Five contexts of 121 tokens, an answer of 82, and a reference of so many."""
     context, answer = cut(SENTENCE * 4, 121, count), cut(SENTENCE * 3, 82, count)
-    passages = tuple(Passage(id=f"doc-{i}", text=context, rank=i) for i in range(1, 6))
     quarter = len(answer) // 4 + 1
-    answer_parts = tuple(
+    cited = tuple(
         AnswerPart(text=answer[i * quarter : (i + 1) * quarter], citations=(f"doc-{i + 1}",)) for i in range(4)
     )
-    record = RagRecord(
+    passages = tuple(Passage(id=f"doc-{i}", text=context, rank=i) for i in range(1, 6))
+    return RagRecord(
         id="1",
         query="What does the annual maintenance plan cover?",
         answer=answer,
+        reference=cut(SENTENCE * 2, reference, count) if reference else None,
         pools=(Pool(stage="used", passages=passages),),
-        answer_parts=answer_parts if with_citations else (),
+        answer_parts=cited if is_cited else (),
     )
+
+
+async def prompts(count: Callable[[str], int], record: RagRecord) -> dict[str, int]:
     citations = [{"part": i, "cites": str(i), "support": "full"} for i in range(1, 5)]
     chat = ScriptedChat(
         [
@@ -76,87 +81,55 @@ async def prompts(count: Callable[[str], int], *, with_citations: bool) -> dict[
     return {call.schema_name: count(call.system) + count(call.user) for call in chat.prompts}
 
 
-async def test_faithfulness_alone_takes_a_thousand_tokens(count: Callable[[str], int]) -> None:
-    size = (await prompts(count, with_citations=False))["audit"]
-    assert size <= 1000, size
+async def test_faithfulness_alone_takes_a_thousand_tokens_and_the_bundle_2600(count: Callable[[str], int]) -> None:
+    assert (await prompts(count, made(count)))["audit"] <= 1000
+    assert sum((await prompts(count, made(count, is_cited=True))).values()) <= 2600
 
 
-async def test_the_bundle_takes_2600_tokens(count: Callable[[str], int]) -> None:
-    sizes = await prompts(count, with_citations=True)
-    assert sum(sizes.values()) <= 2600
-    print(sizes)  # noqa: T201 -- shown by pytest -s
-
-
-@pytest.mark.parametrize(
-    ("name", "calls", "tokens"),
-    [("noise_sensitivity", 3, 2600), ("factual_correctness", 2, 1200), ("context_entities_recall", 1, 1000)],
-)
-async def test_metrics_over_a_reference(name: str, calls: int, tokens: int, count: Callable[[str], int]) -> None:
-    """Six claims of 20 tokens and four facts of 15, as the sample has them."""
-    passages = tuple(Passage(id=f"doc-{i}", text=cut(SENTENCE * 4, 121, count), rank=i) for i in range(1, 6))
-    record = RagRecord(
-        id="1",
-        query="What does the annual maintenance plan cover?",
-        answer=cut(SENTENCE * 3, 82, count),
-        reference=cut(SENTENCE * 2, 60, count),
-        pools=(Pool(stage="used", passages=passages),),
-    )
-    claims = {"answer_claims": [cut(SENTENCE, 20, count)] * 6, "reference_claims": [cut(SENTENCE, 15, count)] * 4}
-    reply = claims | {
+def claims(count: Callable[[str], int]) -> dict[str, Any]:
+    """Six claims of 20 tokens and four facts of 15."""
+    return {
+        "answer_claims": [cut(SENTENCE, 20, count)] * 6,
+        "reference_claims": [cut(SENTENCE, 15, count)] * 4,
         "verdicts": [{"id": i, "verdict": "supported"} for i in range(1, 11)],
         "table": [{"id": i, "sources": [1, 2]} for i in range(1, 11)],
         "reference_entities": ["Oslo"],
         "context_entities": ["Oslo"],
     }
-    chat = ScriptedChat(always=reply)
-    results = await evaluate(select([name]), EvalContext(record, judge=LLMJudge(chat)))
-    assert {result.state for result in results} == {"ok"}
-    size = sum(count(call.system) + count(call.user) for call in chat.prompts)
-    print(name, size)  # noqa: T201 -- shown by pytest -s
-    assert (chat.calls, size <= tokens) == (calls, True), size
 
 
-@pytest.mark.parametrize(("made", "calls"), [(10, 3), (12, 5)])
-async def test_nuggets_take_2200_tokens(made: int, calls: int, count: Callable[[str], int]) -> None:
-    passages = tuple(Passage(id=f"doc-{i}", text=cut(SENTENCE * 4, 121, count), rank=i) for i in range(1, 6))
-    record = RagRecord(
-        id="1",
-        query="What does the annual maintenance plan cover?",
-        answer=cut(SENTENCE * 3, 82, count),
-        pools=(Pool(stage="used", passages=passages),),
-    )
-    nuggets = [f"Plan {i} covers filters, pumps and valves at each customer site" for i in range(1, made + 1)]
-    batches = [10, made - 10] if made > 10 else [made]
-    chat = ScriptedChat(
-        [
-            {"nuggets": nuggets},
-            *({"labels": [{"id": i, "importance": "vital"} for i in range(1, size + 1)]} for size in batches),
-            *({"assignments": [{"id": i, "support": "support"} for i in range(1, size + 1)]} for size in batches),
-        ]
-    )
-    results = await evaluate(select(["nuggets"]), EvalContext(record, judge=LLMJudge(chat)))
-    assert {result.state for result in results} == {"ok"}
-    size = sum(count(call.system) + count(call.user) for call in chat.prompts)
-    print("nuggets", made, size)  # noqa: T201 -- shown by pytest -s
-    assert (chat.calls, size <= 2200) == (calls, True), size
+def nuggets(number: int) -> list[dict[str, Any]]:
+    texts = [f"Plan {i} covers filters, pumps and valves at each customer site" for i in range(1, number + 1)]
+    ids = [range(1, size + 1) for size in ([10, number - 10] if number > 10 else [number])]
+    return [
+        {"nuggets": texts},
+        *({"labels": [{"id": i, "importance": "vital"} for i in batch]} for batch in ids),
+        *({"assignments": [{"id": i, "support": "support"} for i in batch]} for batch in ids),
+    ]
+
+
+GRADED = {"attempted": True, "reason": "", "grade": 4}
 
 
 @pytest.mark.parametrize(
-    ("name", "tokens"), [("faithfulness_1to5", 1000), ("answer_relevancy_1to5", 350), ("answer_coverage_1to5", 400)]
+    ("name", "replies", "calls", "tokens"),
+    [
+        ("noise_sensitivity", claims, 3, 2600),
+        ("factual_correctness", claims, 2, 1200),
+        ("context_entities_recall", claims, 1, 1000),
+        ("nuggets", nuggets(10), 3, 2200),
+        ("nuggets", nuggets(12), 5, 2200),
+        ("faithfulness_1to5", GRADED, 1, 1000),
+        ("answer_relevancy_1to5", GRADED, 1, 350),
+        ("answer_coverage_1to5", GRADED, 1, 400),
+    ],
 )
-async def test_single_call_forms(name: str, tokens: int, count: Callable[[str], int]) -> None:
-    """One call each; some 50 tokens above omk's templates, for the fence and what is said of it."""
-    passages = tuple(Passage(id=f"doc-{i}", text=cut(SENTENCE * 4, 121, count), rank=i) for i in range(1, 6))
-    record = RagRecord(
-        id="1",
-        query="What does the annual maintenance plan cover?",
-        answer=cut(SENTENCE * 3, 82, count),
-        reference=cut(SENTENCE * 2, 60, count),
-        pools=(Pool(stage="used", passages=passages),),
-    )
-    chat = ScriptedChat(always={"attempted": True, "reason": "", "grade": 4})
-    results = await evaluate(select([name]), EvalContext(record, judge=LLMJudge(chat)))
+async def test_calls_and_tokens_of_a_metric(
+    name: str, replies: Any, calls: int, tokens: int, count: Callable[[str], int]
+) -> None:
+    reply = replies(count) if callable(replies) else replies
+    chat = ScriptedChat(reply) if isinstance(reply, list) else ScriptedChat(always=reply)
+    results = await evaluate(select([name]), EvalContext(made(count, reference=60), judge=LLMJudge(chat)))
     assert {result.state for result in results} == {"ok"}
     size = sum(count(call.system) + count(call.user) for call in chat.prompts)
-    print(name, size)  # noqa: T201 -- shown by pytest -s
-    assert (chat.calls, size <= tokens) == (1, True), size
+    assert (chat.calls, size <= tokens) == (calls, True), size

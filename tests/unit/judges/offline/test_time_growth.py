@@ -40,6 +40,7 @@ def seconds(answer: str, context: str) -> float:
     return min(times)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_text_of_four_times_the_size_takes_far_less_than_its_square(form: str) -> None:
     def both(n: int) -> float:

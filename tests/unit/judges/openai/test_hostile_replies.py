@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import gzip
 import itertools
 import json
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tests.unit.judges.openai.judge_server import JudgeServer
 
 GOOD = completion({"a": 1})
+ONCE = RetryPolicy(attempts=1, backoff_s=0.001)
 
 
 class RawServer:
@@ -108,6 +110,7 @@ async def peak_of(model: Any) -> tuple[int, JudgeError | None]:
     return peak, outcome if isinstance(outcome, JudgeError) else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [200, 201, 400, 401, 404, 429, 500, 503])
 async def test_an_endless_body_is_left(raw: Any, status: int) -> None:
     def reply() -> Iterator[bytes]:
@@ -115,7 +118,7 @@ async def test_an_endless_body_is_left(raw: Any, status: int) -> None:
         yield from itertools.repeat(b"x" * 65_536, 20_000)  # 1.3 GB
 
     server = raw(reply)
-    model = chat_of(server.url, None, retry=RetryPolicy(attempts=1, backoff_s=0.001))
+    model = chat_of(server.url, None, retry=ONCE)
     peak, error = await peak_of(model)
     assert peak < 8_000_000
     assert server.sent < 40_000_000  # what stands in the sockets' buffers among it
@@ -123,6 +126,7 @@ async def test_an_endless_body_is_left(raw: Any, status: int) -> None:
     assert error.status == (status if status >= 400 else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("packing", ["gzip", "x-gzip", "deflate", "br", "zstd", "gzip, gzip"])
 async def test_a_bomb_is_not_unpacked(raw: Any, status: int, packing: str) -> None:
@@ -133,7 +137,7 @@ async def test_a_bomb_is_not_unpacked(raw: Any, status: int, packing: str) -> No
         yield head(status, f"Content-Encoding: {packing}", f"Content-Length: {len(bomb)}")
         yield bomb
 
-    peak, error = await peak_of(chat_of(raw(reply).url, None, retry=RetryPolicy(attempts=1, backoff_s=0.001)))
+    peak, error = await peak_of(chat_of(raw(reply).url, None, retry=ONCE))
     assert peak < 8_000_000
     assert isinstance(error, JudgeInvalidOutput | JudgeUnavailable)
 
@@ -152,7 +156,7 @@ async def test_a_packed_error_says_what_it_is(judge_server: JudgeServer, status:
     body = gzip.compress(json.dumps({"error": {"message": "no " * 50_000}}).encode())
     judge_server.always = lambda _: Answer(status, body, {"Content-Encoding": "gzip"})
     with pytest.raises(JudgeError) as caught:
-        await ask(chat_of(judge_server, None, retry=RetryPolicy(attempts=1, backoff_s=0.001)))
+        await ask(chat_of(judge_server, None, retry=ONCE))
     assert caught.value.status == status
 
 
@@ -216,7 +220,7 @@ async def test_a_redirect_is_refused_and_named(judge_server: JudgeServer, raw: A
 async def test_a_redirect_to_anywhere_is_one_line(raw: Any, place: str) -> None:
     server = raw(lambda: iter([head(307, f"Location: {place}", "Content-Length: 0")]))
     with pytest.raises(JudgeUnavailable) as caught:
-        await ask(chat_of(server.url, None, retry=RetryPolicy(attempts=1, backoff_s=0.001)))
+        await ask(chat_of(server.url, None, retry=ONCE))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 300
 
@@ -241,6 +245,7 @@ HEADERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [200, 429, 503])
 @pytest.mark.parametrize("line", HEADERS, ids=lambda line: line[:40])
 async def test_no_header_raises_anything_else(raw: Any, status: int, line: str) -> None:
@@ -259,22 +264,17 @@ async def test_no_header_raises_anything_else(raw: Any, status: int, line: str) 
     assert closed is None or closed.wait_s <= 7_200.0
 
 
-async def test_headers_without_end_are_left(raw: Any) -> None:
+@pytest.mark.parametrize(
+    "begin",
+    [b"HTTP/1.1 200 X\r\n", head(200, "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n"],
+    ids=["headers", "trailers"],
+)
+async def test_lines_without_end_are_left(raw: Any, begin: bytes) -> None:
     def reply() -> Iterator[bytes]:
-        yield b"HTTP/1.1 200 X\r\n"
+        yield begin
         yield from itertools.repeat(b"a: b\r\n" * 10_000, 5_000)  # 300 MB
 
-    peak, error = await peak_of(chat_of(raw(reply).url, None, retry=RetryPolicy(attempts=1, backoff_s=0.001)))
-    assert isinstance(error, JudgeUnavailable)
-    assert peak < 8_000_000
-
-
-async def test_trailers_without_end_are_left(raw: Any) -> None:
-    def reply() -> Iterator[bytes]:
-        yield head(200, "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n"
-        yield from itertools.repeat(b"a: b\r\n" * 10_000, 5_000)
-
-    peak, error = await peak_of(chat_of(raw(reply).url, None, retry=RetryPolicy(attempts=1, backoff_s=0.001)))
+    peak, error = await peak_of(chat_of(raw(reply).url, None, retry=ONCE))
     assert isinstance(error, JudgeUnavailable)
     assert peak < 8_000_000
 
@@ -298,14 +298,13 @@ BODIES: list[bytes] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [200, 400, 422, 500])
 @pytest.mark.parametrize("number", range(len(BODIES)))
 async def test_no_body_raises_anything_else(judge_server: JudgeServer, status: int, number: int) -> None:
     judge_server.always = lambda _: Answer(status, BODIES[number])
     limiter = Counting(limiter_of(tokens_per_day=28_800_000))
-    model = chat_of(
-        judge_server, limiter, model=f"{status} {number}", retry=RetryPolicy(attempts=1, backoff_s=0.001)
-    )
+    model = chat_of(judge_server, limiter, model=f"{status} {number}", retry=ONCE)
     try:
         await ask(model)
     except JudgeError as error:
@@ -384,6 +383,17 @@ async def test_an_embedding_of_other_numbers_is_refused(judge_server: JudgeServe
 PASSWORD, TOKEN = "hunter2-s3cret", "tok-5f0c9d1e"
 
 
+LOGIN = base64.b64encode(f"ada:{PASSWORD}".encode()).decode()
+
+
+@contextlib.contextmanager
+def everything_logged(caplog: pytest.LogCaptureFixture, *names: str) -> Iterator[None]:
+    with caplog.at_level(logging.DEBUG):
+        for name in names:
+            logging.getLogger(name).setLevel(logging.DEBUG)
+        yield
+
+
 @pytest.fixture
 def secretive(judge_server: JudgeServer) -> str:
     return judge_server.url.replace("http://", f"http://ada:{PASSWORD}@") + f"?api-key={TOKEN}&api-version=1"
@@ -394,16 +404,14 @@ async def test_login_and_query_of_the_address_are_sent(judge_server: JudgeServer
     assert (await ask(chat_of(secretive, None, api_key="k"))).text == '{"a": 1}'
     [request] = judge_server.requests
     assert request.path == f"/v1/chat/completions?api-key={TOKEN}&api-version=1"
-    login = base64.b64encode(f"ada:{PASSWORD}".encode()).decode()
-    assert request.headers["authorization"] == f"Basic {login}", "a login in the address goes before the key"
+    assert request.headers["authorization"] == f"Basic {LOGIN}", "a login in the address goes before the key"
 
 
 @pytest.mark.parametrize("status", [200, 307, 401, 500, 0])
 async def test_no_secret_of_the_address_is_in_a_log_or_error(
     judge_server: JudgeServer, secretive: str, caplog: pytest.LogCaptureFixture, status: int
 ) -> None:
-    login = base64.b64encode(f"ada:{PASSWORD}".encode()).decode()
-    echo = f"who is {PASSWORD}, {login} or {TOKEN}? {secretive}"
+    echo = f"who is {PASSWORD}, {LOGIN} or {TOKEN}? {secretive}"
     judge_server.always = lambda _: Answer(
         status or 200,
         {"error": {"message": echo}},
@@ -412,16 +420,14 @@ async def test_no_secret_of_the_address_is_in_a_log_or_error(
     )
     if status == 200:
         judge_server.always = lambda _: Answer(200, GOOD)
-    model = chat_of(secretive, None, retry=RetryPolicy(attempts=1, backoff_s=0.001))
-    with caplog.at_level(logging.DEBUG):
-        for name in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "ragtrace"):
-            logging.getLogger(name).setLevel(logging.DEBUG)
+    model = chat_of(secretive, None, retry=ONCE)
+    with everything_logged(caplog, "httpx", "httpx2", "httpcore", "httpcore2", "openai", "ragtrace"):
         (outcome,) = await asyncio.gather(ask(model), return_exceptions=True)
     shown = caplog.text + "".join(repr(record.__dict__) for record in caplog.records)
     shown += repr(outcome) + repr(vars(outcome) if isinstance(outcome, Exception) else "") + repr(model)
     shown += model.fingerprint() + repr(vars(model._transport).get("base_url"))
     assert any(record.name.startswith("httpx") for record in caplog.records), "the client logs its requests"
-    for secret in (PASSWORD, TOKEN, login):
+    for secret in (PASSWORD, TOKEN, LOGIN):
         assert secret not in shown
 
 
@@ -430,15 +436,12 @@ async def test_no_secret_that_a_server_sends_back_is_in_a_log(
     judge_server: JudgeServer, secretive: str, caplog: pytest.LogCaptureFixture, status: int
 ) -> None:
     """A redirect to https repeats the query; a debugging proxy repeats every header."""
-    login = base64.b64encode(f"ada:{PASSWORD}".encode()).decode()
-    secrets = (PASSWORD, TOKEN, login, "sk-9f31c0")
+    secrets = (PASSWORD, TOKEN, LOGIN, "sk-9f31c0")
     headers = {"Location": f"/v1/chat?api-key={TOKEN}", "X-Echo": ", ".join(secrets), "X-Version": "1"}
     judge_server.always = lambda _: Answer(status, GOOD, headers)
-    with caplog.at_level(logging.DEBUG):
-        for name in ("httpx2", "httpcore2", "openai"):
-            logging.getLogger(name).setLevel(logging.DEBUG)
+    with everything_logged(caplog, "httpx2", "httpcore2", "openai"):
         await asyncio.gather(
-            ask(chat_of(secretive, None, retry=RetryPolicy(attempts=1, backoff_s=0.001), api_key="sk-9f31c0")),
+            ask(chat_of(secretive, None, retry=ONCE, api_key="sk-9f31c0")),
             return_exceptions=True,
         )
     shown = caplog.text + "".join(repr(record.__dict__) for record in caplog.records)
@@ -455,7 +458,7 @@ async def test_no_secret_in_a_reason_phrase_or_a_host_is_in_a_log_or_error(
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("httpx2").setLevel(logging.INFO)
         (outcome,) = await asyncio.gather(
-            ask(chat_of(f"{server.url}?api-key={TOKEN}&v=1", None, retry=RetryPolicy(attempts=1, backoff_s=0.001))),
+            ask(chat_of(f"{server.url}?api-key={TOKEN}&v=1", None, retry=ONCE)),
             return_exceptions=True,
         )
     assert f'"{line.partition(chr(13))[0].format("[key]")}"' in caplog.text, "the client logs the status line"

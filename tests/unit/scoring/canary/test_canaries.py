@@ -10,9 +10,6 @@ import logging
 import re
 import threading
 
-import pytest
-
-import ragtrace
 from ragtrace.errors import JudgeOverBudget, JudgeUnavailable
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.llm.judge import LLMJudge
@@ -248,68 +245,6 @@ async def test_an_obedient_judge_is_reported_with_the_worst_pairs(caplog):
     assert "obeyed 16 of 18 (order in answer" in line
 
 
-async def test_canaries_leave_no_trace_and_no_account(service):
-    """Through the real service, with the gauge on its instruments: the only thing that anybody sees."""
-    exported = service
-    watch = canaries(LLMJudge(ReadingChat("everything")))
-    ragtrace.configure(judge="overlap", sample_rate=1.0, sinks=[exported.sink], **exported.providers)
-    now = ragtrace.service.current()
-    now.instruments.observe({"ragtrace.canary.gap": watch.points})
-    await watch.round()
-    assert ragtrace.flush(10)
-    assert exported.spans() == []
-    assert exported.sink.seen == []
-    assert now.gauges.accounts() == ({}, 0)
-    points = exported.points()
-    assert points.pop("ragtrace.canary.gap") == [(watch.last.gap, {"ragtrace.judge.model": "openai:reading"})]
-    assert [name for name in points if "score" in name or "evaluation" in name or "traces" in name] == []
-
-
 def test_a_canary_that_is_offered_all_the_same_enters_no_mean():
     assert {forced_reason(pair.clean) for pair in canary_pairs()} == {"canary"}
     assert {forced_reason(pair.poisoned) for pair in canary_pairs()} == {"canary"}
-
-
-@pytest.fixture
-def service():
-    from opentelemetry.sdk._logs import LoggerProvider
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    class Seen:
-        def __init__(self):
-            self.seen = []
-
-        def emit(self, record, scores):
-            self.seen.append((record, scores))
-
-    class Exported:
-        def __init__(self):
-            self.sink, self.reader, self.exporter = Seen(), InMemoryMetricReader(), InMemorySpanExporter()
-            tracers = TracerProvider(shutdown_on_exit=False)
-            tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
-            self.providers = {
-                "tracer_provider": tracers,
-                "meter_provider": MeterProvider(metric_readers=[self.reader], shutdown_on_exit=False),
-                "logger_provider": LoggerProvider(shutdown_on_exit=False),
-            }
-
-        def spans(self):
-            return list(self.exporter.get_finished_spans())
-
-        def points(self):
-            """By instrument: (value, attributes) of every point that counts anything."""
-            found = {}
-            data = self.reader.get_metrics_data()
-            for metric in [m for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics]:
-                for point in metric.data.data_points:
-                    value = getattr(point, "value", getattr(point, "count", 0))
-                    if value:
-                        found.setdefault(metric.name, []).append((value, dict(point.attributes)))
-            return found
-
-    yield Exported()
-    ragtrace.shutdown(5)

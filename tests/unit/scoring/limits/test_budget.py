@@ -119,6 +119,7 @@ ManyBooks.TestCase.settings = settings(max_examples=40, stateful_step_count=40, 
 TestManyBooks = ManyBooks.TestCase
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.floats(0.0, 90.0), st.integers(1, 6_000), st.floats(0.0, 1.0), st.booleans()), max_size=60
@@ -224,6 +225,7 @@ def _take_all(path: Path, out: multiprocessing.Queue[int]) -> None:
     out.put(sum(isinstance(one.reserve(usd=None, tokens=7), Reservation) for _ in range(300)))
 
 
+@pytest.mark.slow
 def test_three_processes_at_once_take_the_budget_once(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     out: multiprocessing.Queue[int] = context.Queue()

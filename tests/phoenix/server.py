@@ -28,7 +28,8 @@ def phoenix_python() -> Path:
         pytest.fail(f"PHOENIX_PYTHON={given} does not exist")
     found = Path(given) if given else DEFAULT_PYTHON
     if not found.is_file():
-        pytest.skip("no Phoenix server on this machine: `make test-phoenix` installs one in build/phoenix")
+        reason = "no Phoenix server on this machine: `make test-phoenix` installs one in build/phoenix"
+        pytest.skip(reason, allow_module_level=True)
     return found
 
 

@@ -13,7 +13,10 @@ from ragtrace.capture import internal_errors
 from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.sinks.phoenix import PhoenixSink, span_annotations
 from tests.phoenix.runs import ANSWER, INVENTED, QUESTION, ask, chain, sending
-from tests.phoenix.server import KEY, Phoenix, wait_for
+from tests.phoenix.server import KEY, Phoenix, phoenix_python, wait_for
+
+phoenix_python()  # one skip for the file where there is none
+pytestmark = pytest.mark.slow
 
 DIALECTS = ("genai", "openinference", "both")
 METRICS = ("faithfulness", "answer_relevancy", "no_answer", "citations", "mrr")

@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from ragtrace.metrics.deep_retrieval import DeepRetriever
     from ragtrace.model import MetricResult, RagRecord
     from ragtrace.queues import Unit
+    from ragtrace.scoring.limits import Blocked
 
 MAX_WEIGHT = 1e6  # of a probability so small that one score would outweigh a day
 # Failures that pass by themselves. A refusal or a reply of a wrong form would be the same again.
 TRANSIENT = frozenset({"judge_timeout", "judge_unavailable", "judge_error"})
 PASSING = TRANSIENT | {"budget_exceeded"}
 _WAITS_S = (2.0, 60.0, 300.0, 1_200.0)  # attempts of one call repeat within seconds; these outlast an outage
+_OVER_BUDGET_S = 300.0  # for calls larger than the budget of a day
+_OURS = "budget_exceeded"  # never the reason of a judge's failure
+_AWAY = frozenset({_OURS, "judge_unavailable", "judge_timeout"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,3 +179,30 @@ def verdict_of(
         most_s = _WAITS_S[min(attempt - 1, len(_WAITS_S) - 1)]
         return Outcome(reason=reason, retry_in_s=random_of(0.0, most_s))
     return Outcome(state="invalid", reason=reason, write=write, also=also, then=then)
+
+
+def postponed(blocked: Blocked | None, scores: Sequence[Score] = ()) -> Outcome | None:
+    """Return the outcome of a unit that has to wait for the limits; None when it may go on.
+
+    Call it before a unit is scored, without scores, and afterwards with them. A unit with one value is scored,
+    whatever else failed. A unit with errors of an absent judge or a spent budget alone comes back when calls may
+    pass. No attempt is counted, and the queue ends the unit at its age.
+
+    Args:
+        blocked: what `JudgeLimiter.blocked` says now.
+        scores: the deciding scores of a scored unit (`Scorer.deciding`).
+
+    Example:
+        >>> from ragtrace.scoring.limits import Blocked
+        >>> postponed(Blocked(reason="held_401", wait_s=300.0)).retry_in_s
+        300.0
+        >>> postponed(None) is None
+        True
+    """
+    errors = {score.result.reason for score in scores if score.result.state == "error"}
+    has_value = any(score.result.state == "ok" for score in scores)
+    if scores and (has_value or not errors or not errors <= _AWAY):
+        return None
+    if blocked is not None:
+        return Outcome(reason=blocked.reason, retry_in_s=blocked.wait_s, is_spared=True)
+    return Outcome(reason=_OURS, retry_in_s=_OVER_BUDGET_S, is_spared=True) if _OURS in errors else None

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from ragtrace.capture import guarded, record_internal_error
 from ragtrace.queues import Unit
 from ragtrace.scoring import Outcome
-from ragtrace.scoring.limits.postpone import postponed
-from ragtrace.scoring.scorer import MAX_WEIGHT, verdict_of
+from ragtrace.scoring.scorer import MAX_WEIGHT, postponed, verdict_of
 from ragtrace.stores.base import OutboxEntry
 from ragtrace.stores.outbox import COUNT, EVENT
 

@@ -44,7 +44,7 @@ class Blocked:
         return not self.is_held and self.reason not in {"breaker_open", "limits_file"}
 
 
-def error_of(closed: Blocked, host: str) -> JudgeError:
+def error_of(blocked: Blocked, host: str) -> JudgeError:
     """Return the error of a call that did not pass; its ``retry_after_s`` is the wait.
 
     Example:
@@ -52,21 +52,21 @@ def error_of(closed: Blocked, host: str) -> JudgeError:
         300.0
     """
     error: JudgeError
-    if closed.reason == "budget_exceeded":
+    if blocked.reason == "budget_exceeded":
         error = JudgeOverBudget("the judge's budget has nothing left for now")
-        if math.isinf(closed.wait_s):
+        if math.isinf(blocked.wait_s):
             error = JudgeOverBudget("one call of the judge may cost more than the budget of a day: raise it")
-    elif closed.is_held:
-        error = JudgeUnavailable(f"{host} refuses the judge's calls ({closed.refusal})")
-    elif closed.reason == "breaker_open":
-        error = JudgeUnavailable(f"{host} failed too often and is not called for {closed.wait_s:.0f} s")
-    elif closed.reason == "limits_file":
+    elif blocked.is_held:
+        error = JudgeUnavailable(f"{host} refuses the judge's calls ({blocked.refusal})")
+    elif blocked.reason == "breaker_open":
+        error = JudgeUnavailable(f"{host} failed too often and is not called for {blocked.wait_s:.0f} s")
+    elif blocked.reason == "limits_file":
         error = JudgeUnavailable("the file of the limits cannot be written: see the log")
-    elif math.isinf(closed.wait_s):
+    elif math.isinf(blocked.wait_s):
         error = JudgeRateLimited(
             "one call of the judge has more tokens than judge_tpm allows in a minute: raise it"
         )
     else:
-        error = JudgeRateLimited(f"the rate of {host} is used up for {closed.wait_s:.0f} s")
-    error.retry_after_s, error.usage = closed.wait_s, JudgeUsage()  # nobody was asked
+        error = JudgeRateLimited(f"the rate of {host} is used up for {blocked.wait_s:.0f} s")
+    error.retry_after_s, error.usage = blocked.wait_s, JudgeUsage()  # nobody was asked
     return error

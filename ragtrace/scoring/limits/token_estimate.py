@@ -36,9 +36,8 @@ class TokenEstimate:
     def most(self, request: JudgeRequest) -> tuple[int, int]:
         """Return (prompt, reply) tokens that an attempt may take."""
         share = self._tokens_per_byte.get(request.model, 1.0)
-        return int(
-            request.request_bytes * share
-        ) + 1 if share < 1.0 else request.request_bytes, request.max_output_tokens
+        prompt = int(request.request_bytes * share) + 1 if share < 1.0 else request.request_bytes
+        return prompt, request.max_output_tokens
 
     def learn(self, request: JudgeRequest, result: AttemptResult) -> None:
         """Learn from what a server counted; nothing from one that did not."""
@@ -57,7 +56,7 @@ def charged(request: JudgeRequest, result: AttemptResult) -> tuple[int, int]:
 
     Example:
         >>> from ragtrace.judges.limiter import JudgeRequest, AttemptResult
-        >>> need = JudgeRequest(model="m", request_bytes=4_000, max_output_tokens=500)
+        >>> request = JudgeRequest(model="m", request_bytes=4_000, max_output_tokens=500)
         >>> charged(request, AttemptResult(fate="answered", input_tokens=812, output_tokens=9))
         (812, 9)
         >>> charged(request, AttemptResult(fate="failed"))

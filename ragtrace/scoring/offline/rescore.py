@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.metrics.evaluate import expected
 from ragtrace.model import Score, ScoreKey
-from ragtrace.scoring.limits.postpone import postponed
-from ragtrace.scoring.scorer import MAX_WEIGHT, PASSING
+from ragtrace.scoring.scorer import MAX_WEIGHT, PASSING, postponed
 from ragtrace.stores.upsert import RESCORE
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from ragtrace.model import MetricResult, Score, ScoreKey
 from ragtrace.scoring.limits import Blocked
-from ragtrace.scoring.limits.postpone import postponed
+from ragtrace.scoring.scorer import postponed
 
 SHUT = Blocked(reason="breaker_open", wait_s=30.0)
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ragtrace.capture import EndedRun, FinishedRun, Generation, Rerank, Retrieval, ToolCall, finished_run
+from ragtrace.capture import (
+    EndedRun,
+    FinishedRun,
+    Generation,
+    Rerank,
+    Retrieval,
+    ToolCall,
+    WaitingRun,
+    finished_run,
+)
 
 ANSWER = "The lab is in Oslo."
 
@@ -24,8 +33,10 @@ class Keeper:
         self.begun += 1
         return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
 
-    def on_end(self, root: Ref, ended: EndedRun) -> None:
-        self.runs.append(finished_run(ended))
+    def on_end(self, root: Ref, ended: EndedRun | WaitingRun) -> None:
+        finished = finished_run(ended)
+        if finished is not None:  # a run that was no question
+            self.runs.append(finished)
 
     @property
     def only(self) -> FinishedRun:

@@ -48,6 +48,7 @@ from ragtrace.capture.types import (
     Step,
     ToolCall,
     TraceRef,
+    WaitingRun,
 )
 from ragtrace.capture.usage import read_usage
 
@@ -74,6 +75,7 @@ __all__ = [
     "Step",
     "ToolCall",
     "TraceRef",
+    "WaitingRun",
     "are_joined",
     "before_question",
     "current_run",

@@ -11,7 +11,7 @@ from ragtrace.capture.fitting import fitted
 from ragtrace.capture.passage_search import found_in
 from ragtrace.capture.passages import ReadPassages, distinct, ranked, sourced_passage
 from ragtrace.capture.texts import count_unread, shown_texts
-from ragtrace.capture.types import FinishedRun, Generation, Retrieval
+from ragtrace.capture.types import FinishedRun, Generation, Retrieval, WaitingRun
 from ragtrace.model import Pool, RagRecord
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ragtrace.model import AnswerPart, Passage
 
 
-def finished_run(run: EndedRun) -> FinishedRun:
-    """Build the record and the steps of an ended run.
+def finished_run(run: EndedRun | WaitingRun) -> FinishedRun | None:
+    """Build the record and the steps of an ended run; None where it turns out to be no question.
 
     Example:
         >>> from ragtrace.capture import Recorder
@@ -31,6 +31,11 @@ def finished_run(run: EndedRun) -> FinishedRun:
         >>> finished_run(run.ended("answered", run.started_ns)).record.answer
         'In Oslo.'
     """
+    whole = run.complete() if isinstance(run, WaitingRun) else run
+    return None if whole is None else _finished(whole)
+
+
+def _finished(run: EndedRun) -> FinishedRun:
     lossy = dict(run.truncated)
     stages = _with_texts(run, _stages(run, lossy))
     pools = _pools(run, stages)

@@ -15,8 +15,7 @@ from ragtrace.capture.types import Limits, RunConfig
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ragtrace.capture.types import RunProcessor
-    from ragtrace.model import Outcome
+    from ragtrace.capture.types import EndedRun, RunProcessor, WaitingRun
 
 
 class Recorder:
@@ -123,11 +122,11 @@ class Recorder:
         """Tell whether this recorder opened the run, and it is still open."""
         return id(run) in self._open
 
-    def _close(self, run: Run, outcome: Outcome | None, ended_ns: int) -> None:
+    def _close(self, run: Run, ended: EndedRun | WaitingRun | None) -> None:
         """Take a run off the list and hand it over; None drops it."""
         self._open.pop(id(run), None)
-        if outcome is not None and run.processor is not None and run.root_span is not None:
-            run.processor.on_end(run.root_span, run.ended(outcome, ended_ns))
+        if ended is not None and run.processor is not None and run.root_span is not None:
+            run.processor.on_end(run.root_span, ended)
 
     @guarded
     def end_all(self) -> None:

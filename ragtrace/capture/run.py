@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -22,7 +24,7 @@ from ragtrace.capture.sanitize import (
     shown,
     tags_of,
 )
-from ragtrace.capture.types import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.capture.types import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall, WaitingRun
 from ragtrace.capture.usage import clean_usage, read_usage
 from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, LabelScope, Message, Usage
 
@@ -39,6 +41,7 @@ MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `trun
 MAX_NAME_CHARS = 256
 MAX_TURNS = 32
 MAX_ITEMS = 10_000  # of any other list; an application's iterator may have no end
+MAX_LATER = 1_024  # calls that wait for the pipeline's thread; then the application's thread makes them
 MAX_REASONS = 64  # why a call ended, one for each of its outputs
 
 
@@ -62,7 +65,7 @@ class Run:
         config: RunConfig,
         limits: Limits,
         started_ns: int,
-        close: Callable[[Run, Outcome | None, int], None],
+        close: Callable[[Run, EndedRun | WaitingRun | None], None],
     ) -> None:
         self.config = config  # the one it began with: settings may change while it is open
         self._close = close
@@ -91,6 +94,8 @@ class Run:
         self._is_discarded = False
         self._default_outcome: Outcome | None = None
         self._before_finish: dict[str, Callable[[], None]] = {}
+        self._later: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._later_chars = 0
         self.limits = limits
         self.reader = PassageReader(config.redact, limits.passage_chars)
 
@@ -174,7 +179,7 @@ class Run:
         top_k: int | None = None,
         started_ns: int | None = None,
         ended_ns: int | None = None,
-        error: BaseException | None = None,
+        error: BaseException | Failure | None = None,
         key: str | None = None,
         parent_key: str | None = None,
         is_fused: bool = False,
@@ -209,7 +214,7 @@ class Run:
                 top_k=clean_count(top_k),
                 key=key,
                 parent_key=parent_key,
-                failure=self._failure(error),
+                failure=self.failure_of(error),
             )
         )
 
@@ -223,7 +228,7 @@ class Run:
         top_n: int | None = None,
         started_ns: int | None = None,
         ended_ns: int | None = None,
-        error: BaseException | None = None,
+        error: BaseException | Failure | None = None,
         key: str | None = None,
         parent_key: str | None = None,
         selection_source: str = "explicit",
@@ -255,7 +260,7 @@ class Run:
                 top_n=clean_count(top_n),
                 key=key,
                 parent_key=parent_key,
-                failure=self._failure(error),
+                failure=self.failure_of(error),
             )
         )
         if error is None and not self._is_selection_final:
@@ -370,7 +375,7 @@ class Run:
         is_in_process: bool = False,
         started_ns: int | None = None,
         ended_ns: int | None = None,
-        error: BaseException | None = None,
+        error: BaseException | Failure | None = None,
         key: str | None = None,
         parent_key: str | None = None,
     ) -> None:
@@ -393,7 +398,7 @@ class Run:
                 is_in_process=is_in_process,
                 key=key,
                 parent_key=parent_key,
-                failure=self._failure(error),
+                failure=self.failure_of(error),
             )
         )
         self.attributes.setdefault("model", _name(model))
@@ -435,7 +440,7 @@ class Run:
         description: str | None = None,
         started_ns: int | None = None,
         ended_ns: int | None = None,
-        error: BaseException | None = None,
+        error: BaseException | Failure | None = None,
         key: str | None = None,
         parent_key: str | None = None,
     ) -> None:
@@ -465,7 +470,7 @@ class Run:
                 description=None if description is None else self._text(description),
                 key=key,
                 parent_key=parent_key,
-                failure=self._failure(error),
+                failure=self.failure_of(error),
             )
         )
 
@@ -546,9 +551,9 @@ class Run:
         self.given_feedback.append(Feedback(value=number, comment=text, source=self._text(source)))
 
     @guarded
-    def failed(self, error: BaseException) -> None:
+    def failed(self, error: BaseException | Failure) -> None:
         """Note what made the run fail; `finish` then defaults to the outcome ``error``."""
-        self.failure = self._failure(error)
+        self.failure = self.failure_of(error)
 
     def ends_as(self, outcome: Outcome | None) -> None:
         """Set the outcome for a `finish` that is given none; None stands for ``answered``."""
@@ -569,6 +574,32 @@ class Run:
         """
         self._before_finish[owner] = report
 
+    def later(self, function: Callable[..., None], *args: Any, chars: int = 0) -> None:
+        """Call a function that reports to this run, in the pipeline's thread once the run has ended.
+
+        The calls are made in the order of `later`. Where texts are redacted a call is made at once, so that no
+        original text is kept.
+
+        Args:
+            function: reports to this run; its errors are counted.
+            args: what it is called with; the application must not be able to change it.
+            chars: characters of the texts in `args`.
+        """
+        self.last_activity = time.monotonic()
+        if self.processor is None:
+            return
+        self._later.append((function, args))
+        self._later_chars += chars
+        if self.config.redact is not None or len(self._later) >= MAX_LATER:
+            self._make_calls()
+
+    def _make_calls(self) -> None:
+        with self._lock:
+            while self._later:
+                function, args = self._later.popleft()
+                self._report(partial(function, *args))
+            self._later_chars = 0
+
     @guarded
     def finish(self, outcome: Outcome | None = None, *, ended_ns: int | None = None) -> None:
         """End the run; a second call does nothing.
@@ -585,11 +616,22 @@ class Run:
         for report in reports.values():
             self._report(report)
         if self._is_discarded:
-            self._close(self, None, self.started_ns)
+            self._close(self, None)
             return
-        decided = outcome or ("error" if self.failure else self._default_outcome or "answered")
         # The wall clock may have been set back meanwhile: a run takes no negative time.
-        self._close(self, decided, max(ended_ns or time.time_ns(), self.started_ns))
+        until_ns = max(ended_ns or time.time_ns(), self.started_ns)
+        if self._later:
+            complete = partial(self._complete, outcome, until_ns)
+            self._close(self, WaitingRun(ended_ns=until_ns, size_chars=self._later_chars, complete=complete))
+        else:
+            self._close(self, self.ended(self._decided(outcome), until_ns))
+
+    def _decided(self, outcome: Outcome | None) -> Outcome:
+        return outcome or ("error" if self.failure else self._default_outcome or "answered")
+
+    def _complete(self, outcome: Outcome | None, ended_ns: int) -> EndedRun | None:
+        self._make_calls()
+        return None if self._is_discarded else self.ended(self._decided(outcome), ended_ns)
 
     def ended(self, outcome: Outcome, ended_ns: int) -> EndedRun:
         """Copy everything that was reported; later reports change nothing in it."""
@@ -630,7 +672,7 @@ class Run:
                 return
             self.is_finished = True
             self._before_finish = {}
-        self._close(self, None, self.started_ns)
+        self._close(self, None)
 
     def retrievals(self) -> list[Retrieval]:
         """Return the retriever calls reported so far."""
@@ -729,9 +771,10 @@ class Run:
         cited = tuple(clean_text(name, MAX_ID_CHARS)[0] for name in islice(cites, MAX_ITEMS))
         return AnswerPart(text=self._text(text), citations=cited)
 
-    def _failure(self, error: BaseException | None) -> Failure | None:
-        if error is None:
-            return None
+    def failure_of(self, error: BaseException | Failure | None) -> Failure | None:
+        """Return the type and message of an error as they are now; None for None."""
+        if error is None or isinstance(error, Failure):
+            return error
         return Failure(
             kind=clean_text(type(error).__name__, MAX_NAME_CHARS)[0],
             message=clean_text(self._redacted(error), 1024)[0],

@@ -143,6 +143,21 @@ class EndedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRun:
+    """An ended run of which calls of `Run.later` wait for the pipeline's thread.
+
+    Attributes:
+        ended_ns: Unix ns.
+        size_chars: characters of the texts that those calls report.
+        complete: makes the calls and returns the whole run; None for a run that was no question.
+    """
+
+    ended_ns: int
+    size_chars: int
+    complete: Callable[[], EndedRun | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
     """A finished run: its record, its steps in the order in which they ended, and what made it fail."""
 
@@ -168,7 +183,7 @@ class RunProcessor(Protocol):
         """Begin the trace of a run."""
         ...
 
-    def on_end(self, ref: TraceRef, ended: EndedRun) -> None:
+    def on_end(self, ref: TraceRef, ended: EndedRun | WaitingRun) -> None:
         """Take an ended run. The garbage collector may call it, inside any lock: it must take none of its own."""
         ...
 

@@ -19,7 +19,7 @@ from ragtrace.queues import Unit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.capture import EndedRun
+    from ragtrace.capture import EndedRun, WaitingRun
     from ragtrace.model import End
     from ragtrace.queues import Queue
     from ragtrace.sampling import Sampler
@@ -75,7 +75,9 @@ class Pipeline:
         self._is_closed = False
         self._has_ended = False
         self._is_parents = False
-        self._waiting: SimpleQueue[tuple[Root, EndedRun, int] | SimpleQueue[None] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[Root, EndedRun | WaitingRun, int] | SimpleQueue[None] | None] = (
+            SimpleQueue()
+        )
         self._lock = threading.RLock()  # the garbage collector may end a run while this thread holds it
         self._waiting_chars = 0
         self._dropped = 0
@@ -90,7 +92,7 @@ class Pipeline:
             self._start()
         return self._writer.open_root(workflow, started_ns)
 
-    def on_end(self, root: Any, ended: EndedRun) -> None:
+    def on_end(self, root: Any, ended: EndedRun | WaitingRun) -> None:
         """Hand a run over. It never waits, also inside the garbage collector."""
         if self._is_parents:
             return
@@ -120,7 +122,7 @@ class Pipeline:
         self._work_off(math.inf)  # what came while the thread was told to end
 
     @guarded
-    def _take(self, item: tuple[Root, EndedRun, int] | SimpleQueue[None]) -> None:
+    def _take(self, item: tuple[Root, EndedRun | WaitingRun, int] | SimpleQueue[None]) -> None:
         if isinstance(item, SimpleQueue):
             item.put(None)
             return
@@ -139,16 +141,21 @@ class Pipeline:
             self._ledger.passed("dropped", "queue_full")
             self._instruments.traces("dropped", "queue_full")
 
-    def process(self, root: Root, ended: EndedRun) -> None:
+    def process(self, root: Root, ended: EndedRun | WaitingRun) -> None:
         """Turn one ended run into a record, a draw, spans, and a unit where it was drawn."""
+        is_question = True
         try:
             finished = finished_run(ended)
+            if finished is None:  # no question: its root is never ended, so that nothing of it is exported
+                is_question = False
+                return
             draw = self._sampler.decide(finished.record, self._metrics)
             self._writer.write(
                 root, finished, decision=draw.decision, reason=draw.reason, probability=draw.probability
             )
         finally:
-            root.end(ended.ended_ns)
+            if is_question:
+                root.end(ended.ended_ns)
         self._instruments.traces(_COUNTED.get(draw.decision, "sampled"), draw.reason)
         self._instruments.operations(finished)
         if self._storing is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-    from ragtrace.capture import EndedRun, Run, RunProcessor, TraceRef
+    from ragtrace.capture import EndedRun, Run, RunProcessor, TraceRef, WaitingRun
     from ragtrace.options import (
         BudgetOptions,
         DriftOptions,
@@ -70,7 +70,7 @@ class _ChildProcessor:
             raise ConfigError("this forked child has no service")
         return service.pipeline.on_start(workflow, started_ns)
 
-    def on_end(self, ref: TraceRef, ended: EndedRun) -> None:
+    def on_end(self, ref: TraceRef, ended: EndedRun | WaitingRun) -> None:
         if _state.service is not None:
             _state.service.pipeline.on_end(ref, ended)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from ragtrace.capture import EndedRun, FinishedRun, Limits
+    from ragtrace.capture import EndedRun, FinishedRun, Limits, WaitingRun
     from ragtrace.model import RagRecord
     from ragtrace.settings import ContentMode
     from ragtrace.telemetry.spans.writer import Root
@@ -98,9 +98,11 @@ class Recording:
         self.begun.append(workflow)
         return self._writer.open_root(workflow, started_ns)
 
-    def on_end(self, root: Any, ended: EndedRun) -> None:
+    def on_end(self, root: Any, ended: EndedRun | WaitingRun) -> None:
         """Keep a run and write its spans at once; called by the recorder."""
         finished = finished_run(ended)
+        if finished is None:
+            return
         self.runs.append(finished)
         self._writer.write(root, finished, decision="none", reason="not_sampled", probability=0.0)
         root.end(finished.ended_ns)

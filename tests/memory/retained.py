@@ -51,8 +51,10 @@ class Dropping:
         return self._writer.open_root(workflow, started_ns)
 
     def on_end(self, ref, ended):
-        self.ended += 1
         captured = finished_run(ended)
+        if captured is None:
+            return
+        self.ended += 1
         self._writer.write(ref, captured, decision="none", reason="not_sampled", probability=0.0)
         ref.end(captured.ended_ns)
 

@@ -9,7 +9,7 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 
 from ragtrace.capture import guarded
 from ragtrace_langchain.run_state import current_call, open_events
-from ragtrace_langchain.selection import record_compressed
+from ragtrace_langchain.selection import record_compressed, record_failed_compression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,29 +84,28 @@ def _enclosing(callbacks: object) -> list[OpenSpan]:
 def _took(
     spans: list[OpenSpan] | None, base: object, given: Sequence[Any], chosen: Sequence[Any], started_ns: int
 ) -> None:
+    now_ns = time.time_ns()
     for span in spans or ():
-        record_compressed(
+        documents = list(span.state.run.reader.first(chosen))
+        span.state.record(
+            record_compressed,
             span,
-            given,
-            chosen,
-            model=_name(base),
-            top_n=_top_n(base),
-            started_ns=started_ns,
-            ended_ns=time.time_ns(),
+            list(given),
+            documents,
+            _name(base),
+            _top_n(base),
+            started_ns,
+            now_ns,
+            documents=[*given, *documents],
         )
 
 
 @guarded
 def _failed(spans: list[OpenSpan] | None, base: object, error: BaseException, started_ns: int) -> None:
+    now_ns = time.time_ns()
     for span in spans or ():
-        span.state.run.reranked(
-            (),
-            model=_name(base),
-            top_n=_top_n(base),
-            started_ns=started_ns,
-            parent_key=span.key or span.within_key,
-            error=error,
-        )
+        failure = span.state.run.failure_of(error)
+        span.state.record(record_failed_compression, span, _name(base), _top_n(base), started_ns, now_ns, failure)
 
 
 def _name(base: object) -> str:

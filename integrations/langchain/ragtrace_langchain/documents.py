@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import islice, pairwise
 from operator import attrgetter, is_
 from types import MemberDescriptorType
@@ -60,6 +60,57 @@ class Hits(NamedTuple):
         return found
 
 
+@dataclass(slots=True, eq=False)
+class ReadDocument:
+    """A document as it was at one event: the application may change the document itself later."""
+
+    id: Any
+    page_content: Any
+    metadata: Any
+    document: object
+
+
+class Columns(NamedTuple):
+    """Documents with their ids, texts and metadata as they were at one event, and the texts' characters."""
+
+    documents: Sequence[Any]
+    ids: list[Any]
+    texts: list[Any]
+    metadata: list[dict[str, Any]]
+    chars: int
+
+
+def columns_of(documents: Sequence[Any]) -> Columns:
+    """Return documents with their ids, texts and copies of their metadata as they are now; a loop in C for each.
+
+    Items that are no documents are left out.
+
+    Example:
+        >>> columns_of([Document(id="d1", page_content="a", metadata={"score": 0.5})])[1:]
+        (['d1'], ['a'], [{'score': 0.5}], 1)
+    """
+    some = documents[:MOST_PASSAGES]
+    try:
+        texts = list(map(_TEXT, some))
+        metadata = list(map(dict.copy, map(_METADATA, some)))
+        return Columns(some, list(map(_ID, some)), texts, metadata, sum(map(len, texts)))
+    except (AttributeError, TypeError):
+        found = [one for one in some if isinstance(getattr(one, "metadata", None), dict)]
+        ids = [getattr(one, "id", None) for one in found]
+        texts = [getattr(one, "page_content", None) for one in found]
+        chars = sum(len(text) for text in texts if isinstance(text, str))
+        return Columns(found, ids, texts, [dict(one.metadata) for one in found], chars)
+
+
+def as_left(outputs: Any) -> Any:
+    """Return a step's output as it is now: lists, a state's lists and messages copied."""
+    if isinstance(outputs, list):
+        return list(outputs)
+    if isinstance(outputs, dict):
+        return {key: list(part) if isinstance(part, list) else part for key, part in outputs.items()}
+    return outputs.model_copy() if isinstance(outputs, BaseMessage) else outputs
+
+
 class AsGiven(list[object]):
     """A list as a step was given it, and the list itself, which the step may change in place."""
 
@@ -88,7 +139,7 @@ def as_given(inputs: object) -> tuple[object, list[Document] | None]:
         listed = _listed(inputs) or None
         if listed and isinstance(inputs[0], _LISTS):
             return [list(part) if isinstance(part, list) else part for part in inputs], listed
-        return listed or inputs, listed
+        return listed or (list(inputs) if isinstance(inputs, list) else inputs), listed
     state = fields_of(inputs)
     if state is None:
         return inputs, None
@@ -310,9 +361,10 @@ class KnownDocuments:
         [('d1', 'a')]
     """
 
-    __slots__ = ("_by_text", "_clashes", "_key_by_id", "_nameless", "_text_by_id", "_unread", "renamed")
+    __slots__ = ("_as_read", "_by_text", "_clashes", "_key_by_id", "_nameless", "_text_by_id", "_unread", "renamed")
 
     def __init__(self) -> None:
+        self._as_read: dict[int, ReadDocument] = {}
         self._by_text: dict[str, tuple[str | None, str]] = {}
         self._clashes: dict[tuple[str, str], str] = {}  # keys of passages under an id that another one has
         self._key_by_id: dict[str, str] = {}
@@ -320,6 +372,16 @@ class KnownDocuments:
         self._text_by_id: dict[str, str] = {}
         self._unread: list[tuple[list[str], list[str]]] = []
         self.renamed: dict[str, str] = {}
+
+    def take(self, columns: Columns) -> None:
+        """Keep documents as they were at an event; `as_read` returns them so from now on."""
+        read = map(ReadDocument, columns.ids, columns.texts, columns.metadata, columns.documents)
+        self._as_read.update(zip(map(id, columns.documents), read, strict=True))
+
+    def as_read(self, documents: Sequence[Any]) -> Sequence[Any]:
+        """Return documents as they were at the last event that showed them."""
+        known = self._as_read
+        return [known.get(id(document), document) for document in documents] if known else documents
 
     def note(self, texts: list[str], ids: list[str]) -> list[str]:
         """Return the keys of documents with own ids. Their texts are indexed when a document without one comes."""
@@ -329,6 +391,7 @@ class KnownDocuments:
 
     def keys(self, documents: Sequence[Document]) -> list[str]:
         """Return the keys of documents, in their order."""
+        documents = self.as_read(documents)
         ids = own_ids(documents)
         if ids is None:
             return [key for _, key in self.names(documents)]

@@ -11,28 +11,30 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
 from ragtrace.capture import Defaults, current_run, guarded, guarded_constructor, outcome_of
+from ragtrace_langchain.documents import as_given, as_left, new_documents
 from ragtrace_langchain.langgraph import is_control_flow, is_interrupt
-from ragtrace_langchain.messages import piece_text
+from ragtrace_langchain.messages import as_said, piece_text, turns_in
 from ragtrace_langchain.on_end import (
-    answer_of,
+    arguments_text,
     break_off,
     conclude,
     record_chain_answer,
+    record_chain_end,
     record_failed_retrieval,
     record_interrupt,
     record_model_call,
     record_tool_call,
+    tool_result,
 )
 from ragtrace_langchain.on_start import (
+    PREFIX,
     describe_configured,
     describe_joined,
     describe_request,
-    record_arguments,
     record_inputs,
     record_prompt,
     record_query,
     record_question,
-    record_streamed_inputs,
     workflow_of,
 )
 from ragtrace_langchain.run_state import (
@@ -43,7 +45,7 @@ from ragtrace_langchain.run_state import (
     current_call,
     runs_of,
 )
-from ragtrace_langchain.selection import record_chain_output, record_retrieved, withdraw_failed
+from ragtrace_langchain.selection import record_retrieved, withdraw_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.outputs import LLMResult
 
-    from ragtrace.capture import Recorder
+    from ragtrace.capture import Failure, Recorder
     from ragtrace.model import Outcome
     from ragtrace_langchain.run_state import Kind, RunMap
 
@@ -147,15 +149,13 @@ class RagtraceHandler(BaseCallbackHandler):
         name = _name(serialized, kwargs)
         span = self._begin("chain", name, run_id, parent_run_id, tags, metadata)
         if span is not None:
-            record_inputs(span, inputs)
+            _note_inputs(span, inputs)
 
     @guarded
     def on_chain_end(self, outputs: object, *, run_id: UUID, **kwargs: object) -> None:
         """Take documents that a chain or a tool handed on; end the run with its root."""
         span = self._runs.pop(run_id)
         if span is not None:
-            if isinstance(span, ToolCall):
-                record_tool_call(span, outputs, None)
             self._chain_ended(span, outputs, kwargs, run_id)
 
     @guarded
@@ -163,8 +163,9 @@ class RagtraceHandler(BaseCallbackHandler):
         """End the run with its root; a chain or a tool inside may fail and be caught."""
         span = self._runs.pop(run_id)
         if span is not None:
+            now_ns = time.time_ns()
             if isinstance(span, ToolCall):
-                record_tool_call(span, None, error)
+                span.state.record(record_tool_call, span, None, None, _failure(span.state, error), now_ns)
             self._failed(span, error, kwargs, run_id)
 
     @guarded
@@ -184,8 +185,14 @@ class RagtraceHandler(BaseCallbackHandler):
         span = self._begin("tool", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
         if isinstance(span, ToolCall):
             given = inputs if inputs is not None else input_str
-            record_inputs(span, given)
-            record_arguments(span, str(run_id), given, serialized, kwargs.get("tool_call_id"))
+            span.call_key = str(run_id)
+            if span.within is None:
+                span.within_key = span.call_key
+            span.arguments = arguments_text(given)
+            call_id = kwargs.get("tool_call_id")
+            span.call_id = call_id if isinstance(call_id, str) else None
+            span.description = serialized.get("description") or None if serialized else None
+            _note_inputs(span, given)
 
     on_tool_end = on_chain_end  # type: ignore[assignment]  # its output has another name, and comes by place
     on_tool_error = on_chain_error
@@ -205,7 +212,13 @@ class RagtraceHandler(BaseCallbackHandler):
         """Note a retriever call, or open a run for a top-level one."""
         span = self._begin("retriever", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
         if span is not None:
-            record_query(span, query, str(run_id), metadata or {})
+            noted: Mapping[str, object] = metadata or {}
+            span.key = str(run_id)
+            span.query = str(query)
+            span.source = str(noted.get(f"{PREFIX}source") or span.name)
+            top_k = noted.get(f"{PREFIX}top_k")
+            span.top_k = top_k if isinstance(top_k, int) else None
+            span.state.record(record_query, span)
             self._runs.enter_retriever(run_id)
 
     @guarded
@@ -214,16 +227,19 @@ class RagtraceHandler(BaseCallbackHandler):
         span = self._runs.pop(run_id)
         if span is None:
             return
-        record_retrieved(span, documents, time.time_ns())
+        state = span.state
+        found = list(state.run.reader.first(documents))
+        state.record(record_retrieved, span, found, time.time_ns(), documents=found)
         if span.parent is None:
-            self._finish(span, run_id, "")
+            state.answer = ""
+            self._finish(span, run_id)
 
     @guarded
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """Report a retriever that failed."""
         span = self._runs.pop(run_id)
         if span is not None:
-            record_failed_retrieval(span, error)
+            span.state.record(record_failed_retrieval, span, _failure(span.state, error), time.time_ns())
             self._failed(span, error, kwargs, run_id)
 
     @guarded
@@ -241,7 +257,7 @@ class RagtraceHandler(BaseCallbackHandler):
         """Take the rendered prompt of a chat model call."""
         span = self._begin("model", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
         if isinstance(span, ModelCall):
-            record_prompt(span, messages[0] if messages else (), serialized, metadata, kwargs)
+            _note_prompt(span, messages[0] if messages else (), serialized, metadata, kwargs)
 
     @guarded
     def on_llm_start(
@@ -259,7 +275,7 @@ class RagtraceHandler(BaseCallbackHandler):
         span = self._begin("model", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
         if isinstance(span, ModelCall):
             span.operation = "text_completion"
-            record_prompt(span, [("user", str(prompt)) for prompt in prompts[:1]], serialized, metadata, kwargs)
+            _note_prompt(span, [("user", str(prompt)) for prompt in prompts[:1]], serialized, metadata, kwargs)
 
     @guarded
     def on_llm_new_token(self, token: object, *, run_id: UUID, **_kwargs: object) -> None:
@@ -283,15 +299,19 @@ class RagtraceHandler(BaseCallbackHandler):
         span = self._runs.pop(run_id)
         if not isinstance(span, ModelCall):
             return
-        record_model_call(span, response, None)
-        self._ended(span, run_id, span.state.last_text, None)
+        span.state.record(record_model_call, span, as_said(response), None, time.time_ns())
+        if span.parent is None:
+            self._finish(span, run_id)
+        elif span.is_in_block:
+            record_chain_answer(span, span.state.last_text, None)
 
     @guarded
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Report a model call that failed, with what it had said by then."""
         span = self._runs.pop(run_id)
         if isinstance(span, ModelCall):
-            record_model_call(span, kwargs.get("response"), error)
+            said, failure = as_said(kwargs.get("response")), _failure(span.state, error)
+            span.state.record(record_model_call, span, said, failure, time.time_ns())
             self._failed(span, error, kwargs, run_id)
 
     @guarded
@@ -326,7 +346,7 @@ class RagtraceHandler(BaseCallbackHandler):
         if parent is not None:
             if parent.state.run.is_finished:
                 if not parent.state.is_concluded:  # else another thread does that, and need not be waited for
-                    _conclude(runs, parent.state, None, "partial", None)
+                    _conclude(runs, parent.state, "partial", None)
                 runs.bury(run_id)
                 return None
             span = _SPANS[kind](parent.state, parent, kind, name, now_ns)
@@ -340,7 +360,7 @@ class RagtraceHandler(BaseCallbackHandler):
             return None
         else:
             for left in runs.left():
-                _conclude(runs, left, None, "partial", None)
+                _conclude(runs, left, "partial", None)
             state = self._joined(tags, metadata or {}) or self._open(name, tags, metadata or {}, now_ns)
             span = _SPANS[kind](state, state.root, kind, name, now_ns)
         runs.add(run_id, span)
@@ -352,7 +372,7 @@ class RagtraceHandler(BaseCallbackHandler):
         run = recorder.start(workflow=workflow_of(defaults, metadata, name), started_ns=now_ns)
         describe_request(run, defaults, metadata, tags)
         state = RunState(run)
-        run.before_finish(partial(_conclude, self._runs, state, None, "partial", None), "langchain")
+        run.before_finish(partial(_conclude, self._runs, state, "partial", None), "langchain")
         return state
 
     def _joined(self, tags: list[str] | None, metadata: Mapping[str, object]) -> RunState | None:
@@ -367,7 +387,7 @@ class RagtraceHandler(BaseCallbackHandler):
             state.root = state.block = OpenSpan(state, None, "chain", "block", run.started_ns)
             state.root.inputs = run.attributes.get("query")
             state = self._runs.joined(state)
-            run.before_finish(partial(_conclude, self._runs, state, None, None, None), "langchain")
+            run.before_finish(partial(_conclude, self._runs, state, None, None), "langchain")
         describe_joined(run, self._defaults, metadata, tags)
         return state
 
@@ -378,25 +398,27 @@ class RagtraceHandler(BaseCallbackHandler):
         return not is_inside and current_run() is None and self._runs.entered_retriever() is None
 
     def _chain_ended(self, span: OpenSpan, outputs: object, kwargs: dict[str, Any], run_id: UUID) -> None:
-        inputs = kwargs.get("inputs", span.inputs)
-        is_streamed = "inputs" in kwargs
-        if is_streamed:
-            record_streamed_inputs(span, inputs)
-        if outputs is not None:
-            record_chain_output(span, inputs, outputs, time.time_ns())
+        now_ns = time.time_ns()
         state = span.state
+        is_streamed = "inputs" in kwargs
+        inputs = as_left(kwargs["inputs"]) if is_streamed else span.inputs
+        documents = None if outputs is None else new_documents(outputs, inputs, span.name)
+        if isinstance(span, ToolCall):
+            span.call_id = span.call_id or getattr(outputs, "tool_call_id", None)
+            state.record(record_tool_call, span, documents, tool_result(outputs), None, now_ns)
         state.is_left = state.is_left or sys.exc_info()[0] is GeneratorExit
-        if span.parent is not None and not span.is_in_block:
-            return
-        if is_streamed and not state.is_joined:
-            record_question(state, inputs)
-        answer = answer_of(span, outputs, is_streamed=is_streamed)
-        if state.is_interrupted:
-            self._ended(span, run_id, answer, "interrupted")
-        elif is_streamed and self._is_broken_off(span):
-            self._ended(span, run_id, answer, "partial")
-        else:
-            self._ended(span, run_id, answer, None)
+        outcome: Outcome | None = None
+        if span.parent is None or span.is_in_block:
+            if state.is_interrupted:
+                outcome = "interrupted"
+            elif is_streamed and self._is_broken_off(span):
+                outcome = "partial"
+        left = as_left(outputs)
+        state.record(
+            record_chain_end, span, inputs, left, documents, outcome, now_ns, is_streamed, documents=documents or ()
+        )
+        if span.parent is None:
+            self._finish(span, run_id, outcome)
 
     def _is_broken_off(self, root: OpenSpan) -> bool:
         """Tell whether a stream was abandoned: LangChain then ends its root like one that was read to the end.
@@ -405,67 +427,78 @@ class RagtraceHandler(BaseCallbackHandler):
         """
         return root.state.is_left or any(span.is_in(root) for span in self._runs.opened(root.state))
 
-    def _ended(self, span: OpenSpan, run_id: UUID, answer: str | None, outcome: Outcome | None) -> None:
-        """End the run with its root; the application ends a run that it opened itself."""
-        if span.parent is None:
-            self._finish(span, run_id, answer, outcome)
-        elif span.is_in_block:
-            record_chain_answer(span, answer, outcome)
-
     def _failed(self, span: OpenSpan, error: BaseException, kwargs: dict[str, Any], run_id: UUID) -> None:
+        state = span.state
         if is_interrupt(error):
-            record_interrupt(span.state, error)
-        withdraw_failed(span, error)
-        span.state.is_left = span.state.is_left or isinstance(error, GeneratorExit)
+            record_interrupt(state, error)
+        if isinstance(error, Exception) and not is_control_flow(error):
+            state.record(withdraw_failed, span)
+        state.is_left = state.is_left or isinstance(error, GeneratorExit)
         if span.parent is not None:
             if span.is_in_block:
                 record_chain_answer(span, "", "interrupted" if is_interrupt(error) else None)
             return
         if "inputs" in kwargs:
-            record_question(span.state, kwargs["inputs"])
+            state.record(record_question, state, as_left(kwargs["inputs"]))
         if is_interrupt(error):
-            self._finish(span, run_id, None, "interrupted")
+            self._finish(span, run_id, "interrupted")
         elif is_control_flow(error):
-            self._finish(span, run_id, None)
+            self._finish(span, run_id)
         else:
-            self._finish(span, run_id, None, outcome_of(error), error)
+            self._finish(span, run_id, outcome_of(error), error)
 
     def _finish(
-        self,
-        root: OpenSpan,
-        run_id: UUID,
-        answer: str | None,
-        outcome: Outcome | None = None,
-        error: BaseException | None = None,
+        self, root: OpenSpan, run_id: UUID, outcome: Outcome | None = None, error: BaseException | None = None
     ) -> None:
         """End the run whatever becomes of its last facts, and forget the tree."""
         self._runs.bury(run_id)
         try:
-            _conclude(self._runs, root.state, answer, outcome, error)
+            _conclude(self._runs, root.state, outcome, error)
         finally:
             root.state.run.finish(outcome)
 
 
-def _conclude(
-    runs: RunMap, state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None
-) -> None:
-    """Report what is open where a run ends, write its last facts and forget its tree.
+def _conclude(runs: RunMap, state: RunState, outcome: Outcome | None, error: BaseException | None) -> None:
+    """Report what is open where a run ends, have its last facts written and take its tree off the map.
 
-    Whoever comes first does that: the root's end, or what ends the run for it, as the recorder's sweep ends a
+    The first to come does that: the root's end, or what ends the run for it, as the recorder's sweep ends a
     leaked stream. Another thread that ends it as well waits until it is done.
     """
     with state.lock:
         if state.is_concluded:
             return
         state.is_concluded = True
-        root = state.root
+        root, now_ns = state.root, time.time_ns()
+        failure = state.run.failure_of(error)
+        left_open = None if error is None or is_control_flow(error) else failure
         try:
             for span in runs.pop_open(state):
-                break_off(span, error)
+                break_off(span, left_open, is_failed=error is not None, ended_ns=now_ns)
             if root is not None:
-                conclude(root, answer, outcome, error)
+                state.record(conclude, root, outcome, failure)
         finally:
             runs.drop(state)
+
+
+def _note_inputs(span: OpenSpan, inputs: object) -> None:
+    span.inputs, span.given = as_given(inputs)
+    is_copied = isinstance(inputs, dict | list)
+    span.state.record(record_inputs, span, span.inputs if is_copied else inputs, given=span.given or ())
+
+
+def _note_prompt(
+    span: ModelCall,
+    prompt: Sequence[object],
+    serialized: Mapping[str, Any] | None,
+    metadata: Mapping[str, Any] | None,
+    kwargs: Mapping[str, Any],
+) -> None:
+    span.messages = turns_in(prompt, is_prompt=True)
+    span.state.record(record_prompt, span, tuple(prompt), serialized, metadata, kwargs.get("invocation_params"))
+
+
+def _failure(state: RunState, error: BaseException) -> Failure | None:
+    return None if is_control_flow(error) else state.run.failure_of(error)
 
 
 def _name(serialized: Mapping[str, object] | None, kwargs: Mapping[str, object]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.load import Serializable
 from langchain_core.messages import BaseMessage
@@ -346,7 +346,42 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def reply_of(response: LLMResult | None) -> Reply:
+class Said(NamedTuple):
+    """One choice of a reply, with a copy of its message."""
+
+    text: str | None
+    message: BaseMessage | None
+    generation_info: dict[str, Any] | None
+
+
+class Response(NamedTuple):
+    """A model's reply as it was when the call ended; the application may change its messages later."""
+
+    generations: list[list[Said]]
+    llm_output: dict[str, Any] | None
+
+
+def as_said(response: LLMResult | None) -> Response:
+    """Return a model's reply as it is now.
+
+    Example:
+        >>> as_said(None)
+        Response(generations=[[]], llm_output=None)
+    """
+    choices = [choice for choice in (getattr(response, "generations", None) or [[]])[0] if choice is not None]
+    messages = [getattr(choice, "message", None) for choice in choices]
+    said = [
+        Said(
+            getattr(choice, "text", None),
+            message.model_copy() if isinstance(message, BaseMessage) else message,
+            getattr(choice, "generation_info", None),
+        )
+        for choice, message in zip(choices, messages, strict=True)
+    ]
+    return Response([said], getattr(response, "llm_output", None))
+
+
+def reply_of(response: LLMResult | Response | None) -> Reply:
     """Return outputs, usage and finish reasons of a finished call; an empty `Reply` for None.
 
     Usage comes from the messages (``usage_metadata``), else from ``llm_output``.

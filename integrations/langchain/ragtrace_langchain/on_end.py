@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
 
 from ragtrace.capture import guarded
 from ragtrace.model import added_usage
-from ragtrace_langchain.documents import documents_in, fields_of, is_documents_only, new_documents, text_of
-from ragtrace_langchain.langgraph import is_control_flow, payload_of
+from ragtrace_langchain.documents import documents_in, fields_of, is_documents_only, text_of
+from ragtrace_langchain.langgraph import payload_of
 from ragtrace_langchain.messages import (
     QUESTION_KEYS,
     answer_in,
@@ -23,64 +22,73 @@ from ragtrace_langchain.messages import (
     structured_text,
     turns_in,
 )
+from ragtrace_langchain.on_start import record_question, record_streamed_inputs
 from ragtrace_langchain.run_state import ModelCall
-from ragtrace_langchain.selection import settle
+from ragtrace_langchain.selection import record_chain_output, settle
 
 if TYPE_CHECKING:
-    from langchain_core.outputs import LLMResult
+    from langchain_core.documents import Document
 
+    from ragtrace.capture import Failure
     from ragtrace.model import Outcome
-    from ragtrace_langchain.messages import Reply
+    from ragtrace_langchain.messages import Reply, Response
     from ragtrace_langchain.run_state import OpenSpan, RunState, ToolCall
 
 
 @guarded
-def record_model_call(span: ModelCall, response: LLMResult | None, error: BaseException | None) -> None:
+def record_model_call(span: ModelCall, response: Response | None, failure: Failure | None, ended_ns: int) -> None:
     """Report a model call that has ended, with what it said by then."""
     reply = reply_of(response)
     text = reply.text or "".join(span.streamed)
     state = span.state
     if span.within is None:
         with state.lock:  # calls in parallel add up
-            state.spoken_ns = time.time_ns()
+            state.spoken_ns = ended_ns
             state.last_text = text or state.last_text
             state.last_called = reply.called
             state.last_model = span.facts.model if span.facts else span.name
             state.usage = added_usage(state.usage, reply.usage)
-    _generated(span, reply, text, None if error is None or is_control_flow(error) else error)
+    if span.parent is None and failure is None:
+        state.answer = state.last_text
+    _generated(span, reply, text, failure, ended_ns)
 
 
 @guarded
-def record_tool_call(span: ToolCall, output: object, error: BaseException | None) -> None:
+def record_tool_call(
+    span: ToolCall, documents: list[Document] | None, result: Any, failure: Failure | None, ended_ns: int
+) -> None:
     """Report a tool call that has ended; one that found documents is a search."""
-    if new_documents(output, span.inputs):
+    if documents:
         span.state.has_retriever = True
         span.state.searched_ns = span.started_ns
     span.state.run.tool_called(
         span.name,
-        arguments=_arguments(span.arguments),
-        result=_result(output),
-        call_id=span.call_id or getattr(output, "tool_call_id", None),
+        arguments=span.arguments,
+        result=result,
+        call_id=span.call_id,
         description=span.description,
         started_ns=span.started_ns,
+        ended_ns=ended_ns,
         key=span.call_key,
         parent_key=span.parent.within_key if span.parent is not None else None,
-        error=None if error is None or is_control_flow(error) else error,
+        error=failure,
     )
 
 
-def _arguments(given: object) -> Any:
+def arguments_text(given: object) -> Any:
+    """Return a tool's arguments as JSON; a text as it is."""
     return json.dumps(given, default=str, ensure_ascii=False) if isinstance(given, dict) else given
 
 
-def _result(output: object) -> Any:
+def tool_result(output: object) -> Any:
+    """Return what a tool gave out, as the model is shown it."""
     if isinstance(output, ToolMessage):
         return content_text(output.content, is_prompt=True)
     documents = documents_in(output)
     return output if documents is None else "\n\n".join(map(text_of, documents))
 
 
-def _generated(span: ModelCall, reply: Reply, text: str, error: BaseException | None) -> None:
+def _generated(span: ModelCall, reply: Reply, text: str, failure: Failure | None, ended_ns: int) -> None:
     facts = span.facts
     outputs = reply.outputs or (turns_in([("assistant", text)]) if text else ())
     span.state.run.generated(
@@ -96,10 +104,38 @@ def _generated(span: ModelCall, reply: Reply, text: str, error: BaseException | 
         first_chunk_s=(span.first_chunk_ns - span.started_ns) / 1e9 if span.first_chunk_ns else None,
         is_in_process=facts.is_in_process if facts else False,
         started_ns=span.started_ns,
+        ended_ns=ended_ns,
         key=span.key or None,
         parent_key=span.within_key,
-        error=error,
+        error=failure,
     )
+
+
+@guarded
+def record_chain_end(
+    span: OpenSpan,
+    inputs: object,
+    outputs: object,
+    documents: list[Document] | None,
+    outcome: Outcome | None,
+    ended_ns: int,
+    is_streamed: bool,  # noqa: FBT001 - all by place
+) -> None:
+    """Take what a chain or a tool gave out, and the answer in a root's output."""
+    state = span.state
+    if is_streamed:
+        record_streamed_inputs(span, inputs)
+    if outputs is not None:
+        record_chain_output(span, inputs, outputs, documents, ended_ns)
+    if span.parent is not None and not span.is_in_block:
+        return
+    if is_streamed and not state.is_joined:
+        record_question(state, inputs)
+    answer = answer_of(span, outputs, is_streamed=is_streamed)
+    if span.parent is None:
+        state.answer = answer
+    else:
+        record_chain_answer(span, answer, outcome)
 
 
 @guarded
@@ -112,7 +148,7 @@ def record_interrupt(state: RunState, error: BaseException) -> None:
 
 
 @guarded
-def record_failed_retrieval(span: OpenSpan, error: BaseException) -> None:
+def record_failed_retrieval(span: OpenSpan, failure: Failure | None, ended_ns: int) -> None:
     """Report a retriever that failed."""
     span.state.run.retrieved(
         (),
@@ -120,26 +156,35 @@ def record_failed_retrieval(span: OpenSpan, error: BaseException) -> None:
         query=span.query or None,
         top_k=span.top_k,
         started_ns=span.started_ns,
+        ended_ns=ended_ns,
         key=span.key or None,
         parent_key=span.within_key,
-        error=None if is_control_flow(error) else error,
+        error=failure,
     )
 
 
 @guarded
-def break_off(span: OpenSpan, error: BaseException | None) -> None:
+def break_off(span: OpenSpan, failure: Failure | None, *, is_failed: bool, ended_ns: int) -> None:
     """Report a step that was still open when its root ended: what it had done by then, and why it stopped."""
     if isinstance(span, ModelCall):
-        if error is not None or span.first_chunk_ns:
-            record_model_call(span, None, error)
-    elif span.kind == "retriever" and error is not None:
-        record_failed_retrieval(span, error)
+        if is_failed or span.first_chunk_ns:
+            span.state.record(record_model_call, span, None, failure, ended_ns)
+    elif span.kind == "retriever" and is_failed:
+        span.state.record(record_failed_retrieval, span, failure, ended_ns)
+
+
+def conclude(root: OpenSpan, outcome: Outcome | None, failure: Failure | None) -> None:
+    """Write the facts that are known at a run's end, and forget its documents."""
+    try:
+        _conclude(root, outcome, failure)
+    finally:
+        root.state.forget()
 
 
 @guarded
-def conclude(root: OpenSpan, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> None:
-    """Write the facts that are known at a run's end: its selection, its answer, its failure."""
+def _conclude(root: OpenSpan, outcome: Outcome | None, failure: Failure | None) -> None:
     state = root.state
+    answer = state.answer
     settle(root)
     if state.interrupts:
         state.run.interrupted("\n".join(state.interrupts))
@@ -154,8 +199,8 @@ def conclude(root: OpenSpan, answer: str | None, outcome: Outcome | None, error:
         state.run.answered(text, model=state.last_model, usage=state.usage)
     elif outcome is None and (state.is_retrieval_only or not state.has_model):
         state.run.expects_no_answer()
-    if error is not None and outcome in {"error", None}:
-        state.run.failed(error)
+    if failure is not None and outcome in {"error", None}:
+        state.run.failed(failure)
 
 
 def _text_of(state: RunState, answer: str | None, outcome: Outcome | None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import Defaults, describe, guarded, prompt_text, shown, tags_of
-from ragtrace_langchain.documents import as_given, documents_in
-from ragtrace_langchain.messages import history_in, model_facts, question_in, recalled_in, turns_in
+from ragtrace_langchain.documents import documents_in
+from ragtrace_langchain.messages import history_in, model_facts, question_in, recalled_in
 from ragtrace_langchain.selection import record_tool_messages, record_waiting_choice
 from ragtrace_langchain.tools import record_context_texts, record_contexts
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ragtrace.capture import Run
-    from ragtrace_langchain.run_state import ModelCall, OpenSpan, RunState, ToolCall
+    from ragtrace_langchain.run_state import ModelCall, OpenSpan, RunState
 
 
 @guarded
 def record_inputs(span: OpenSpan, inputs: object) -> None:
-    """Take the input of a chain or a tool: the documents in it, and the question of the run."""
-    span.inputs, span.given = as_given(inputs)
+    """Take the input of a chain or a tool: the documents in it, and the question of the run.
+
+    `inputs` is the input as it came where the span's copy of it is another kind of object.
+    """
     if span.given and span.state.given is None and not span.state.pool:
         span.state.given = span.given
     if span.parent is None and isinstance(inputs, dict):
@@ -67,13 +69,8 @@ def _record_memory(span: OpenSpan) -> None:
 
 
 @guarded
-def record_query(span: OpenSpan, query: object, key: str, metadata: Mapping[str, object]) -> None:
-    """Take what a retriever is asked, and what its metadata say of it."""
-    span.key = key
-    span.query = query if isinstance(query, str) else str(query)
-    span.source = str(metadata.get(f"{PREFIX}source") or span.name)
-    top_k = metadata.get(f"{PREFIX}top_k")
-    span.top_k = top_k if isinstance(top_k, int) else None
+def record_query(span: OpenSpan) -> None:
+    """Take what a retriever is asked."""
     state = span.state
     state.has_retriever = True
     if span.within is None:
@@ -81,19 +78,6 @@ def record_query(span: OpenSpan, query: object, key: str, metadata: Mapping[str,
     if not state.has_query:
         state.run.set_query(span.query)  # a stream's question comes with its end; until then this one stands
         state.has_query = span.parent is None or span.is_in_block
-
-
-@guarded
-def record_arguments(
-    span: ToolCall, key: str, inputs: object, serialized: Mapping[str, Any] | None, call_id: object
-) -> None:
-    """Take the arguments of a tool call, and the description of the tool."""
-    span.call_key = key
-    if span.within is None:
-        span.within_key = key
-    span.arguments = inputs
-    span.call_id = call_id if isinstance(call_id, str) else None
-    span.description = (serialized or {}).get("description") or None
 
 
 PREFIX = "ragtrace."
@@ -180,11 +164,10 @@ def record_prompt(
     prompt: Sequence[object],
     serialized: Mapping[str, Any] | None,
     metadata: Mapping[str, Any] | None,
-    kwargs: Mapping[str, Any],
+    invocation: Mapping[str, Any] | None,
 ) -> None:
     """Take the rendered prompt of a model call."""
-    span.facts = model_facts(serialized, metadata, kwargs.get("invocation_params"), span.name)
-    span.messages = turns_in(prompt, is_prompt=True)
+    span.facts = model_facts(serialized, metadata, invocation, span.name)
     for above in span.enclosing():
         above.has_model = True
     state = span.state

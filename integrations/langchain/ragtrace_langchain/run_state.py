@@ -13,10 +13,10 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from ragtrace.capture import RecentIds
 from ragtrace.capture.fork import after_fork_in_child
-from ragtrace_langchain.documents import KnownDocuments
+from ragtrace_langchain.documents import KnownDocuments, columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from langchain_core.documents import Document
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ragtrace.capture import Recorder, Run
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Usage
-    from ragtrace_langchain.documents import Hit
+    from ragtrace_langchain.documents import Columns, Hit
     from ragtrace_langchain.messages import ModelFacts
 
 
@@ -62,7 +62,9 @@ class RunState:
     searched_ns: int = 0  # start of the last retriever outside other retrievers
     spoken_ns: int = 0  # end of the last model call outside retrievers; its start while it is open
     is_retrieval_only: bool = False  # the output is no answer, and no model wrote one
+    answer: str | None = None  # in the root's output, once the root has ended
     chain_answer: str | None = None  # the answer of the last chain in a joined run
+    met: set[int] = field(default_factory=set)  # identities of the documents that events have shown
     lock: threading.RLock = field(default_factory=threading.RLock)  # a stream's finaliser may run inside it
     open: set[object] = field(default_factory=set)  # ids of open events, the root's among them
     seen: dict[str, Hit] = field(default_factory=dict)  # each document as first met
@@ -89,6 +91,45 @@ class RunState:
     last_called: Mapping[str, Any] | None = None  # arguments of the last model's first tool call
     last_model: str | None = None
     usage: Usage | None = None
+
+    def record(
+        self, function: Callable[..., None], *args: Any, documents: Sequence[Any] = (), given: Sequence[Any] = ()
+    ) -> None:
+        """Call a function that records an event: in the pipeline's thread, or at once in an application's own run.
+
+        Args:
+            function: records the event.
+            args: its arguments, which the application must not be able to change.
+            documents: the documents that the event shows, which are read now.
+            given: the documents that a step was given; those that no event has shown before are read now.
+        """
+        if self.is_joined:
+            function(*args)
+            return
+        met = self.met
+        if given and not met.issuperset(map(id, given)):
+            documents = [document for document in given if id(document) not in met]
+        if not documents:
+            self.run.later(function, *args)
+            return
+        columns = columns_of(documents)
+        met.update(map(id, columns.documents))
+        self.run.later(self._record_read, columns, function, args, chars=columns.chars)
+
+    def _record_read(self, columns: Columns, function: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self.known.take(columns)
+        function(*args)
+
+    def forget(self) -> None:
+        """Let go of the spans and documents, which refer to each other."""
+        self.root = self.block = self.given = self.waiting = None
+        self.seen = {}
+        self.pool = {}
+        self.told = {}
+        self.taken_back = {}
+        self.delivered = []
+        self.known = KnownDocuments()
+        self.met = set()
 
 
 @dataclass(slots=True, eq=False)
@@ -251,13 +292,6 @@ class RunMap:
         self._states.pop(id(state), None)
         if state.is_joined:
             self._joined.pop(id(state.run), None)
-        state.root = state.block = state.given = state.waiting = None
-        state.seen = {}
-        state.pool = {}
-        state.told = {}
-        state.taken_back = {}
-        state.delivered = []
-        state.known = KnownDocuments()
 
     def join(self, run: Run) -> RunState | None:
         """Return the tree of a run that the application opened itself, once `joined` has put it here."""

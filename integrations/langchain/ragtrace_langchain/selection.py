@@ -19,12 +19,10 @@ from ragtrace_langchain.documents import (
     is_nested,
     is_reranked,
     lists_in,
-    new_documents,
     own_ids,
     read_documents,
     rerank_score_of,
 )
-from ragtrace_langchain.langgraph import is_control_flow
 from ragtrace_langchain.messages import answer_in, question_in
 from ragtrace_langchain.run_state import Choice, Delivery, OpenSpan
 from ragtrace_langchain.search_results import SearchResult, results_met
@@ -33,6 +31,7 @@ from ragtrace_langchain.tools import record_contexts, tool_documents, tools_in_p
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ragtrace.capture import Failure
     from ragtrace_langchain.documents import Hit
     from ragtrace_langchain.run_state import RunState
 
@@ -47,7 +46,7 @@ def record_retrieved(span: OpenSpan, documents: Iterable[Document], ended_ns: in
     state = span.state
     with state.lock:
         _record_waiting(state)
-        documents = state.run.reader.first(documents)
+        documents = state.known.as_read(state.run.reader.first(documents))
         if state.seen and not span.sources:
             state.known.part(documents, state.seen)
         passages, out = _met(state, documents, span.source)
@@ -60,10 +59,12 @@ def record_retrieved(span: OpenSpan, documents: Iterable[Document], ended_ns: in
 
 
 @guarded
-def record_chain_output(span: OpenSpan, inputs: object, outputs: object, ended_ns: int) -> None:
-    """Take what a chain or tool gave out, where that is a list of documents."""
+def record_chain_output(
+    span: OpenSpan, inputs: object, outputs: object, documents: list[Document] | None, ended_ns: int
+) -> None:
+    """Take what a chain or tool gave out: `documents`, where that is a list of them."""
     state = span.state
-    chosen = _given_out(span, inputs, outputs)
+    chosen = _given_out(span, inputs, outputs, documents)
     if span.given:
         _follow_order(span)
     if chosen is None or _is_said_by_model(span, chosen):
@@ -104,9 +105,10 @@ def _record_reordered(choice: Choice) -> None:
         _record_choice(choice, is_sure=not state.run.prompts)
 
 
-def _given_out(span: OpenSpan, inputs: object, outputs: object) -> list[Document] | None:
+def _given_out(
+    span: OpenSpan, inputs: object, outputs: object, chosen: list[Document] | None
+) -> list[Document] | None:
     """Return the documents that a step gave out; note its texts that stand in place of documents."""
-    chosen = new_documents(outputs, inputs, span.name)
     if span.kind == "tool":
         return tool_documents(span, outputs, chosen)
     if chosen is None and isinstance(outputs, list):
@@ -147,14 +149,12 @@ def record_tool_messages(span: OpenSpan, prompt: Sequence[object]) -> None:
     if getattr(last, "type", None) == "human" and type(getattr(last, "content", None)) is str:
         return  # a question in plain text: no tool message follows it, and it holds no document
     for tool, documents in tools_in_prompt(span, prompt):
-        record_chain_output(tool, None, documents, tool.started_ns)
+        record_chain_output(tool, None, documents, documents, tool.started_ns)
 
 
 @guarded
-def withdraw_failed(span: OpenSpan, error: BaseException) -> None:
+def withdraw_failed(span: OpenSpan) -> None:
     """Take back what a chain delivered before it failed: another attempt stands for it, if the root lives."""
-    if is_control_flow(error) or not isinstance(error, Exception):
-        return
     state = span.state
     with state.lock:
         if span.parent is None:
@@ -182,7 +182,6 @@ def record_compressed(
     span: OpenSpan,
     given: Sequence[Document],
     documents: Iterable[Document],
-    *,
     model: str,
     top_n: int | None,
     started_ns: int,
@@ -202,6 +201,22 @@ def record_compressed(
             _note_choice(state, out, "explicit")  # merged or rewritten passages have no rank in the pool
             state.run.selected(_passages(out), selection_source="explicit")
         _deliver_choice(span, out, base, ended_ns)
+
+
+@guarded
+def record_failed_compression(
+    span: OpenSpan, model: str, top_n: int | None, started_ns: int, ended_ns: int, failure: Failure | None
+) -> None:
+    """Report a wrapped compressor that failed."""
+    span.state.run.reranked(
+        (),
+        model=model,
+        top_n=top_n,
+        started_ns=started_ns,
+        ended_ns=ended_ns,
+        parent_key=span.key or span.within_key,
+        error=failure,
+    )
 
 
 @guarded
@@ -260,7 +275,7 @@ def _kept(state: RunState, found: dict[str, Hit]) -> dict[str, Hit]:
 
 def _met(state: RunState, documents: Iterable[Document], source: str | None) -> tuple[ReadPassages, dict[str, Hit]]:
     """Return documents as passages, and by key as they are now; each is remembered as it was first."""
-    documents = state.run.reader.first(documents)
+    documents = state.known.as_read(state.run.reader.first(documents))
     again = _met_again(state, documents) if state.seen else None
     if again is not None:
         return again

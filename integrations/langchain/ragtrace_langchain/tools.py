@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,7 @@ def tools_in_prompt(span: OpenSpan, prompt: Sequence[Any]) -> Iterator[tuple[Ope
         if getattr(message, "type", None) != "tool" or message.tool_call_id in span.state.tool_calls:
             continue
         span.state.tool_calls.add(message.tool_call_id)
-        tool = OpenSpan(span.state, span.parent, "tool", message.name or "tool", time.time_ns())
+        tool = OpenSpan(span.state, span.parent, "tool", message.name or "tool", span.started_ns)
         documents = documents_in(message.artifact, tool.name) or _value_documents(tool, _content_of(message))
         if documents:
             yield tool, documents

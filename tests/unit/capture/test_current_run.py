@@ -7,7 +7,7 @@ import threading
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import EndedRun, FinishedRun, Recorder, ToolCall, current_run, finished_run
+from ragtrace.capture import EndedRun, FinishedRun, Recorder, ToolCall, WaitingRun, current_run, finished_run
 from ragtrace.metrics.base import answer_lacking
 from ragtrace.model.codec import record_from_json, record_to_json
 
@@ -29,7 +29,7 @@ class _Kept:
     def on_start(self, workflow: str, started_ns: int) -> _Ref:
         return _Ref()
 
-    def on_end(self, root: _Ref, ended: EndedRun) -> None:
+    def on_end(self, root: _Ref, ended: EndedRun | WaitingRun) -> None:
         self.runs.append(finished_run(ended))
 
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.capture import EndedRun, FinishedRun, Limits, Recorder, Retrieval, finished_run, internal_errors
+from ragtrace.capture import (
+    EndedRun,
+    FinishedRun,
+    Limits,
+    Recorder,
+    Retrieval,
+    WaitingRun,
+    finished_run,
+    internal_errors,
+)
 from ragtrace.model import Message, Passage, Usage, content_id
 
 if TYPE_CHECKING:
@@ -35,7 +44,7 @@ class Keeper:
         self.begun += 1
         return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
 
-    def on_end(self, root: Ref, ended: EndedRun) -> None:
+    def on_end(self, root: Ref, ended: EndedRun | WaitingRun) -> None:
         self.runs.append(finished_run(ended))
 
 

@@ -1,0 +1,86 @@
+"""Changes that an application makes to its objects once a run has ended: none of them reaches the run's record."""
+
+from __future__ import annotations
+
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+
+from integrations.langchain.tests.parts import PROMPT, Faq, chat, rescored, shown
+from ragtrace.capture import EndedRun, Recorder, finished_run
+from ragtrace_langchain import RagtraceHandler
+from tests.kept import ANSWER, Keeper, ids, scores
+
+
+class Waiting(Keeper):
+    """Keeps ended runs as they wait for the pipeline's thread, and processes them later."""
+
+    def __init__(self):
+        super().__init__()
+        self.ended = []
+
+    def on_end(self, root, ended):
+        self.ended.append((root, ended))
+
+    def process(self):
+        for root, ended in self.ended:
+            super().on_end(root, ended)
+
+
+def changed(document):
+    document.page_content, document.id = "changed", "changed"
+    document.metadata["score"] = document.metadata["relevance_score"] = 99.0
+    document.metadata["page"] = "changed"
+
+
+def test_objects_of_a_finished_run():
+    found, best = Faq().invoke("?"), []
+    given = {"question": "Where?", "docs": [Document(id="g", page_content="Given.", metadata={"page": 1})]}
+
+    def search(state):
+        return {**state, "docs": found}
+
+    def rank(state):
+        best.extend(rescored(state["docs"][1:4])[:2])
+        return {**state, "docs": list(best)}
+
+    chain = RunnableLambda(search) | rank | RunnablePassthrough.assign(context=lambda x: shown(x["docs"])) | PROMPT
+    keeper = Waiting()
+    said = (chain | chat()).invoke(given, {"callbacks": [RagtraceHandler(Recorder(keeper))]})
+    for document in (*found, *best, *given["docs"]):
+        changed(document)
+    found.clear()
+    said.content = "changed"
+    given.clear()
+    keeper.process()
+    run = keeper.only
+    assert ids(run, "retrieved") == [f"d{i}" for i in range(6)]
+    assert scores(run, "retrieved") == [1 - i / 100 for i in range(6)]
+    assert (ids(run, "reranked"), scores(run, "reranked")) == (["d3", "d2"], [0.9, 0.8])
+    assert [passage.metadata["page"] for passage in run.record.pool("retrieved")] == list(range(6))
+    assert (run.record.query, run.record.answer) == ("Where?", ANSWER)
+
+
+def test_a_run_that_was_no_question_is_dropped_when_it_is_processed():
+    keeper = Waiting()
+    recorder = Recorder(keeper)
+    RunnableLambda(lambda x: x + 1).invoke(1, {"callbacks": [RagtraceHandler(recorder)]})
+    ((_, ended),) = keeper.ended
+    assert (finished_run(ended), recorder.open_runs) == (None, 0)
+
+
+def test_the_texts_of_a_waiting_run_count_towards_the_bound():
+    keeper = Waiting()
+    Faq().invoke("Where?", {"callbacks": [RagtraceHandler(Recorder(keeper))]})
+    ((_, ended),) = keeper.ended
+    assert ended.size_chars == sum(len(document.page_content) for document in Faq().invoke("?"))
+    keeper.process()
+    assert keeper.only.record.query == "Where?"
+
+
+def test_no_original_text_waits_where_texts_are_redacted():
+    keeper = Waiting()
+    recorder = Recorder(keeper, redact=lambda text: text.replace("moved", "[x]"))
+    (Faq() | RunnableLambda(shown) | chat()).invoke("Where?", {"callbacks": [RagtraceHandler(recorder)]})
+    ((_, ended),) = keeper.ended
+    assert isinstance(ended, EndedRun)
+    assert "moved" not in str(ended)

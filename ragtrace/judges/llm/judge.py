@@ -10,7 +10,7 @@ from ragtrace.errors import JudgeIncomplete
 from ragtrace.judges.base import Fact, Facts, GeneratedQuestion, Grades, Judge, Questions, Relevance
 from ragtrace.judges.cache.grade_cache import GradeLru
 from ragtrace.judges.cache.grade_memory import GradeMemory
-from ragtrace.judges.cache.nugget_cache import NuggetCache, NuggetLru
+from ragtrace.judges.cache.lru import Lru
 from ragtrace.judges.llm.audit import MAX_CLAIMS, STEPS, audited, audited_in_steps
 from ragtrace.judges.llm.chat import ChatModel, ChatReply, SeededModel
 from ragtrace.judges.llm.numbering import Numbered, grading_batches
@@ -34,12 +34,14 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Audit, Task
     from ragtrace.judges.cache.grade_cache import GradeCache, LabelSet
+    from ragtrace.judges.llm.nuggets import NuggetSet
     from ragtrace.model import Passage, RagRecord
     from ragtrace.settings import Grading
 
 __all__ = ["MAX_CLAIMS", "ChatModel", "ChatReply", "LLMJudge"]
 
 
+NUGGET_SETS = 1_000  # kept in memory; a set of 20 nuggets takes about 4 KiB
 # Parts of the audit that not every judge can do.
 _OF_THE_AUDIT = ("citations", "contradictions")
 
@@ -88,7 +90,7 @@ class LLMJudge(Judge):
         scale: Grading = "direct5",
         fused: bool = True,
         claim_batch: int = 20,
-        nugget_cache: NuggetCache | None = None,
+        nugget_cache: Lru[NuggetSet] | None = None,
         grade_cache: GradeCache | Literal["off"] | None = None,
     ) -> None:
         if not 1 <= batch_size <= 10:
@@ -99,7 +101,7 @@ class LLMJudge(Judge):
             raise ValueError(f"claim_batch is at least 1, got {claim_batch}")
         self.name = name or f"openai:{model.name}"
         self.thresholds: Mapping[str, float] = {}
-        self.nugget_cache = NuggetLru() if nugget_cache is None else nugget_cache
+        self.nugget_cache = Lru(NUGGET_SETS) if nugget_cache is None else nugget_cache
         self._model = model
         self._batch_size = batch_size
         self._rubric = RUBRICS[scale]
@@ -296,7 +298,7 @@ class LLMJudge(Judge):
         other = copy.copy(self)
         if isinstance(self._model, SeededModel):
             vars(other).update(_model=self._model.with_seed(seed))
-        other.nugget_cache = NuggetLru()
+        other.nugget_cache = Lru(NUGGET_SETS)
         other._memory = self._memory.reseeded(seed)  # noqa: SLF001 -- our own
         return other
 

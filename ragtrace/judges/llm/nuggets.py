@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from ragtrace.judges.base import CustomTask
-from ragtrace.judges.cache.nugget_cache import Nugget, NuggetSet, RemembersNuggets, nugget_key
+from ragtrace.judges.cache.grade_cache import joint_key, normal_form, text_key
 from ragtrace.judges.llm.replies import Form, FormT, Listed, NumberedRow, RowT, asked_rows
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from ragtrace.judges.base import PromptJudge
+    from ragtrace.judges.base import PromptJudge, Task
+    from ragtrace.judges.cache.lru import Lru
     from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import RagRecord
 
@@ -56,6 +57,34 @@ class AssignmentsReply(Form):
     """Reply to the nuggets_assign prompt, and to its repair."""
 
     assignments: Listed[AssignmentRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nugget:
+    """A fact of a few words that an answer to the query should hold."""
+
+    text: str
+    is_vital: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NuggetSet:
+    """The nuggets of some passages for a query, vital ones first; `truncated` when the judge made more."""
+
+    nuggets: tuple[Nugget, ...]
+    truncated: bool = False
+
+
+@runtime_checkable
+class RemembersNuggets(Protocol):
+    """A judge with a cache of nuggets; `name` and `version` keep the nuggets of two judges apart."""
+
+    name: str
+    nugget_cache: Lru[NuggetSet]
+
+    def version(self, task: Task) -> str:
+        """Return 8 hex digits over prompt, schema, model and parameters of a task."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,3 +244,22 @@ def _distinct(texts: Sequence[str]) -> list[str]:
 
 def _is_nothing_known(text: str) -> bool:
     return text.strip(" .!\"'").casefold() == NOTHING_KNOWN
+
+
+def nugget_key(query: str, texts: Collection[str], judge: str) -> str:
+    """Return the key of a query with a set of passages under a judge, as 64 hex digits.
+
+    Neither the order of the passages nor copies among them count, nor how the query is spaced or composed.
+
+    Args:
+        query: the query.
+        texts: texts of the passages.
+        judge: name and versions of the judge.
+
+    Example:
+        >>> nugget_key("Where  is it?", ["a", "b"], "j") == nugget_key("Where is it? ", ["b", "a", "b"], "j")
+        True
+        >>> nugget_key("Where is it?", ["ab"], "j") == nugget_key("Where is it?", ["a", "b"], "j")
+        False
+    """
+    return joint_key(normal_form(query), judge, *sorted(map(text_key, set(texts))))

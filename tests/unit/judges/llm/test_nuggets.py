@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
-from ragtrace.judges.cache.nugget_cache import Nugget, NuggetLru, NuggetSet, nugget_key
+from ragtrace.judges.cache.lru import Lru
 from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.nuggets import NOTHING_KNOWN, AssignedNuggets, nuggets_of
+from ragtrace.judges.llm.nuggets import NOTHING_KNOWN, AssignedNuggets, Nugget, NuggetSet, nugget_key, nuggets_of
 from ragtrace.judges.llm.scripted import ScriptedChat
 from tests.unit.judges.records import record
 
@@ -181,7 +181,7 @@ async def test_another_answer_costs_the_look_up_alone() -> None:
 
 @pytest.mark.parametrize("change", [{"query": "Where?"}, {"texts": ("Oslo.",)}, {"model": "other"}])
 async def test_another_query_passage_or_model_is_asked_anew(change: dict[str, Any]) -> None:
-    cache = NuggetLru()
+    cache = Lru[NuggetSet](1_000)
 
     async def ask(query: str = "Which?", texts: tuple[str, ...] = ("Oslo.", "2010."), model: str = "m") -> int:
         chat = ScriptedChat([created("a"), labels("vital"), assignments("support")], name=model)
@@ -195,7 +195,7 @@ async def test_another_query_passage_or_model_is_asked_anew(change: dict[str, An
 
 
 async def test_what_failed_is_not_kept() -> None:
-    cache = NuggetLru()
+    cache = Lru[NuggetSet](1_000)
     judge = LLMJudge(ScriptedChat([created("a"), labels(), labels()]), nugget_cache=cache)
     with pytest.raises(JudgeIncomplete):
         await nuggets_of([0]).ask(judge, record("Oslo."))
@@ -203,15 +203,13 @@ async def test_what_failed_is_not_kept() -> None:
 
 
 def test_the_cache_forgets_what_was_not_used_for_longest() -> None:
-    cache = NuggetLru(max_sets=2)
+    cache = Lru[NuggetSet](2)
     sets = {key: NuggetSet(nuggets=(Nugget(text=key, is_vital=True),)) for key in "abc"}
     cache.put("a", sets["a"])
     cache.put("b", sets["b"])
     assert cache.get("a") == sets["a"]
     cache.put("c", sets["c"])
     assert [cache.get(key) for key in "abc"] == [sets["a"], None, sets["c"]]
-    with pytest.raises(ValueError, match="at least 1"):
-        NuggetLru(max_sets=0)
 
 
 def test_a_key_takes_any_text() -> None:

@@ -10,15 +10,14 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ragtrace.cli.main import main
+from tests.unit.judges.openai.judge_server import Answer, JudgeServer, Request, completion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -335,42 +334,21 @@ def judge(batch_shift: int = 0, delay_s: float = 0.0) -> Iterator[tuple[str, lis
     """A model that grades passages by the number they hold, and shifts the grades of batches."""
     sizes: list[int] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            text = asked["messages"][-1]["content"]
-            found = re.findall(r'"(\d+)":\s*"worth (\d)', text)
-            sizes.append(len(found))
-            shift = batch_shift if len(found) > 1 else 0
-            grades = [{"id": int(i), "grade": min(5, int(worth) + shift)} for i, worth in found]
-            time.sleep(delay_s)
-            message = {"role": "assistant", "content": json.dumps({"grades": grades})}
-            reply = {
-                "id": "1",
-                "object": "chat.completion",
-                "created": 1,
-                "model": "m",
-                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-            }
-            body = json.dumps(reply).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def graded(asked: Request) -> Answer:
+        found = re.findall(r'"(\d+)":\s*"worth (\d)', asked.body["messages"][-1]["content"])
+        sizes.append(len(found))
+        shift = batch_shift if len(found) > 1 else 0
+        time.sleep(delay_s)
+        grades = [{"id": int(i), "grade": min(5, int(worth) + shift)} for i, worth in found]
+        return Answer(200, completion({"grades": grades}))
 
-        def log_message(self, *args: Any) -> None: ...
-
-    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=made.serve_forever, daemon=True)
-    thread.start()
+    made = JudgeServer()
+    made.always = graded
+    made.start()
     try:
-        yield f"http://127.0.0.1:{made.server_port}/v1", sizes
+        yield made.url, sizes
     finally:
-        made.shutdown()
-        made.server_close()
-        thread.join()
+        made.stop()
 
 
 def graded_rows(n: int) -> list[dict[str, Any]]:
@@ -418,22 +396,12 @@ def test_a_gate_without_enough_pairs_says_so_and_none_is_asked_where_there_are_n
         assert sizes == [1] * 96
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_scored(tmp_path: Path) -> None:
     path, out = write(tmp_path / "in.jsonl", graded_rows(40)), tmp_path / "out.jsonl"
     with judge(delay_s=0.02) as (url, _):
         command = [sys.executable, "-m", "ragtrace", "calibrate", str(path), "--label", "useful"]
-        command += [
-            "--metric",
-            "p_at_k",
-            "--judge",
-            "openai:m",
-            "--base-url",
-            url,
-            "--out",
-            str(out),
-            "--jobs",
-            "2",
-        ]
+        command += f"--metric p_at_k --judge openai:m --base-url {url} --out {out} --jobs 2".split()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         end = time.monotonic() + 60
         while not (out.exists() and out.read_bytes().count(b"\n") >= 3):
@@ -461,6 +429,7 @@ def test_ctrl_c_keeps_what_is_scored(tmp_path: Path) -> None:
 PUBLISHED = [("mtrag", 0.915, 0.75), ("begin", 0.938, 0.76), ("wice", 0.779, 0.0)]  # AUROC on held-out data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "ranks", "least_accuracy"), PUBLISHED)
 def test_the_offline_judge_reaches_its_published_agreement(
     shared_dir: Path, tmp_path: Path, name: str, ranks: float, least_accuracy: float

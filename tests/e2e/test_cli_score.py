@@ -8,13 +8,9 @@ import os
 import pty
 import re
 import signal
-import socket
 import subprocess
 import sys
-import threading
 from collections import Counter
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +18,10 @@ import pytest
 
 from ragtrace.model.schema import SCHEMA
 from tests.process.observing import until
+from tests.unit.judges.openai.judge_server import JudgeServer, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 COMMAND = [sys.executable, "-m", "ragtrace"]
 KEY = "sk-never-to-be-seen-4711"
@@ -70,41 +67,6 @@ def rows(text: bytes | Path) -> list[dict[str, Any]]:
 
 def table_row(text: bytes, metric: str) -> list[str]:
     return next(line.split() for line in text.decode().splitlines() if line.startswith(f"{metric} "))
-
-
-@pytest.fixture
-def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@contextmanager
-def server(status: int, reply: Any = None) -> Iterator[str]:
-    """An HTTP server that answers every request with a status and what `reply` makes of its key."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", 0)))
-            said = {"error": {"message": f"Incorrect API key: {self.headers.get('authorization')}"}}
-            body = json.dumps(said).encode()
-            self.send_response(status)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args: Any) -> None: ...
-
-    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=made.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{made.server_port}/v1"
-    finally:
-        made.shutdown()
-        made.server_close()
-        thread.join()
 
 
 # What goes in and what comes out
@@ -358,6 +320,7 @@ def resumed(path: Path, out: Path, *more: str) -> subprocess.CompletedProcess[by
     return ragtrace("score", path, "--metrics", "faithfulness", "--out", out, "--resume", *more)
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_gone_on_with_and_nothing_is_scored_twice_or_lost(tmp_path: Path) -> None:
     path = write(tmp_path / "in.jsonl", [record(i, id=f"r{i}") for i in range(3_000)])
     out = tmp_path / "out.jsonl"
@@ -378,6 +341,7 @@ def test_a_killed_run_is_gone_on_with_and_nothing_is_scored_twice_or_lost(tmp_pa
     assert table_row(done.stdout, "faithfulness")[1] == "3000", "the summary covers old and new"
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_written_and_says_how_to_go_on(tmp_path: Path) -> None:
     path = write(tmp_path / "in.jsonl", [record(i) for i in range(3_000)])
     out = tmp_path / "out.jsonl"
@@ -437,10 +401,10 @@ def test_resuming_says_what_was_there_and_what_it_lacks(tmp_path: Path) -> None:
     ]
 
 
-def test_resuming_with_another_judge_is_told(tmp_path: Path, closed_port: int) -> None:
+def test_resuming_with_another_judge_is_told(tmp_path: Path) -> None:
     path, out = write(tmp_path / "in.jsonl", [record(1)]), tmp_path / "out.jsonl"
     assert resumed(path, out).returncode == 0
-    url = f"http://127.0.0.1:{closed_port}/v1"
+    url = "http://127.0.0.1:9/v1"
     done = resumed(path, out, "--judge", "openai:m", "--base-url", url)
     said = done.stdout.decode().splitlines()
     assert said[-1] == f"0 scored now in {out}, 1 there already, 0 broken"
@@ -467,9 +431,10 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
 # Judges that do not answer
 
 
-def test_a_judge_that_is_down_gives_errors_with_a_reason_and_no_number(tmp_path: Path, closed_port: int) -> None:
+@pytest.mark.slow
+def test_a_judge_that_is_down_gives_errors_with_a_reason_and_no_number(tmp_path: Path) -> None:
     path, out = write(tmp_path / "in.jsonl", [record(i) for i in range(4)]), tmp_path / "out.jsonl"
-    args = ["--judge", "openai:m", "--base-url", f"http://127.0.0.1:{closed_port}/v1", "--metrics", "faithfulness"]
+    args = ["--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--metrics", "faithfulness"]
     done = ragtrace("score", path, *args, "--out", out)
     assert done.returncode == 3, done.stderr
     said = "ragtrace: no value of faithfulness: 4 scores are errors, 4 of them judge_unavailable"
@@ -493,9 +458,12 @@ def test_a_file_without_anything_to_judge_is_no_failure_of_the_judge(tmp_path: P
 
 def test_the_key_is_seen_nowhere(tmp_path: Path) -> None:
     path, out = write(tmp_path / "in.jsonl", [record(1)]), tmp_path / "out.jsonl"
-    with server(401) as url:
-        args = ["--judge", "openai:m", "--base-url", url, "--metrics", "faithfulness"]
-        done = ragtrace("score", path, *args, "--out", out, OPENAI_API_KEY=KEY)
+    server = JudgeServer()
+    server.always = lambda asked: refusal(401, f"Incorrect API key: {asked.headers['authorization']}")
+    server.start()
+    args = ["--judge", "openai:m", "--base-url", server.url, "--metrics", "faithfulness"]
+    done = ragtrace("score", path, *args, "--out", out, OPENAI_API_KEY=KEY)
+    server.stop()
     shown = ragtrace("settings", OPENAI_API_KEY=KEY)
     assert rows(out)[0]["scores"]["faithfulness"]["state"] == "error"
     for text in (done.stdout, done.stderr, out.read_bytes(), shown.stdout):
@@ -514,6 +482,7 @@ print(status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=s
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     def peak_mib(n: int) -> int:
         path = tmp_path / f"{n}.jsonl"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 
 import pytest
@@ -15,13 +14,6 @@ from ragtrace.stores import Label
 from ragtrace.stores.sqlite import SqliteStore
 
 DAY_S = 86_400.0
-
-
-@pytest.fixture(autouse=True)
-def nothing_from_the_environment(monkeypatch):
-    for name in list(os.environ):
-        if name.startswith("RAGTRACE_"):
-            monkeypatch.delenv(name)
 
 
 def emit(store, values, *, days_ago=1.0, metric="faithfulness", version="v", k=None, weight=20.0, **more):

@@ -9,7 +9,7 @@ import pytest
 from ragtrace.cli.main import main
 from ragtrace.stores import Policy
 from ragtrace.stores.sqlite import SqliteStore
-from tests.unit.cli.test_store_commands import nothing_from_the_environment, record, rows_of, score  # noqa: F401
+from tests.unit.cli.test_store_commands import record, rows_of, score
 from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion, refusal
 
 GOOD = {

@@ -47,13 +47,6 @@ def score(r, value, **more):
     return Score(key=key, result=result, weight=20.0, scored_at=given["at"])
 
 
-@pytest.fixture(autouse=True)
-def nothing_from_the_environment(monkeypatch):
-    for name in list(os.environ):
-        if name.startswith("RAGTRACE_"):
-            monkeypatch.delenv(name)
-
-
 @pytest.fixture
 def path(tmp_path):
     """Five traces; those of odd number are low and kept."""

@@ -75,9 +75,7 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def shown(capsys, monkeypatch):
-    monkeypatch.delenv("RAGTRACE_STORE", raising=False)
-
+def shown(capsys):
     def run(*args, status=0):
         assert main([str(arg) for arg in args]) == status
         out = capsys.readouterr()

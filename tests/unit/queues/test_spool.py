@@ -108,20 +108,6 @@ def test_after_a_restart_of_the_host_leases_are_over_and_nothing_is_lost(tmp_pat
     assert balanced(spool).oldest_s == 1.0
 
 
-def test_scores_and_end_are_one_transaction(spool):
-    put(spool, "a")
-    spool.lease("w", 1)
-
-    def broken(connection):
-        connection.execute("CREATE TABLE scores (n)")
-        raise sqlite3.OperationalError("disk is full")
-
-    with pytest.raises(sqlite3.OperationalError):
-        spool.ack("w", "a", "scored", also=broken)
-    assert balanced(spool).leased == 1
-    assert spool.ack("w", "a", "scored", also=lambda connection: connection.execute("CREATE TABLE scores (n)"))
-
-
 def test_names_are_shared_once_and_within_a_bound(spool, tmp_path):
     assert spool.publish_names([]) == set()
     assert spool.publish_names(["a", "é", "a"]) == {"a", "é"}

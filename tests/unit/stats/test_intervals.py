@@ -51,7 +51,3 @@ def test_the_bootstrap_covers_the_mean_about_as_often_as_it_says() -> None:
 def test_wilson_agrees_with_scipy(successes: int, n: int) -> None:
     expected = binomtest(successes, n).proportion_ci(method="wilson")
     assert wilson(successes, n) == pytest.approx((successes / n, expected.low, expected.high), abs=1e-9)
-
-
-def test_wilson_without_samples_has_no_number() -> None:
-    assert wilson(0, 0) == Interval(None, None, None)

@@ -13,7 +13,7 @@ from ragtrace.errors import InputError
 from ragtrace.metrics.base import Output
 from ragtrace.scoring.offline.calibration import Calibration, Rated, _Study, calibrate
 from ragtrace.scoring.offline.gate import gate
-from ragtrace.scoring.offline.human_labels import FORM_OF, form_of, ratings_in
+from ragtrace.scoring.offline.human_labels import FORM_OF, form_of
 
 BINARY, GRADES = FORM_OF["0/1"], FORM_OF["1-5"]
 ONE_TO_FIVE = Output(name="faithfulness_1to5", threshold=0.5)
@@ -192,14 +192,6 @@ def test_raters_with_gaps_keep_their_places() -> None:
 
 
 # Labels
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(None, ()), (0, (0.0,)), (False, (0.0,)), ([], ()), ([None, 1], (None, 1.0)), (4.5, (4.5,))],
-)
-def test_labels_as_people_write_them(value: object, expected: tuple[float | None, ...]) -> None:
-    assert ratings_in(value) == expected
 
 
 @pytest.mark.parametrize(

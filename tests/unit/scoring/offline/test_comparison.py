@@ -162,12 +162,6 @@ def test_a_failure_that_knows_no_k_stands_beside_the_values_of_its_judge() -> No
     assert lines["faithfulness (z)"].sides[0].na == {"no_claims": 1}
 
 
-def test_a_metric_that_never_has_a_value_has_no_number() -> None:
-    found = pair([line(0, na())], [line(0, na())]).lines[0]
-    assert (found.sides[0].mean.mean, found.contrasts[0].difference) == (None, None)
-    assert found.contrasts[0].reason == "no value in the first file"
-
-
 @pytest.mark.parametrize("kind", ["session", "user"])
 def test_sessions_and_users_are_resampled_whole(kind) -> None:
     one, other = values(1), values(2)

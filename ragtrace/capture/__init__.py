@@ -12,6 +12,7 @@ from ragtrace.capture.guard import (
     record_internal_error,
 )
 from ragtrace.capture.messages import before_question, prompt_text, spoken
+from ragtrace.capture.model_calls import provider_in, provider_named, read_usage
 from ragtrace.capture.passages import (
     ID_KEYS,
     MOST_PASSAGES,
@@ -30,7 +31,6 @@ from ragtrace.capture.passages import (
     score_in,
     text_key,
 )
-from ragtrace.capture.providers import provider_in, provider_named
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.recorder import Recorder
 from ragtrace.capture.run import Run, current_run, entered_run, outcome_of
@@ -50,7 +50,6 @@ from ragtrace.capture.types import (
     TraceRef,
     WaitingRun,
 )
-from ragtrace.capture.usage import read_usage
 
 __all__ = [
     "ID_KEYS",

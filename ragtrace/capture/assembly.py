@@ -5,12 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragtrace.capture.attribution import prompt_set
+from ragtrace.capture.attribution import count_unread, found_in, prompt_set, shown_texts
 from ragtrace.capture.citations import parts_of_run
 from ragtrace.capture.fitting import fitted
-from ragtrace.capture.passage_search import found_in
 from ragtrace.capture.passages import ReadPassages, distinct, ranked, sourced_passage
-from ragtrace.capture.texts import count_unread, shown_texts
 from ragtrace.capture.types import FinishedRun, Generation, Retrieval, WaitingRun
 from ragtrace.model import Pool, RagRecord
 

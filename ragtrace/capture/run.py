@@ -12,8 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ragtrace.capture.assembly import candidate_pool
+from ragtrace.capture.attribution import found_in
 from ragtrace.capture.guard import guarded, record_internal_error
-from ragtrace.capture.passage_search import found_in
+from ragtrace.capture.model_calls import clean_usage, read_usage
 from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, ranked, renamed
 from ragtrace.capture.sanitize import (
     MAX_METADATA_ITEMS,
@@ -25,7 +26,6 @@ from ragtrace.capture.sanitize import (
     tags_of,
 )
 from ragtrace.capture.types import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall, WaitingRun
-from ragtrace.capture.usage import clean_usage, read_usage
 from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, LabelScope, Message, Usage
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from contextvars import Token
     from types import TracebackType
 
-    from ragtrace.capture.texts import TextKind
+    from ragtrace.capture.attribution import TextKind
     from ragtrace.capture.types import Limits, Operation, RunConfig, RunProcessor, Step, TraceRef
     from ragtrace.model import Outcome, Passage
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ragtrace.capture.notation import letters
-from ragtrace.capture.passage_search import found_in
+from ragtrace.capture.attribution import found_in, letters
 from ragtrace.capture.passages import ranked
 from ragtrace.model import Passage
 

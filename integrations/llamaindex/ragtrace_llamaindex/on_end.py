@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, record_internal_error
-from ragtrace.capture.passage_search import found_in
+from ragtrace.capture.attribution import found_in
 from ragtrace.model import Message, added_usage
 from ragtrace_llamaindex.messages import (
     answer_in,

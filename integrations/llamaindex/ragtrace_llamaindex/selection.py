@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.schema import BaseNode, NodeWithScore
 
 from ragtrace.capture import are_joined, guarded, is_equal
-from ragtrace.capture.attribution import answered_prompt, prompt_set
-from ragtrace.capture.passage_search import found_in
+from ragtrace.capture.attribution import answered_prompt, found_in, prompt_set
 from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
 from ragtrace_llamaindex.citation_pieces import note_pieces, record_used_pieces
 from ragtrace_llamaindex.nodes import Column

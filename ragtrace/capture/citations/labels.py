@@ -7,7 +7,7 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from ragtrace.capture.notation import letters, unescaped
+from ragtrace.capture.attribution.notation import letters, unescaped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

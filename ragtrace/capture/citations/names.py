@@ -6,8 +6,8 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ragtrace.capture.attribution.notation import letters
 from ragtrace.capture.citations.labels import prompt_labels
-from ragtrace.capture.notation import letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.capture.passage_search import place_of
+from ragtrace.capture.attribution import place_of
 from ragtrace.telemetry.wire import cut_text, quoted, share_of, size_bytes
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.capture.passage_search import place_of
+from ragtrace.capture.attribution import place_of
 from ragtrace.capture.passages import PassageReader, ReadPassages, ranked
 
 texts = st.one_of(

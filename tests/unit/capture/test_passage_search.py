@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragtrace.capture import Recorder
-from ragtrace.capture.passage_search import found_in
+from ragtrace.capture.attribution import found_in
 from ragtrace.model import Passage
 from tests.unit.capture.test_recorder import Keeper
 

@@ -17,7 +17,7 @@ from langchain_core.documents import Document
 from pydantic import BaseModel
 
 from ragtrace.capture import Recorder
-from ragtrace.capture.passage_search import PassageFinder, found_in
+from ragtrace.capture.attribution import PassageFinder, found_in
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.model import Passage
 from tests.unit.capture.test_recorder import Keeper

@@ -1,4 +1,4 @@
-"""Finds which passages really stand in a rendered prompt, and how much of each."""
+"""Find the passages that stand in a rendered prompt, whole or cut."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, AnyStr, NamedTuple
 
-from ragtrace.capture.notation import letters, unescaped
+from ragtrace.capture.attribution.notation import letters, unescaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""Finds what a run's answer was made of: the prompts that it goes back to, and the passages that these show.
+"""Find the prompts behind an answer, and the passages that these show.
 
-A run calls its model for other things too: to grade passages, to condense a question, to check what was said. The
-answer leads back to the call whose reply it is, and from a prompt to each call whose reply stands in it: a summary,
+A run calls its model for other things too: to grade passages, to condense a question, to check an answer. The
+answer leads back to the call with the same reply, and each prompt leads to the calls with replies in it: a summary,
 a section's draft, the answer to a sub-question. A grader's "yes" leads nowhere.
 """
 
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ragtrace.capture.passage_search import PassageFinder
+from ragtrace.capture.attribution.passage_search import PassageFinder, found_in
 from ragtrace.capture.types import Generation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ragtrace.capture.types import Step
+    from ragtrace.capture.types import EndedRun, Step
     from ragtrace.model import Message, Passage
 
 # A shorter text stands in many another by chance, unless it is a whole line or value there.
@@ -27,6 +27,13 @@ _BREAKS = re.compile(r'\\[nrt"]|["\n\r\t]')  # a text is not in one piece where 
 _LOOKED_AT_CHARS = 2_048  # of a reply, to know it again
 _SEARCHED_CHARS = 8_000_000  # of all prompts together: about 2 ms
 _MOST_PLACES = 16
+TextKind = Literal["tool_output", "context_text"]
+_SHORTEST_CONTEXT_CHARS = 80  # behind a heading; less is mostly the question of a prompt without contexts
+_HEADING = re.compile(
+    r"\b(?:contexts?|documents?|passages?|sources?|excerpts?|snippets?|search results|knowledge base)\b"
+    r"[^\n:>]{0,60}[:>]\s*\S",
+    re.IGNORECASE,
+)
 
 
 class _Call(NamedTuple):
@@ -220,3 +227,34 @@ def _shown(prompts: Sequence[str], delivered: Sequence[Passage]) -> tuple[Passag
         for place, passage in found:
             singles.setdefault(place, passage)
     return several or tuple(singles[place] for place in sorted(singles))
+
+
+def shown_texts(run: EndedRun, pool: Sequence[Passage], *, is_searched: bool) -> tuple[Passage, ...]:
+    """Return the texts that the answer was made of, in the order in which they were reported.
+
+    A text that shows a passage of the pool is the output of a tool that searched, and its passages count instead.
+    In a run that searched, a joined context is made of its passages.
+    """
+    if not run.texts or not run.prompts:
+        return ()
+    texts = (text for text in run.texts if not (is_searched and _kind(text) == "context_text"))
+    own = tuple(text for text in texts if not (pool and found_in(text.text, pool)))
+    return prompt_set(run.prompts, run.steps, run.attributes.get("answer", ""), own) if own else ()
+
+
+def count_unread(run: EndedRun) -> int:
+    """Return how many contexts stood before the model of an answer, in a run in which no passage was found.
+
+    They are tool outputs that stand in no prompt as they were returned, and a prompt that announces a context.
+    """
+    answer = run.attributes.get("answer")
+    if not answer:
+        return 0
+    prompt = answered_prompt(run.prompts, run.steps, answer) if run.prompts else ""
+    heading = _HEADING.search(prompt)
+    is_announced = heading is not None and len(prompt) - heading.end() >= _SHORTEST_CONTEXT_CHARS
+    return sum(_kind(text) == "tool_output" for text in run.texts) + is_announced
+
+
+def _kind(text: Passage) -> object:
+    return text.metadata.get("kind")

@@ -47,6 +47,7 @@ def test_off_means_none():
     assert build_canaries(settings()) is None
 
 
+@pytest.mark.slow
 async def test_a_round_over_a_real_server(judge_server, tmp_path):
     given = {"judge": "openai:m", "judge_base_url": judge_server.url, "spool": str(tmp_path / "spool")}
     watch = build_canaries(settings(**given, canary_tokens_per_day=0))  # a slice at midnight is small

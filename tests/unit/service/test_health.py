@@ -190,12 +190,6 @@ def test_a_queue_that_gives_nothing_out_is_no_progress():
         worker.stop(30, drain=False)
 
 
-def test_a_spent_budget_is_ready():
-    assert run_checks(
-        ready_facts(queue=lambda: (0, 1), closed=lambda: Blocked(reason="budget_exceeded", wait_s=9.0))
-    ).is_well
-
-
 def test_a_spool_whose_folder_has_gone_is_not_ready(tmp_path):
     spool = tmp_path / "in" / "spool.sqlite"
     spool.parent.mkdir()
@@ -255,13 +249,9 @@ def test_a_taken_port_is_one_line_that_says_what_to_do(serve):
         serve(port=taken.port)
 
 
-def test_it_listens_on_loopback_alone_unless_told(serve):
-    endpoint = serve()
-    assert endpoint._server.server_address[0] == "127.0.0.1"
-
-
 def test_close_frees_the_port_and_a_silent_client_holds_nothing_up(serve):
     endpoint = serve()
+    assert endpoint._server.server_address[0] == "127.0.0.1", "on loopback alone unless told"
     with socket.create_connection(("127.0.0.1", endpoint.port)):
         assert get(endpoint, "/healthz")[0] == 200
         endpoint.close()

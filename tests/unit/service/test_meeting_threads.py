@@ -67,6 +67,7 @@ def test_the_accounts_balance_at_every_moment():
     assert seen == {offered}
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_while_the_service_is_shut_down_has_its_end(start, monkeypatch):
     start()
     service, put = current(), current().queue.put

@@ -41,9 +41,23 @@ def lost_at(site: str) -> int:
     return internal_errors().get(site, 0)
 
 
-def test_items_arrive_once_in_order_and_in_batches(request) -> None:
+@pytest.fixture
+def make(request):
+    """Make outboxes of the test's own site, closed at its end."""
+    made: list[Outbox[Any]] = []
+
+    def outbox(deliver: Any, **options: Any) -> Outbox[Any]:
+        made.append(Outbox(deliver, site=request.node.name, **options))
+        return made[-1]
+
+    yield outbox
+    for each in made:
+        each.close(1)
+
+
+def test_items_arrive_once_in_order_and_in_batches(make) -> None:
     other = Other()
-    outbox: Outbox[int] = Outbox(other, site=request.node.name, batch=10)
+    outbox = make(other, batch=10)
     for first in range(0, 100, 4):
         outbox.offer(range(first, first + 4))
     assert outbox.flush(10)
@@ -53,10 +67,10 @@ def test_items_arrive_once_in_order_and_in_batches(request) -> None:
     assert outbox.pending == 0
 
 
-def test_offering_never_waits_and_what_does_not_fit_is_counted(request) -> None:
+def test_offering_never_waits_and_what_does_not_fit_is_counted(make, request) -> None:
     other = Other()
     other.gate.clear()
-    outbox: Outbox[int] = Outbox(other, site=request.node.name, capacity=5, batch=2)
+    outbox = make(other, capacity=5, batch=2)
     outbox.offer([0, 1])
     assert other.entered.wait(30)
     started = time.monotonic()
@@ -67,29 +81,26 @@ def test_offering_never_waits_and_what_does_not_fit_is_counted(request) -> None:
     assert not outbox.flush(10), "something was lost"
     assert outbox.flush(10), "but not since"
     assert other.items == list(range(7)), "the newest go"
-    outbox.close(1)
 
 
-def test_a_failure_that_may_pass_is_tried_again(request) -> None:
+def test_a_failure_that_may_pass_is_tried_again(make) -> None:
     other = Other(AGAIN, AGAIN)
-    outbox: Outbox[str] = Outbox(other, site=request.node.name, backoff_s=0.01)
+    outbox = make(other, backoff_s=0.01)
     outbox.offer(["a"])
     assert outbox.flush(10)
     assert other.items == ["a", "a", "a"]
-    outbox.close(1)
 
 
-def test_attempts_are_bounded_and_the_next_batch_gets_its_own(request) -> None:
+def test_attempts_are_bounded_and_the_next_batch_gets_its_own(make, request) -> None:
     other = Other(*[AGAIN] * 3)
-    outbox: Outbox[str] = Outbox(other, site=request.node.name, backoff_s=0.01, attempts=3, batch=1)
+    outbox = make(other, backoff_s=0.01, attempts=3, batch=1)
     outbox.offer(["a", "b"])
     assert not outbox.flush(10)
     assert other.items == ["a", "a", "a", "b"]
     assert lost_at(f"{request.node.name}.unreachable") == 1
-    outbox.close(1)
 
 
-def test_a_refusal_for_its_contents_costs_the_guilty_item_alone(request) -> None:
+def test_a_refusal_for_its_contents_costs_the_guilty_item_alone(make, request) -> None:
     def deliver(batch: Any) -> Attempt:
         if 7 in batch:
             return Attempt(may_split=True)
@@ -97,21 +108,20 @@ def test_a_refusal_for_its_contents_costs_the_guilty_item_alone(request) -> None
         return OK
 
     seen: list[int] = []
-    outbox: Outbox[int] = Outbox(deliver, site=request.node.name)
+    outbox = make(deliver)
     outbox.offer(range(20))
     assert not outbox.flush(10)
     assert seen == [n for n in range(20) if n != 7]
     assert lost_at(f"{request.node.name}.refused") == 1
-    outbox.close(1)
 
 
-def test_an_error_of_our_own_is_a_counted_refusal_and_the_thread_lives_on(request, caplog) -> None:
+def test_an_error_of_our_own_is_a_counted_refusal_and_the_thread_lives_on(make, request, caplog) -> None:
     def deliver(batch: Any) -> Attempt:
         if batch == ["bad"]:
             raise RuntimeError("inside")
         return OK
 
-    outbox: Outbox[str] = Outbox(deliver, site=request.node.name, batch=1)
+    outbox = make(deliver, batch=1)
     outbox.offer(["bad", "good"])
     assert not outbox.flush(10)
     assert lost_at(f"{request.node.name}.refused") == 1
@@ -119,9 +129,9 @@ def test_an_error_of_our_own_is_a_counted_refusal_and_the_thread_lives_on(reques
     assert outbox.close(30)
 
 
-def test_flush_keeps_its_deadline_and_ends_a_wait_between_attempts(request) -> None:
+def test_flush_keeps_its_deadline_and_ends_a_wait_between_attempts(make) -> None:
     other = Other(AGAIN, AGAIN, AGAIN)
-    outbox: Outbox[str] = Outbox(other, site=request.node.name, backoff_s=60.0, longest_wait_s=60.0)
+    outbox = make(other, backoff_s=60.0, longest_wait_s=60.0)
     outbox.offer(["a"])
     assert other.entered.wait(30)
     started = time.monotonic()
@@ -136,9 +146,9 @@ def test_flush_keeps_its_deadline_and_ends_a_wait_between_attempts(request) -> N
     assert outbox.close(30)
 
 
-def test_close_delivers_what_is_there(request) -> None:
+def test_close_delivers_what_is_there(make, request) -> None:
     other = Other(AGAIN)
-    outbox: Outbox[int] = Outbox(other, site=request.node.name, backoff_s=60.0, longest_wait_s=60.0, batch=3)
+    outbox = make(other, backoff_s=60.0, longest_wait_s=60.0, batch=3)
     outbox.offer(range(9))
     assert outbox.close(10)
     assert sorted(set(other.items)) == list(range(9))
@@ -147,10 +157,10 @@ def test_close_delivers_what_is_there(request) -> None:
     assert outbox.close(30), "a second call does nothing"
 
 
-def test_close_keeps_its_deadline_and_counts_what_is_left_once(request) -> None:
+def test_close_keeps_its_deadline_and_counts_what_is_left_once(make, request) -> None:
     other = Other()
     other.gate.clear()
-    outbox: Outbox[int] = Outbox(other, site=request.node.name, batch=3)
+    outbox = make(other, batch=3)
     outbox.offer(range(10))
     assert other.entered.wait(30)
     started = time.monotonic()
@@ -165,9 +175,9 @@ def test_close_keeps_its_deadline_and_counts_what_is_left_once(request) -> None:
     assert lost_at(f"{request.node.name}.unreachable") == 0
 
 
-def test_close_while_the_other_side_is_away_ends_in_time(request) -> None:
+def test_close_while_the_other_side_is_away_ends_in_time(make, request) -> None:
     other = Other(*[AGAIN] * 100)
-    outbox: Outbox[int] = Outbox(other, site=request.node.name, batch=2, attempts=100, backoff_s=0.02)
+    outbox = make(other, batch=2, attempts=100, backoff_s=0.02)
     outbox.offer(range(6))
     started = time.monotonic()
     assert not outbox.close(0.3)
@@ -177,9 +187,9 @@ def test_close_while_the_other_side_is_away_ends_in_time(request) -> None:
     assert total == 6, "each item once"
 
 
-def test_the_wait_that_is_asked_for_is_kept_within_the_limit(request) -> None:
+def test_the_wait_that_is_asked_for_is_kept_within_the_limit(make) -> None:
     other = Other(Attempt(may_repeat=True, wait_s=0.3), Attempt(may_repeat=True, wait_s=3_600.0))
-    outbox: Outbox[str] = Outbox(other, site=request.node.name, backoff_s=0.001, longest_wait_s=0.4)
+    outbox = make(other, backoff_s=0.001, longest_wait_s=0.4)
     started = time.monotonic()
     outbox.offer(["a"])
     deadline = time.monotonic() + 10
@@ -187,14 +197,13 @@ def test_the_wait_that_is_asked_for_is_kept_within_the_limit(request) -> None:
         time.sleep(0.01)
     assert 0.65 < time.monotonic() - started < 5
     assert len(other.batches) == 3
-    outbox.close(1)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
-def test_a_forked_child_begins_empty_and_delivers_its_own(request) -> None:
+def test_a_forked_child_begins_empty_and_delivers_its_own(make) -> None:
     other = Other()
     other.gate.clear()
-    outbox: Outbox[str] = Outbox(other, site=request.node.name)
+    outbox = make(other)
     outbox.offer(["parent"])
     assert other.entered.wait(30)
     outbox.offer(["parent too"])
@@ -216,12 +225,11 @@ def test_a_forked_child_begins_empty_and_delivers_its_own(request) -> None:
     other.gate.set()
     assert outbox.flush(30)
     assert other.items == ["parent", "parent too"]
-    outbox.close(1)
 
 
-def test_many_threads_offer_at_once_and_nothing_is_lost_or_doubled(request) -> None:
+def test_many_threads_offer_at_once_and_nothing_is_lost_or_doubled(make) -> None:
     other = Other()
-    outbox: Outbox[int] = Outbox(other, site=request.node.name, capacity=100_000)
+    outbox = make(other, capacity=100_000)
     threads = [
         threading.Thread(target=lambda first=first: [outbox.offer([first + n]) for n in range(200)])
         for first in range(0, 4_000, 200)
@@ -232,16 +240,15 @@ def test_many_threads_offer_at_once_and_nothing_is_lost_or_doubled(request) -> N
         thread.join()
     assert outbox.flush(20)
     assert sorted(other.items) == list(range(4_000))
-    outbox.close(1)
 
 
-def test_where_no_thread_begins_the_end_delivers(request, monkeypatch) -> None:
+def test_where_no_thread_begins_the_end_delivers(make, monkeypatch) -> None:
     def begin_none(_: threading.Thread) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr(threading.Thread, "start", begin_none)
     other = Other()
-    outbox: Outbox[int] = Outbox(other, site=request.node.name)
+    outbox = make(other)
     outbox.offer([0, 1])
     outbox.offer([2])
     assert outbox.close(30)

@@ -38,10 +38,22 @@ def one(*, has_content: bool = False, **facts: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def server():
-    server = Scripted()
-    yield server
-    server.close()
+def script():
+    """Start servers that answer by a script, closed at the test's end."""
+    made = []
+
+    def start(*statuses: int, **more: Any) -> Scripted:
+        made.append(Scripted(statuses, **more))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def server(script):
+    return script()
 
 
 def lost_at(site: str) -> int:
@@ -69,13 +81,10 @@ def test_a_score_becomes_an_annotation_with_what_its_number_needs() -> None:
     }  # fmt: skip
 
 
-def test_an_at_k_metric_has_a_name_and_identity_for_each_k() -> None:
-    row = one(name="p_at_k", variant="10", k=10)
+def test_an_at_k_metric_has_a_name_for_each_k_and_without_a_threshold_no_label() -> None:
+    row = one(name="p_at_k", variant="10", k=10, value=1.0)
     assert (row["name"], row["identifier"]) == ("p_at_k@10", "ragtrace:p_at_k@10:dcbbe188")
-
-
-def test_without_a_threshold_there_is_no_label() -> None:
-    assert one(value=1.0)["result"] == {"score": 1.0}
+    assert row["result"] == {"score": 1.0}
 
 
 def test_explanations_leave_in_content_mode_full_alone() -> None:
@@ -126,18 +135,14 @@ def test_what_goes_over_the_wire(server: Scripted) -> None:
     assert body["data"][1]["metadata"]["details"] == {"huge": 1 << 70}
 
 
-def test_without_a_key_there_is_no_header(server: Scripted) -> None:
-    sink = PhoenixSink(server.url)
-    sink.emit(RECORD, [score()])
-    assert sink.close(30)
-    assert "Authorization" not in server.requests[0][1]
-
-
-def test_a_record_that_never_was_a_trace_is_left_out(server: Scripted) -> None:
+def test_without_a_key_there_is_no_header_and_without_a_trace_no_annotation(server: Scripted) -> None:
     sink = PhoenixSink(server.url)
     sink.emit(RagRecord(id="from a file"), [score()])
+    sink.emit(RECORD, [score()])
     assert sink.close(30)
-    assert server.requests == []
+    ((_, headers, body),) = server.requests
+    assert "Authorization" not in headers
+    assert len(body["data"]) == 1
 
 
 def test_emit_does_not_wait_for_a_server_that_does_not_answer(server: Scripted) -> None:
@@ -156,15 +161,12 @@ def test_emit_does_not_wait_for_a_server_that_does_not_answer(server: Scripted) 
 
 
 @pytest.mark.parametrize("status", [0, 408, 429, 500, 502, 503, 507])
-def test_what_may_pass_is_tried_again(status: int) -> None:
-    server = Scripted((status, status))
-    try:
-        sink = PhoenixSink(server.url)
-        sink.emit(RECORD, [score()])
-        assert sink.close(20)
-        assert [row["name"] for row in server.rows] == ["faithfulness"] * 3
-    finally:
-        server.close()
+def test_what_may_pass_is_tried_again(status: int, script) -> None:
+    server = script(status, status)
+    sink = PhoenixSink(server.url)
+    sink.emit(RECORD, [score()])
+    assert sink.close(20)
+    assert [row["name"] for row in server.rows] == ["faithfulness"] * 3
 
 
 @pytest.mark.parametrize(
@@ -178,17 +180,14 @@ def test_what_may_pass_is_tried_again(status: int) -> None:
         (422, "refused an annotation (422)"),
     ],
 )
-def test_what_cannot_pass_is_said_once_and_counted(status: int, words: str, caplog) -> None:
+def test_what_cannot_pass_is_said_once_and_counted(status: int, words: str, caplog, script) -> None:
     before = lost_at("refused")
-    server = Scripted((status,) * 9, headers={"Location": "http://127.0.0.1:1/stolen"})
-    try:
-        sink = PhoenixSink(server.url, api_key=KEY)
-        for _ in range(3):
-            sink.emit(RECORD, [score()])
-            assert not sink.flush(10)
-        assert sink.close(30)
-    finally:
-        server.close()
+    server = script(*[status] * 9, headers={"Location": "http://127.0.0.1:1/stolen"})
+    sink = PhoenixSink(server.url, api_key=KEY)
+    for _ in range(3):
+        sink.emit(RECORD, [score()])
+        assert not sink.flush(10)
+    assert sink.close(30)
     assert lost_at("refused") == before + 3
     assert len(server.requests) == 3, "not one of them twice, and none at another address"
     said = [record.getMessage() for record in caplog.records if "Phoenix at" in record.getMessage()]
@@ -210,15 +209,12 @@ def test_a_server_that_is_away_is_said_and_counted(caplog) -> None:
     assert f"Phoenix at {url} cannot be reached or broke the connection (ConnectionRefusedError)" in caplog.text
 
 
-def test_the_key_is_never_shown(caplog) -> None:
+def test_the_key_is_never_shown(caplog, script) -> None:
     caplog.set_level(logging.DEBUG)
-    server = Scripted((500, 401))
-    try:
-        sink = PhoenixSink(server.url, api_key=KEY)
-        sink.emit(RECORD, [score()])
-        sink.close(10)
-    finally:
-        server.close()
+    server = script(500, 401)
+    sink = PhoenixSink(server.url, api_key=KEY)
+    sink.emit(RECORD, [score()])
+    sink.close(10)
     settings = Settings.resolve({"phoenix_endpoint": server.url, "phoenix_api_key": KEY}, {})
     assert KEY not in caplog.text + repr(sink) + repr(settings) + str(internal_errors())
     for wrong in (f"{KEY}\n", f"{KEY} x", f"{KEY}é"):

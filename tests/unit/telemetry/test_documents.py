@@ -1,16 +1,18 @@
-"""Properties of the JSON fitting: always valid, never an id lost, texts from the lowest ranks up, within budget."""
+"""The JSON of documents and messages: valid, within budget, texts cut from the lowest ranks up, no id lost."""
 
 from __future__ import annotations
 
 import json
+import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragtrace.model import Message, Passage
 from ragtrace.telemetry.spans.documents import Room, documents_json, reranked_json
 from ragtrace.telemetry.spans.messages import PassageMarks, messages_json
-from ragtrace.telemetry.wire import clean_value, cut_text, size_bytes, to_json
+from ragtrace.telemetry.wire import clean_value, cut_text, quoted, size_bytes, to_json
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=200)  # lone surrogates and NUL too
 SCORES = st.none() | st.floats(allow_nan=True, allow_infinity=True)
@@ -47,7 +49,10 @@ def test_ids_scores_and_ranks_survive_any_budget(pool, budget, has_content):
     found.json.encode("utf-8")
     items = json.loads(found.json)
     assert [(item["id"], item["rank"]) for item in items] == [(clean(p.id), p.rank) for p in pool]
-    assert all(isinstance(item["score"], float) for item in items)
+    for item, passage in zip(items, pool, strict=True):
+        is_finite = passage.score is not None and math.isfinite(passage.score)
+        assert item["score"] == (passage.score if is_finite else 1 / passage.rank)
+        assert ("score_kind" in item) is not is_finite
     assert found.captured == len(pool)
     assert has_content or not any("content" in item for item in items)
 
@@ -151,3 +156,25 @@ def test_a_short_passage_is_no_mark():
         PassageMarks([Passage(id="a", text="Oslo.", rank=1)]).applied("Where is Oslo. I ask you?")
         == "Where is Oslo. I ask you?"
     )
+
+
+@given(pools(), st.data())
+def test_a_choice_knows_its_places(pool, data):
+    chosen = data.draw(st.lists(st.sampled_from(pool), max_size=4)) if pool else []
+    written = json.loads(reranked_json(pool, chosen, Room(document_bytes=100_000, text_bytes=0)))
+    ids = [p.id for p in pool]
+    assert [row["previous_rank"] for row in written] == [ids.index(p.id) + 1 for p in chosen]
+
+
+def test_marks_end_and_find_what_stands_twice():
+    text = "Refunds take five working days."
+    marks = PassageMarks([Passage(id="a", text=text, rank=1)])
+    assert marks.applied(f"{text} {text} And?") == "[passage a] [passage a] And?"
+    loop = PassageMarks([Passage(id=text, text=text, rank=1)])
+    assert len(loop.applied(f"{text} What now?")) < 400
+
+
+@pytest.mark.parametrize("character", ["", "\n", '"', "\\", "\t", "\x00", "\x1f", "\x7f", "é"])
+def test_long_texts_in_lines_are_valid_json(character):
+    text = "plain words in a line\n" * 20 + character
+    assert json.loads(quoted(text)) == text

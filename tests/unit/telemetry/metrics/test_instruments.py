@@ -64,6 +64,11 @@ def metered():
     return Metered()
 
 
+@pytest.fixture
+def instruments(metered):
+    return Instruments([metered.meter])
+
+
 def faith(value=0.75, **facts):
     passed = UNIT.passes(value) if facts.get("state", "ok") == "ok" else None
     return score(value=value, judge=JUDGE, **{"passed": passed, **facts})
@@ -79,8 +84,7 @@ def test_the_table_names_every_instrument_once_by_the_naming_rule():
     assert len({it.prometheus for it in semconv.METRICS}) == len(names)
 
 
-def test_kinds_units_and_boundaries_as_created(metered):
-    instruments = Instruments([metered.meter])
+def test_kinds_units_and_boundaries_as_created(metered, instruments):
     _, captured = support_run()
     instruments.operations(captured)
     instruments.scored(RECORD, [faith()], SCALES, is_recorded=True)
@@ -95,8 +99,7 @@ def test_kinds_units_and_boundaries_as_created(metered):
     assert semconv.SCORE_BOUNDARIES[-1] == 1.0
 
 
-def test_the_weighted_sums(metered):
-    instruments = Instruments([metered.meter])
+def test_the_weighted_sums(metered, instruments):
     for value, weight in ((0.5, 20.0), (1.0, 10.0)):
         instruments.scored(RECORD, [faith(value, weight=weight)], SCALES, is_recorded=True)
     expected = {"n": 2.0, "w": 30.0, "wx": 20.0, "w2": 500.0, "w2x": 300.0, "w2x2": 200.0, "low.w": 20.0}
@@ -104,8 +107,7 @@ def test_the_weighted_sums(metered):
         assert metered.values(f"ragtrace.score.{name}") == [(SERIES, value)]
 
 
-def test_forced_scores_and_unknown_weights_enter_no_sum_and_no_window(metered):
-    instruments = Instruments([metered.meter])
+def test_forced_scores_and_unknown_weights_enter_no_sum_and_no_window(metered, instruments):
     instruments.scored(RECORD, [faith(stratum="forced")], SCALES, is_recorded=True)
     instruments.scored(RECORD, [faith(weight=None)], SCALES, is_recorded=True)
     found = metered.collect()
@@ -117,8 +119,7 @@ def test_forced_scores_and_unknown_weights_enter_no_sum_and_no_window(metered):
     assert strata == {"forced": 1, "random": 1}
 
 
-def test_a_metric_that_can_be_negative_has_the_window_alone(metered):
-    instruments = Instruments([metered.meter])
+def test_a_metric_that_can_be_negative_has_the_window_alone(metered, instruments):
     instruments.scored(
         RECORD,
         [score("answer_similarity", -0.5)],
@@ -142,18 +143,11 @@ def test_a_metric_of_a_wide_range_has_sums_and_sane_intervals(metered):
     assert bounds == pytest.approx([3 - 0.98 * math.sqrt(0.5), 3 + 0.98 * math.sqrt(0.5)])
 
 
-def test_a_one_to_five_form_is_exported_between_0_and_1(metered):
-    instruments = Instruments([metered.meter])
+def test_a_one_to_five_form_is_exported_between_0_and_1(metered, instruments):
     instruments.scored(
         RECORD, [score("grade", 4.0)], {"grade": Scale(low=1.0, high=5.0, threshold=0.5)}, is_recorded=True
     )
     assert metered.values("ragtrace.score.wx")[0][1] == 15.0
-
-
-def test_a_metric_where_lower_is_better_counts_what_lies_above_its_threshold():
-    harm = Scale(direction="down", threshold=0.2)
-    assert harm.passes(0.1)
-    assert not harm.passes(0.3)
 
 
 @pytest.mark.parametrize(
@@ -164,30 +158,26 @@ def test_a_metric_where_lower_is_better_counts_what_lies_above_its_threshold():
         ({"state": "error", "reason": "judge_timeout"}, "error", "judge_timeout"),
     ],
 )
-def test_outcomes(metered, facts, outcome, reason):
-    instruments = Instruments([metered.meter])
+def test_outcomes(metered, instruments, facts, outcome, reason):
     instruments.scored(RECORD, [faith(**facts)], SCALES, is_recorded=True)
     ((attributes, value),) = metered.values("ragtrace.evaluations")
     assert (attributes["ragtrace.outcome"], attributes.get("ragtrace.reason"), value) == (outcome, reason, 1)
     assert ("ragtrace.score.n" in metered.collect()) == (outcome == "ok")
 
 
-def test_an_exemplar_carries_the_evaluated_trace(metered):
-    instruments = Instruments([metered.meter])
+def test_an_exemplar_carries_the_evaluated_trace(metered, instruments):
     instruments.scored(RECORD, [faith()], SCALES, is_recorded=True)
     (exemplar,) = metered.points("ragtrace.evaluation.score")[0].exemplars
     assert (exemplar.trace_id, exemplar.span_id, exemplar.value) == (0xA, 0xB, 0.75)
 
 
-def test_no_exemplar_for_a_trace_that_was_not_exported(metered, spans):
-    instruments = Instruments([metered.meter])
+def test_no_exemplar_for_a_trace_that_was_not_exported(metered, instruments, spans):
     with spans.tracer.start_as_current_span("the scorer's own"):
         instruments.scored(RECORD, [faith()], SCALES, is_recorded=False)
     assert not metered.points("ragtrace.evaluation.score")[0].exemplars
 
 
-def test_label_sets_exist_at_zero_before_the_first_score(metered):
-    instruments = Instruments([metered.meter])
+def test_label_sets_exist_at_zero_before_the_first_score(metered, instruments):
     instruments.precreate_metric(
         MetricResult(name="faithfulness", state="na", reason="no_answer", judge=JUDGE, version="0a1b2c3d"),
         UNIT,
@@ -201,25 +191,22 @@ def test_label_sets_exist_at_zero_before_the_first_score(metered):
     assert [value for _, value in metered.values("ragtrace.evaluations")] == [1]
 
 
-def test_the_label_k_is_bounded(metered):
+def test_the_label_k_is_bounded(metered, instruments):
     """An application names its cut-off, and a retriever with a threshold delivers any number of contexts."""
-    instruments = Instruments([metered.meter])
     for k in (*range(1, 200), -1, 1_001, 10**9, 1 << 70):
         instruments.scored(RECORD, [faith(k=k)], SCALES, is_recorded=True)
     labels = {point["ragtrace.k"]: value for point, value in metered.values("ragtrace.score.n")}
     assert labels == {**dict.fromkeys(range(1, 101), 1.0), "other": 103.0}
 
 
-def test_a_new_workflow_gets_the_series_that_others_have(metered):
-    instruments = Instruments([metered.meter])
+def test_a_new_workflow_gets_the_series_that_others_have(metered, instruments):
     instruments.scored(RECORD, [faith()], SCALES, is_recorded=True)
     instruments.precreate("sales", "gpt-x")
     values = {attributes["gen_ai.workflow.name"]: value for attributes, value in metered.values("ragtrace.score.n")}
     assert values == {"support": 1.0, "sales": 0.0}
 
 
-def test_at_most_a_hundred_workflows(metered):
-    instruments = Instruments([metered.meter])
+def test_at_most_a_hundred_workflows(metered, instruments):
     for number in range(150):
         instruments.scored(RagRecord(id="x", workflow=f"w{number}"), [faith()], SCALES, is_recorded=False)
     names = {attributes["gen_ai.workflow.name"]: value for attributes, value in metered.values("ragtrace.score.n")}
@@ -246,8 +233,7 @@ def test_window_gauges_are_absent_when_empty_and_gone_after_the_window(metered):
     assert not set(gauges) & set(metered.collect())
 
 
-def test_a_metric_without_a_threshold_has_no_pass_ratio_and_no_low_sum(metered):
-    instruments = Instruments([metered.meter])
+def test_a_metric_without_a_threshold_has_no_pass_ratio_and_no_low_sum(metered, instruments):
     instruments.scored(RECORD, [faith(passed=None)], {}, is_recorded=True)
     found = metered.collect()
     assert "ragtrace.evaluation.pass.ratio" not in found
@@ -257,18 +243,19 @@ def test_a_metric_without_a_threshold_has_no_pass_ratio_and_no_low_sum(metered):
 # -- the rest --
 
 
-def test_traces_by_decision(metered):
-    instruments = Instruments([metered.meter])
-    instruments.traces("sampled", None)
+def test_traces_and_alarms_are_counted_from_zero(metered, instruments):
+    about = {"gen_ai.evaluation.name": "faithfulness", "ragtrace.detector": "e_detector"}
+    for count in (0, 1):
+        assert metered.values("ragtrace.traces") == [({"ragtrace.decision": "sampled"}, count)]
+        instruments.traces("sampled", None)
+        instruments.count_drift_alarms(about, count)
+        assert metered.values("ragtrace.drift.alarms") == [(about, count)]
     instruments.traces("dropped", "queue_full")
-    assert metered.values("ragtrace.traces") == [
-        ({"ragtrace.decision": "sampled"}, 1),
-        ({"ragtrace.decision": "dropped", "ragtrace.reason": "queue_full"}, 1),
-    ]
+    dropped = {"ragtrace.decision": "dropped", "ragtrace.reason": "queue_full"}
+    assert (dropped, 1) in metered.values("ragtrace.traces")
 
 
-def test_what_scoring_took(metered):
-    instruments = Instruments([metered.meter])
+def test_what_scoring_took(metered, instruments):
     scores = [
         faith(llm_calls=2, input_tokens=900, output_tokens=80),
         faith(state="error", reason="judge_timeout", llm_calls=1),
@@ -286,9 +273,8 @@ def test_what_scoring_took(metered):
 
 
 @pytest.mark.parametrize("tokens", [2**62, 2**63, 10**400, -5], ids=["2^62", "2^63", "10^400", "-5"])
-def test_no_count_of_a_judge_ends_the_export(metered, tokens):
+def test_no_count_of_a_judge_ends_the_export(metered, instruments, tokens):
     """A sum of 2^62 and 2^62 ended the export of every metric of the process."""
-    instruments = Instruments([metered.meter])
     for _ in range(4):
         scores = [faith(llm_calls=1, input_tokens=tokens, output_tokens=tokens)]
         instruments.evaluated(RECORD, scores, duration_s=0.2, lag_s=1.5)
@@ -296,8 +282,7 @@ def test_no_count_of_a_judge_ends_the_export(metered, tokens):
     assert semconv.JUDGE_TOKENS.encode() in encoded
 
 
-def test_last_time_is_absent_before_the_first_score(metered):
-    instruments = Instruments([metered.meter])
+def test_last_time_is_absent_before_the_first_score(metered, instruments):
     assert not metered.points("ragtrace.evaluation.last.time")
     instruments.scored(RECORD, [faith()], SCALES, is_recorded=True)
     assert metered.values("ragtrace.evaluation.last.time") == [({}, 1_700_000_002.0)]
@@ -341,40 +326,31 @@ def operated(metered, report):
     Instruments([metered.meter]).operations(captured)
 
 
-def test_tokens_of_caches_and_of_reasoning_are_counted(metered):
-    usage = Usage(
-        input_tokens=100, output_tokens=20, cache_read_tokens=60, cache_write_tokens=30, reasoning_tokens=12
-    )
-    operated(metered, lambda run: run.generated(model="m", usage=usage))
-    about = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "unknown",
-        "gen_ai.request.model": "m",
-        "gen_ai.token.modality": "unknown",
-    }
-    kinds = {
-        "input_tokens": 100,
-        "output_tokens": 20,
-        "cache_read.input_tokens": 60,
-        "cache_write.input_tokens": 30,
-        "reasoning.output_tokens": 12,
-    }
-    for kind, tokens in kinds.items():
-        assert metered.values(f"gen_ai.client.inference.usage.{kind}") == [(about, tokens)]
+WHOLE_USAGE = Usage(
+    input_tokens=100, output_tokens=20, cache_read_tokens=60, cache_write_tokens=30, reasoning_tokens=12
+)
 
 
-def test_a_call_without_usage_counts_no_tokens(metered):
-    operated(metered, lambda run: run.generated(error=TimeoutError()))
+@pytest.mark.parametrize(
+    ("call", "tokens"),
+    [
+        ({"usage": WHOLE_USAGE}, [100, 20, 60, 30, 12]),
+        ({"error": TimeoutError()}, [0, 0, None, None, None]),
+    ],
+)
+def test_tokens_of_a_call(metered, call, tokens):
+    operated(metered, lambda run: run.generated(**call))
     about = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "unknown",
         "gen_ai.token.modality": "unknown",
     }
-    for kind in ("input", "output"):
-        assert metered.values(f"gen_ai.client.inference.usage.{kind}_tokens") == [(about, 0)]
-    assert not metered.points("gen_ai.client.inference.usage.cache_read.input_tokens")
+    kinds = ("input", "output", "cache_read.input", "cache_write.input", "reasoning.output")
+    for kind, count in zip(kinds, tokens, strict=True):
+        expected = [] if count is None else [(about, count)]
+        assert metered.values(f"gen_ai.client.inference.usage.{kind}_tokens") == expected
     (duration,) = metered.points("gen_ai.client.inference.duration")
-    assert duration.attributes["error.type"] == "TimeoutError"
+    assert duration.attributes.get("error.type") == ("TimeoutError" if "error" in call else None)
 
 
 def test_embeddings_have_a_duration_of_their_own_and_no_inference_tokens(metered):
@@ -421,24 +397,10 @@ def test_the_number_of_data_sources_is_bounded(metered):
     assert (len(sources), "other" in sources) == (101, True)
 
 
-def test_empty_retrievals(metered):
-    instruments = Instruments([metered.meter])
+def test_empty_retrievals(metered, instruments):
     for pool in ([], [{"id": "a", "text": "x"}]):
         instruments.operations(support_run(pool=pool, chosen=[])[1])
     assert metered.values("ragtrace.retrieval.empty") == [({"gen_ai.workflow.name": "support"}, 1)]
-
-
-def test_alarms_exist_at_zero_before_the_first(metered):
-    instruments = Instruments([metered.meter])
-    about = {"gen_ai.evaluation.name": "faithfulness", "ragtrace.detector": "e_detector"}
-    for count in (0, 1):
-        instruments.count_drift_alarms(about, count)
-        assert metered.values("ragtrace.drift.alarms") == [(about, count)]
-
-
-def test_the_counter_of_traces_is_there_before_the_first_run(metered):
-    Instruments([metered.meter])
-    assert metered.values("ragtrace.traces") == [({"ragtrace.decision": "sampled"}, 0)]
 
 
 def test_losses_are_exported_by_place(metered):
@@ -447,8 +409,7 @@ def test_losses_are_exported_by_place(metered):
     assert ({"ragtrace.site": "tests.somewhere"}, 1) in metered.values("ragtrace.internal.losses")
 
 
-def test_a_reader_that_raises_spoils_its_own_gauge_alone(metered):
-    instruments = Instruments([metered.meter])
+def test_a_reader_that_raises_spoils_its_own_gauge_alone(metered, instruments):
     instruments.observe({semconv.CANARY_GAP: lambda: 1 / 0, semconv.BREAKER_STATE: lambda: [(2, {})]})
     found = metered.collect()
     assert "ragtrace.canary.gap" not in found

@@ -10,6 +10,7 @@ import time
 import pytest
 from opentelemetry._logs import NoOpLoggerProvider
 from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -20,7 +21,7 @@ from opentelemetry.trace import NoOpTracerProvider
 from ragtrace.errors import ConfigError
 from ragtrace.telemetry.setup.deadline import all_within
 from ragtrace.telemetry.setup.delivery import CountedSpans, Delivery, batches
-from ragtrace.telemetry.setup.providers import providers
+from ragtrace.telemetry.setup.providers import Providers, providers
 from ragtrace.testing.otlp import OtlpReceiver
 
 NOTHING = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
@@ -219,3 +220,25 @@ def test_a_call_that_hangs_holds_nothing_up():
     started = time.monotonic()
     assert not all_within([lambda: True, lambda: time.sleep(5) is None], 0.1)
     assert time.monotonic() - started < 4.0
+
+
+class RunsOn:
+    """A provider into which a run writes while it is flushed."""
+
+    def __init__(self, delivery):
+        self.delivery = delivery
+
+    def force_flush(self, timeout_millis):
+        self.delivery.sent(1)
+        self.delivery.took()
+        return True
+
+
+def test_what_comes_while_it_is_flushed_is_not_missing_and_is_asked_for_later():
+    delivery = Delivery("spans")
+    delivery.took()
+    given = RunsOn(delivery)
+    flushed = Providers(given, [MeterProvider()], LoggerProvider(), deliveries=[delivery])  # type: ignore[arg-type]
+    assert flushed.flush(30)
+    given.force_flush = lambda timeout_millis: True  # type: ignore[method-assign]
+    assert not flushed.flush(30), "a span that was never sent"

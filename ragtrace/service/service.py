@@ -167,6 +167,8 @@ class Service:
             worker=self._worker,
             storing=storing,
         )
+        if storing is not None:
+            storing.wait_for_runs = self.pipeline.drain
         drain_with(providers.tracer_provider, self.pipeline)
 
     def begin(self) -> None:

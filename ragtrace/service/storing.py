@@ -16,13 +16,14 @@ from ragtrace.stores import Label, Policy
 from ragtrace.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ragtrace.model import RagRecord
     from ragtrace.settings import Settings
 
 _AGE_EVERY_S = 60.0
 _REMEMBERED = 10_000  # runs with a session or user: 1.5 MB, half an hour of 5 a second
+_RUNS_S = 5.0  # for runs that ended before their feedback to be remembered
 _open: dict[str, Storing] = {}
 
 
@@ -31,8 +32,11 @@ class Storing:
 
     Its scores are written and published by `ragtrace.service.score_outbox`. Thread-safe.
 
+    Attributes:
+        wait_for_runs: waits until every ended run is remembered; called in the thread that writes feedback.
+
     Args:
-        store: where to.
+        store: the file.
         is_joined: whether a spool of the same file ends the jobs.
     """
 
@@ -40,6 +44,7 @@ class Storing:
         self.store = store
         self.is_joined = is_joined
         self._labels: Outbox[Label] = Outbox(self._deliver, site="ragtrace.feedback")
+        self.wait_for_runs: Callable[[float], object] | None = None
         self._aged_at = -_AGE_EVERY_S
         self._people: deque[tuple[str, tuple[str | None, str | None]]] = deque(maxlen=_REMEMBERED)
 
@@ -98,6 +103,8 @@ class Storing:
 
     def _deliver(self, labels: Sequence[Label]) -> Attempt:
         try:
+            if self.wait_for_runs is not None:
+                self.wait_for_runs(_RUNS_S)
             self.store.rate(self._with_people(labels))
         except Exception as error:
             record_internal_error("ragtrace.feedback.write", error)

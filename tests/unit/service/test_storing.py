@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 
 import pytest
 
 import ragtrace
 from ragtrace.capture.guard import internal_errors
 from ragtrace.errors import ConfigError
+from ragtrace.service.pipeline import Pipeline
 from ragtrace.service.storing import Storing
 from ragtrace.settings import Settings
 from ragtrace.stores.sqlite import SqliteStore
@@ -94,7 +96,9 @@ def test_feedback_waits_in_memory_while_another_holds_the_file(made, tmp_path, m
     assert [row["value"] for row in storing.store.rows()] == [1.0]
 
 
-def test_feedback_on_a_run_that_was_not_drawn_is_found_by_its_user_and_session(tmp_path):
+def test_feedback_on_a_run_that_was_not_drawn_is_found_by_its_user_and_session(tmp_path, monkeypatch):
+    process = Pipeline.process
+    monkeypatch.setattr(Pipeline, "process", lambda *given: (time.sleep(0.2), process(*given)))  # after feedback
     path = tmp_path / "s"
     ragtrace.configure(store=str(path), sample_rate=0.0, redact=lambda text: text.replace("Ada", "[name]"))
     try:

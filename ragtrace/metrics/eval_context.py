@@ -193,7 +193,7 @@ class EvalContext:
         judge = self._judge_of("relevance")
         return await self._once("relevance", partial(judge.relevance, self.record, with_reference=given))
 
-    async def inquire(self, task: CustomTask[VerdictT]) -> VerdictT:
+    async def ask(self, task: CustomTask[VerdictT]) -> VerdictT:
         """Return the verdict of a task that the metric defines itself; raises JudgeError."""
         self.tasks_used.extend(task.prompts)
         judge: object = self.judge

@@ -55,7 +55,7 @@ def answer_grade(
     *,
     length_debias: bool = True,
 ) -> CustomTask[AnswerGrade]:
-    """Return the inquiry after a grade, in one call (two with a repair).
+    """Return the task that asks for a grade, in one call (two with a repair).
 
     Args:
         prompt_id: a 1-to-5 prompt.
@@ -71,8 +71,8 @@ def answer_grade(
         >>> from ragtrace.judges.llm.scripted import ScriptedChat
         >>> from ragtrace.model import RagRecord
         >>> judge = LLMJudge(ScriptedChat([{"reason": "It drifts.", "grade": 0}, {"reason": "", "grade": 3}]))
-        >>> inquiry = answer_grade("answer_relevancy_1to5", {"query": "Where?", "answer": "In Oslo."})
-        >>> asyncio.run(inquiry.ask(judge, RagRecord(id="1"))).grade
+        >>> task = answer_grade("answer_relevancy_1to5", {"query": "Where?", "answer": "In Oslo."})
+        >>> asyncio.run(task.ask(judge, RagRecord(id="1"))).grade
         3
     """
     prompts = (prompt_id,) if length_debias else plain_forms((prompt_id,))

@@ -115,7 +115,7 @@ class AssignedNuggets:
 
 
 def nuggets_of(places: Collection[int], max_scored: int = 20) -> CustomTask[AssignedNuggets]:
-    """Return the inquiry after the nuggets of some contexts and what the answer states of them.
+    """Return the task that finds the nuggets of some contexts and their support in the answer.
 
     One call a window of 10 contexts makes them, one for each 10 of them labels, and one for each 10 looks them up:
     3 calls for up to 10 nuggets, 5 for up to 20. A judge with a cache (`RemembersNuggets`) is asked for the look-up

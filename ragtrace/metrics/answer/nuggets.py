@@ -112,7 +112,7 @@ class Nuggets:
         if chosen.fault is not None:
             results = self.spec.every(chosen.fault, chosen.details)
         else:
-            results = _results(await ctx.inquire(nuggets_of(chosen.places, ctx.options.max_nuggets)), chosen)
+            results = _results(await ctx.ask(nuggets_of(chosen.places, ctx.options.max_nuggets)), chosen)
         return [replace(result, judge=_judge(ctx, chosen.scale)) for result in results]
 
 

@@ -64,7 +64,7 @@ async def graded_answer(
         JudgeError: the judge has no whole number from 1 to 5, also after the repair.
     """
     length_debias = ctx.options.length_debias
-    found = await ctx.inquire(answer_grade(spec.name, data, form, length_debias=length_debias))
+    found = await ctx.ask(answer_grade(spec.name, data, form, length_debias=length_debias))
     facts = {**(details or {}), "reason": found.reason, "length_debias": length_debias}
     grade, unit = spec.outputs
     if not found.attempted:

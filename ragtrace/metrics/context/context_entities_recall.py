@@ -64,10 +64,10 @@ class ContextEntitiesRecall:
         if not contexts:
             return [result(NAME, 0.0, {"mode": mode, "contexts": 0})]
         if ctx.options.entities_in_text:
-            wanted = _names((await ctx.inquire(OF_REFERENCE)).reference)
+            wanted = _names((await ctx.ask(OF_REFERENCE)).reference)
             found = frozenset[str]().union(*(names_in(wanted, folded(text)) for text in contexts))
         else:
-            entities = await ctx.inquire(OF_BOTH)
+            entities = await ctx.ask(OF_BOTH)
             wanted = _names(entities.reference)
             found = wanted & _names(entities.contexts or ())
         return [_scored(wanted, found, mode, len(contexts))]

@@ -85,7 +85,7 @@ class FactualCorrectness:
 
     async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the three outputs; raises JudgeError when the judge has no usable verdicts."""
-        claims = await ctx.inquire(CORRECTNESS)
+        claims = await ctx.ask(CORRECTNESS)
         precision, recall = _entailed(claims.answer), _entailed(claims.reference)
         beta = ctx.options.factual_beta
         both = None if precision is None or recall is None else f_beta(precision, recall, beta)

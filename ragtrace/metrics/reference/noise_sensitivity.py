@@ -106,10 +106,10 @@ class NoiseSensitivity:
 
     async def compute(self, ctx: EvalContext) -> list[MetricResult]:
         """Return the four outputs; raises JudgeError when the judge has no usable verdicts."""
-        claims = await ctx.inquire(CORRECTNESS)
+        claims = await ctx.ask(CORRECTNESS)
         if not claims.answer:
             return [result(name, "no_claims") for name in _OUTPUTS]
-        return _scored(claims, await ctx.inquire(claim_sources(claims)), ctx)
+        return _scored(claims, await ctx.ask(claim_sources(claims)), ctx)
 
 
 def _scored(claims: Correctness, sources: ClaimSources, ctx: EvalContext) -> list[MetricResult]:

@@ -171,9 +171,9 @@ async def test_a_reply_of_another_form_is_repaired_once(reply: Any) -> None:
 
 async def test_another_answer_costs_the_look_up_alone() -> None:
     chat = ScriptedChat([created("a"), labels("vital"), assignments("support"), assignments("not_support")])
-    judge, inquiry = LLMJudge(chat), nuggets_of([0, 1])
-    first = await inquiry.ask(judge, record("Oslo.", "2010."))
-    again = await inquiry.ask(judge, record("2010.", "Oslo.", query=" Where is  the lab? ", answer="No idea."))
+    judge, task = LLMJudge(chat), nuggets_of([0, 1])
+    first = await task.ask(judge, record("Oslo.", "2010."))
+    again = await task.ask(judge, record("2010.", "Oslo.", query=" Where is  the lab? ", answer="No idea."))
     assert names(chat) == ["create", "label", "assign", "assign"]
     assert (first.cached, again.cached) == (False, True)
     assert (again.usage.llm_calls, again.nuggets[0].support) == (1, "not_support")

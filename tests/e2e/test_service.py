@@ -239,6 +239,36 @@ print(sorted({{name.split(".")[0] for name in set(sys.modules) - before}} & set(
     assert run_python(code).stdout.strip() == "[]"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("begin", ["pass", "ragtrace.configure(**settings)"], ids=["by itself", "configured anew"])
+def test_a_run_that_is_open_at_a_fork_is_the_parents(begin: str) -> None:
+    code = f"""
+import os, sys, ragtrace
+from ragtrace.service import current
+class Printer:
+    def emit(self, record, scores): os.write(1, f"{{os.getpid() == PARENT}} {{record.answer}}\\n".encode())
+PARENT = os.getpid()
+settings = dict(sample_rate=1.0, sinks=[Printer()])
+ragtrace.configure(metrics_port=0, **settings)
+with ragtrace.query("Where?") as run:
+    run.retrieved(["The lab is in Oslo."]); run.answered("before")
+    child = os.fork()
+if child == 0:
+    assert ragtrace.flush(1)
+    {begin}
+    with ragtrace.query("Where?") as run:
+        run.retrieved(["The lab is in Oslo."]); run.answered("child")
+    ok = ragtrace.flush(20) and current().ledger.offered == 1 and current().endpoint is None
+    os._exit(0 if ok and ragtrace.shutdown(5) else 3)
+_, status = os.waitpid(child, 0)
+assert ragtrace.flush(20)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    done = run_python(code, OTEL_TRACES_EXPORTER="none", OTEL_METRICS_EXPORTER="none", OTEL_LOGS_EXPORTER="none")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split("\n"))[1:] == ["False child", "True before"]
+
+
 def test_the_public_names() -> None:
     assert sorted(ragtrace.__all__) == [
         "BudgetOptions", "DriftOptions", "EvalContext", "JudgeOptions", "MetricResult", "MetricSpec", "Output", "Passage", "RagRecord",

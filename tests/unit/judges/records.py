@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 from ragtrace.model import AnswerPart, Passage, Pool, RagRecord
+
+if TYPE_CHECKING:
+    from ragtrace.judges.llm.scripted import ScriptedChat
 
 
 def record(*texts: str, ids: tuple[str, ...] | None = None, **fields: Any) -> RagRecord:
@@ -35,3 +39,9 @@ def audit(claims: list[str], verdicts: list[dict[str, Any]], citations: Any = ()
         "verdicts": verdicts,
         "citations": list(citations),
     } | fields
+
+
+def data_of(chat: ScriptedChat, call: int = -1) -> dict[str, Any]:
+    """Return what a call put between the marks of its prompt."""
+    found: dict[str, Any] = json.loads(chat.prompts[call].user.split("<data-", 1)[1].split("\n")[1])
+    return found

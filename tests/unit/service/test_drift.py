@@ -10,14 +10,18 @@ import time
 
 import pytest
 
+import ragtrace
 from ragtrace import semconv
 from ragtrace.capture import internal_errors
 from ragtrace.metrics.base import Output
-from ragtrace.model import JudgeInfo, MetricResult, Score, ScoreKey
+from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
+from ragtrace.queues import Unit
+from ragtrace.service import current
 from ragtrace.service import drift as module
 from ragtrace.service.drift import DriftMonitor
 from ragtrace.stats.drift import Baseline
 from ragtrace.stores.baselines import FrozenBaseline
+from ragtrace.stores.sqlite import SqliteStore
 
 UP = Output(name="faithfulness", threshold=0.8)
 DOWN = Output(name="incorrect_rate", threshold=0.2, direction="down")
@@ -336,10 +340,6 @@ def test_a_store_that_cannot_be_read_leaves_what_is_there(clock):
 
 
 def test_a_service_reads_its_store_s_baselines_at_its_start_and_again_while_it_runs(tmp_path, monkeypatch):
-    import ragtrace
-    from ragtrace.service import current
-    from ragtrace.stores.sqlite import SqliteStore
-
     path, site = tmp_path / "store", "ragtrace.service.service.Service.refresh_baselines"
     before = internal_errors().get(site, 0)
     store = SqliteStore(path)
@@ -362,11 +362,6 @@ def test_a_service_reads_its_store_s_baselines_at_its_start_and_again_while_it_r
 
 
 def test_detectors_name_a_workflow_as_the_scores_do():
-    import ragtrace
-    from ragtrace.model import RagRecord
-    from ragtrace.queues import Unit
-    from ragtrace.service import current
-
     ragtrace.configure(sample_rate=1.0, metrics=("faithfulness",))
     try:
         service = current()
@@ -383,10 +378,6 @@ def test_detectors_name_a_workflow_as_the_scores_do():
 
 
 def test_an_application_that_hands_its_units_on_watches_nothing(tmp_path):
-    import ragtrace
-    from ragtrace.service import current
-    from ragtrace.stores.sqlite import SqliteStore
-
     path = tmp_path / "store"
     store = SqliteStore(path)
     store.freeze([frozen(0.91)])

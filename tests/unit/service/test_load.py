@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
 from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.service import current
-from tests.process.observing import until
+from tests.process.observing import ask, providers, until
 from tests.unit.queues.test_queues import unit
 
 
 @pytest.fixture
 def start():
     def configure(**settings):
-        ragtrace.configure(
-            sample_rate=1.0, tracer_provider=TracerProvider(), meter_provider=MeterProvider(),
-            logger_provider=LoggerProvider(), **settings,
-        )  # fmt: skip
+        ragtrace.configure(sample_rate=1.0, **providers(), **settings)
         return current()
 
     yield configure
     ragtrace.shutdown(5)
-
-
-def ask():
-    with ragtrace.query("Where is the lab?") as run:
-        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-        run.answered("The lab is in Oslo.")
 
 
 def test_of_a_spool_it_is_what_all_processes_did(start, tmp_path):

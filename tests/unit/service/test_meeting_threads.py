@@ -25,6 +25,7 @@ from ragtrace.service.gauges import ServiceGauges
 from ragtrace.settings import Settings
 from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.otlp import OtlpReceiver
+from tests.process.observing import QUIET, providers
 
 
 @pytest.fixture
@@ -32,10 +33,7 @@ def start():
     def configure(**settings):
         exporter, provider = InMemorySpanExporter(), TracerProvider()
         provider.add_span_processor(SimpleSpanProcessor(exporter))
-        ragtrace.configure(
-            **{"sample_rate": 1.0} | settings, tracer_provider=provider, meter_provider=MeterProvider(),
-            logger_provider=LoggerProvider(),
-        )  # fmt: skip
+        ragtrace.configure(**{"sample_rate": 1.0} | settings, **providers(tracer_provider=provider))
         return exporter
 
     yield configure
@@ -100,8 +98,8 @@ def test_what_is_given_back_to_a_queue_that_is_over_has_its_end():
 
 
 def test_a_first_run_beside_the_first_of_another_thread_is_captured(monkeypatch):
-    for signal in ("TRACES", "METRICS", "LOGS"):
-        monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
+    for name, value in QUIET.items():
+        monkeypatch.setenv(name, value)
     ragtrace.shutdown(5)
     monkeypatch.setattr(runtime._state, "is_configured", False)
     traces, safe = [], runtime.safe

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
 from ragtrace import semconv
 from ragtrace.sampling.pressure import Load, Pressure
 from ragtrace.service import current
-
-
-def ask(question):
-    with ragtrace.query(question) as run:
-        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-        run.answered("The lab is in Oslo.")
+from tests.process.observing import ask, points, providers, until
 
 
 @pytest.fixture
@@ -28,26 +21,15 @@ def reader():
 
 
 def configure(reader, rate, **settings):
-    ragtrace.configure(
-        sample_rate=rate, tracer_provider=TracerProvider(), meter_provider=MeterProvider([reader]),
-        logger_provider=LoggerProvider(), **settings,
-    )  # fmt: skip
+    ragtrace.configure(sample_rate=rate, **providers(meter_provider=MeterProvider([reader])), **settings)
     return current()
 
 
 def traces(reader):
     if (service := current()) is not None:
         assert service.pipeline.drain(30)
-    data = reader.get_metrics_data()
-    points = [
-        point
-        for resource in data.resource_metrics
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
-        if metric.name == semconv.TRACES
-        for point in metric.data.data_points
-    ]
-    return {(p.attributes[semconv.DECISION], p.attributes.get(semconv.REASON)): p.value for p in points}
+    counted = points(reader, semconv.TRACES).items()
+    return {(dict(about)[semconv.DECISION], dict(about).get(semconv.REASON)): n for about, n in counted}
 
 
 def test_what_pressure_left_no_chance_counts_as_dropped_everywhere(reader):
@@ -57,8 +39,7 @@ def test_what_pressure_left_no_chance_counts_as_dropped_everywhere(reader):
     pressure.factor(1e9)  # a window with so many traces leaves the next one a factor next to 0
     now[0] = 61.0
     service.sampler._pressure = pressure
-    for number in range(20):
-        ask(f"{number}?")
+    ask(20)
     dropped = traces(reader).get(("dropped", "pressure"), 0)
     assert dropped == 20
     assert service.ledger._ends["dropped", "pressure"] == dropped
@@ -67,29 +48,28 @@ def test_what_pressure_left_no_chance_counts_as_dropped_everywhere(reader):
 
 def test_drawn_and_not_drawn(reader):
     service = configure(reader, 1.0)
-    ask("1?")
+    ask()
     assert service.pipeline.drain(30)
     service.sampler.rates = service.sampler.rates.__class__(rate=0.0)
-    ask("2?")
+    ask()
     assert traces(reader) == {("sampled", None): 1, ("skipped", "not_sampled"): 1}
 
 
 def test_what_is_lost_later_is_counted_once_and_lost_in_the_ledger(reader, hung):
     judged = {"judge": "openai:m", "judge_base_url": hung, "judge_api_key": "k"}
     service = configure(reader, 1.0, queue_units=5, concurrency=1, **judged)
-    for number in range(50):
-        ask(f"{number}?")
+    ask(50)
     assert traces(reader) == {("sampled", None): 50}
     assert service.ledger.counts()["dropped", "queue_full"] >= 44
     assert not ragtrace.shutdown(0.5)
     assert traces(reader) == {("sampled", None): 50}
-    assert service.ledger.counts()["dropped", "shutdown"] >= 5
+    until(lambda: service.ledger.counts().get(("dropped", "shutdown"), 0) >= 5)  # the call under way ends last
 
 
 def test_what_a_spool_does_not_take_is_counted_once_and_lost_in_the_ledger(reader, tmp_path, monkeypatch):
     service = configure(reader, 1.0, spool=str(tmp_path / "spool.sqlite"), scorer="worker")
     monkeypatch.setattr("ragtrace.queues.sqlite.MOST_BYTES", 1)
-    ask("1?")
+    ask()
     assert ragtrace.flush(30)
     assert traces(reader) == {("sampled", None): 1}
     assert service.ledger.counts() == {("dropped", "too_large"): 1}

@@ -24,16 +24,10 @@ from ragtrace.judges.llm.numbering import grading_batches
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.model import JudgeUsage, Passage, Pool, RagRecord
 from ragtrace.prompts.loader import PROMPT_IDS
-from tests.unit.judges.records import audit, parts, record, verdict
+from tests.unit.judges.records import audit, data_of, parts, record, verdict
 
 TWO = ("The lab is in Oslo.", "It opened in 2010.")
 GOOD = audit(["The lab is in Oslo.", "It opened in 2010."], [verdict(1), verdict(2, sources=(2,))])
-
-
-def data_of(chat: ScriptedChat, call: int = -1) -> dict[str, Any]:
-    fence = chat.prompts[call].user.split("<data-", 1)[1]
-    data: dict[str, Any] = json.loads(fence.split("\n")[1])
-    return data
 
 
 def tail_of(chat: ScriptedChat, call: int = -1) -> str:

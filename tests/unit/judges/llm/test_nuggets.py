@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +11,7 @@ from ragtrace.judges.cache.lru import Lru
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.nuggets import NOTHING_KNOWN, AssignedNuggets, Nugget, NuggetSet, nugget_key, nuggets_of
 from ragtrace.judges.llm.scripted import ScriptedChat
-from tests.unit.judges.records import record
+from tests.unit.judges.records import data_of, record
 
 if TYPE_CHECKING:
     from ragtrace.model import RagRecord
@@ -34,10 +33,6 @@ def numbered(count: int) -> list[str]:
     return [f"fact {n}" for n in range(1, count + 1)]
 
 
-def data(chat: ScriptedChat, call: int) -> Any:
-    return json.loads(chat.prompts[call].user.split("\n{", 1)[1].split("}\n</data-", 1)[0].join("{}"))
-
-
 async def asked(chat: ScriptedChat, made: RagRecord | None = None, **options: Any) -> AssignedNuggets:
     given = record("Oslo.", "2010.") if made is None else made
     return await nuggets_of(range(len(given.contexts)), **options).ask(LLMJudge(chat), given)
@@ -52,9 +47,9 @@ async def test_three_calls_for_ten_nuggets() -> None:
     found = await asked(chat)
     assert names(chat) == ["create", "label", "assign"]
     assert (len(found.nuggets), found.made, found.usage.llm_calls) == (10, 10, 3)
-    assert set(data(chat, 0)) == {"query", "contexts"}
-    assert set(data(chat, 1)) == {"query", "nuggets"}
-    assert set(data(chat, 2)) == {"query", "answer", "nuggets"}
+    assert set(data_of(chat, 0)) == {"query", "contexts"}
+    assert set(data_of(chat, 1)) == {"query", "nuggets"}
+    assert set(data_of(chat, 2)) == {"query", "answer", "nuggets"}
 
 
 async def test_five_calls_for_twenty_and_vital_nuggets_first_in_the_order_they_were_made() -> None:
@@ -72,7 +67,7 @@ async def test_five_calls_for_twenty_and_vital_nuggets_first_in_the_order_they_w
     assert names(chat) == ["create", "label", "label", "assign", "assign"]
     assert [one.text for one in found.nuggets if one.is_vital] == [f"fact {n}" for n in range(2, 21, 2)]
     assert {one.support for one in found.nuggets if one.is_vital} == {"support"}
-    assert list(data(chat, 4)["nuggets"].values()) == [f"fact {n}" for n in range(1, 20, 2)]
+    assert list(data_of(chat, 4)["nuggets"].values()) == [f"fact {n}" for n in range(1, 20, 2)]
 
 
 async def test_only_the_first_are_looked_up() -> None:
@@ -97,7 +92,7 @@ async def test_windows_of_ten_contexts_update_the_list() -> None:
     )
     found = await asked(chat, record(*texts))
     assert names(chat) == ["create", "create", "label", "assign"]
-    assert data(chat, 1) == {"query": "Where is the lab?", "contexts": {"1": "Text 10."}, "nuggets": ["a"]}
+    assert data_of(chat, 1) == {"query": "Where is the lab?", "contexts": {"1": "Text 10."}, "nuggets": ["a"]}
     assert [one.text for one in found.nuggets] == ["a", "b"]
 
 
@@ -123,7 +118,7 @@ async def test_not_enough_information_alone_is_what_an_abstaining_answer_states(
     found = await asked(chat, record("Tea.", answer="The contexts do not say."))
     assert [(one.text, one.is_vital, one.support) for one in found.nuggets] == [(NOTHING_KNOWN, True, "support")]
     assert names(chat) == ["create", "assign"]
-    assert data(chat, 1)["nuggets"] == {"1": "There is not enough information to answer the query"}
+    assert data_of(chat, 1)["nuggets"] == {"1": "There is not enough information to answer the query"}
 
 
 async def test_not_enough_information_among_others_is_dropped() -> None:
@@ -142,7 +137,7 @@ async def test_a_missing_label_is_asked_for_once() -> None:
     )
     found = await asked(chat)
     assert [one.is_vital for one in found.nuggets] == [True, False]
-    assert data(chat, 2)["nuggets"] == {"2": "b"}
+    assert data_of(chat, 2)["nuggets"] == {"2": "b"}
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,10 @@ from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
-from tests.unit.judges.records import parts, record, verdict
+from tests.unit.judges.records import data_of, parts, record, verdict
 
 TWO = ("The lab is in Oslo.", "It opened in 2010.")
 CLAIMS = {"attempted": True, "noncommittal": False, "claims": ["In Oslo", " ", "Since 2010", "Red"]}
-
-
-def data(chat: ScriptedChat, call: int) -> Any:
-    return json.loads(chat.prompts[call].user.split("\n{", 1)[1].split("}\n</data-", 1)[0].join("{}"))
 
 
 def names(chat: ScriptedChat) -> list[str]:
@@ -39,8 +35,8 @@ async def test_claims_are_taken_without_the_contexts_and_checked_in_batches() ->
     )
     audit = await LLMJudge(chat, fused=False, claim_batch=2).audit(record(" ", *TWO))
     assert names(chat) == ["audit_claims", "audit_verdicts", "audit_verdicts"]
-    assert set(data(chat, 0)) == {"query", "answer"}
-    assert data(chat, 2)["claims"] == {"1": "Red"}
+    assert set(data_of(chat, 0)) == {"query", "answer"}
+    assert data_of(chat, 2)["claims"] == {"1": "Red"}
     assert [(claim.text, claim.verdict, claim.sources) for claim in audit.claims] == [
         ("In Oslo", "supported", (1,)),
         ("Since 2010", "supported", (2,)),
@@ -70,13 +66,13 @@ async def test_citations_are_a_step_of_their_own_with_a_repair_for_those_left_ou
         (0, "p0", "full"),
         (1, "p1", "partial"),
     ]
-    assert [part["part"] for part in data(chat, 2)["parts"]] == [2]
+    assert [part["part"] for part in data_of(chat, 2)["parts"]] == [2]
 
 
 async def test_citations_by_name_where_ids_read_like_numbers() -> None:
     chat = ScriptedChat([{**CLAIMS, "claims": []}, {"citations": [{"part": 1, "cites": "2", "support": "none"}]}])
     audit = await LLMJudge(chat, fused=False).audit(record(*TWO, ids=("2", "1"), answer_parts=parts(("2",))))
-    assert data(chat, 1)["cited_as"] == {"1": "2", "2": "1"}
+    assert data_of(chat, 1)["cited_as"] == {"1": "2", "2": "1"}
     assert audit.citations[0].support == "none"
 
 
@@ -97,7 +93,7 @@ async def test_relevance_of_one_context_a_call() -> None:
     chat = ScriptedChat([{"verdicts": [{"id": 1, "relevant": flag}]} for flag in (True, False)])
     relevance = await LLMJudge(chat, fused=False).relevance(record(TWO[0], "", TWO[1]), with_reference=False)
     assert dict(relevance.relevant) == {0: True, 2: False}
-    assert [data(chat, call)["contexts"] for call in (0, 1)] == [{"1": TWO[0]}, {"1": TWO[1]}]
+    assert [data_of(chat, call)["contexts"] for call in (0, 1)] == [{"1": TWO[0]}, {"1": TWO[1]}]
 
 
 class ByWords:

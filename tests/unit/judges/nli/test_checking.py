@@ -83,27 +83,27 @@ async def test_what_is_no_score_is_an_error(given):
         await check(lambda pairs: given, "It is red.", [(0, "It is red.")])
 
 
-@pytest.mark.parametrize("given", [None, 0.5])
-async def test_what_is_no_list_is_an_error(given):
-    with pytest.raises(JudgeError, match="TypeError"):
-        await check(lambda pairs: given, "It is red.", [(0, "It is red.")])
-
-
-async def test_an_exception_is_a_judge_error_with_its_name():
+def raising(error):
     def broken(pairs):
-        raise KeyError("weights")
+        raise error
 
-    with pytest.raises(JudgeError, match=r"broken: KeyError: 'weights'") as caught:
-        await check(broken, "It is red.", [(0, "It is red.")])
-    assert caught.value.reason == "judge_error"
+    return broken
 
 
-async def test_a_judge_error_of_the_scorer_keeps_its_reason():
-    def slow(pairs):
-        raise JudgeTimeout("5 s")
-
-    with pytest.raises(JudgeTimeout):
-        await check(slow, "It is red.", [(0, "It is red.")])
+@pytest.mark.parametrize(
+    ("scorer", "error", "words"),
+    [
+        (lambda pairs: None, JudgeError, "TypeError"),
+        (lambda pairs: 0.5, JudgeError, "TypeError"),
+        (raising(KeyError("weights")), JudgeError, "broken: KeyError: 'weights'"),
+        (raising(JudgeTimeout("5 s")), JudgeTimeout, "5 s"),
+    ],
+    ids=["no list", "a number", "an exception", "a judge error of its own"],
+)
+async def test_a_scorer_that_fails_is_a_judge_error(scorer, error, words):
+    with pytest.raises(error, match=words) as caught:
+        await check(scorer, "It is red.", [(0, "It is red.")])
+    assert caught.value.reason == error.reason
 
 
 async def test_evidence_late_in_the_contexts_is_found(nli):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ragtrace.judges.offline.judge import THRESHOLD, OverlapJudge
@@ -50,7 +52,8 @@ async def test_it_tells_most_pairs_apart(pairs: tuple[Pair, ...], least: int) ->
     ],
 )
 async def test_it_gives_the_evidence(context: str, answer: str, evidence: str) -> None:
-    (claim,) = (await judged(answer, context)).details["claims"]
+    claims: Any = (await judged(answer, context)).details["claims"]
+    (claim,) = claims
     assert claim["verdict"] == "contradicted"
     assert evidence in claim["reason"]
 

@@ -105,16 +105,15 @@ def test_a_counter_has_the_exemplar_of_its_last_addition(endpoint):
     assert f'asked_total 1.0 # {{span_id="{SPAN}",trace_id="{TRACE}"}} 1.0 ' in get(endpoint)[1]
 
 
-def test_a_second_scraper_sees_the_exemplar_too(endpoint):
-    fill(meter_of(endpoint))
-    assert all(f'trace_id="{TRACE}"' in get(endpoint)[1] for _ in range(3))
-
-
-def test_cumulative_over_scrapes(endpoint):
-    counter = meter_of(endpoint).create_counter("asked")
-    for expected in (1, 2):
+def test_every_scraper_sees_exemplars_and_cumulative_sums(endpoint):
+    meter = meter_of(endpoint)
+    fill(meter)
+    counter = meter.create_counter("asked")
+    for expected in (1, 2, 3):
         counter.add(1)
-        assert f"\nasked_total {expected}.0\n" in get(endpoint)[1]
+        text = get(endpoint)[1]
+        assert f"\nasked_total {expected}.0\n" in text
+        assert f'trace_id="{TRACE}"' in text
 
 
 def test_an_exponential_histogram_does_not_break_the_scrape(endpoint):
@@ -132,24 +131,18 @@ def test_keys_that_fall_on_one_label_are_joined(endpoint):
     assert 'c_total{_1="true",a_b="x;y",l="[\\"p\\", \\"q\\"]"} 1.0\n' in get(endpoint)[1]
 
 
-def test_head_other_paths_and_methods(endpoint):
-    meter_of(endpoint).create_counter("c").add(1)
-    assert get(endpoint, method="HEAD")[1] == ""
-    for path, method, code in (("/", "GET", 404), ("/metrics", "DELETE", 405)):
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            get(endpoint, path=path, method=method)
-        assert caught.value.code == code
-        caught.value.close()
-
-
-def test_a_failing_collection_is_a_500_and_the_server_lives(endpoint, monkeypatch):
+@pytest.mark.parametrize(
+    ("path", "method", "code"), [("/", "GET", 404), ("/metrics", "DELETE", 405), ("/metrics", "GET", 500)]
+)
+def test_other_paths_other_methods_and_a_failing_collection(endpoint, monkeypatch, path, method, code):
     monkeypatch.setattr(endpoint.reader, "read", lambda: 1 / 0)
     with pytest.raises(urllib.error.HTTPError) as caught:
-        get(endpoint)
-    assert caught.value.code == 500
+        get(endpoint, path=path, method=method)
+    assert caught.value.code == code
     caught.value.close()
     monkeypatch.undo()
-    assert get(endpoint)[1].endswith("# EOF\n")
+    assert get(endpoint, method="HEAD")[1] == ""
+    assert get(endpoint)[1].endswith("# EOF\n"), "the server lives"
 
 
 def test_a_taken_port_is_one_line():

@@ -77,23 +77,20 @@ def events(exporter, receipts, mark, listens=None):
     provider.shutdown()
 
 
-def test_a_delivered_batch_says_which_scores_arrived(receipts, heard):
-    events(Logs(), receipts, (1, 2, 3))
-    assert [receipt.marks for receipt in heard] == [[(1, 2, 3)]]
-    assert not receipts.is_refused
-
-
-def test_a_refused_batch_says_nothing(receipts, heard):
+@pytest.mark.parametrize(
+    ("result", "listens", "marks"),
+    [
+        ("SUCCESS", None, [[(1, 2, 3)]]),
+        ("FAILURE", None, []),
+        ("FAILURE", lambda: False, [[(1, 2, 3)]]),  # for a default address without a listener: owed to nobody
+    ],
+)
+def test_a_batch_acknowledges_its_scores_unless_it_is_refused(receipts, heard, result, listens, marks):
     exporter = Logs()
-    exporter.result = LogRecordExportResult.FAILURE
-    events(exporter, receipts, (1, 2, 3))
-    assert heard == []
-    assert receipts.is_refused
-
-
-def test_an_event_for_a_default_address_where_nobody_listens_is_owed_to_nobody(receipts, heard):
-    events(Logs(), receipts, (1, 2, 3), listens=lambda: False)
-    assert [receipt.marks for receipt in heard] == [[(1, 2, 3)]]
+    exporter.result = LogRecordExportResult[result]
+    events(exporter, receipts, (1, 2, 3), listens=listens)
+    assert [receipt.marks for receipt in heard] == marks
+    assert receipts.is_refused is not bool(marks)
 
 
 def metered(exporter, receipts, **options):

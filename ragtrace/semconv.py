@@ -261,7 +261,7 @@ Kind = Literal["counter", "histogram", "observable_gauge", "observable_counter"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instrument:
-    """One metric of TELEMETRY.md section 3: what instruments are created from and dashboards are checked against.
+    """One exported metric; instruments are created from it, and dashboards are checked against it.
 
     Attributes:
         name: the OpenTelemetry name.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ragtrace.errors import ConfigError, MissingExtra, nearest
 from ragtrace.judges import kinds as kinds_package
 from ragtrace.judges.cache.grade_cache import GradeLru
-from ragtrace.judges.kinds import JudgeOptions
+from ragtrace.judges.kinds import JudgeParameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,7 +82,7 @@ def make_judge(
         ragtrace.errors.ConfigError: openai:m: set OPENAI_API_KEY, or a base URL of a server without keys
     """
     name, _, model = spec.strip().partition(":")
-    options = JudgeOptions(
+    options = JudgeParameters(
         base_url=base_url,
         api_key=api_key,
         timeout_s=timeout_s,
@@ -188,7 +188,7 @@ def make_embedder(
     make = _built_in(name, "embedder")
     if make is None:
         raise ConfigError(f"unknown embedder {name!r}{nearest(name, _names('embedder'))}")
-    options = JudgeOptions(base_url=base_url, api_key=api_key, timeout_s=timeout_s, limiter=limiter)
+    options = JudgeParameters(base_url=base_url, api_key=api_key, timeout_s=timeout_s, limiter=limiter)
     embedder: Embedder = make(model, options)
     return embedder
 
@@ -226,7 +226,7 @@ def _names(part: Literal["judge", "embedder"]) -> set[str]:
     return {name for name, module in _modules().items() if hasattr(module, part)}
 
 
-def _built_in(name: str, part: Literal["judge", "embedder"]) -> Callable[[str, JudgeOptions], Any] | None:
+def _built_in(name: str, part: Literal["judge", "embedder"]) -> Callable[[str, JudgeParameters], Any] | None:
     return getattr(_modules().get(name), part, None)
 
 

@@ -34,7 +34,7 @@ class Draw:
 
 
 def uniform(trace_id: str, salt: bytes = _SALT) -> float:
-    """Return the trace's own number in [0, 1): the first 53 bits of a salted SHA-256 (SCORING.md 7).
+    """Return the trace's own number in [0, 1): the first 53 bits of a salted SHA-256.
 
     It is the same in every process and for every metric, so that draws at a lower rate are nested in
     draws at a higher one. A draw for another end takes another salt: of traces drawn here it draws a share alike.

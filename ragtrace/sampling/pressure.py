@@ -1,7 +1,7 @@
 """Lowers the sampling probability when there is more than can be scored, window by window.
 
 Dropping what does not fit biases a mean, since the busy hours are not like the others; a lower probability does
-not, as each score's weight is 1 / probability. In simulation (SCORING.md 1) a limit of 5 a minute that drops was
+not, as each score's weight is 1 / probability. In simulation a limit of 5 a minute that drops was
 off by .054, the same limit by thinning by .0001.
 """
 

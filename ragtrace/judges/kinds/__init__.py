@@ -1,6 +1,6 @@
 """Judges and embedders by name: a file here is a name that settings may hold.
 
-A file defines ``judge``, ``embedder``, or both. Each takes the words after the colon and `JudgeOptions`.
+A file defines ``judge``, ``embedder``, or both. Each takes the words after the colon and `JudgeParameters`.
 ``IS_OFFLINE`` says that it costs nothing and always returns the same. A file is imported when its name is chosen.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeOptions:
+class JudgeParameters:
     """Settings of a judge or an embedder; see `ragtrace.judges.registry.make_judge`."""
 
     base_url: str | None = None

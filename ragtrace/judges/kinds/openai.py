@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ragtrace.judges.kinds import JudgeOptions
+    from ragtrace.judges.kinds import JudgeParameters
     from ragtrace.judges.llm.judge import LLMJudge
     from ragtrace.judges.openai.client import OpenAIEmbedder
 
 
-def judge(model: str, options: JudgeOptions) -> LLMJudge:
+def judge(model: str, options: JudgeParameters) -> LLMJudge:
     """Return the judge of a model; raises ConfigError without one, or without key and base URL."""
     _check("judge", model, options)
     from ragtrace.judges.llm.judge import LLMJudge  # noqa: PLC0415 -- only the chosen judge is loaded
@@ -34,7 +34,7 @@ def judge(model: str, options: JudgeOptions) -> LLMJudge:
     )
 
 
-def embedder(model: str, options: JudgeOptions) -> OpenAIEmbedder:
+def embedder(model: str, options: JudgeParameters) -> OpenAIEmbedder:
     """Return the embedder of a model; raises ConfigError as `judge` does."""
     _check("embedder", model, options)
     from ragtrace.judges.openai.client import OpenAIEmbedder  # noqa: PLC0415 -- only the chosen one is loaded
@@ -48,7 +48,7 @@ def embedder(model: str, options: JudgeOptions) -> OpenAIEmbedder:
     )
 
 
-def _check(kind: str, model: str, options: JudgeOptions) -> None:
+def _check(kind: str, model: str, options: JudgeParameters) -> None:
     if not model:
         raise ConfigError(f"{kind} 'openai' needs a model: write openai:MODEL, for example openai:gpt-4o-mini")
     if not (options.api_key or "").strip() and not options.base_url:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ragtrace.judges.kinds import JudgeOptions
+    from ragtrace.judges.kinds import JudgeParameters
     from ragtrace.judges.offline.embedder import OverlapEmbedder
     from ragtrace.judges.offline.judge import OverlapJudge
 
 IS_OFFLINE = True
 
 
-def judge(model: str, options: JudgeOptions) -> OverlapJudge:
+def judge(model: str, options: JudgeParameters) -> OverlapJudge:
     """Return the judge; raises ConfigError with a model or another form of judging."""
     _refuse_model("judge", model)
     options.refuse_forms("overlap")
@@ -23,7 +23,7 @@ def judge(model: str, options: JudgeOptions) -> OverlapJudge:
     return OverlapJudge()
 
 
-def embedder(model: str, options: JudgeOptions) -> OverlapEmbedder:  # noqa: ARG001 -- it has no settings
+def embedder(model: str, options: JudgeParameters) -> OverlapEmbedder:  # noqa: ARG001 -- it has no settings
     """Return the embedder; raises ConfigError with a model."""
     _refuse_model("embedder", model)
     from ragtrace.judges.offline.embedder import OverlapEmbedder  # noqa: PLC0415 -- the same

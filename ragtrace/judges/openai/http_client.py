@@ -111,7 +111,7 @@ class _SecretFilter(logging.Filter):
             logging.getLogger(name).addFilter(self)  # a second time adds nothing
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every line pass, without what it holds of the secrets."""
+        """Remove the secrets from a log line, and pass it on."""
         said = shown = record.getMessage()
         for secret in sorted(self._secrets, key=len, reverse=True):
             shown = shown.replace(secret, "[key]")

@@ -1,4 +1,4 @@
-"""Cuts a record to its limits. They count characters, so that no language and no escape is cut earlier."""
+"""Cut a record to its limits, in characters, so that every language is cut alike."""
 
 from __future__ import annotations
 

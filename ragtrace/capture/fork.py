@@ -1,4 +1,4 @@
-"""The one hook of the process into `os.fork`: whatever holds locks, threads or counts registers a reset here."""
+"""Reset locks, threads and counts in forked children, from one hook of the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one guard between ragtrace and the application: an internal error is counted here and goes no further."""
+"""Count internal errors and keep them from the application."""
 
 from __future__ import annotations
 

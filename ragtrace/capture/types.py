@@ -190,7 +190,7 @@ class RunProcessor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """What a run begins with and keeps; replaced as a whole, so that none begins with a part of two.
+    """Immutable run configuration, replaced atomically by `configure()`.
 
     Attributes:
         processor: takes finished runs; None keeps nothing (recording is then cheap and harmless).

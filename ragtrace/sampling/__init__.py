@@ -1,4 +1,4 @@
-"""Which traces are scored, and with what probability.
+"""Draw the traces that are scored, each with a known probability.
 
 Owns: the draw, the strata, and the pressure that lowers a probability. Imports: model.
 """

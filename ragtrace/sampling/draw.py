@@ -1,4 +1,4 @@
-"""A draw that every process makes alike: a hash of the trace id against the sampling probability."""
+"""Draw a trace by a hash of its id, so that every process draws alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides for each trace which metrics are computed, and with what probability each had to be."""
+"""Decide for each trace which metrics are computed, and note each probability."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """What a person asked for.
+    """Sampling rates from the settings.
 
     Attributes:
         rate: share of traces to score where nothing else is said.

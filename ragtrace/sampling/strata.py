@@ -1,4 +1,4 @@
-"""Traces that are scored for a reason of their own: the forced stratum, which never enters a mean."""
+"""Traces of the forced stratum, which are scored for a reason and never enter a mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pipeline: one thread turns ended runs into records, draws, spans and units for the scorer.
+"""Turn ended runs into records, draws, spans and units for the scorer, in one thread.
 
 - The application's thread starts the root span in `Pipeline.on_start`, and puts the ended run in `Pipeline.on_end`.
 - The pipeline's thread makes record, draw, child spans, the root's end and the scorer's unit in `Pipeline.process`.
@@ -188,7 +188,7 @@ class Pipeline:
             is_late = self._is_closed and one is unit
             self._ledger.end("dropped", "shutdown" if is_late else "queue_full")
 
-    # -- whoever waits for it --
+    # -- waiting and ending, from any thread --
 
     def drain(self, timeout_s: float) -> bool:
         """Wait until every run that ended before this call is processed; False when the time is over first."""

@@ -1,4 +1,4 @@
-"""The process's one recorder and the service behind it: configure, query, flush, shutdown."""
+"""Configure, flush and shut down the process's one recorder and the service behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store of a service: how scores and feedback reach it, and when it is tidied."""
+"""Keep scores and feedback of a service in its store, and delete old ones."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Storing:
         return found
 
     def remember(self, record: RagRecord) -> None:
-        """Note whose run this was: of one that is never scored its feedback alone is kept, and must be found."""
+        """Note a run's session and user, so that feedback on an unscored run is found by them."""
         if record.session is not None or record.user is not None:
             self._people.append((record.trace_id, (record.session, record.user)))
 
@@ -90,7 +90,7 @@ class Storing:
         return self._labels.flush(timeout_s)
 
     def retire(self) -> None:
-        """Be given to nobody any more: it is about to be closed."""
+        """Take this object out of the open stores, before it is closed."""
         for path, other in list(_open.items()):
             if other is self:
                 _open.pop(path, None)
@@ -121,7 +121,7 @@ class Storing:
 
 
 def policy_of(settings: Settings) -> Policy:
-    """Return what some settings say is kept.
+    """Return the retention policy of some settings.
 
     Example:
         >>> from ragtrace.settings import Settings

@@ -219,12 +219,6 @@ class DriftMonitor:
         for frozen in self._frozen():
             self._adopt(frozen)
 
-    def state(self, metric: str) -> DriftState | None:
-        """Return the state of a metric's detector, the one furthest along when there are several."""
-        with self._lock:
-            states = [watch.state() for watch in self._watches.values() if watch.output.name == metric]
-        return max(states, key=lambda state: (state.state_number, state.seen), default=None)
-
     def states(self) -> list[DriftState]:
         """Return every detector for the gauges; of versions that differ in nothing else the last begun."""
         with self._lock:

@@ -54,8 +54,6 @@ class EvaluationWriter:
         logger: takes one log event per score; None writes none.
         content: ``full`` writes claims and explanations, ``none`` numbers alone.
         attach: ``child`` puts the span under the evaluated root, ``link`` in a trace of its own.
-        evaluator: name of the scorer.
-        evaluator_version: its version.
         max_span_bytes: budget of the evaluation span.
     """
 
@@ -66,15 +64,12 @@ class EvaluationWriter:
         *,
         content: ContentMode = "none",
         attach: Literal["child", "link"] = "child",
-        evaluator: str = "ragtrace",
-        evaluator_version: str = __version__,
         max_span_bytes: int = 262_144,
     ) -> None:
         self._tracer = tracer
         self._logger = logger
         self._has_content = content == "full"
         self._is_linked = attach == "link"
-        self._about = {semconv.EVALUATION_EVALUATOR: evaluator, semconv.EVALUATION_VERSION: evaluator_version}
         self._span_bytes = max_span_bytes
         self._details_bytes = max_span_bytes // _DETAILS_SHARE
 
@@ -156,7 +151,8 @@ class EvaluationWriter:
             semconv.EVALUATION_REQUEST_MODEL: record.model,
             semconv.GEN_AI_DATA_SOURCE_ID: source or next((p.source for p in record.contexts if p.source), None),
             semconv.GEN_AI_CONVERSATION_ID: record.session,
-            **self._about,
+            semconv.EVALUATION_EVALUATOR: "ragtrace",
+            semconv.EVALUATION_VERSION: __version__,
             **_totals([score.result for score in scores]),
             **job,
             semconv.EVALUATION_INPUT_DIGEST: input_digest(record),

@@ -109,9 +109,9 @@ def test_an_alarm_is_dated_counted_and_logged_and_its_series_exists_at_0_before(
         fed(monitor, [0.5 if i % 2 else 0.3 for i in range(60)], start=end)
     fed(monitor, [0.9], version="u")
     assert counted == [("v", 0), ("v", 1), ("u", 0)]
-    assert monitor.state("faithfulness").state == "alarm"
+    assert of(monitor).state == "alarm"
     assert [record.getMessage().split(":")[0] for record in caplog.records] == ["drift alarm"]
-    assert monitor.state("faithfulness").changed_time == pytest.approx(300 * 600.0, abs=10 * 600.0)
+    assert of(monitor).changed_time == pytest.approx(300 * 600.0, abs=10 * 600.0)
 
 
 def test_an_alarm_ends_when_its_evidence_is_gone_and_a_second_incident_is_counted(caplog):
@@ -169,7 +169,7 @@ def test_the_number_of_a_baseline_is_its_effective_one():
     fed(monitor, good(450), weight=1.0)
     fed(monitor, good(50), weight=20.0)
     assert of(monitor).baseline_n_eff == pytest.approx(1_450**2 / 20_450)
-    assert monitor.state("faithfulness").baseline_n == 500
+    assert of(monitor).baseline_n == 500
 
 
 def test_scores_by_other_labels_are_series_of_their_own():
@@ -200,7 +200,7 @@ def test_a_series_too_many_is_counted_once_and_the_others_go_on(monkeypatch):
     monkeypatch.setattr(module, "REFRESH_S", 0.0)
     monitor.refresh()
     assert internal_errors()["ragtrace.service.drift.series"] - before == 3, "f3, a and b"
-    assert monitor.state("faithfulness").seen == 20
+    assert of(monitor).seen == 20
 
 
 # -- frozen baselines --

@@ -107,11 +107,11 @@ def test_an_alarm_is_dated_counted_and_logged_and_its_series_exists_at_0_before(
     end = fed(monitor, good(300))
     with caplog.at_level(logging.WARNING, "ragtrace"):
         fed(monitor, [0.5 if i % 2 else 0.3 for i in range(60)], start=end)
-    fed(monitor, [0.9], version="u")
-    assert counted == [("v", 0), ("v", 1), ("u", 0)]
     assert of(monitor).state == "alarm"
     assert [record.getMessage().split(":")[0] for record in caplog.records] == ["drift alarm"]
     assert of(monitor).changed_time == pytest.approx(300 * 600.0, abs=10 * 600.0)
+    fed(monitor, [0.9], version="u")
+    assert counted == [("v", 0), ("v", 1), ("u", 0)]
 
 
 def test_an_alarm_ends_when_its_evidence_is_gone_and_a_second_incident_is_counted(caplog):

@@ -276,7 +276,7 @@ async def umbrela(record: dict[str, Any]) -> None:
     if record["expected"] is None:
         check(results["p_at_k"], None, record)
         return
-    grades = results["mrr"].details["grades"]
+    grades: Any = results["mrr"].details["grades"]
     assert grades == expected["grades_1_5"]
     mean = sum(map(to_umbrela, grades)) / len(grades)
     assert mean == pytest.approx(expected["umbrela_mean"], rel=0, abs=TOLERANCE)

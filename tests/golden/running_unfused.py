@@ -69,7 +69,7 @@ async def umbrela(record: dict[str, Any]) -> None:
     if record["expected"] is None:
         check(results["p_at_k"], None, record)
         return
-    grades = results["mrr"].details["grades"]
+    grades: Any = results["mrr"].details["grades"]
     assert grades == expected["grades_1_5"]
     assert sum(map(to_umbrela, grades)) / len(grades) == expected["umbrela_mean"]
     assert results["mrr"].judge is not None

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 HELP = "Erase a trace, a session or a user from the store and the spool."
 EPILOG = """\
-Erased are scores, human labels, records, and units that wait in a spool. The file is written anew afterwards, so
-that no byte of them is left in it; that needs its size in free disk, and keeps other processes from writing for
-some seconds a gigabyte. Spans and metrics that were exported are elsewhere, and files put aside (.corrupt-*) are
-not read; both are yours to erase.
+The command erases scores, human labels, records, and units that wait in a spool. It then writes the file anew, so
+that no byte of them is left. That needs the file's size in free disk, and other processes cannot write for some
+seconds a gigabyte. Exported spans and metrics, and files put aside (.corrupt-*), stay; erase them yourself.
 
 Exit status: 0 erased (or nothing there), 2 usage or a failure.
 """

@@ -32,20 +32,19 @@ EPILOG = """\
 Input: JSON lines, plain or gzip. A line is a record (`ragtrace schema`), or just
 {"query": ..., "answer": ..., "contexts": ["...", ...]}. Records of ragas and DeepEval
 are read under their names (user_input, response, retrieved_contexts; input, actual_output,
-retrieval_context, expected_output). Other fields stay in the output and are read by no
-metric; a warning names them. An answer that is missing is na, and one that is blank is of
-an application that answered nothing.
+retrieval_context, expected_output). Metrics ignore other fields, which stay in the output;
+a warning names them. A missing answer gives na. An empty string counts as an empty answer.
 
-Output: each line as it was, with its id (or line number) and "scores", written as
-soon as it is scored, and so not always in the order of the input. The summary goes
-to standard error where the lines go to standard output, else to standard output.
+Output: each line as it was, with its id (or line number) and "scores". A line is written
+as soon as it is scored, so the order of the input may change. The summary goes to standard
+error where the lines go to standard output, else to standard output.
 
-Means are over one K and one label scale; other K or scales have rows of their own, and a
-threshold over several of them is missed: give --k-values.
+Each mean is over one K and one label scale; other K or scales have rows of their own. A
+threshold over several of them is missed, so give --k-values.
 
-Resuming: a line is known by its id, lines of one id by their order in the file. Lines
-that stand in --out are not scored again, also those whose scores are errors, of another
-judge or of other metrics; a warning tells.
+Resuming matches lines by id, and lines of one id by their order in the file. Lines in
+--out are not scored again. That includes errors and scores of another judge or other
+metrics; a warning names them.
 
 Exit status: 0 fine, 1 broken lines (the rest is scored), 2 usage, 3 a threshold was
 missed or had no score to measure, or a metric has no value since the judge failed on
@@ -93,7 +92,7 @@ def command(
     jobs: Jobs = 8,
     limit: Limit = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="go on with --out: what stands there is not scored again")
+        bool, typer.Option("--resume", help="go on with --out; lines that it holds are not scored again")
     ] = False,
     fail_under: Annotated[
         list[str] | None, typer.Option(metavar="METRIC=VALUE", help="exit 3 when its mean is worse")

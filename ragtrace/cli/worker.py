@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 SCRAPE = "scrape_configs: [{{job_name: ragtrace, static_configs: [{{targets: ['{target}']}}]}}]"
 HELP = "Score the answers that applications put into a spool."
 EPILOG = """\
-The applications: RAGTRACE_SPOOL=FILE RAGTRACE_SCORER=worker. Every setting of `ragtrace settings` counts here
-too, so that one environment serves both; several workers may share a spool. SIGTERM and Ctrl-C let what is under
-way come to its end within --deadline and give the rest back; a worker that is killed loses nothing, its jobs are
-taken up by another when their leases end.
+Applications need RAGTRACE_SPOOL=FILE and RAGTRACE_SCORER=worker. The worker reads the same settings, so that one
+environment serves both. Several workers may share a spool. On SIGTERM and Ctrl-C the worker finishes the units
+under way within --deadline and gives the others back. A killed worker loses nothing; another one takes its units
+when their leases end.
 
---once scores what is due, and waits for what another worker holds and for retries within a minute. It ends when the
+--once scores the due units. It waits for units of other workers and for retries within a minute. It ends when the
 spool is empty. It also ends when nothing is under way and every unit that is left is due later, for example while
 the judge is down or over its budget, or when no unit has ended for ten minutes. The units stay in the spool.
 

@@ -41,8 +41,8 @@ label: 0 or 1, 0 to 1, or a grade from 1 to 5; a list holds the labels of severa
 raters, and so does --label given more than once. A line without a label is scored
 for the corrected mean alone; labelled lines should be a random choice of all.
 
-A high label means what a high score means; --inverted where it is the opposite (for
-example 1 = made up). Every line must be good: nothing is judged before all are read.
+A high label stands for a high score; give --inverted for the opposite (for example
+1 = made up). Every line must be good, since all are read before any is judged.
 
 Asking again: a metric with a length setting is judged twice on labelled lines, and
 one that grades passages grades 200 of them one by one (--gate-pairs 0: not at all).
@@ -70,7 +70,7 @@ def command(
     ] = None,
     out: Annotated[str | None, typer.Option(help="where scored lines go, to go on with; default nowhere")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="go on with --out: what stands there is not judged again")
+        bool, typer.Option("--resume", help="go on with --out; lines that it holds are not judged again")
     ] = False,
     json_file: JsonFile = None,
     plot: Annotated[

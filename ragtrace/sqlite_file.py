@@ -250,7 +250,7 @@ class SharedFile:
         return True
 
     def unlock_in_parent(self) -> None:
-        """Let the parent use the file again."""
+        """Give the file back to the parent."""
         self._lock.release()
 
     def reset_in_child(self, *, is_closed: bool) -> None:

@@ -1,4 +1,4 @@
-"""What integrations and people hand over as passages, made into `Passage`s."""
+"""Reading of passages in every form that integrations and people hand over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request says of itself, and what an integration says of every run where its request does not."""
+"""Facts of a request, and defaults of an integration for requests without them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FACTS = ("session", "user", "corpus", "corpus_version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """Where runs go, and what is said of each where its request says nothing.
+    """The recorder of an integration, and its defaults for every run.
 
     Example:
         >>> Defaults(tags="beta").tags

@@ -207,7 +207,7 @@ def _alertmanager(program: str, folder: Path, pages: str) -> contextlib.Abstract
 
 @contextlib.contextmanager
 def _signals_raise() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP leave the block by an exception, so that everything started is stopped."""
+    """Turn SIGTERM and SIGHUP into exceptions, so that everything started is stopped."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set handlers
         return

@@ -53,7 +53,7 @@ class DaemonThreads(ThreadPoolExecutor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
-        """Let the threads end when all calls are made."""
+        """End the threads when all calls are made."""
         for _ in self._begun:
             self._calls.put(None)
         for thread in self._begun if wait else ():

@@ -70,7 +70,7 @@ class QueueConformance(unittest.TestCase):
         raise NotImplementedError
 
     def wait(self, seconds: float) -> None:
-        """Let time pass: turn the queue's clock, or sleep."""
+        """Advance time: turn the queue's clock, or sleep."""
         raise NotImplementedError
 
     def setUp(self) -> None:

@@ -17,9 +17,7 @@ PACKAGES = (
     "dashboards/ragtrace_dashboards",
 )
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-CLAUSE = re.compile(
-    r"(What|Who|Whose|Whom|Which|Where|That|Of which|From which|In which|How much|One that|Those|Be|Let)\b"
-)
+CLAUSE = re.compile(r"(What|Who|Whose|Whom|Which|Where|That|Of which|From which|In which|How much|One that|Those|Be|Let)\b")
 CITED = re.compile(r"\b[A-Z][A-Z_]{3,}\.md\b")
 MOST_FILES = 16
 
@@ -31,22 +29,18 @@ def first_lines(source: str) -> list[str]:
 
 
 def test_the_check_sees_a_clause() -> None:
-    assert [line for line in first_lines('def f():\n    """What it is."""\n') if CLAUSE.match(line)] == [
-        "What it is."
-    ]
+    assert [line for line in first_lines('def f():\n    """What it is."""\n') if CLAUSE.match(line)] == ["What it is."]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_docstrings_open_with_a_verb_or_a_noun(package: str) -> None:
     sources = [path for path in SOURCES if path.is_relative_to(ROOT / package)]
-    clauses = [
-        f"{path.name}: {line}" for path in sources for line in first_lines(path.read_text()) if CLAUSE.match(line)
-    ]
+    clauses = [f"{path.name}: {line}" for path in sources for line in first_lines(path.read_text()) if CLAUSE.match(line)]
     assert clauses == []
 
 
 def test_cited_files_are_in_the_repository() -> None:
-    known = {path.name for path in ROOT.glob("*.md")}
+    known = {path.name for path in ROOT.rglob("*.md")}
     cited = {name for path in SOURCES for name in CITED.findall(path.read_text())}
     assert cited <= known
 

@@ -121,7 +121,7 @@ class RunState:
         function(*args)
 
     def forget(self) -> None:
-        """Let go of the spans and documents, which refer to each other."""
+        """Forget the spans and documents, which refer to each other."""
         self.root = self.block = self.given = self.waiting = None
         self.seen = {}
         self.pool = {}

@@ -575,7 +575,7 @@ def _keep_order(choice: Choice) -> None:
 
 
 def _deliver_choice(span: OpenSpan, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
-    """Let the nodes above know what of their documents was left by a choice, up to the composite it stands in."""
+    """Tell the spans above which documents a choice kept, up to the composite around it."""
     span.state.delivered.append(Delivery(out, len(span.state.run.prompts), is_choice=True))
     for above in (span,) if span.kind == "retriever" else (span, *span.enclosing()):
         above.is_narrowed = True
@@ -637,7 +637,7 @@ def _is_scored_anew(state: RunState, out: dict[str, Hit], base: dict[str, Hit]) 
 
 
 def _deliver(span: OpenSpan, out: dict[str, Hit], ended_ns: int) -> None:
-    """Let the nodes above know what a retriever delivered, up to the composite it stands in."""
+    """Tell the spans above what a retriever delivered, up to the composite around it."""
     span.state.delivered.append(Delivery(out, len(span.state.run.prompts), span.is_narrowed))
     for above in span.enclosing():
         above.found.update(out)

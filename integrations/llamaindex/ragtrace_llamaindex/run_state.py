@@ -215,11 +215,11 @@ class JoinedStates:
         return (state or self._join(run, defaults)).root
 
     def forget(self, state: RunState) -> None:
-        """Let go of a tree whose run has ended."""
+        """Forget the state of a run that has ended."""
         self._states.pop(id(state.run), None)
 
     def clear(self) -> None:
-        """Let go of all trees."""
+        """Forget all run states."""
         self._states.clear()
 
     def _join(self, run: Run, defaults: Defaults) -> RunState:

@@ -394,7 +394,7 @@ def _note_search(span: OpenSpan) -> None:
 
 
 def _deliver(span: OpenSpan, passages: ReadPassages, ended_ns: int) -> None:
-    """Let the scope around a retriever know what it delivered."""
+    """Tell the scope around a retriever what it delivered."""
     span.state.last = passages
     if span.parent is None:
         span.found = {passage.id: passage for passage in passages}

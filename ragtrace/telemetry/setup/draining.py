@@ -64,7 +64,7 @@ def drain_with(provider: Any, pipeline: Drained) -> None:
 
 
 def _put_first(provider: Any, processor: SpanProcessor) -> None:
-    """Let a processor be flushed and shut down before those that were registered earlier.
+    """Flush and shut a processor down before those that were registered earlier.
 
     The SDK asks processors in the order of registration, and has no public way to change it. Behind a batch
     processor that is shut down already, drained spans would be lost.

@@ -1,15 +1,20 @@
-"""This host: its boot, its name, and clocks that nobody can set."""
+"""This host: its boot, its name, its disk, and clocks that nobody can set."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import platform
+import shutil
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 
 _MACHINE_ID = Path("/etc/machine-id")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+LEAST_FREE_BYTES = 16 * 2**20  # SQLite writes its log beside the file before it writes the file
 
 
 def boot_id() -> str:
@@ -92,3 +97,39 @@ class Clock:
         with suppress(OSError):
             machine = _MACHINE_ID.read_text(encoding="ascii", errors="replace").strip()
         return f"{machine} {platform.node()}".strip()
+
+
+def unwritable(path: Path) -> str | None:
+    """Return why a file of ours cannot be written, None when it can; the file itself is neither made nor changed.
+
+    Tries a file of its own in the folder and removes it. Takes about 0.1 ms on a local disk.
+
+    Args:
+        path: the file, which need not be there; its folder must.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> unwritable(folder / "spool.sqlite") is None
+        True
+        >>> unwritable(folder / "gone" / "spool.sqlite")
+        "the folder of 'spool.sqlite' is not there"
+    """
+    folder = path.parent
+    if not folder.is_dir():
+        return f"the folder of {path.name!r} is not there"
+    if path.exists() and not path.is_file():
+        return f"{path.name!r} is not a file"
+    # The file itself is not opened: closing it would end the locks that this process's SQLite holds on it, and
+    # another process would throw away the journal under it.
+    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+        return f"{path.name!r} cannot be written: {os.strerror(errno.EACCES)}"
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".ragtrace-", buffering=0) as probe:
+            probe.write(b"ragtrace")
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return f"{path.name!r} cannot be written: {error.strerror or error}"
+    if free < LEAST_FREE_BYTES:
+        return f"the disk of {path.name!r} has {free / 2**20:.0f} MiB left"
+    return None

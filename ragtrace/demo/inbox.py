@@ -79,7 +79,7 @@ def serve_inbox(inbox: Inbox) -> Iterator[str]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """``POST /alerts``, ``GET /runbooks/<alert>.md``, and ``GET /d/UID``: the series behind a board in Prometheus."""
+    """``POST /alerts``, ``GET /runbooks/<alert>.md``, and ``GET /d/UID``, the data of a board."""
 
     inbox: Inbox
 

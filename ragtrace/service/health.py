@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import record_internal_error
+from ragtrace.host import unwritable
 from ragtrace.http_server import HttpServer
-from ragtrace.service.disk import unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

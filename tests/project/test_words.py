@@ -17,7 +17,9 @@ PACKAGES = (
     "dashboards/ragtrace_dashboards",
 )
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-CLAUSE = re.compile(r"(What|Who|Whose|Whom|Which|Where|That|Of which|From which|In which|How much|One that|Those|Be|Let)\b")
+CLAUSE = re.compile(
+    r"(What|Who|Whose|Whom|Which|Where|That|Of which|From which|In which|How much|One that|Those|Be|Let)\b"
+)
 CITED = re.compile(r"\b[A-Z][A-Z_]{3,}\.md\b")
 MOST_FILES = 16
 
@@ -29,13 +31,17 @@ def first_lines(source: str) -> list[str]:
 
 
 def test_the_check_sees_a_clause() -> None:
-    assert [line for line in first_lines('def f():\n    """What it is."""\n') if CLAUSE.match(line)] == ["What it is."]
+    assert [line for line in first_lines('def f():\n    """What it is."""\n') if CLAUSE.match(line)] == [
+        "What it is."
+    ]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_docstrings_open_with_a_verb_or_a_noun(package: str) -> None:
     sources = [path for path in SOURCES if path.is_relative_to(ROOT / package)]
-    clauses = [f"{path.name}: {line}" for path in sources for line in first_lines(path.read_text()) if CLAUSE.match(line)]
+    clauses = [
+        f"{path.name}: {line}" for path in sources for line in first_lines(path.read_text()) if CLAUSE.match(line)
+    ]
     assert clauses == []
 
 

@@ -110,7 +110,7 @@ def _file(one: _File) -> CheckResult:
 
 def _seen(one: _File) -> CheckResult:
     from ragtrace.cli.io.stored import is_sqlite
-    from ragtrace.service.disk import unwritable
+    from ragtrace.host import unwritable
 
     reason = unwritable(one.path)
     if reason is not None:

@@ -19,12 +19,12 @@ import pytest
 
 from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
+from ragtrace.host import unwritable
 from ragtrace.model import RagRecord
 from ragtrace.queues import MemoryQueue, Unit
 from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring import Outcome, Worker
 from ragtrace.scoring.limits import Blocked, Caps, JudgeLimiter
-from ragtrace.service.disk import unwritable
 from ragtrace.service.health import HealthEndpoint, health_facts, longest_quiet_s, ready_facts, run_checks
 from tests.process.observing import until
 
@@ -237,7 +237,7 @@ def test_a_look_at_the_spool_leaves_the_locks_of_its_own_process(tmp_path):
 
 def test_a_folder_that_cannot_be_written_and_a_path_that_is_a_folder(tmp_path):
     (tmp_path / "x").mkdir()
-    assert unwritable(tmp_path / "x") == "'x' is no file"
+    assert unwritable(tmp_path / "x") == "'x' is not a file"
     # /proc takes no file of anybody's, root's neither: chmod would not stop root, who runs tests in containers.
     if Path("/proc/self").is_dir():
         assert "cannot be written" in unwritable(Path("/proc/self/spool.sqlite"))

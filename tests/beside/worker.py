@@ -76,6 +76,7 @@ def main(framework: str, names: list[str]) -> dict[str, Any]:
     for scenario, call in application.SCENARIOS.items():
         exporter.clear()
         result = told(call)
+        provider.force_flush()  # waits for the pipeline
         spans = exporter.get_finished_spans()
         roots = [span for span in spans if span.name.startswith("invoke_workflow") and _scope(span) == "ragtrace"]
         found[scenario] = {

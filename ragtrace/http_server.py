@@ -147,7 +147,7 @@ class _Server6(_Server):
     address_family = socket.AF_INET6
 
 
-class _Handler(WSGIRequestHandler):
+class _RequestHandler(WSGIRequestHandler):
     timeout = _SOCKET_TIMEOUT_S  # a silent client's
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
@@ -166,7 +166,7 @@ def _is_address(text: str) -> bool:
 def _on_socket_of(server: _Server) -> _Server:
     """Return a second server on the same socket, which goes on listening when the first is closed."""
     server.socket.setblocking(False)  # both wait for a client, and only one of them gets it
-    other = type(server)(server.server_address, _Handler, bind_and_activate=False)
+    other = type(server)(server.server_address, _RequestHandler, bind_and_activate=False)
     other.socket.close()
     other.socket = server.socket.dup()
     other.name_after_socket()
@@ -176,7 +176,7 @@ def _on_socket_of(server: _Server) -> _Server:
 def _bound(setting: str, host: str, port: int) -> _Server:
     kind = _Server6 if ":" in host else _Server
     try:
-        return kind((host, port), _Handler)
+        return kind((host, port), _RequestHandler)
     except OSError as error:
         hint = f"choose another {setting}_port, or 0 for any free one" if port else f"check {setting}_host"
         raise ConfigError(

@@ -49,7 +49,7 @@ Note = Annotated[str, typer.Option(help="a release or a reason, shown by show")]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class BaselineFilter:
     """The scores that `freeze` and `accept` take."""
 
     action: Literal["freeze", "accept"]
@@ -88,7 +88,7 @@ def freeze(
     note: Note = "",
 ) -> int:
     """Freeze the scores of the store as the normal; frozen baselines stay."""
-    return _write(store, Choice("freeze", since, until, scores, least, metric, workflow, note))
+    return _write(store, BaselineFilter("freeze", since, until, scores, least, metric, workflow, note))
 
 
 @command.command()
@@ -111,7 +111,7 @@ def accept(
     note: Note = "",
 ) -> int:
     """Make recent scores the new normal; --since is the time of the change."""
-    return _write(store, Choice("accept", since, until, scores, least, metric, workflow, note))
+    return _write(store, BaselineFilter("accept", since, until, scores, least, metric, workflow, note))
 
 
 def _show(store: SqliteStore, *, is_json: bool) -> int:
@@ -150,12 +150,12 @@ def _plain(it: FrozenBaseline) -> dict[str, Any]:
     return {**facts, **figures, "frozen_at": _date(it.frozen_at)}
 
 
-def _write(store: str | None, choice: Choice) -> int:
+def _write(store: str | None, choice: BaselineFilter) -> int:
     with opened_store(store_path(store, "baseline")) as opened:
         return _freeze(opened, choice, time.time())
 
 
-def _freeze(store: SqliteStore, choice: Choice, now: float) -> int:
+def _freeze(store: SqliteStore, choice: BaselineFilter, now: float) -> int:
     from ragtrace.service.baselines import frozen_baseline
 
     kept = {it.series: it for it in store.baselines()} if choice.action == "freeze" else {}
@@ -198,11 +198,11 @@ def _counted(baseline: Baseline) -> str:
     return f"{n} scores" if n == worth else f"{worth} effective scores (of {n})"
 
 
-def _done(choice: Choice) -> str:
+def _done(choice: BaselineFilter) -> str:
     return "frozen" if choice.action == "freeze" else "accepted"
 
 
-def _chosen(store: SqliteStore, choice: Choice, now: float) -> dict[Series, list[Weighed]]:
+def _chosen(store: SqliteStore, choice: BaselineFilter, now: float) -> dict[Series, list[Weighed]]:
     from ragtrace.service.baselines import gathered, watched_outputs
     from ragtrace.settings import Settings
 
@@ -220,7 +220,7 @@ def _chosen(store: SqliteStore, choice: Choice, now: float) -> dict[Series, list
     return {key: scores[-most:] if most else scores for key, scores in found.items()}
 
 
-def _too_few(found: list[FrozenBaseline], choice: Choice) -> str:
+def _too_few(found: list[FrozenBaseline], choice: BaselineFilter) -> str:
     if not found:
         return f"baseline {choice.action}: the store has no such scores; look with `ragtrace export`"
     best = max(found, key=lambda it: _worth(it.baseline))

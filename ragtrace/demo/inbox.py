@@ -66,7 +66,7 @@ class Inbox:
 @contextlib.contextmanager
 def serve_inbox(inbox: Inbox) -> Iterator[str]:
     """Serve inside a ``with`` block on a free loopback port, and give the address."""
-    handler = type("_BoundHandler", (_Handler,), {"inbox": inbox})
+    handler = type("_BoundHandler", (_InboxHandler,), {"inbox": inbox})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, name="ragtrace-demo-inbox", daemon=True)
     thread.start()
@@ -78,7 +78,7 @@ def serve_inbox(inbox: Inbox) -> Iterator[str]:
         thread.join()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _InboxHandler(BaseHTTPRequestHandler):
     """``POST /alerts``, ``GET /runbooks/<alert>.md``, and ``GET /d/UID``, the data of a board."""
 
     inbox: Inbox

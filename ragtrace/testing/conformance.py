@@ -22,7 +22,7 @@ from ragtrace.testing.comparing import same, same_record
 from ragtrace.testing.plan import (
     ANSWER,
     LABELS,
-    Gate,
+    Barrier,
     Plan,
     PlannedFailure,
     Request,
@@ -493,7 +493,7 @@ class IntegrationConformance:
         self._needs("async", "cancel")
 
         async def cancelled(kept: Recording) -> None:
-            gate = Gate()
+            gate = Barrier()
             plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, gate=gate)
             task = asyncio.ensure_future(self.aask(plan, kept.recorder))
             await asyncio.wait_for(gate.reached.wait(), 10)

@@ -150,7 +150,7 @@ def _value_of(value: AnyValue) -> Any:
 
 
 def _start_http(receiver: OtlpReceiver) -> tuple[int, Callable[[], None]]:
-    class Handler(BaseHTTPRequestHandler):
+    class ReceiverHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
             if self.headers.get("Content-Encoding") == "gzip":
@@ -171,7 +171,7 @@ def _start_http(receiver: OtlpReceiver) -> tuple[int, Callable[[], None]]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
             """Requests are looked at by the test."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ReceiverHandler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="otlp-http", daemon=True)
     thread.start()

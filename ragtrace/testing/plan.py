@@ -47,7 +47,7 @@ class Request:
     tags: tuple[str, ...] = ()
 
 
-class Gate:
+class Barrier:
     """Point at which a model waits for ever, so that a test can cancel it."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Plan:
     fails: Stage | None = None
     failure: str = "as planned"
     request: Request = field(default_factory=Request)
-    gate: Gate | None = None
+    gate: Barrier | None = None
     source: str = "faq"
 
     def found(self) -> tuple[Document, ...]:

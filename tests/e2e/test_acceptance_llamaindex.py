@@ -20,7 +20,7 @@ from opentelemetry.trace import StatusCode
 
 import ragtrace
 from integrations.llamaindex.tests.parts import Best, Broken, Faq, Given, engine, until
-from ragtrace.testing.plan import Gate, plan_of
+from ragtrace.testing.plan import Barrier, plan_of
 from ragtrace_llamaindex import instrument, uninstrument
 from ragtrace_llamaindex.handlers import tracer
 from tests.conformance import llamaindex as planned
@@ -64,7 +64,7 @@ def whole(seen, root, question="Where?", pool=6, delivered=("d5", "d4"), answer=
 
 
 async def cancelled():
-    plan = plan_of(3, question="cancelled?", gate=Gate())
+    plan = plan_of(3, question="cancelled?", gate=Barrier())
     task = asyncio.ensure_future(planned.engine(plan).aquery(plan.question))
     await plan.gate.reached.wait()
     task.cancel()

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from ragtrace.capture import Recorder, finished_run
 from ragtrace.telemetry.spans.writer import SpanWriter
-from ragtrace.testing.plan import Gate, PlannedFailure, plan_of
+from ragtrace.testing.plan import Barrier, PlannedFailure, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ PLANS = {
     name: plan_of(4, f"{name}-", choice=CHOICE, question=f"{name}?", fails=FAILING.get(name))
     for name in ("whole", *FAILING)
 }
-GATED = plan_of(4, "gated-", choice=CHOICE, question="gated?", gate=Gate())
+GATED = plan_of(4, "gated-", choice=CHOICE, question="gated?", gate=Barrier())
 
 
 class Dropping:

@@ -40,8 +40,8 @@ from ragtrace_langchain.on_start import (
 from ragtrace_langchain.run_state import (
     ModelCall,
     OpenSpan,
+    OpenToolCall,
     RunState,
-    ToolCall,
     current_call,
     runs_of,
 )
@@ -63,7 +63,7 @@ _NO_QUESTION = frozenset({"prompt", "parser"})  # steps without a question of th
 _SPANS: dict[Kind, type[OpenSpan]] = {
     "chain": OpenSpan,
     "retriever": OpenSpan,
-    "tool": ToolCall,
+    "tool": OpenToolCall,
     "model": ModelCall,
 }
 
@@ -164,7 +164,7 @@ class RagtraceHandler(BaseCallbackHandler):
         span = self._runs.pop(run_id)
         if span is not None:
             now_ns = time.time_ns()
-            if isinstance(span, ToolCall):
+            if isinstance(span, OpenToolCall):
                 span.state.record(record_tool_call, span, None, None, _failure(span.state, error), now_ns)
             self._failed(span, error, kwargs, run_id)
 
@@ -183,7 +183,7 @@ class RagtraceHandler(BaseCallbackHandler):
     ) -> None:
         """Note a tool call: a retriever inside it belongs to the run."""
         span = self._begin("tool", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
-        if isinstance(span, ToolCall):
+        if isinstance(span, OpenToolCall):
             given = inputs if inputs is not None else input_str
             span.call_key = str(run_id)
             if span.within is None:
@@ -403,7 +403,7 @@ class RagtraceHandler(BaseCallbackHandler):
         is_streamed = "inputs" in kwargs
         inputs = as_left(kwargs["inputs"]) if is_streamed else span.inputs
         documents = None if outputs is None else new_documents(outputs, inputs, span.name)
-        if isinstance(span, ToolCall):
+        if isinstance(span, OpenToolCall):
             span.call_id = span.call_id or getattr(outputs, "tool_call_id", None)
             state.record(record_tool_call, span, documents, tool_result(outputs), None, now_ns)
         state.is_left = state.is_left or sys.exc_info()[0] is GeneratorExit

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ragtrace.capture import Failure
     from ragtrace.model import Outcome
     from ragtrace_langchain.messages import Reply, Response
-    from ragtrace_langchain.run_state import OpenSpan, RunState, ToolCall
+    from ragtrace_langchain.run_state import OpenSpan, OpenToolCall, RunState
 
 
 @guarded
@@ -55,7 +55,7 @@ def record_model_call(span: ModelCall, response: Response | None, failure: Failu
 
 @guarded
 def record_tool_call(
-    span: ToolCall, documents: list[Document] | None, result: Any, failure: Failure | None, ended_ns: int
+    span: OpenToolCall, documents: list[Document] | None, result: Any, failure: Failure | None, ended_ns: int
 ) -> None:
     """Report a tool call that has ended; one that found documents is a search."""
     if documents:

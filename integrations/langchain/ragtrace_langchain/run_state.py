@@ -33,7 +33,7 @@ Kind = Literal["chain", "tool", "retriever", "model"]
 MAX_STREAMED_CHARS = 65_536
 
 
-class Delivery(NamedTuple):
+class Delivered(NamedTuple):
     """Documents that a retriever or a choice handed on, and how many prompts had been rendered by then."""
 
     hits: dict[str, Hit]
@@ -84,7 +84,7 @@ class RunState:
     block: OpenSpan | None = None  # `root` of a run that the application opened
     selection_source: str = "chain"
     last_chosen: list[str] = field(default_factory=list)  # keys of the selection reported last
-    delivered: list[Delivery] = field(default_factory=list)  # results of retrievers and choices in turn
+    delivered: list[Delivered] = field(default_factory=list)  # results of retrievers and choices in turn
     taken_back: dict[str, Hit] = field(default_factory=dict)  # results of chains that failed later
     waiting: Choice | None = None  # counts as a choice if a prompt follows, else as citations
     last_text: str = ""
@@ -188,7 +188,7 @@ class OpenSpan:
 
 
 @dataclass(slots=True, eq=False)
-class ToolCall(OpenSpan):
+class OpenToolCall(OpenSpan):
     """An open tool call."""
 
     arguments: object = None

@@ -24,7 +24,7 @@ from ragtrace_langchain.documents import (
     rerank_score_of,
 )
 from ragtrace_langchain.messages import answer_in, question_in
-from ragtrace_langchain.run_state import Choice, Delivery, OpenSpan
+from ragtrace_langchain.run_state import Choice, Delivered, OpenSpan
 from ragtrace_langchain.search_results import SearchResult, results_met
 from ragtrace_langchain.tools import record_contexts, tool_documents, tools_in_prompt
 
@@ -409,7 +409,7 @@ def _fuse(choice: Choice) -> None:
         state.seen[key] = out[key] = (reranked_passage(first, rank, score), facts)
     _order_pool(state, base, out)
     state.is_pool_ordered = True
-    state.delivered.append(Delivery(out, len(state.run.prompts), is_choice=False))
+    state.delivered.append(Delivered(out, len(state.run.prompts), is_choice=False))
     for above in (span, *span.enclosing()):
         above.found = {**{key: hit for key, hit in above.found.items() if key not in base}, **out}
         above.found_ns = ended_ns
@@ -576,7 +576,7 @@ def _keep_order(choice: Choice) -> None:
 
 def _deliver_choice(span: OpenSpan, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
     """Tell the spans above which documents a choice kept, up to the composite around it."""
-    span.state.delivered.append(Delivery(out, len(span.state.run.prompts), is_choice=True))
+    span.state.delivered.append(Delivered(out, len(span.state.run.prompts), is_choice=True))
     for above in (span,) if span.kind == "retriever" else (span, *span.enclosing()):
         above.is_narrowed = True
         above.chosen = out
@@ -638,7 +638,7 @@ def _is_scored_anew(state: RunState, out: dict[str, Hit], base: dict[str, Hit]) 
 
 def _deliver(span: OpenSpan, out: dict[str, Hit], ended_ns: int) -> None:
     """Tell the spans above what a retriever delivered, up to the composite around it."""
-    span.state.delivered.append(Delivery(out, len(span.state.run.prompts), span.is_narrowed))
+    span.state.delivered.append(Delivered(out, len(span.state.run.prompts), span.is_narrowed))
     for above in span.enclosing():
         above.found.update(out)
         above.sources += 1

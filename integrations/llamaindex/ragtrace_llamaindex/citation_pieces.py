@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ragtrace.capture import Run
-    from ragtrace_llamaindex.nodes import Column
+    from ragtrace_llamaindex.nodes import NodeColumns
     from ragtrace_llamaindex.run_state import RunState
 
 
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"Source (\d{1,4}):\n")
 _TAIL_BYTES = 48  # of a piece's letters, to find the passage that it is a part of
 
 
-def note_pieces(state: RunState, run: Run, out: Column, found: Mapping[str, Passage]) -> None:
+def note_pieces(state: RunState, run: Run, out: NodeColumns, found: Mapping[str, Passage]) -> None:
     """Note which passage each numbered piece is a part of, and what its number means in the answer."""
     if not found or not out.texts or not isinstance(out.texts[0], str) or not _NUMBER.match(out.texts[0]):
         return
@@ -30,7 +30,9 @@ def note_pieces(state: RunState, run: Run, out: Column, found: Mapping[str, Pass
     run.label_passages({label: passage.id for label, (passage, _) in pieces.items()})
 
 
-def _pieces(state: RunState, out: Column, passages: Sequence[Passage]) -> Iterator[tuple[str, tuple[Passage, str]]]:
+def _pieces(
+    state: RunState, out: NodeColumns, passages: Sequence[Passage]
+) -> Iterator[tuple[str, tuple[Passage, str]]]:
     wholes = [letters(str(state.raw.get(passage.id, passage.text))) for passage in passages]
     at = 0
     for text in out.texts:

@@ -17,7 +17,7 @@ _PLAIN = {TextNode}
 _TEXT = {str}
 
 
-class Column:
+class NodeColumns:
     """A list of nodes, taken apart at once: a postprocessor may write into the same objects later.
 
     Attributes:
@@ -56,7 +56,7 @@ class Column:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def known_again(self, given: Column) -> None:
+    def known_again(self, given: NodeColumns) -> None:
         """Give nodes of unknown ids the id of the same text in `given`: a reranker may make nodes anew.
 
         Example:

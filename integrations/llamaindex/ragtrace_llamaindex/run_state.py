@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.passages import ReadPassages
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Passage, Usage
-    from ragtrace_llamaindex.nodes import Column
+    from ragtrace_llamaindex.nodes import NodeColumns
     from ragtrace_llamaindex.span_kinds import Kind
 
 
@@ -87,7 +87,7 @@ class OpenSpan:
     source: str | None = None
     model: str | None = None
     top_k: int | None = None
-    given: Column | None = None  # nodes that a postprocessor was given
+    given: NodeColumns | None = None  # nodes that a postprocessor was given
     answers: list[tuple[str, dict[str, Passage]]] = field(default_factory=list)  # of engines, with their passages
     found: dict[str, Passage] = field(default_factory=dict)  # passages delivered inside, less those dropped
     found_ns: int = 0

@@ -11,7 +11,7 @@ from ragtrace.capture import are_joined, guarded, is_equal
 from ragtrace.capture.attribution import answered_prompt, found_in, prompt_set
 from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
 from ragtrace_llamaindex.citation_pieces import note_pieces, record_used_pieces
-from ragtrace_llamaindex.nodes import Column
+from ragtrace_llamaindex.nodes import NodeColumns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +109,7 @@ def record_synthesized(span: OpenSpan, run: Run, nodes: object) -> None:
         scope.synthesized = len(scope.lists)
 
 
-def _record_unseen_choice(span: OpenSpan, scope: OpenSpan, run: Run, out: Column) -> None:
+def _record_unseen_choice(span: OpenSpan, scope: OpenSpan, run: Run, out: NodeColumns) -> None:
     state, found = span.state, scope.found
     if not found or not all(name in found for name in out.ids):
         return
@@ -150,7 +150,7 @@ def _passages_of(state: RunState, run: Run, found: object, source: str | None) -
     """Return nodes, texts or mappings as passages, and note them as met."""
     parts = list(found) if isinstance(found, list | tuple) else [found]
     if all(isinstance(part, NodeWithScore | BaseNode) for part in parts):
-        return _first_met(state, run, Column(parts), source)
+        return _first_met(state, run, NodeColumns(parts), source)
     passages = run.reader.read(parts, source)
     state.seen.update((passage.id, passage) for passage in passages)
     state.raw.update((passage.id, passage.text) for passage in passages)
@@ -162,7 +162,7 @@ def record_marked(span: OpenSpan, run: Run, nodes: Any) -> None:
     """Take a selection that the application itself names; several add up."""
     state = span.state
     parts = run.reader.first(nodes)
-    column = Column(parts)
+    column = NodeColumns(parts)
     with state.lock:
         before = {name: passage.score for name, passage in state.seen.items()}
         is_known = all(state.raw.get(i, _MISSING) == text for i, text in zip(column.ids, column.texts, strict=True))
@@ -219,12 +219,12 @@ def _names(passages: Sequence[Passage]) -> list[str]:
 _MISSING = object()
 
 
-def _column(nodes: object) -> Column:
+def _column(nodes: object) -> NodeColumns:
     """Take a list of nodes apart; a retriever of an application's own may return anything else, which is none."""
-    return Column(nodes if isinstance(nodes, list | tuple) else ())
+    return NodeColumns(nodes if isinstance(nodes, list | tuple) else ())
 
 
-def _are_copies(state: RunState, column: Column) -> bool:
+def _are_copies(state: RunState, column: NodeColumns) -> bool:
     """Tell whether nodes are new ones with texts, or parts of texts, that the run has: such a list is no search.
 
     An evaluator of LlamaIndex's makes an index of an answer's contexts, and reads all of it; it gives no scores.
@@ -238,7 +238,7 @@ def _are_copies(state: RunState, column: Column) -> bool:
     return all(isinstance(text, str) and text and any(text in one for one in known) for text in column.texts)
 
 
-def _report_unknown(span: OpenSpan, run: Run, column: Column) -> None:
+def _report_unknown(span: OpenSpan, run: Run, column: NodeColumns) -> None:
     """Report nodes that no retriever delivered as a retrieval: an application's own search found them."""
     state, scope = span.state, span.scope()
     if state.seen or span.within is not None or not column.ids or (state.is_joined and run.retrievals()):
@@ -251,13 +251,13 @@ def _report_unknown(span: OpenSpan, run: Run, column: Column) -> None:
     scope.sources = 1
 
 
-def _first_met(state: RunState, run: Run, column: Column, source: str | None) -> ReadPassages:
+def _first_met(state: RunState, run: Run, column: NodeColumns, source: str | None) -> ReadPassages:
     passages = column.passages(run.reader, source)
     _note_text(state, column, passages)
     return passages
 
 
-def _note_text(state: RunState, column: Column, passages: ReadPassages) -> None:
+def _note_text(state: RunState, column: NodeColumns, passages: ReadPassages) -> None:
     names = _names(passages)
     state.seen.update(zip(names, passages, strict=True))
     state.raw.update(zip(column.ids, column.texts, strict=True))
@@ -280,7 +280,7 @@ def _report_retrieval(
 
 
 def _record_composite(
-    span: OpenSpan, run: Run, column: Column, passages: ReadPassages, ended_ns: int, *, is_fusion: bool
+    span: OpenSpan, run: Run, column: NodeColumns, passages: ReadPassages, ended_ns: int, *, is_fusion: bool
 ) -> ReadPassages:
     inner = span.found
     is_new = any(passage.id not in inner for passage in passages)
@@ -307,7 +307,7 @@ def _record_composite(
     return chosen
 
 
-def _behind_answers(span: OpenSpan, run: Run, column: Column) -> ReadPassages:
+def _behind_answers(span: OpenSpan, run: Run, column: NodeColumns) -> ReadPassages:
     """Return a retriever's nodes as passages, with those behind an engine's answer in place of that.
 
     A recursive retriever makes a node of the answer of each engine that it asks.
@@ -326,7 +326,7 @@ def _behind_answers(span: OpenSpan, run: Run, column: Column) -> ReadPassages:
     return ranked(tuple(found.values()))
 
 
-def _choose_answers(span: OpenSpan, run: Run, given: Column, out: Column, ended_ns: int) -> None:
+def _choose_answers(span: OpenSpan, run: Run, given: NodeColumns, out: NodeColumns, ended_ns: int) -> None:
     """Take a choice among nodes of which some are an engine's answer: the passages behind those are chosen."""
     if out.ids == given.ids:
         return
@@ -342,7 +342,7 @@ def _choose_answers(span: OpenSpan, run: Run, given: Column, out: Column, ended_
     _choose(span, list(span.scope().found), passages, ended_ns)
 
 
-def _rescored(state: RunState, run: Run, column: Column, before: dict[Any, float | None]) -> ReadPassages:
+def _rescored(state: RunState, run: Run, column: NodeColumns, before: dict[Any, float | None]) -> ReadPassages:
     """Return chosen nodes as passages, with the scores that the choice gave them: None if it left the old ones."""
     pairs = zip(column.ids, column.scores, strict=True)
     is_rescored = any(not is_equal(before.get(name, _MISSING), score) for name, score in pairs)
@@ -356,7 +356,7 @@ def _rescored(state: RunState, run: Run, column: Column, before: dict[Any, float
     return run.reader.columns(column.texts, column.ids, scores, column.metadata)
 
 
-def _candidates(span: OpenSpan, run: Run, given: Column) -> ReadPassages:
+def _candidates(span: OpenSpan, run: Run, given: NodeColumns) -> ReadPassages:
     """Return what a postprocessor chose from: the list delivered last where it is that, else what it was given."""
     last = span.scope().last
     if last is not None and _names(last) == given.ids:

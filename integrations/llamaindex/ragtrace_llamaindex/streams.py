@@ -30,7 +30,7 @@ reading: ContextVar[Stream | None] = ContextVar("ragtrace_llamaindex_reading", d
 _END = object()
 
 
-class Watch:
+class StreamWatch:
     """Held by a reading generator alone: when that is dropped, read or not, this is too, and tells.
 
     Attributes:
@@ -64,7 +64,7 @@ class WatchedStream(ObjectProxy):  # type: ignore[type-arg] # generic for type c
     throw = property(attrgetter("_self_reader.throw"))
     close = property(attrgetter("_self_reader.close"))
 
-    def __init__(self, source: Iterator[object], watch: Watch) -> None:
+    def __init__(self, source: Iterator[object], watch: StreamWatch) -> None:
         super().__init__(source)
         self._self_reader = watched(source, watch)
 
@@ -78,12 +78,12 @@ class WatchedAsyncStream(ObjectProxy):  # type: ignore[type-arg] # generic for t
     athrow = property(attrgetter("_self_reader.athrow"))
     aclose = property(attrgetter("_self_reader.aclose"))
 
-    def __init__(self, source: AsyncGenerator[object, object], watch: Watch) -> None:
+    def __init__(self, source: AsyncGenerator[object, object], watch: StreamWatch) -> None:
         super().__init__(source)
         self._self_reader = awatched(source, watch)
 
 
-def watched(source: Iterator[object], watch: Watch) -> Generator[object, object, None]:
+def watched(source: Iterator[object], watch: StreamWatch) -> Generator[object, object, None]:
     """Hand on what a generator yields, and note it.
 
     Example:
@@ -122,7 +122,7 @@ def watched(source: Iterator[object], watch: Watch) -> Generator[object, object,
     watch.ended(stream, None)
 
 
-async def awatched(source: AsyncGenerator[object, object], watch: Watch) -> AsyncGenerator[object, object]:
+async def awatched(source: AsyncGenerator[object, object], watch: StreamWatch) -> AsyncGenerator[object, object]:
     """Hand on what an asynchronous generator yields, and note it."""
     stream = watch.stream
     take, run = stream.pieces.append, stream.span.state.run
@@ -186,7 +186,7 @@ class OpenStreams:
             return
         stream = Stream(span, is_answer=True)
         span.state.streams.add(stream)
-        response.response_gen = watch_stream(source, Watch(stream, self.ended))
+        response.response_gen = watch_stream(source, StreamWatch(stream, self.ended))
 
     @guarded
     def watch_call(self, span: ModelSpan, generator: object) -> None:
@@ -266,7 +266,7 @@ class OpenStreams:
                 record_model_call(inner.span, None, error, time.time_ns())
 
 
-def _watcher_of(response: object, source: object) -> Callable[[Any, Watch], Any] | None:
+def _watcher_of(response: object, source: object) -> Callable[[Any, StreamWatch], Any] | None:
     """Return the class that reads an answer's stream as its response does; None for no iterator.
 
     A proxy of another instrumentation may have both protocols, so the response's type decides.

@@ -127,7 +127,7 @@ class PassageFinder:
         """Return those of the missing that stand in a prompt in another notation, or cut."""
         if self._room < 0:
             return []
-        shown = _Shown(prompt)
+        shown = _PromptText(prompt)
         self._room -= len(shown.letters) * len(missing)
         whole: list[_Found] = []
         cuts: list[_Cut] = []
@@ -143,7 +143,7 @@ class PassageFinder:
             whole.extend(_own_cuts(cuts, shown, [one.passage for one in (*exact, *whole)]))
         return whole
 
-    def _found_or_cut(self, number: int, shown: _Shown) -> _Found | _Cut | None:
+    def _found_or_cut(self, number: int, shown: _PromptText) -> _Found | _Cut | None:
         passage, head = self._passages[number], self._head(number)
         if len(head) < _SHORTEST_HEAD_BYTES:
             at = shown.place_of_short(passage.text)
@@ -156,7 +156,7 @@ class PassageFinder:
         at = shown.letters.find(text[:kept], at)
         return _Found(at, number, passage) if kept == len(text) else _Cut(at, number, passage, text, kept)
 
-    def _found_joined(self, number: int, shown: _Shown) -> _Found | None:
+    def _found_joined(self, number: int, shown: _PromptText) -> _Found | None:
         """Return a passage that stands in a prompt without its line breaks, one of which splits an escape."""
         passage = self._passages[number]
         if not _SPLIT_ESCAPE.search(passage.text):
@@ -196,7 +196,7 @@ class _Cut(NamedTuple):
     kept: int
 
 
-class _Shown:
+class _PromptText:
     """A prompt, reduced step by step as far as passages need it."""
 
     def __init__(self, prompt: str) -> None:
@@ -246,7 +246,7 @@ def _in_letters(found: Sequence[_Found], prompt: str) -> Iterator[_Found]:
         yield one._replace(at=at)
 
 
-def _own_cuts(cuts: Sequence[_Cut], shown: _Shown, whole: Sequence[Passage]) -> Iterator[_Found]:
+def _own_cuts(cuts: Sequence[_Cut], shown: _PromptText, whole: Sequence[Passage]) -> Iterator[_Found]:
     """Yield the cut passages whose beginning is there for themselves.
 
     A header that all passages have, or the end of the passage before, which overlaps with this one's beginning,

@@ -98,7 +98,7 @@ def command(
         rejudged=frozenset(labelled.ids if is_rejudged else ()),
         gated=labelled.gated(gate_pairs) if has_batches else frozenset(),
     )
-    scores = _Scores(out, number)
+    scores = _JudgeScores(out, number)
     if resume:
         scores.load()
     try:
@@ -129,7 +129,7 @@ def _check(file: str, out: str | None, reports: dict[str, Path | None], *, is_re
 
 
 def _score(
-    file: str, scorer: CalibrationScorer, scores: _Scores, *, jobs: int, limit: int | None, is_resumed: bool
+    file: str, scorer: CalibrationScorer, scores: _JudgeScores, *, jobs: int, limit: int | None, is_resumed: bool
 ) -> None:
     with ExitStack() as stack:
         out = None
@@ -187,7 +187,7 @@ class _Number:
 
 
 @dataclass(slots=True)
-class _Scores:
+class _JudgeScores:
     """Scores by line number, and those of an earlier run by id."""
 
     path: str | None
@@ -277,7 +277,7 @@ def _grades_with_judge(scorer: Scorer) -> bool:
 
 
 def _calibration(
-    labelled: Labelled, scores: _Scores, scorer: Scorer, number: _Number, *, has_batches: bool
+    labelled: Labelled, scores: _JudgeScores, scorer: Scorer, number: _Number, *, has_batches: bool
 ) -> Calibration:
     from ragtrace.scoring.offline.calibrating import GATE
     from ragtrace.scoring.offline.calibration import calibrate

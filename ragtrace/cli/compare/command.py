@@ -15,7 +15,7 @@ from ragtrace.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.scoring.offline.comparison import Arm, Comparison
+    from ragtrace.scoring.offline.comparison import ComparedSide, Comparison
 
 HELP = "Compare scored files: means, differences and consistency."
 EPILOG = """\
@@ -82,8 +82,8 @@ def short_names(files: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(set(files)) else list(files)
 
 
-def _arm(file: str, name: str) -> Arm:
-    from ragtrace.scoring.offline.comparison import Arm
+def _arm(file: str, name: str) -> ComparedSide:
+    from ragtrace.scoring.offline.comparison import ComparedSide
     from ragtrace.scoring.offline.scored_row import scored_row
 
     broken = BrokenLines(file, is_held=True)
@@ -92,7 +92,7 @@ def _arm(file: str, name: str) -> Arm:
     if not rows:
         raise InputError(broken.first or f"{file}:1: the file is empty; give one that `ragtrace score` wrote")
     broken.close()
-    return Arm(name, rows, broken.count)
+    return ComparedSide(name, rows, broken.count)
 
 
 def _check(files: list[str], reports: dict[str, Path | None]) -> None:
@@ -105,7 +105,7 @@ def _check(files: list[str], reports: dict[str, Path | None]) -> None:
         check_plot(reports["--plot"])
 
 
-def _report(reports: dict[str, Path | None], arms: list[Arm], found: Comparison) -> None:
+def _report(reports: dict[str, Path | None], arms: list[ComparedSide], found: Comparison) -> None:
     from ragtrace.cli.compare.table import show
     from ragtrace.cli.io.console import Shown
 

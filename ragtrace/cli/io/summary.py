@@ -28,7 +28,7 @@ WIDE = 120  # columns below which reasons would be cut in the middle of words
 
 
 @dataclass(slots=True)
-class Column:
+class SummaryColumn:
     """Values, passes and reasons of one metric at one K and scale."""
 
     values: array[float] = field(default_factory=lambda: array("d"))
@@ -81,7 +81,7 @@ class Summary:
 
     def __init__(self, asked: Mapping[str, str | None] | None = None) -> None:
         self.asked = asked or {}
-        self.columns: dict[str, dict[Maker, Column]] = {}
+        self.columns: dict[str, dict[Maker, SummaryColumn]] = {}
         self.ratios: dict[str, dict[Maker, Ratio]] = {}
         self.lines = 0
         self.broken = 0
@@ -91,7 +91,7 @@ class Summary:
         """Take the scores of one line."""
         self.lines += 1
         for key, score in scores.items():
-            self.columns.setdefault(key, {}).setdefault(_kind(score), Column()).add(score)
+            self.columns.setdefault(key, {}).setdefault(_kind(score), SummaryColumn()).add(score)
             if key.partition("@")[0] == _TOP:
                 self._add_ratio(key.removeprefix(_TOP), score, scores)
 
@@ -126,7 +126,7 @@ class Summary:
                     if counts:
                         console.print(f"{label} {state}: {_reasons(counts)}")
 
-    def _rows(self, key: str) -> list[tuple[str, Column]]:
+    def _rows(self, key: str) -> list[tuple[str, SummaryColumn]]:
         found = _by_kind(self.columns.get(key, {}))
         return [(label_of(key, kind, found), column) for kind, column in found.items()]
 
@@ -178,7 +178,7 @@ class Summary:
         by_kind = _by_kind(self.columns.get(limit.name, {}))
         if len(by_kind) > 1:
             return f"{limit.name}: no mean to hold against {limit.value:g}: {_mixture(by_kind)}"
-        column = next(iter(by_kind.values()), Column())
+        column = next(iter(by_kind.values()), SummaryColumn())
         if not column.values:
             return f"{limit.name}: no score to hold against {limit.value:g} (n = 0)"
         mean = math.fsum(column.values) / len(column.values)  # ten times 0.1 is not below 0.1
@@ -248,7 +248,7 @@ def _order(kind: Maker) -> tuple[int, str]:
     return kind.k or 0, kind.label_scale or ""
 
 
-def _by_kind(columns: Mapping[Maker, Column]) -> dict[Maker, Column]:
+def _by_kind(columns: Mapping[Maker, SummaryColumn]) -> dict[Maker, SummaryColumn]:
     valued = sorted((kind for kind, column in columns.items() if column.values), key=_order)
     found = {kind: replace(columns[kind]) for kind in valued or list(columns)[:1]}
     for kind, column in columns.items():
@@ -266,7 +266,7 @@ def _mixture(kinds: Iterable[Maker]) -> str:
     return f"the label scales are {scales}; score each in a file of its own"
 
 
-def _cells(column: Column) -> list[str]:
+def _cells(column: SummaryColumn) -> list[str]:
     return [
         str(len(column.values)),
         *_mean_cells(bootstrap_mean_ci(column.values)),
@@ -283,7 +283,7 @@ def _mean_cells(interval: Interval) -> tuple[str, str]:
     return "" if interval.mean is None else f"{interval.mean:.3f}", bounds
 
 
-def _failures(column: Column, *, is_wide: bool) -> list[str]:
+def _failures(column: SummaryColumn, *, is_wide: bool) -> list[str]:
     both = (column.na, column.errors)
     return [_reasons(counts) if is_wide else str(counts.total() or "") for counts in both]
 

@@ -25,7 +25,7 @@ _OTHER_MAKER = "refused: another judge, version, K or scale"
 _OTHER_LABELS = "refused: other labels"
 
 
-class Arm(NamedTuple):
+class ComparedSide(NamedTuple):
     """One scored file."""
 
     name: str
@@ -43,7 +43,7 @@ class Observation(NamedTuple):
 
 
 @dataclass(slots=True)
-class Column:
+class MetricColumn:
     """Scores of one file for one metric by one maker."""
 
     found: dict[RowKey, Observation] = field(default_factory=dict)
@@ -157,7 +157,7 @@ class Comparison:
         }
 
 
-def compare(arms: Sequence[Arm], *, metrics: Sequence[str] = (), seed: int = 0) -> Comparison:
+def compare(arms: Sequence[ComparedSide], *, metrics: Sequence[str] = (), seed: int = 0) -> Comparison:
     """Compare scored files with the first of them.
 
     Scores are averaged and compared where judge, version, K, label scale and universe agree. Two files are compared
@@ -208,7 +208,7 @@ def compare(arms: Sequence[Arm], *, metrics: Sequence[str] = (), seed: int = 0) 
 
 def _lines(
     tables: Sequence[Sequence[ScoredRow]],
-    arms: Sequence[Arm],
+    arms: Sequence[ComparedSide],
     wanted: set[str],
     *,
     seed: int,
@@ -225,7 +225,7 @@ def _lines(
         differing = _refusals(name, columns, arms)
         refused += list(filter(None, differing))
         for maker in makers:
-            sides = [by_maker.get(maker, Column()) for by_maker in columns]
+            sides = [by_maker.get(maker, MetricColumn()) for by_maker in columns]
             line = Compared(
                 metric=name,
                 label=label_of(name, maker, makers),
@@ -270,8 +270,8 @@ def _units(rows: Sequence[ScoredRow]) -> list[Hashable]:
 
 def _columns(
     name: str, rows: Sequence[ScoredRow], makers: Sequence[Maker], units: Sequence[Hashable]
-) -> dict[Maker, Column]:
-    columns: dict[Maker, Column] = {}
+) -> dict[Maker, MetricColumn]:
+    columns: dict[Maker, MetricColumn] = {}
     seen: Counter[str] = Counter()
     own = [m for m in makers if any(name in row.scores and row.scores[name].maker == m for row in rows)]
     for row, unit in zip(rows, units, strict=True):
@@ -281,15 +281,17 @@ def _columns(
             continue
         if score.value is not None:
             query = row.key.query if row.key else ""
-            found = columns.setdefault(score.maker, Column()).found
+            found = columns.setdefault(score.maker, MetricColumn()).found
             found[row.id, place] = Observation(score.value, unit, query, score.labels)
             continue
-        column = columns.setdefault(home(score.maker, own or makers), Column())
+        column = columns.setdefault(home(score.maker, own or makers), MetricColumn())
         (column.errors if score.state == "error" else column.na)[str(score.reason)] += 1
     return columns
 
 
-def _refusals(name: str, columns: Sequence[Mapping[Maker, Column]], arms: Sequence[Arm]) -> list[str | None]:
+def _refusals(
+    name: str, columns: Sequence[Mapping[Maker, MetricColumn]], arms: Sequence[ComparedSide]
+) -> list[str | None]:
     """Return for each other file the reason why it cannot be compared, or None."""
     givers = [{maker for maker, column in by_maker.items() if column.found} for by_maker in columns]
     lines: list[str | None] = []
@@ -307,7 +309,7 @@ def _refusals(name: str, columns: Sequence[Mapping[Maker, Column]], arms: Sequen
     return lines
 
 
-def _over_other_labels(line: Compared, arms: Sequence[Arm]) -> Iterator[str]:
+def _over_other_labels(line: Compared, arms: Sequence[ComparedSide]) -> Iterator[str]:
     for arm, contrast in zip(arms[1:], line.contrasts, strict=True):
         if contrast.reason == _OTHER_LABELS:
             yield (
@@ -323,7 +325,7 @@ def _direction(name: str) -> str | None:
         return None
 
 
-def _side(column: Column, seed: int) -> Side:
+def _side(column: MetricColumn, seed: int) -> Side:
     found = list(column.found.values())
     values = [one.value for one in found]
     clusters = _clusters([one.unit for one in found])
@@ -347,12 +349,12 @@ def _resampled(clusters: Sequence[Hashable] | None) -> str:
     return ", ".join(shown for kind, shown in names.items() if kind in kinds) or "rows"
 
 
-def _contrasts(sides: Sequence[Column], refusals: Sequence[str | None], seed: int) -> Iterator[Contrast]:
+def _contrasts(sides: Sequence[MetricColumn], refusals: Sequence[str | None], seed: int) -> Iterator[Contrast]:
     for column, refusal in zip(sides[1:], refusals, strict=True):
         yield _contrast(sides[0], column, seed) if refusal is None else Contrast(reason=_OTHER_MAKER)
 
 
-def _contrast(first: Column, other: Column, seed: int) -> Contrast:
+def _contrast(first: MetricColumn, other: MetricColumn, seed: int) -> Contrast:
     if not first.found or not other.found:
         return Contrast(reason="no value in the first file" if not first.found else "no value in this file")
     partners = _partners(first.found, other.found)
@@ -369,7 +371,7 @@ def _contrast(first: Column, other: Column, seed: int) -> Contrast:
     return Contrast(difference=paired_difference(before, after, clusters, seed=seed), other_labels=left_out)
 
 
-def _unpaired(first: Column, other: Column, seed: int) -> Contrast:
+def _unpaired(first: MetricColumn, other: MetricColumn, seed: int) -> Contrast:
     sides = [list(column.found.values()) for column in (first, other)]
     if len({frozenset(one.labels for one in side) for side in sides}) > 1:
         return Contrast(reason=_OTHER_LABELS)

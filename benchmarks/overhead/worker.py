@@ -89,10 +89,13 @@ class Worker:
         call = self.app.scenarios[scenario]
         self.switch.use("null")
         call()  # what is written once in a process is no run's cost
+        self.provider.force_flush()  # spans may be written in another thread
         single = self.switch.keep()
         call()
+        self.provider.force_flush()
         keeper = self.switch.keep()
         runs = sum(call() for _ in range(LOOKS))
+        self.provider.force_flush()
         self.switch.use("null")
         return {
             "spans": len(keeper.spans) / runs,

@@ -27,7 +27,7 @@ class NodeColumns:
 
     Example:
         >>> from llama_index.core.schema import NodeWithScore
-        >>> column = Column([NodeWithScore(node=TextNode(id_="d1", text="a"), score=0.5)])
+        >>> column = NodeColumns([NodeWithScore(node=TextNode(id_="d1", text="a"), score=0.5)])
         >>> column.ids, column.texts, column.scores
         (['d1'], ['a'], [0.5])
     """
@@ -61,8 +61,8 @@ class NodeColumns:
 
         Example:
             >>> from llama_index.core.schema import NodeWithScore
-            >>> given = Column([NodeWithScore(node=TextNode(id_="d1", text="a"))])
-            >>> new = Column([NodeWithScore(node=TextNode(id_="random", text="a"))])
+            >>> given = NodeColumns([NodeWithScore(node=TextNode(id_="d1", text="a"))])
+            >>> new = NodeColumns([NodeWithScore(node=TextNode(id_="random", text="a"))])
             >>> new.known_again(given)
             >>> new.ids
             ['d1']

@@ -90,7 +90,8 @@ def watched(source: Iterator[object], watch: StreamWatch) -> Generator[object, o
         >>> from ragtrace.capture import Defaults
         >>> from ragtrace_llamaindex.run_state import OpenSpan, Stream, RunState
         >>> stream = Stream(OpenSpan(RunState(Defaults()), None, "query", "q", 0, 0), is_answer=True)
-        >>> list(watched(iter("ab"), Watch(stream, lambda stream, error: setattr(stream, "is_done", True))))
+        >>> watch = StreamWatch(stream, lambda stream, error: setattr(stream, "is_done", True))
+        >>> list(watched(iter("ab"), watch))
         ['a', 'b']
         >>> stream.text, stream.is_done
         ('ab', True)

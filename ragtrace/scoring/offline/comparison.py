@@ -177,7 +177,7 @@ def compare(arms: Sequence[ComparedSide], *, metrics: Sequence[str] = (), seed: 
         >>> from ragtrace.scoring.offline.scored_row import scored_row
         >>> def arm(name, values):
         ...     scores = [{"mrr": {"state": "ok", "value": value, "version": "a"}} for value in values]
-        ...     return Arm(name, [scored_row({"scores": score}, n) for n, score in enumerate(scores, 1)])
+        ...     return ComparedSide(name, [scored_row({"scores": score}, n) for n, score in enumerate(scores, 1)])
         >>> found = compare([arm("a", [0.5, 0.5, 0.25]), arm("b", [1.0, 1.0, 1.0])]).lines[0].contrasts[0]
         >>> found.difference.is_paired, round(found.difference.value, 3)
         (True, 0.583)

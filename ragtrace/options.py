@@ -34,7 +34,7 @@ class JudgeOptions:
         timeout_s: seconds for one attempt at the judge.
         rpm: requests a minute at the judge's server, of all processes that share a spool; 0 = off.
         tpm: tokens a minute there, likewise; 0 = off.
-        calls: most calls of the judge under way at once; it begins at 8 and learns what the server bears.
+        calls: most calls of the judge under way at once.
         grading: scale of the judge's grades: direct5, umbrela or umbrela_strict.
         grade_batch: passages graded in one call; 1 where `ragtrace calibrate` says so.
         batch_metrics: False asks a judge call by call (claims, then verdicts; one context, one passage a call);

@@ -11,6 +11,7 @@ from ragtrace.capture.guard import (
     internal_errors,
     record_internal_error,
 )
+from ragtrace.capture.instrumentor import Instrumentor
 from ragtrace.capture.messages import before_question, prompt_text, spoken
 from ragtrace.capture.model_calls import provider_in, provider_named, read_usage
 from ragtrace.capture.passages import (
@@ -62,6 +63,7 @@ __all__ = [
     "Failure",
     "FinishedRun",
     "Generation",
+    "Instrumentor",
     "Limits",
     "PassageReader",
     "ReadPassages",

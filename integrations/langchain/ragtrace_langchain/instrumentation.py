@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
-from ragtrace.capture import guarded
+from ragtrace.capture import Instrumentor, guarded
 from ragtrace_langchain.handler import RagtraceHandler
 
 if TYPE_CHECKING:
     from contextvars import ContextVar
 
     from ragtrace.capture import Recorder
-
-_LOADER_OPTIONS = frozenset({"skip_dep_check", "raise_exception_on_conflict"})  # of opentelemetry-instrument
-_PROVIDERS = ("tracer_provider", "meter_provider", "logger_provider")
 
 
 class _Installed:
@@ -107,11 +104,8 @@ def is_instrumented() -> bool:
     return _installed.handler is not None
 
 
-class LangChainInstrumentor:
-    """Instrumentor for OpenTelemetry's auto-instrumentation.
-
-    ``opentelemetry-instrument python app.py`` finds it by its entry point. It has the methods of OpenTelemetry's
-    ``BaseInstrumentor`` and needs no package of it. Settings come from the environment, as with `instrument`.
+class LangChainInstrumentor(Instrumentor):
+    """Instrumentor of LangChain for OpenTelemetry's auto-instrumentation.
 
     Example:
         >>> LangChainInstrumentor().instrument()
@@ -120,31 +114,18 @@ class LangChainInstrumentor:
         >>> LangChainInstrumentor().uninstrument()
     """
 
+    dependencies = ("langchain-core >= 1.0",)
+
     @property
     def is_instrumented_by_opentelemetry(self) -> bool:
         """True while calls are captured."""
         return is_instrumented()
 
-    def instrumentation_dependencies(self) -> tuple[str, ...]:
-        """Return the framework's package and the versions that are supported."""
-        return ("langchain-core >= 1.0",)
+    def _configure(self, **providers: Any) -> None:
+        ragtrace.configure(**providers)
 
-    def instrument(self, **options: Any) -> None:
-        """Capture every top-level LangChain call of this process.
+    def _instrument(self, **options: Any) -> None:
+        instrument(**options)
 
-        Args:
-            **options: arguments of `instrument`. OpenTelemetry's ``tracer_provider``, ``meter_provider`` and
-                ``logger_provider`` are passed to ``ragtrace.configure``; options of its loader are ignored.
-
-        Raises:
-            TypeError: an option is unknown.
-        """
-        own = {name: option for name, option in options.items() if name not in _LOADER_OPTIONS}
-        providers = {name: own.pop(name) for name in _PROVIDERS if name in own}
-        if providers:
-            ragtrace.configure(**providers)
-        instrument(**own)
-
-    def uninstrument(self, **_options: object) -> None:
-        """Stop capturing; runs that are open go on to their end."""
+    def _uninstrument(self) -> None:
         uninstrument()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llama_index_instrumentation import get_dispatcher
 
 import ragtrace
-from ragtrace.capture import Defaults, guarded, guarded_constructor
+from ragtrace.capture import Defaults, Instrumentor, guarded, guarded_constructor
 from ragtrace_llamaindex.handlers import RagtraceEventHandler, RagtraceSpanHandler
 from ragtrace_llamaindex.request import holder, inside
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ragtrace.capture import Recorder
 
 
-_LOADER_OPTIONS = frozenset({"skip_dep_check", "raise_exception_on_conflict"})  # of opentelemetry-instrument
-_PROVIDERS = ("tracer_provider", "meter_provider", "logger_provider")
 _lock = threading.RLock()
 _span_handler = RagtraceSpanHandler()
 _event_handler = RagtraceEventHandler()
@@ -203,11 +201,8 @@ def _holds(handlers: Iterable[object], handler: object) -> bool:
     return any(one is handler for one in handlers)
 
 
-class LlamaIndexInstrumentor:
-    """Instrumentor for OpenTelemetry's auto-instrumentation.
-
-    ``opentelemetry-instrument python app.py`` finds it by its entry point. It has the methods of OpenTelemetry's
-    ``BaseInstrumentor`` and needs no package of it. Settings come from the environment, as with `instrument`.
+class LlamaIndexInstrumentor(Instrumentor):
+    """Instrumentor of LlamaIndex for OpenTelemetry's auto-instrumentation.
 
     Example:
         >>> LlamaIndexInstrumentor().instrument()
@@ -216,31 +211,18 @@ class LlamaIndexInstrumentor:
         >>> LlamaIndexInstrumentor().uninstrument()
     """
 
+    dependencies = ("llama-index-core >= 0.14",)
+
     @property
     def is_instrumented_by_opentelemetry(self) -> bool:
         """True while calls are captured."""
         return is_instrumented()
 
-    def instrumentation_dependencies(self) -> tuple[str, ...]:
-        """Return the framework's package and the versions that are supported."""
-        return ("llama-index-core >= 0.14",)
+    def _configure(self, **providers: Any) -> None:
+        ragtrace.configure(**providers)
 
-    def instrument(self, **options: Any) -> None:
-        """Capture every LlamaIndex run of this process.
+    def _instrument(self, **options: Any) -> None:
+        instrument(**options)
 
-        Args:
-            **options: arguments of `instrument`. OpenTelemetry's ``tracer_provider``, ``meter_provider`` and
-                ``logger_provider`` are passed to ``ragtrace.configure``; options of its loader are ignored.
-
-        Raises:
-            TypeError: an option is unknown.
-        """
-        own = {name: option for name, option in options.items() if name not in _LOADER_OPTIONS}
-        providers = {name: own.pop(name) for name in _PROVIDERS if name in own}
-        if providers:
-            ragtrace.configure(**providers)
-        instrument(**own)
-
-    def uninstrument(self, **_options: object) -> None:
-        """Stop capturing; runs that are open go on to their end."""
+    def _uninstrument(self) -> None:
         uninstrument()

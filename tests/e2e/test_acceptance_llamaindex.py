@@ -125,7 +125,7 @@ async def test_an_interrupt_and_a_cancellation_are_no_errors(seen):
 UNCOUNTED = {
     "ragtrace_llamaindex.handlers._take": "the guard of a streamed piece, written out",
     "ragtrace_llamaindex.handlers.RagtraceEventHandler.handle": "LlamaIndex's dispatcher swallows what it raises",
-    "ragtrace_llamaindex.streams.Watch.__del__": "the interpreter prints what a finaliser raises, and goes on",
+    "ragtrace_llamaindex.streams.StreamWatch.__del__": "the interpreter prints what a finaliser raises, and goes on",
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ragtrace.capture import Recorder
 from ragtrace.model import Message
-from tests.unit.capture.test_recorder import Keeper
+from tests.kept import Keeper
 
 TEXTS = (
     "Annual leave is granted in whole days and is asked for two weeks ahead.",

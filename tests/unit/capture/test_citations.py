@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ragtrace.capture import Recorder, internal_errors
 from ragtrace.capture.citations import cited_parts, parts_of_run
 from ragtrace.model import AnswerPart, Message, Passage
-from tests.unit.capture.test_recorder import Keeper
+from tests.kept import Keeper
 
 TEXTS = (
     "The lab is in Oslo, at Karl Johans gate 12, since the spring of the year 2026.",

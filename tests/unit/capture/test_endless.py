@@ -9,7 +9,7 @@ import pytest
 
 from ragtrace.capture import Recorder
 from ragtrace.model import Message
-from tests.unit.capture.test_recorder import Keeper
+from tests.kept import Keeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

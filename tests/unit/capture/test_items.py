@@ -8,7 +8,7 @@ import pytest
 
 from ragtrace.capture import Recorder
 from ragtrace.model import Passage
-from tests.unit.capture.test_recorder import Keeper
+from tests.kept import Keeper
 
 CANCEL = "You cancel in the settings."
 REFUND = "Refunds take 5 days."

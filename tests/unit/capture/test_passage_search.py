@@ -7,7 +7,7 @@ import pytest
 from ragtrace.capture import Recorder
 from ragtrace.capture.attribution import found_in
 from ragtrace.model import Passage
-from tests.unit.capture.test_recorder import Keeper
+from tests.kept import Keeper
 
 HEADER = "Source: Employee handbook of the company, edition 2026, chapter 4, page 17.\n"
 BODIES = (

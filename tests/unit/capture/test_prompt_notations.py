@@ -20,7 +20,7 @@ from ragtrace.capture import Recorder
 from ragtrace.capture.attribution import PassageFinder, found_in
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.model import Passage
-from tests.unit.capture.test_recorder import Keeper
+from tests.kept import Keeper
 
 
 class Chunk(BaseModel):

@@ -6,46 +6,21 @@ import asyncio
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ragtrace.capture import (
-    EndedRun,
-    FinishedRun,
     Limits,
     Recorder,
     Retrieval,
-    WaitingRun,
-    finished_run,
     internal_errors,
 )
 from ragtrace.model import Message, Passage, Usage, content_id
+from tests.kept import Keeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-@dataclass
-class Ref:
-    trace_id: str
-    span_id: str
-
-
-@dataclass
-class Keeper:
-    """A real listener that keeps what it is given."""
-
-    runs: list[FinishedRun] = field(default_factory=list)
-    begun: int = 0
-
-    def on_start(self, workflow: str, started_ns: int) -> Ref:
-        self.begun += 1
-        return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
-
-    def on_end(self, root: Ref, ended: EndedRun | WaitingRun) -> None:
-        self.runs.append(finished_run(ended))
 
 
 POOL = [{"id": f"d{i}", "text": f"Passage number {i} about refunds.", "score": 1 - i / 100} for i in range(50)]

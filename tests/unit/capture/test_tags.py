@@ -9,7 +9,7 @@ import pytest
 
 import ragtrace
 from ragtrace.capture import Defaults, Recorder, Run, describe, tags_of
-from tests.unit.capture.test_recorder import Keeper
+from tests.kept import Keeper
 
 
 class Loud(str):

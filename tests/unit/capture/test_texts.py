@@ -6,7 +6,7 @@ import pytest
 
 from ragtrace.capture import Recorder
 from ragtrace.model import Message, content_id
-from tests.unit.capture.test_recorder import Keeper
+from tests.kept import Keeper
 
 OSLO = 'The "lab" is in Oslo,\nsays the Straße.'
 ORDER = "Order 7 was shipped on May 4."

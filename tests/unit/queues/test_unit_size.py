@@ -13,7 +13,7 @@ from ragtrace.model import Labels, Message
 from ragtrace.queues import MemoryQueue, Unit
 from ragtrace.queues.payload import MOST_BYTES, from_bytes, to_bytes
 from ragtrace.queues.sqlite import SqliteQueue
-from tests.unit.capture.test_recorder import Keeper
+from tests.kept import Keeper
 
 SCRIPTS = {
     "english": "The parcel goes back to the warehouse. ",

@@ -1,21 +1,29 @@
-"""Series of scores: their labels with a bounded number of values, and weighted means over a sliding window."""
+"""Series of scores: labels with a bounded number of values, and weighted means over a sliding window."""
 
 from __future__ import annotations
 
 import math
+import threading
 from collections import defaultdict, deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ragtrace import semconv
+from ragtrace.capture import record_internal_error
 from ragtrace.telemetry.wire import clean_attributes, clean_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
+
+    from opentelemetry.util.types import AttributeValue
 
     from ragtrace.model import MetricResult, Scale
 
+    Attributes = dict[str, AttributeValue]
+
+EVALUATOR = "ragtrace"
 OTHER = "other"
+_MOST_WINDOWS = 2_000
 _MOST_NAMES = 100
 _MOST_CHARS = 128
 _MOST_K = 1_000
@@ -82,11 +90,13 @@ class Measure:
             scale=scale,
         )
 
-    def attributes(self, about: Mapping[str, Any], stratum: str) -> dict[str, Any]:
+    def attributes(self, workflow: str, model: str | None, stratum: str) -> Attributes:
         """Return the point attributes of a score of this measure."""
         return clean_attributes(
             {
-                **about,
+                semconv.GEN_AI_WORKFLOW_NAME: workflow,
+                semconv.GEN_AI_REQUEST_MODEL: model,
+                semconv.EVALUATOR: EVALUATOR,
                 semconv.GEN_AI_EVALUATION_NAME: self.name,
                 semconv.JUDGE_MODEL: self.judge_model,
                 semconv.JUDGE_VERSION: self.judge_version,
@@ -197,3 +207,53 @@ class Window:
             high=min(mean + half, self._high),
             passed=w_passed / w_rated if w_rated else None,
         )
+
+
+class Windows:
+    """The window of each series of scores, up to 2,000. Thread-safe.
+
+    Args:
+        length_s: seconds of each window.
+        clock: monotonic seconds.
+
+    Example:
+        >>> from ragtrace.model import Scale
+        >>> windows = Windows(3_600.0, lambda: 0.0)
+        >>> windows.add({"k": 5}, Scale(), 0.5, 1.0, is_pass=None)
+        >>> windows.points("mean")
+        [(0.5, {'k': 5})]
+    """
+
+    def __init__(self, length_s: float, clock: Callable[[], float]) -> None:
+        self._length_s = length_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._series: dict[tuple[tuple[str, AttributeValue], ...], tuple[Window, Attributes]] = {}
+
+    def add(
+        self, attributes: Attributes, scale: Scale, value: float, weight: float, *, is_pass: bool | None
+    ) -> None:
+        """Add one score to the window of its attributes."""
+        key = tuple(sorted(attributes.items()))
+        with self._lock:
+            found = self._series.get(key)
+            if found is None:
+                if len(self._series) >= _MOST_WINDOWS:
+                    record_internal_error("ragtrace.telemetry.instruments.windows")
+                    return
+                low, high = (0.0, 1.0) if scale.is_unit else (scale.low, scale.high)
+                found = self._series[key] = (Window(self._length_s, low, high), attributes)
+            found[0].add(self._clock(), value, weight, is_pass=is_pass)
+
+    def points(self, field: str) -> list[tuple[float, Attributes]]:
+        """Return one field of `WindowMean` for each series that has it; empty windows are dropped."""
+        now = self._clock()
+        points = []
+        with self._lock:
+            for key, (window, attributes) in list(self._series.items()):
+                mean = window.read(now)
+                if mean is None:
+                    del self._series[key]
+                elif (value := getattr(mean, field)) is not None:
+                    points.append((value, attributes))
+        return points

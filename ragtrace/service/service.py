@@ -22,8 +22,7 @@ from ragtrace.service.pipeline import Pipeline
 from ragtrace.service.rates import rates_of
 from ragtrace.service.score_handler import ScoreHandler
 from ragtrace.telemetry.metrics.instruments import Instruments
-from ragtrace.telemetry.setup.deadline import all_within
-from ragtrace.telemetry.setup.draining import drain_with
+from ragtrace.telemetry.setup.flushing import all_within, drain_with
 from ragtrace.telemetry.spans.evaluation import EvaluationWriter
 from ragtrace.telemetry.spans.writer import SpanWriter
 

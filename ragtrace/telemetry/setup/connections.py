@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any
-
 from requests import Session
 from requests.adapters import DEFAULT_POOLSIZE, HTTPAdapter
 
-if TYPE_CHECKING:
-    from requests import Response
+from ragtrace.capture.fork import after_fork_in_child
 
 
 class OwnConnections(HTTPAdapter):
@@ -25,17 +21,11 @@ class OwnConnections(HTTPAdapter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._inherited: list[Any] = []
-        self._pid = os.getpid()
+        self._inherited: list[object] = []
+        after_fork_in_child(self.reset_after_fork)
 
-    def send(self, *args: Any, **kwargs: Any) -> Response:
-        """Send a request over a connection of this process."""
-        if self._pid != os.getpid():
-            self._begin()
-            self._pid = os.getpid()
-        return super().send(*args, **kwargs)
-
-    def _begin(self) -> None:
+    def reset_after_fork(self) -> None:
+        """Open other connections, in a forked child."""
         # Kept: closing them takes locks that a thread of the parent may have held at the fork.
         self._inherited += [self.poolmanager, self.proxy_manager]
         self.proxy_manager = {}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from opentelemetry.sdk._logs import LogRecordProcessor
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
@@ -18,6 +19,7 @@ from ragtrace.telemetry.wire import size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from enum import Enum
 
     from opentelemetry.sdk._logs import ReadableLogRecord, ReadWriteLogRecord
     from opentelemetry.sdk.metrics.export import MetricsData
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.setup.receipts import Receipts
 
     Listens = Callable[[], bool]  # whether anybody listens where a batch would go
+
+Exporter = TypeVar("Exporter", SpanExporter, LogRecordExporter, MetricExporter)
 
 MOST_BATCH_BYTES = 3_500_000  # a gRPC receiver refuses 4 MiB by default, and then the whole batch is lost
 
@@ -50,7 +54,6 @@ class Delivery:
         self._lock = threading.Lock()
         self._taken = 0
         self._sent = 0
-        self._unwanted = 0
         self._failed = 0
         self._reported = 0
 
@@ -60,14 +63,9 @@ class Delivery:
             self._taken += count
 
     def sent(self, count: int) -> None:
-        """Note items the receiver took."""
+        """Note items the receiver took, or that were for a default address without a listener."""
         with self._lock:
             self._sent += count
-
-    def unwanted(self, count: int) -> None:
-        """Note items for a default address without a listener; they do not count as unsent."""
-        with self._lock:
-            self._unwanted += count
 
     def failed(self, count: int, error: BaseException | None = None) -> None:
         """Note items that are gone, and count one loss."""
@@ -78,7 +76,7 @@ class Delivery:
     @property
     def unsent(self) -> int:
         """Items taken and owed to a receiver: waiting, failed, or dropped by a full queue."""
-        return max(self._taken - self._sent - self._unwanted, 0)
+        return max(self._taken - self._sent, 0)
 
     @property
     def taken(self) -> int:
@@ -93,7 +91,7 @@ class Delivery:
                 stands for as many of the first.
         """
         with self._lock:
-            owed = (self._taken if taken is None else taken) - self._unwanted
+            owed = self._taken if taken is None else taken
             missing = max(owed - self._sent, self._failed)
             is_whole = missing <= self._reported
             self._reported = missing
@@ -130,7 +128,7 @@ class TakenLogs(LogRecordProcessor):
         return True
 
 
-class _Counted:
+class _Counted(Generic[Exporter]):
     """Sends through another exporter, and counts delivered items.
 
     Args:
@@ -141,30 +139,34 @@ class _Counted:
     """
 
     def __init__(
-        self, inner: Any, delivery: Delivery, listens: Listens | None = None, receipts: Receipts | None = None
+        self,
+        inner: Exporter,
+        delivery: Delivery,
+        listens: Listens | None = None,
+        receipts: Receipts | None = None,
     ) -> None:
-        self._inner = inner
+        self._inner: Exporter = inner
         self._delivery = delivery
         self._listens = listens
         self._receipts = receipts
 
-    def shutdown(self, *args: Any, **kwargs: Any) -> None:
+    def shutdown(self) -> None:
         """Stop sending."""
         with own_export():
-            self._inner.shutdown(*args, **kwargs)
+            self._inner.shutdown()  # type: ignore[no-untyped-call]
 
-    def force_flush(self, *args: Any, **kwargs: Any) -> bool:
+    def force_flush(self, timeout_millis: float = 30_000) -> bool:
         """Flush the inner exporter."""
-        return bool(self._inner.force_flush(*args, **kwargs))
+        return bool(self._inner.force_flush(int(timeout_millis)))
 
     def _is_heard(self) -> bool:
         return self._listens is None or self._listens()
 
-    def _is_sent(self, count: int, data: Any, **kwargs: Any) -> bool:
+    def _is_sent(self, count: int, export: Callable[[], Enum]) -> bool:
         error = None
         try:
             with own_export():
-                is_sent = bool(self._inner.export(data, **kwargs).name == "SUCCESS")
+                is_sent = export().name == "SUCCESS"
         except Exception as raised:
             is_sent, error = False, raised
         if is_sent:
@@ -174,27 +176,28 @@ class _Counted:
         return is_sent
 
 
-class CountedSpans(_Counted, SpanExporter):
+class CountedSpans(_Counted[SpanExporter], SpanExporter):
     """Sends spans in batches that a receiver takes."""
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans; FAILURE when any of them could not be sent."""
         if not self._is_heard():
-            self._delivery.unwanted(len(spans))
+            self._delivery.sent(len(spans))
             return SpanExportResult.SUCCESS
-        are_sent = [self._is_sent(len(batch), batch) for batch in batches(spans)]
+        are_sent = [self._is_sent(len(batch), partial(self._inner.export, batch)) for batch in batches(spans)]
         return SpanExportResult.SUCCESS if all(are_sent) else SpanExportResult.FAILURE
 
 
-class CountedLogs(_Counted, LogRecordExporter):
+class CountedLogs(_Counted[LogRecordExporter], LogRecordExporter):
     """Sends log records, and acknowledges the scores in them."""
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         """Send log records."""
-        is_heard = self._is_heard()
-        if not is_heard:
-            self._delivery.unwanted(len(batch))
-        is_done = not is_heard or self._is_sent(len(batch), batch)
+        is_done = True
+        if self._is_heard():
+            is_done = self._is_sent(len(batch), partial(self._inner.export, batch))
+        else:
+            self._delivery.sent(len(batch))
         if self._receipts is not None:
             if is_done:
                 self._receipts.delivered(batch)
@@ -203,26 +206,41 @@ class CountedLogs(_Counted, LogRecordExporter):
         return LogRecordExportResult.SUCCESS if is_done else LogRecordExportResult.FAILURE
 
 
-class CountedMetrics(_Counted, MetricExporter):
+class CountedMetrics(_Counted[MetricExporter], MetricExporter):
     """Sends metrics and counts failed collections; sums are cumulative, so a gap heals.
 
     Args:
         inner: the exporter.
+        delivery: the accounts.
+        listens: as of spans and logs.
+        receipts: as of spans and logs.
         is_scraped: whether scrapes tell what arrived where nobody listens.
-        **given: as of spans and logs.
     """
 
-    def __init__(self, inner: MetricExporter, *args: Any, is_scraped: bool = False, **given: Any) -> None:
+    def __init__(
+        self,
+        inner: MetricExporter,
+        delivery: Delivery,
+        listens: Listens | None = None,
+        receipts: Receipts | None = None,
+        *,
+        is_scraped: bool = False,
+    ) -> None:
         MetricExporter.__init__(
             self,
             preferred_temporality=inner._preferred_temporality,  # noqa: SLF001 - the reader asks the exporter it is given
             preferred_aggregation=inner._preferred_aggregation,  # noqa: SLF001
         )
-        _Counted.__init__(self, inner, *args, **given)
+        _Counted.__init__(self, inner, delivery, listens, receipts)
         self._is_scraped = is_scraped
 
+    def shutdown(self, timeout_millis: float = 30_000, **kwargs: object) -> None:
+        """Stop sending."""
+        with own_export():
+            self._inner.shutdown(timeout_millis, **kwargs)
+
     def export(
-        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
+        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: object
     ) -> MetricExportResult:
         """Send one collection."""
         if self._delivery.is_void:
@@ -231,7 +249,7 @@ class CountedMetrics(_Counted, MetricExporter):
         is_heard = self._is_heard()
         if is_heard:
             self._delivery.took()
-            if not self._is_sent(1, metrics_data, timeout_millis=timeout_millis, **kwargs):
+            if not self._is_sent(1, partial(self._inner.export, metrics_data, timeout_millis, **kwargs)):
                 return MetricExportResult.FAILURE
         if self._receipts is not None and (is_heard or not self._is_scraped):
             self._receipts.reported(began_ns)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import dataclass
 from importlib.metadata import EntryPoints, entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.telemetry.setup.collector import default_listener, is_endpoint_set, spare_log
-from ragtrace.telemetry.setup.delivery import CountedLogs, CountedMetrics, CountedSpans, TakenLogs, TakenSpans
+from ragtrace.telemetry.setup.delivery import (
+    CountedLogs,
+    CountedMetrics,
+    CountedSpans,
+    Delivery,
+    TakenLogs,
+    TakenSpans,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TypeVar
 
     from opentelemetry._logs import LoggerProvider as LoggerApi
     from opentelemetry.metrics import MeterProvider as MeterApi
@@ -23,12 +30,9 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider as TracerApi
     from requests import Session
 
-    from ragtrace.telemetry.setup.delivery import Delivery
     from ragtrace.telemetry.setup.receipts import Receipts
 
-    T = TypeVar("T")
-    Own = tuple[T, list[Any]]  # a provider, and its exporters
-
+Provider_co = TypeVar("Provider_co", covariant=True)
 _log = logging.getLogger("ragtrace")
 _EXPORTERS = ("otlp", "console", "none")
 # Exporters that other OpenTelemetry tools read in the same variables, and that are not written here.
@@ -36,6 +40,21 @@ _OF_OTHERS = frozenset({"prometheus", "zipkin", "zipkin_json", "zipkin_proto", "
 _PROMETHEUS_PORT, _MOST_PORT = 9464, 65_535
 _said: set[str] = set()
 _PROTOCOLS = ("http/protobuf", "grpc")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnProvider(Generic[Provider_co]):
+    """A provider of our own, which we flush and shut down; a no-op where no exporter is wanted.
+
+    Attributes:
+        provider: makes the signal.
+        delivery: its accounts; None where only scrapes read it.
+        exporters: send what it makes.
+    """
+
+    provider: Provider_co
+    delivery: Delivery | None = None
+    exporters: Sequence[CountedSpans | CountedLogs | CountedMetrics] = ()
 
 
 def is_disabled() -> bool:
@@ -124,32 +143,34 @@ def check(signals: Sequence[str]) -> None:
             protocol(signal)
 
 
-def own_tracer_provider(resource: Resource, delivery: Delivery) -> Own[TracerApi]:
-    """Return a provider of our own with the exporters of OTEL_TRACES_EXPORTER, and these; a no-op without any."""
+def own_tracer_provider(resource: Resource) -> OwnProvider[TracerApi]:
+    """Return a provider with the exporters of OTEL_TRACES_EXPORTER; a no-op without any."""
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
     from opentelemetry.trace import NoOpTracerProvider  # noqa: PLC0415
 
     names = exporter_names("TRACES")
     if is_disabled() or not names:
-        return NoOpTracerProvider(), []
+        return OwnProvider(provider=NoOpTracerProvider())
+    delivery = Delivery("spans")
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     exporters = [CountedSpans(_exporter("TRACES", name), delivery, _listens("TRACES", name)) for name in names]
     provider.add_span_processor(TakenSpans(delivery))
     for exporter in exporters:
         provider.add_span_processor(BatchSpanProcessor(exporter))
-    return provider, exporters
+    return OwnProvider(provider=provider, delivery=delivery, exporters=exporters)
 
 
-def own_logger_provider(resource: Resource, delivery: Delivery, receipts: Receipts) -> Own[LoggerApi]:
-    """Return a provider of our own with the exporters of OTEL_LOGS_EXPORTER, and these; a no-op without any."""
+def own_logger_provider(resource: Resource, receipts: Receipts) -> OwnProvider[LoggerApi]:
+    """Return a provider with the exporters of OTEL_LOGS_EXPORTER; a no-op without any."""
     from opentelemetry._logs import NoOpLoggerProvider  # noqa: PLC0415
     from opentelemetry.sdk._logs import LoggerProvider  # noqa: PLC0415
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor  # noqa: PLC0415
 
     names = exporter_names("LOGS")
     if is_disabled() or not names:
-        return NoOpLoggerProvider(), []
+        return OwnProvider(provider=NoOpLoggerProvider())
+    delivery = Delivery("events")
     provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
     told = _told(names, receipts)
     exporters = [
@@ -158,19 +179,20 @@ def own_logger_provider(resource: Resource, delivery: Delivery, receipts: Receip
     provider.add_log_record_processor(TakenLogs(delivery))
     for exporter in exporters:
         provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
-    return provider, exporters
+    return OwnProvider(provider=provider, delivery=delivery, exporters=exporters)
 
 
 def own_meter_provider(
-    resource: Resource, delivery: Delivery, readers: Sequence[MetricReader], receipts: Receipts
-) -> Own[MeterApi]:
-    """Return a provider of our own with extra readers and the exporters of OTEL_METRICS_EXPORTER, and these."""
+    resource: Resource, readers: Sequence[MetricReader], receipts: Receipts
+) -> OwnProvider[MeterApi]:
+    """Return a provider with extra readers and the exporters of OTEL_METRICS_EXPORTER; a no-op without any."""
     from opentelemetry.metrics import NoOpMeterProvider  # noqa: PLC0415
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
 
     names = [] if is_disabled() else exporter_names("METRICS")
     if is_disabled() or not (names or readers):
-        return NoOpMeterProvider(), []
+        return OwnProvider(provider=NoOpMeterProvider())
+    delivery = Delivery("metrics")
     told = _told(names, receipts)
     exporters = [
         CountedMetrics(
@@ -183,7 +205,8 @@ def own_meter_provider(
         for name in names
     ]
     periodic = [PeriodicExportingMetricReader(exporter) for exporter in exporters]
-    return read_by(resource, [*periodic, *readers]), exporters
+    provider = read_by(resource, [*periodic, *readers])
+    return OwnProvider(provider=provider, delivery=delivery, exporters=exporters)
 
 
 def read_by(resource: Resource, readers: Sequence[MetricReader]) -> MeterProvider:

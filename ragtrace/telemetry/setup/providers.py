@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from opentelemetry import _logs, metrics, trace
 
@@ -12,9 +12,8 @@ from ragtrace import semconv
 from ragtrace._version import __version__
 from ragtrace.capture import record_internal_error
 from ragtrace.errors import ConfigError
-from ragtrace.telemetry.setup.deadline import all_within
-from ragtrace.telemetry.setup.delivery import Delivery
 from ragtrace.telemetry.setup.exporters import (
+    OwnProvider,
     check,
     is_disabled,
     own_logger_provider,
@@ -22,6 +21,7 @@ from ragtrace.telemetry.setup.exporters import (
     own_tracer_provider,
     read_by,
 )
+from ragtrace.telemetry.setup.flushing import all_within
 from ragtrace.telemetry.setup.receipts import Receipts
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricReader
     from opentelemetry.trace import Tracer, TracerProvider
 
+    from ragtrace.telemetry.setup.delivery import CountedLogs, CountedMetrics, CountedSpans
+    from ragtrace.telemetry.setup.receipts import Told
+
+Given = TypeVar("Given")
 _STOP_S = 0.2  # for a late exporter to give up its retries
 
 
@@ -53,18 +57,17 @@ class Providers:
         meter_providers: Sequence[MeterProvider],
         logger_provider: LoggerProvider,
         *,
-        owned: Sequence[Any] = (),
-        exporters: Sequence[Any] = (),
-        deliveries: Sequence[Delivery] = (),
+        own: Sequence[OwnProvider[object]] = (),
         receipts: Receipts | None = None,
     ) -> None:
         self.receipts = receipts or Receipts()
         self.tracer_provider = tracer_provider
         self.meter_providers = tuple(meter_providers)
         self.logger_provider = logger_provider
-        self._owned = tuple(owned)
-        self._exporters = tuple(exporters)
-        self._deliveries = tuple(deliveries)
+        self._all = (tracer_provider, *meter_providers, logger_provider)
+        self._owned = [it.provider for it in own]
+        self._exporters = [exporter for it in own for exporter in it.exporters]
+        self._deliveries = [it.delivery for it in own if it.delivery is not None]
 
     def tracer(self) -> Tracer:
         """Return the tracer of scope ``ragtrace``."""
@@ -86,8 +89,7 @@ class Providers:
         """
         began_ns = time.monotonic_ns()
         taken = [delivery.taken for delivery in self._deliveries]  # runs go on, and what they leave is under way
-        everything = (self.tracer_provider, *self.meter_providers, self.logger_provider)
-        is_flushed = all_within([partial(_flush, provider, timeout_s) for provider in everything], timeout_s)
+        is_flushed = all_within([partial(_flush, provider, timeout_s) for provider in self._all], timeout_s)
         if is_flushed:
             self.receipts.given(began_ns)
         # Every account is asked, since asking also marks what is missing as reported.
@@ -104,9 +106,7 @@ class Providers:
         Keeps its own deadline. Given providers are flushed and stay open: they are the application's.
         """
         began_ns = time.monotonic_ns()
-        given = [
-            p for p in (self.tracer_provider, *self.meter_providers, self.logger_provider) if p not in self._owned
-        ]
+        given = [provider for provider in self._all if provider not in self._owned]
         calls = [partial(_flush, provider, timeout_s) for provider in given]
         calls += [partial(_stop, provider, timeout_s) for provider in self._owned]
         is_done = all_within(calls, timeout_s)
@@ -172,68 +172,60 @@ def providers(
     loggers = logger_provider or _global(_logs.get_logger_provider())
     ours = {"TRACES": tracers, "METRICS": meters, "LOGS": loggers}
     check([signal for signal, provider in ours.items() if provider is None])
-    owned: list[Any] = []
-    exporters: list[Any] = []
+    own: list[OwnProvider[object]] = []
     receipts = Receipts()
-    receipts.events = "exporter" if loggers is None else "time"
-    receipts.counts = "exporter" if meters is None else "time"
-    deliveries = {}
+    receipts.events = receipts.counts = "time"
     if tracers is None:
-        deliveries["spans"] = Delivery("spans")
-        tracers, made = own_tracer_provider(resource, deliveries["spans"])
-        owned.append(tracers)
-        exporters += made
+        own_tracers = own_tracer_provider(resource)
+        tracers = own_tracers.provider
+        own.append(own_tracers)
     if loggers is None:
-        deliveries["events"] = Delivery("events")
-        loggers, made = own_logger_provider(resource, deliveries["events"], receipts)
-        owned.append(loggers)
-        exporters += made
-    metered = [meters]
+        own_loggers = own_logger_provider(resource, receipts)
+        loggers = own_loggers.provider
+        own.append(own_loggers)
+        receipts.events = _teller(loggers)
+    all_meters: list[MeterProvider]
     if meters is None:
-        deliveries["metrics"] = Delivery("metrics")
-        metered[0], made = own_meter_provider(resource, deliveries["metrics"], readers, receipts)
-        owned.append(metered[0])
-        exporters += made
+        own_meters = own_meter_provider(resource, readers, receipts)
+        all_meters = [own_meters.provider]
+        own.append(own_meters)
+        receipts.counts = _teller(own_meters.provider)
         for reader in readers:
             reader.answered = receipts.reported  # type: ignore[attr-defined]
     elif readers and not is_disabled():
-        metered.append(read_by(getattr(tracers, "resource", resource), readers))
-        owned.append(metered[-1])
-    for signal, provider in (("events", loggers), ("counts", metered[0])):
-        if provider in owned and type(provider).__name__.startswith("NoOp"):
-            setattr(receipts, signal, "nobody")  # no exporter is wanted
-    return Providers(
-        tracers,
-        metered,
-        loggers,
-        owned=owned,
-        exporters=exporters,
-        deliveries=list(deliveries.values()),
-        receipts=receipts,
-    )
+        scraped = read_by(getattr(tracers, "resource", resource), readers)
+        all_meters = [meters, scraped]
+        own.append(OwnProvider(provider=scraped))
+    else:
+        all_meters = [meters]
+    return Providers(tracers, all_meters, loggers, own=own, receipts=receipts)
 
 
-def has_own_meters(given: Any) -> bool:
+def _teller(own: object) -> Told:
+    return "nobody" if type(own).__name__.startswith("NoOp") else "exporter"
+
+
+def has_own_meters(given: object) -> bool:
     """Return whether metrics go to our own provider: none is given, and the application has set none."""
     return given is None and _global(metrics.get_meter_provider()) is None
 
 
-def _refuse(name: str, provider: Any, method: str) -> None:
+def _refuse(name: str, provider: object, method: str) -> None:
     if provider is not None and not callable(getattr(provider, method, None)):
         raise ConfigError(f"{name} must be a provider with {method}(), got {type(provider).__name__}")
 
 
-def _global(provider: Any) -> Any:
+def _global(provider: Given) -> Given | None:
     """Return the global provider, None while it is the API's placeholder that waits for one."""
     return None if "Proxy" in type(provider).__name__ else provider
 
 
-def _flush(provider: Any, timeout_s: float) -> bool:
+def _flush(provider: object, timeout_s: float) -> bool:
     force_flush = getattr(provider, "force_flush", None)  # absent from the API's own classes
     return force_flush is None or force_flush(timeout_millis=max(int(timeout_s * 1_000), 1)) is not False
 
 
-def _stop(provider: Any, timeout_s: float) -> bool:
+def _stop(provider: object, timeout_s: float) -> bool:
     try:
         return _flush(provider, timeout_s)
     finally:
@@ -242,7 +234,7 @@ def _stop(provider: Any, timeout_s: float) -> bool:
             shutdown()
 
 
-def _end(exporter: Any) -> bool:
+def _end(exporter: CountedSpans | CountedLogs | CountedMetrics) -> bool:
     try:
         exporter.shutdown()
     except Exception as error:

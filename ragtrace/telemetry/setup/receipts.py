@@ -6,15 +6,17 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from opentelemetry._logs import LogRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from opentelemetry.sdk._logs import ReadableLogRecord
     from opentelemetry.sdk.metrics.export import MetricsData
 
+    Mark = tuple[int, int, int]
     Told = Literal["exporter", "time", "nobody"]
 
 GIVEN_S = 60.0  # after it, a provider of the application counts as having delivered
@@ -24,7 +26,7 @@ _MOST_STEPS = 4_096
 class ScoreEvent(LogRecord):
     """A log record with the mark of its score; the mark never leaves the process."""
 
-    mark: Any = None
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Receipt:
         counts_upto: the counts of all places up to this one.
     """
 
-    marks: Sequence[Any] = ()
+    marks: Sequence[Mark] = ()
     events_upto: int = 0
     counts_upto: int = 0
 
@@ -110,7 +112,7 @@ class Receipts:
 
     # -- delivery --
 
-    def delivered(self, batch: Iterable[Any]) -> None:
+    def delivered(self, batch: Iterable[ReadableLogRecord]) -> None:
         """Note that the receiver took log records."""
         self.is_refused = False
         if self._listener is not None:

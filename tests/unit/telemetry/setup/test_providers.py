@@ -19,8 +19,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import NoOpTracerProvider
 
 from ragtrace.errors import ConfigError
-from ragtrace.telemetry.setup.deadline import all_within
 from ragtrace.telemetry.setup.delivery import CountedSpans, Delivery, batches
+from ragtrace.telemetry.setup.exporters import OwnProvider
+from ragtrace.telemetry.setup.flushing import all_within
 from ragtrace.telemetry.setup.providers import Providers, providers
 from ragtrace.testing.otlp import OtlpReceiver
 
@@ -238,7 +239,8 @@ def test_what_comes_while_it_is_flushed_is_not_missing_and_is_asked_for_later():
     delivery = Delivery("spans")
     delivery.took()
     given = RunsOn(delivery)
-    flushed = Providers(given, [MeterProvider()], LoggerProvider(), deliveries=[delivery])  # type: ignore[arg-type]
+    own = OwnProvider(provider=given, delivery=delivery)
+    flushed = Providers(given, [MeterProvider()], LoggerProvider(), own=[own])  # type: ignore[arg-type]
     assert flushed.flush(30)
     given.force_flush = lambda timeout_millis: True  # type: ignore[method-assign]
     assert not flushed.flush(30), "a span that was never sent"

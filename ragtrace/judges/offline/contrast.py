@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
@@ -16,9 +16,9 @@ from ragtrace.judges.offline.specifics import specifics_of
 from ragtrace.judges.offline.words import stems
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from ragtrace.judges.offline.specifics import Kind, Specific
+    from ragtrace.judges.offline.specifics import Specific
 
 NEARLY_ALL = 0.85  # of the words that the contexts know at all
 MOST = 0.45  # of all words
@@ -67,7 +67,9 @@ _TOKEN = re.compile(r"[^\W_]+")
 def _opposites() -> dict[str, frozenset[str]]:
     table: dict[str, set[str]] = {}
     for pair in _OPPOSITES.split():
-        left, right = (frozenset(_form(word) for word in side.split("/")) for side in pair.split(":"))
+        left, right = (
+            frozenset((stems(word) or [word])[0] for word in side.split("/")) for side in pair.split(":")
+        )
         for word in left:
             table.setdefault(word, set()).update(right)
         for word in right:
@@ -75,25 +77,28 @@ def _opposites() -> dict[str, frozenset[str]]:
     return {word: frozenset(others) for word, others in table.items()}
 
 
-def _form(word: str) -> str:
-    return next(iter(stems(word)), word)
-
-
 @dataclass(frozen=True, slots=True)
 class TextUnit:
-    """A sentence or clause: its terms, all words stemmed and as written, its specifics, and whether it denies."""
+    """A sentence or a clause as it is compared.
+
+    Attributes:
+        forms: all words, stemmed.
+        words: all words as written.
+        counts: numbers, each with the noun directly behind it.
+    """
 
     text: str
     terms: frozenset[str]
     forms: frozenset[str]
     words: frozenset[str]
     specifics: tuple[Specific, ...]
+    counts: frozenset[tuple[str, str]]
     is_negated: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a context with its clauses in order."""
+    """A sentence with its clauses in order; without several clauses it is its own clause."""
 
     whole: TextUnit
     clauses: tuple[TextUnit, ...]
@@ -109,54 +114,53 @@ def terms_of(text: str) -> frozenset[str]:
     return frozenset((*stems(text), *(f"={letter}" for letter in _LETTER.findall(text))))
 
 
-def unit_of(text: str, small: frozenset[str] = frozenset()) -> TextUnit:
-    """Read one normalised sentence or clause.
-
-    Args:
-        text: what it says.
-        small: words that the contexts have in lower case; as a first word these are no names.
-    """
-    forms = frozenset(_form(word) for word in _TOKEN.findall(text.lower()))
-    negations = len(_NEGATION.findall(text))
-    found = [it for it in specifics_of(text, has_first=True) if it.kind != "name" or it.key not in small]
-    dates = {at for it in found if it.kind == "date" for at in range(it.start, it.start + len(it.shown))}
-    kept = islice((it for it in found if it.kind == "date" or it.start not in dates), MOST_SPECIFICS)
-    words = frozenset(_TOKEN.findall(text))
-    return TextUnit(text, terms_of(text), forms, words, tuple(kept), negations % 2 == 1)
-
-
 def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
     """Read one normalised sentence with its clauses, cut at commas, semicolons and conjunctions.
+
+    Args:
+        text: the sentence.
+        small: words that the contexts have in lower case; as a first word these are no names.
 
     Example:
         >>> [clause.text for clause in sentence_of("Plan A costs 10 and plan B costs 20.").clauses]
         ['Plan A costs 10', 'plan B costs 20.']
     """
-    whole = unit_of(text, small)
     parts = [stripped for part in _CLAUSE_END.split(text) if (stripped := part.strip())]
-    return Sentence(whole, tuple(unit_of(part, small) for part in parts) if len(parts) > 1 else (whole,))
+    units = []
+    for part in (text, *parts) if len(parts) > 1 else (text,):
+        found = [it for it in specifics_of(part, has_first=True) if it.kind != "name" or it.key not in small]
+        dates = {at for it in found if it.kind == "date" for at in range(it.start, it.start + len(it.shown))}
+        kept = tuple(islice((it for it in found if it.kind == "date" or it.start not in dates), MOST_SPECIFICS))
+        behind = ((it.key, _COUNTED.match(part, it.start + len(it.key))) for it in kept if it.kind == "number")
+        units.append(
+            TextUnit(
+                text=part,
+                terms=terms_of(part),
+                forms=frozenset((stems(word) or [word])[0] for word in _TOKEN.findall(part.lower())),
+                words=frozenset(_TOKEN.findall(part)),
+                specifics=kept,
+                counts=frozenset((key, (stems(noun[1]) or [noun[1]])[0]) for key, noun in behind if noun),
+                is_negated=len(_NEGATION.findall(part)) % 2 == 1,
+            )
+        )
+    return Sentence(units[0], tuple(units[1:] or units))
 
 
+@dataclass(slots=True)
 class ContrastFinder:
     """Looks for evidence against sentences in the sentences of the contexts.
 
-    Args:
+    Attributes:
         sentences: of all contexts, normalised, with their terms; read closely when they are first needed.
-        weight: of a term, higher for a rarer one.
-        is_known: whether a term stands in the contexts.
+        weights: of each term of the contexts, higher for a rarer one.
+        unknown_weight: of a term that the contexts lack.
     """
 
-    def __init__(
-        self,
-        sentences: Sequence[tuple[str, frozenset[str]]],
-        weight: Callable[[str], float],
-        is_known: Callable[[str], bool],
-    ) -> None:
-        self._texts = sentences
-        self._weight = weight
-        self._is_known = is_known
-        self._read: dict[str, Sentence] = {}
-        self._small: frozenset[str] | None = None  # words that the contexts have in lower case
+    sentences: Sequence[tuple[str, frozenset[str]]]
+    weights: Mapping[str, float]
+    unknown_weight: float
+    _read: dict[str, Sentence] = field(default_factory=dict, init=False)
+    _small: frozenset[str] | None = field(default=None, init=False)  # words that the contexts have in lower case
 
     def against(self, text: str) -> str:
         """Return the evidence against a normalised sentence in words, "" where there is none."""
@@ -169,25 +173,27 @@ class ContrastFinder:
         return (
             self._denied(said.whole, near)
             or next(filter(None, opposed), "")
-            or self._misplaced(said.whole, clauses, near)
+            or _counted_otherwise(said.whole, near)
+            or self._misplaced(said, near)
             or _turned_round(said.whole, near)
         )
 
     def _near(self, terms: frozenset[str]) -> list[Sentence]:
         """Return the sentences that hold most of the terms, so that only these are read closely."""
-        floor = LEAST * math.fsum(self._weight(term) for term in terms if self._is_known(term))
+        weights = {term: self.weights[term] for term in terms if term in self.weights}
+        floor = LEAST * math.fsum(weights.values())
         if floor <= 0.0:
             return []
         held = [
-            (math.fsum(map(self._weight, shared)), -i)
-            for i, (_, theirs) in enumerate(self._texts)
+            (math.fsum(weights[term] for term in shared), -i)
+            for i, (_, theirs) in enumerate(self.sentences)
             if len(shared := terms & theirs) > 1 or len(terms) < 4
         ]
         best = sorted((it for it in held if it[0] >= floor), reverse=True)[:MOST_NEAR]
         if best and self._small is None:
-            self._small = frozenset(word for text, _ in self._texts for word in _SMALL_WORD.findall(text))
+            self._small = frozenset(word for text, _ in self.sentences for word in _SMALL_WORD.findall(text))
         near = []
-        for text in (self._texts[-i][0] for _, i in best):
+        for text in (self.sentences[-i][0] for _, i in best):
             if text not in self._read:
                 self._read[text] = sentence_of(text, self._small or frozenset())
             near.append(self._read[text])
@@ -197,16 +203,16 @@ class ContrastFinder:
         """Return the weighted share of terms that a unit holds, of those that the contexts know."""
         total, held = 0.0, 0.0
         for term in sorted(terms):  # in one order: a set's changes with the process
-            if self._is_known(term):
-                weight = self._weight(term)
+            if term in self.weights:
+                weight = self.weights[term]
                 total += weight
                 if term in unit.terms:
                     held += weight
         return held / total if total else 0.0
 
     def _is_known_enough(self, terms: frozenset[str]) -> bool:
-        total = math.fsum(map(self._weight, terms))
-        return total > 0 and math.fsum(self._weight(t) for t in terms if self._is_known(t)) >= MOST * total
+        total = math.fsum(self.weights.get(term, self.unknown_weight) for term in terms)
+        return total > 0 and math.fsum(self.weights[t] for t in terms if t in self.weights) >= MOST * total
 
     def _same(self, terms: frozenset[str], near: list[Sentence]) -> list[TextUnit]:
         """Return for each sentence its shortest unit that says nearly the same and little else, or all of it."""
@@ -223,6 +229,9 @@ class ContrastFinder:
         return found
 
     def _denied(self, said: TextUnit, near: list[Sentence]) -> str:
+        units = (unit for sentence in near for unit in (sentence.whole, *sentence.clauses))
+        if all(unit.is_negated == said.is_negated for unit in units):
+            return ""
         if len(said.terms) < 2 or not self._is_known_enough(said.terms):
             return ""
         same = self._same(said.terms, near)
@@ -247,17 +256,14 @@ class ContrastFinder:
                 return f"the contexts say the opposite of {form!r}: {against[0].text[:160]}"
         return ""
 
-    def _misplaced(self, whole: TextUnit, clauses: tuple[TextUnit, ...], near: list[Sentence]) -> str:
+    def _misplaced(self, said: Sentence, near: list[Sentence]) -> str:
         """Return the evidence that a number, date or name belongs to something else in the contexts."""
-        for sentence in near:
-            counted = _counted_otherwise(whole, sentence.whole)
-            if counted:
-                return f"the contexts have {counted!r}: {sentence.whole.text[:160]}"
-        for said in clauses or (whole,):
-            for it in said.specifics:
-                if any(_has_in_order(sentence.whole, whole, it.kind) for sentence in near):
+        for clause in said.clauses:
+            for it in clause.specifics:
+                row = [one for one in said.whole.specifics if one.kind == it.kind]
+                if len(row) > 1 and any(_holds_in_order(sentence.whole, row) for sentence in near):
                     continue
-                other = self._in_place_of(it, said, whole, near)
+                other = self._in_place_of(it, clause, said.whole, near)
                 if other is not None:
                     return f"the contexts have {other[0]!r} in place of {it.shown!r}: {other[1][:160]}"
         return ""
@@ -265,11 +271,12 @@ class ContrastFinder:
     def _in_place_of(
         self, it: Specific, said: TextUnit, whole: TextUnit, near: list[Sentence]
     ) -> tuple[str, str] | None:
-        own = terms_of(f"x {it.shown}")
-        rest = frozenset(term for term in said.terms - own if self._is_known(term))
-        if it.kind == "name" and not all(map(self._is_known, stems(it.shown))):
+        """Return the rival of a specific and the sentence that has it there."""
+        others = said.terms - terms_of(f"x {it.shown}")
+        rest = frozenset(term for term in others if term in self.weights)
+        if it.kind == "name" and not all(term in self.weights for term in stems(it.shown)):
             return None  # an invented one, or no name
-        if not rest or not self._is_known_enough(said.terms - own):
+        if not rest or not self._is_known_enough(others):
             return None
         with_it = [sentence for sentence in near if _holds(sentence.whole, it)]
         best = max((self._cover(rest, sentence.whole) for sentence in with_it), default=0.0)
@@ -285,26 +292,19 @@ class ContrastFinder:
             for other in _rivals(sentence.whole, it, whole):
                 if _is_in_its_slot(other, sentence.whole, it, said):
                     return other.shown, sentence.whole.text
-        return self._in_other_clause(it, rest, said, whole, with_it)
-
-    def _in_other_clause(
-        self, it: Specific, rest: frozenset[str], said: TextUnit, whole: TextUnit, with_it: list[Sentence]
-    ) -> tuple[str, str] | None:
-        """Return the rival of a specific in another clause of the same sentence, to which the words belong."""
         found = None
-        for sentence in with_it:
-            if self._cover(rest, sentence.whole) < NEARLY_ALL:
-                continue
+        for sentence in (one for one in with_it if self._cover(rest, one.whole) >= NEARLY_ALL):
             found = self._rival_clause(it, rest, said, whole, sentence)
             if found is None:
-                return None  # this sentence has it as it is said
+                break  # this sentence has it as it is said
         return found
 
     def _rival_clause(
         self, it: Specific, rest: frozenset[str], said: TextUnit, whole: TextUnit, sentence: Sentence
     ) -> tuple[str, str] | None:
+        """Return the rival of a specific in another clause of the same sentence, to which the words belong."""
         places = [i for i, clause in enumerate(sentence.clauses) if _holds(clause, it)]
-        if len(places) != 1 or not _tells_more(sentence.clauses[places[0]]):
+        if len(places) != 1 or len(sentence.clauses) == 1 or not _tells_more(sentence.clauses[places[0]]):
             return None
         place, clause = places[0], sentence.clauses[places[0]]
         for i, other in enumerate(sentence.clauses):
@@ -313,8 +313,8 @@ class ContrastFinder:
                 continue
             if it.kind == "name" and not any(_is_in_its_slot(r, sentence.whole, it, said) for r in rivals):
                 continue
-            ours = math.fsum(self._weight(t) for t in rest & clause.terms - other.terms)
-            theirs = math.fsum(self._weight(t) for t in rest & other.terms - clause.terms)
+            ours = math.fsum(self.weights[t] for t in rest & clause.terms - other.terms)
+            theirs = math.fsum(self.weights[t] for t in rest & other.terms - clause.terms)
             # What a later clause says of its own holds for it alone; the first one's verb may hold for both.
             if theirs > 0 and (ours == 0 or (place < i and theirs >= ours)):
                 return rivals[0].shown, sentence.whole.text
@@ -323,33 +323,24 @@ class ContrastFinder:
 
 def _negates_alike(said: TextUnit, unit: TextUnit) -> bool:
     """Return whether one of the two denies what the other says, and not merely some other part of it."""
-    ours, theirs = _negated(said.text), _negated(unit.text)
+    ours, theirs = (
+        {term for it in _NEGATION.finditer(text) for term in stems(text[it.end() : it.end() + 80])[:2]}
+        for text in (said.text, unit.text)
+    )
     if ours and ours <= theirs:
         return False
     return bool((theirs - ours) & said.terms or (ours - theirs) & unit.terms)
 
 
-def _negated(text: str) -> frozenset[str]:
-    """Return the two terms behind each negation."""
-    return frozenset(term for it in _NEGATION.finditer(text) for term in stems(text[it.end() : it.end() + 80])[:2])
-
-
-def _counted_otherwise(said: TextUnit, unit: TextUnit) -> str:
-    """Return another number with which a sentence counts a noun of the answer; it has the answer's number too."""
-    ours, theirs = _counts(said), _counts(unit)
-    numbers = {number for number, _ in theirs}
-    for number, noun in sorted(ours - theirs):
-        others = sorted(n for n, counted in theirs if counted == noun)
-        if number in numbers and len(others) == 1 and not any(n == others[0] for n, c in ours if c == noun):
-            return f"{others[0]} {noun}"
+def _counted_otherwise(said: TextUnit, near: list[Sentence]) -> str:
+    """Return the evidence that a sentence counts a noun of the answer otherwise, and has its number too."""
+    for unit in (sentence.whole for sentence in near):
+        numbers = {number for number, _ in unit.counts}
+        for number, noun in sorted(said.counts - unit.counts):
+            others = [(n, counted) for n, counted in unit.counts if counted == noun]
+            if number in numbers and len(others) == 1 and others[0] not in said.counts:
+                return f"the contexts have {' '.join(others[0])!r}: {unit.text[:160]}"
     return ""
-
-
-def _counts(unit: TextUnit) -> frozenset[tuple[str, str]]:
-    """Return the numbers of a sentence with the noun directly behind each."""
-    found = (it for it in unit.specifics if it.kind == "number")
-    behind = ((it.key, _COUNTED.match(unit.text, it.start + len(it.key))) for it in found)
-    return frozenset((key, _form(noun[1])) for key, noun in behind if noun)
 
 
 def _is_opposed(said: TextUnit, unit: TextUnit) -> bool:
@@ -370,13 +361,11 @@ def _tells_more(clause: TextUnit) -> bool:
     return bool(clause.terms - own)
 
 
-def _has_in_order(unit: TextUnit, said: TextUnit, kind: Kind) -> bool:
-    """Return whether a sentence holds all specifics of one kind of the answer, two or more, in the same order."""
-    ours = [it for it in said.specifics if it.kind == kind]
-    if len(ours) < 2 or not all(_holds(unit, it) for it in ours):
+def _holds_in_order(unit: TextUnit, row: list[Specific]) -> bool:
+    if not all(_holds(unit, it) for it in row):
         return False
     lowered = unit.text.lower()
-    places = [lowered.find(it.shown.lower()) for it in ours]
+    places = [lowered.find(it.shown.lower()) for it in row]
     return places == sorted(places)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Task
     from ragtrace.judges.offline.reading import ReadClaim
-    from ragtrace.judges.offline.specifics import Specific
+    from ragtrace.judges.offline.specifics import Known, Specific
     from ragtrace.model import RagRecord
 
 WINDOW_SHARE = 0.5  # of the best window's coverage; the rest is coverage by the whole context
@@ -52,35 +53,37 @@ class _SentencePair:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
 class _Evidence:
-    """The contexts of one record, read once for all sentences of its answer."""
+    """The contexts of one record, read once for all sentences of its answer.
 
-    def __init__(self, record: RagRecord) -> None:
-        contexts, self.known = read_contexts(record)
-        self.windows: list[_SentencePair] = []
-        self.frequency: dict[str, int] = {}
-        self._weights: dict[str, float] = {}
-        sentences: list[tuple[str, frozenset[str]]] = []
-        for place, given in enumerate(contexts):
-            parts = [(raw, terms_of(normal)) for raw, normal in given]
-            sentences.extend((normal, terms) for (_, normal), (_, terms) in zip(given, parts, strict=True))
-            for first in range(max(1, len(parts) - 1)) if parts else ():
-                pair = parts[first : first + 2]
-                terms = frozenset().union(*(terms for _, terms in pair))
-                self.windows.append(_SentencePair(place, terms, " ".join(raw for raw, _ in pair)))
-        for _, terms in sentences:
-            for term in terms:
-                self.frequency[term] = self.frequency.get(term, 0) + 1
-        self._n_sentences = len(sentences)
-        self.contrast = ContrastFinder(sentences, self.weight, self.frequency.__contains__)
+    Attributes:
+        weights: inverse sentence frequency of each term: a word that stands everywhere is weak evidence.
+        unknown_weight: of a term that no context has.
+    """
 
-    def weight(self, term: str) -> float:
-        """Return the inverse sentence frequency: a word that stands everywhere is weak evidence."""
-        known = self._weights.get(term)
-        if known is None:
-            known = math.log(1.0 + (self._n_sentences + 1.0) / (self.frequency.get(term, 0) + 0.5))
-            self._weights[term] = known
-        return known
+    known: Known
+    windows: list[_SentencePair]
+    weights: dict[str, float]
+    unknown_weight: float
+    contrast: ContrastFinder
+
+
+def _read_evidence(record: RagRecord) -> _Evidence:
+    contexts, known = read_contexts(record)
+    windows: list[_SentencePair] = []
+    sentences: list[tuple[str, frozenset[str]]] = []
+    for place, given in enumerate(contexts):
+        terms = [terms_of(normal) for _, normal in given]
+        sentences.extend((normal, its) for (_, normal), its in zip(given, terms, strict=True))
+        for first in range(max(1, len(given) - 1)) if given else ():
+            text = " ".join(raw for raw, _ in given[first : first + 2])
+            windows.append(_SentencePair(place, frozenset().union(*terms[first : first + 2]), text))
+    frequency = Counter(term for _, terms in sentences for term in terms)
+    n = len(sentences) + 1.0
+    weights = {term: math.log(1.0 + n / (count + 0.5)) for term, count in frequency.items()}
+    unknown = math.log(1.0 + n / 0.5)
+    return _Evidence(known, windows, weights, unknown, ContrastFinder(sentences, weights, unknown))
 
 
 class OverlapJudge(Judge):
@@ -120,7 +123,7 @@ class OverlapJudge(Judge):
             return Audit(
                 attempted=answer.is_attempt, noncommittal=not answer.is_attempt, unscorable=answer.unscorable
             )
-        evidence = _Evidence(record)
+        evidence = _read_evidence(record)
         unseen = [invented_in(claim.text, claim.normal, evidence.known) for claim in answer.claims]
         return Audit(
             attempted=answer.is_attempt,
@@ -132,9 +135,9 @@ class OverlapJudge(Judge):
 
 
 def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Claim:
-    weights = {term: evidence.weight(term) for term in said.terms}
+    weights = {term: evidence.weights.get(term, evidence.unknown_weight) for term in said.terms}
     total = math.fsum(weights.values())  # exact: a set's order changes with the process, and the sum must not
-    whole = math.fsum(weight for term, weight in weights.items() if term in evidence.frequency) / total
+    whole = math.fsum(weight for term, weight in weights.items() if term in evidence.weights) / total
     best, window = 0.0, None
     for candidate in evidence.windows:
         covered = math.fsum(weights[term] for term in said.terms & candidate.terms) / total

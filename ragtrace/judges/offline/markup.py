@@ -132,7 +132,9 @@ def plain(text: str) -> str:
         >>> plain("## Price\n- It costs **12 euros** [1][2]. See [the list](https://example.com/7).")
         'It costs 12 euros. See the list.'
     """
-    text = _from_json(_GAP.sub("    ", _SPACE.sub(" ", _INVISIBLE.sub("", text))))
+    text = _GAP.sub("    ", _SPACE.sub(" ", _INVISIBLE.sub("", text)))
+    if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
+        text = _from_json(text)
     if "```" in text or "~~~" in text:
         text = _FENCE.sub(lambda found: _prose_of(found[3]), text)
     lines = list(_lines(text.splitlines()))
@@ -147,8 +149,6 @@ def plain(text: str) -> str:
 
 def _from_json(text: str) -> str:
     """Return the strings of an answer that is one JSON object, under its usual keys where it has them."""
-    if not text.lstrip().startswith("{") or not text.rstrip().endswith("}"):
-        return text
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
@@ -224,8 +224,6 @@ def spelled_tables(text: str) -> str:
         >>> spelled_tables("| Plan | Price |\n|---|---|\n| Basic | 10 euros |")
         'plan Basic, price 10 euros'
     """
-    if "|" not in text:
-        return text
     spelled: list[str] = []
     lines = _GAP.sub("    ", text).splitlines()
     heads: list[str] = []

@@ -94,6 +94,7 @@ def is_attempt(answer: str) -> bool:
     return any(not _refusal().search(part) and not part.rstrip().endswith(("?", "\uff1f")) for part in claiming)
 
 
+@cache
 def refusal_pattern() -> str:
     """Return the regular expression of refusals in all languages of the table."""
     return "|".join(one for name, lines in table("refusals.txt").items() if name != WHOLE for one in lines)
@@ -120,7 +121,10 @@ def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known
     for passage in record.contexts:
         texts.append(passage.text[:room])
         room -= len(texts[-1])
-    contexts = [[(part, normalise(part)) for part in sentences(spelled_tables(text))] for text in texts]
+    contexts = [
+        [(part, normalise(part)) for part in sentences(spelled_tables(text) if "|" in text else text)]
+        for text in texts
+    ]
     asked = [record.query, *(turn.content for turn in record.history)]
     normalised = [normal for context in contexts for _, normal in context]
     return contexts, known_in([*normalised, *map(normalise, asked)], "\n".join([*texts, *asked]))

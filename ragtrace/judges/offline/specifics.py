@@ -70,20 +70,6 @@ def specifics_of(text: str, *, has_first: bool = False) -> list[Specific]:
     return sorted([*_measures(text), *_names(text, has_first=has_first)], key=lambda it: it.start)
 
 
-def quotes_of(text: str) -> list[Specific]:
-    """Return quotes of at least three words in a text as it was written.
-
-    Example:
-        >>> [it.shown for it in quotes_of('She called it "a very great day".')]
-        ['a very great day']
-    """
-    return [
-        Specific("quote", squeezed(said), said, found.start())
-        for found in _QUOTED.finditer(text)
-        if len((said := found[1] or found[2]).split()) >= 3
-    ]
-
-
 def squeezed(text: str) -> str:
     """Return the letters and digits of a text in lower case with single spaces.
 
@@ -97,13 +83,25 @@ def squeezed(text: str) -> str:
 def invented_in(text: str, normal: str, known: Known) -> list[Specific]:
     """Return the specifics of a sentence that the given texts do not hold, each once.
 
+    A quote counts from three words on.
+
     Args:
         text: the sentence as it was written, for its quotes.
         normal: the same in one notation.
         known: the texts.
+
+    Example:
+        >>> said = 'She called it "a very great day" in Oslo.'
+        >>> [it.shown for it in invented_in(said, said, known_in(["It is in Oslo."], "It is in Oslo."))]
+        ['a very great day']
     """
-    found = {(it.kind, it.key): it for it in (*specifics_of(normal), *quotes_of(text)) if not known.holds(it)}
-    return list(found.values())
+    quotes = [
+        Specific("quote", squeezed(said), said, found.start())
+        for found in _QUOTED.finditer(text)
+        if len((said := found[1] or found[2]).split()) >= 3
+    ]
+    invented = {(it.kind, it.key): it for it in (*specifics_of(normal), *quotes) if not known.holds(it)}
+    return list(invented.values())
 
 
 def known_in(sentences: Iterable[str], raw: str) -> Known:

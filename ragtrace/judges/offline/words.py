@@ -151,18 +151,20 @@ def stems(text: str) -> list[str]:
         >>> stems("The refunds are paid within days.")
         ['refund', 'paid', 'within', 'day']
     """
-    return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _STOP]
-
-
-def _stem(word: str) -> str:
-    word = word.replace("’", "'").removesuffix("'s")
-    if len(word) <= 5:
-        return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
-            word = word[: -len(suffix)] + ("y" if suffix in {"ied", "ies"} else "")
-            break
-    return word.removesuffix("e")
+    found = []
+    for written in _WORD.findall(text.lower()):
+        if written in _STOP:
+            continue
+        word = written.replace("’", "'").removesuffix("'s")
+        if len(word) <= 5:
+            found.append(word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word)
+            continue
+        for suffix in _SUFFIXES:
+            if word.endswith(suffix) and len(word) - len(suffix) >= 3:
+                word = word[: -len(suffix)] + ("y" if suffix in {"ied", "ies"} else "")
+                break
+        found.append(word.removesuffix("e"))
+    return found
 
 
 def normalise(text: str) -> str:
@@ -261,7 +263,7 @@ def is_english(text: str) -> bool | None:
     english, foreign, shared = word_list("english"), word_list("others"), word_list("shared")
     said = _LETTERS_WORD.findall(sample.lower().replace("\u2019", "'"))
     ours = sum(1.0 - 0.5 * (word in shared) for word in said if word in english)
-    others = sum(word.lower() in foreign for word in _uttered(sample))
+    others = 0 if foreign.isdisjoint(said) else sum(word.lower() in foreign for word in _uttered(sample))
     has_own = any(word in english and word not in shared for word in said)
     if ours > others or (has_own and ours == others):
         return True

@@ -5,10 +5,15 @@ from __future__ import annotations
 import sys
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragtrace.metrics.registry import all_metrics
 
+if TYPE_CHECKING:
+    from ragtrace.metrics.base import Metric
+
 README = Path(__file__).resolve().parent.parent / "README.md"
+METRICS = README.parent / "ragtrace" / "metrics"
 BEGIN, END = "<!-- metrics: made by docs/metric_table.py -->\n", "<!-- metrics: end -->\n"
 
 
@@ -30,8 +35,9 @@ def with_table(text: str) -> str:
     return f"{head}{BEGIN}{table()}{END}{rest.partition(END)[2]}"
 
 
-def _family(metric: object) -> str:
-    return type(metric).__module__.split(".")[2]
+def _family(metric: Metric) -> str:
+    (path,) = METRICS.glob(f"*/{metric.spec.name}.py")
+    return path.parent.name
 
 
 def main() -> int:

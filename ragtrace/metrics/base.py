@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from ragtrace.errors import JudgeError
 from ragtrace.model import ERROR_REASONS, MetricResult, Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from ragtrace.judges.base import Audit, Task
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import RagRecord, State
+
+    Compute = Callable[["EvalContext"], Coroutine[object, object, Sequence[MetricResult]]]
 
 Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder", "pairs", "runs"]
 _log = logging.getLogger("ragtrace")
@@ -71,9 +73,16 @@ class MetricSpec:
     code_version: int = 1
     uses_deep_pool: bool = False
 
-    def every(self, reason: str, details: Mapping[str, object] | None = None) -> list[MetricResult]:
-        """Return one result without a number for each output."""
-        return [result(it.name, reason, details) for it in self.outputs]
+    def every(self, outcome: Outcome, details: Mapping[str, object] | None = None) -> list[MetricResult]:
+        """Return one result for each output, all with the same reason; a value suits a metric with one output."""
+        return [result(it.name, outcome, details) for it in self.outputs]
+
+    def results(
+        self, values: Sequence[float | None], reason: str, details: Mapping[str, object] | None = None
+    ) -> list[MetricResult]:
+        """Return one result for each output, with its value in their order, or `reason` where it has none."""
+        pairs = zip(self.outputs, values, strict=True)
+        return [result(it.name, reason if value is None else value, details) for it, value in pairs]
 
 
 class Metric(Protocol):
@@ -90,6 +99,14 @@ class Metric(Protocol):
         ...
 
 
+class CoroutineMetric:
+    """A metric made of its spec and a coroutine function."""
+
+    def __init__(self, spec: MetricSpec, compute: Compute) -> None:
+        self.spec = spec
+        self.compute = compute
+
+
 async def compute_safely(metric: Metric, ctx: EvalContext) -> Sequence[MetricResult]:
     """Compute a metric; a judge's failure gives its reason, and any other exception ``error internal_error``."""
     ctx.tasks_used.clear()
@@ -102,14 +119,13 @@ async def compute_safely(metric: Metric, ctx: EvalContext) -> Sequence[MetricRes
         return metric.spec.every("internal_error", {"message": type(error).__name__})
 
 
-def result(name: str, outcome: Outcome, details: Mapping[str, object] | None = None, **facts: Any) -> MetricResult:
+def result(name: str, outcome: Outcome, details: Mapping[str, object] | None = None) -> MetricResult:
     """Return an outcome as a result of state ok, na, error or skipped.
 
     Args:
         name: of the output.
         outcome: the value, or a reason of the closed lists in `ragtrace.model.score`.
         details: JSON-ready facts behind the number.
-        facts: other fields of `MetricResult`, for example ``k``.
 
     Raises:
         ValueError: the value is not finite, or the reason is unknown.
@@ -119,9 +135,9 @@ def result(name: str, outcome: Outcome, details: Mapping[str, object] | None = N
         (0.5, 'na', 'error')
     """
     if not isinstance(outcome, str):
-        return MetricResult(name=name, state="ok", value=float(outcome), details=details or {}, **facts)
+        return MetricResult(name=name, state="ok", value=float(outcome), details=details or {})
     state: State = "skipped" if outcome == "not_sampled" else "error" if outcome in ERROR_REASONS else "na"
-    return MetricResult(name=name, state=state, reason=outcome, details=details or {}, **facts)
+    return MetricResult(name=name, state=state, reason=outcome, details=details or {})
 
 
 def answer_lacking(record: RagRecord) -> str | None:

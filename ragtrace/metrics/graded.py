@@ -1,24 +1,27 @@
-"""Metrics over grades: the grades of a record's passages, and the base class of the @K metrics."""
+"""Metrics over grades: the grades of a record's passages, and the metrics with a value for each K."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ragtrace.judges.cache.grade_cache import normal_form
 from ragtrace.judges.scales import are_grades, is_whole
-from ragtrace.metrics.base import result
+from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.model import JudgeInfo
 from ragtrace.model.passage import content_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from ragtrace.judges.base import Grades
-    from ragtrace.metrics.base import MetricSpec, Outcome
+    from ragtrace.metrics.base import Outcome
     from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-    from ragtrace.model import Labels, LabelStratum, MetricResult, RagRecord
+    from ragtrace.model import Labels, LabelStratum, MetricResult, Passage, RagRecord
+
+    # The outcome of the only output, or those of several.
+    At = Callable[["Graded", int, MetricOptions], "AtK | Outcome"]
+    Read = Callable[[EvalContext], Awaitable["Graded | NoGrades"]]
 
 GRADING_CALLS = "none with labels, else the grading of the pool: 1 judge call per 10 passages"
 LABELS = "labels"
@@ -80,11 +83,15 @@ class Graded:
         return [grade if is_whole(grade) else None for grade in found]
 
     def result(
-        self, name: str, outcome: Outcome, details: Mapping[str, object] | None = None, **facts: object
+        self,
+        name: str,
+        outcome: Outcome,
+        details: Mapping[str, object] | None = None,
+        label_scope: str | None = None,
     ) -> MetricResult:
         """Return an outcome as a result that names the grader, the label scope and the facts behind them."""
-        known = {"judge": self.judge, "label_scope": self.label_scope, "version": self.series}
-        return result(name, outcome, {**self._facts(), **(details or {})}, **{**known, **facts})
+        found = result(name, outcome, {**self._facts(), **(details or {})})
+        return replace(found, judge=self.judge, label_scope=label_scope or self.label_scope, version=self.series)
 
     def _facts(self) -> dict[str, object]:
         copies = len(self.delivered) - len(self.distinct())
@@ -126,57 +133,20 @@ class AtK:
     label_scopes: Mapping[str, str] = field(default_factory=dict)
 
 
-class AtKMetric(ABC):
-    """A metric over grades with a value for each K.
-
-    The judge is asked only where a K is positive. Coroutine-safe: it keeps nothing between records.
-    """
-
-    spec: MetricSpec
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return one result for each K and output; raises JudgeError when the judge has no grades."""
-        source: Graded | NoGrades | None = None
-        results: list[MetricResult] = []
-        for place, k in enumerate(ctx.k_values()):
-            if k > 0 and source is None:
-                source = await self.read(ctx)
-            facts = {"k": k, "variant": str(k) if place else ""}
-            graded_at_k = source if source is not None and k > 0 else _no_places(ctx.record)
-            if isinstance(graded_at_k, NoGrades):
-                refused = graded_at_k
-                results += [result(it.name, refused.reason, refused.details, **facts) for it in self.spec.outputs]
-            else:
-                results += self._results(graded_at_k, k, ctx.options, facts)
-        return results
-
-    async def read(self, ctx: EvalContext) -> Graded | NoGrades:
-        """Return the grades of a record; a subclass may refuse instead."""
-        return await graded(ctx)
-
-    @abstractmethod
-    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:
-        """Return the outcomes for one K, which is positive."""
-
-    def _results(
-        self, source: Graded, k: int, options: MetricOptions, facts: dict[str, object]
-    ) -> list[MetricResult]:
-        found = self.at(source, k, options)
-        return [
-            source.result(
-                it.name,
-                found.outcomes[it.name],
-                found.details,
-                label_scope=found.label_scopes.get(it.name, source.label_scope),
-                **facts,
-            )
-            for it in self.spec.outputs
-        ]
-
-
-def _no_places(record: RagRecord) -> NoGrades:
-    ids = [passage.id for passage in record.contexts]
-    return NoGrades(reason="k_not_positive", details={"dup_count": len(ids) - len(set(ids))})
+def graded_spec(
+    name: str, summary: str, source: str, *, output: Output | None = None, options: tuple[str, ...] = ()
+) -> MetricSpec:
+    """Return the spec of a metric over grades with one output, which is named after it by default."""
+    return MetricSpec(
+        name=name,
+        summary=summary,
+        needs=("contexts", "labels", "judge"),
+        required=(),
+        outputs=(output or Output(name=name),),
+        calls=GRADING_CALLS,
+        source=source,
+        options=options,
+    )
 
 
 async def graded(ctx: EvalContext) -> Graded:
@@ -191,6 +161,50 @@ async def graded(ctx: EvalContext) -> Graded:
     return by_verdict(ctx, await ctx.grades()) if labels is None else by_labels(ctx.record, labels)
 
 
+class AtKMetric:
+    """A metric over grades with a value for each K. Coroutine-safe.
+
+    Args:
+        spec: of the metric.
+        at: returns the outcomes at one K, which is positive, from the grades and the options.
+        read: returns the grades of a record, or a refusal; the judge is asked only where a K is positive.
+    """
+
+    def __init__(self, spec: MetricSpec, at: At, read: Read = graded) -> None:
+        self.spec = spec
+        self._at = at
+        self._read = read
+
+    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
+        """Return one result for each K and output; raises JudgeError when the judge has no grades."""
+        source: Graded | NoGrades | None = None
+        results: list[MetricResult] = []
+        for place, k in enumerate(ctx.k_values()):
+            if k > 0 and source is None:
+                source = await self._read(ctx)
+            graded_at_k = source if source is not None and k > 0 else _no_places(ctx.record)
+            if isinstance(graded_at_k, NoGrades):
+                found = self.spec.every(graded_at_k.reason, graded_at_k.details)
+            else:
+                found = self._results(graded_at_k, k, ctx.options)
+            results += [replace(result, k=k, variant=str(k) if place else "") for result in found]
+        return results
+
+    def _results(self, source: Graded, k: int, options: MetricOptions) -> list[MetricResult]:
+        found = self._at(source, k, options)
+        if not isinstance(found, AtK):
+            found = AtK(outcomes={self.spec.outputs[0].name: found}, details={"grades": source.top(k)})
+        return [
+            source.result(it.name, found.outcomes[it.name], found.details, found.label_scopes.get(it.name))
+            for it in self.spec.outputs
+        ]
+
+
+def _no_places(record: RagRecord) -> NoGrades:
+    ids = [passage.id for passage in record.contexts]
+    return NoGrades(reason="k_not_positive", details={"dup_count": len(ids) - len(set(ids))})
+
+
 def by_verdict(ctx: EvalContext, verdict: Grades) -> Graded:
     """Return the grades that the judge gave the pool."""
     name, version = (ctx.judge.name, ctx.judge.version("grades")) if ctx.judge is not None else ("", "")
@@ -200,7 +214,9 @@ def by_verdict(ctx: EvalContext, verdict: Grades) -> Graded:
         judge=JudgeInfo(model=name, prompt_hash=version, label_scale=verdict.scale),
         cached=verdict.cached,
         label_facts={"grade_cache_fault": verdict.cache_fault} if verdict.cache_fault else {},
-        **_lists(ctx.record, has_blank=False),
+        delivered=_ids(ctx.record.contexts, has_blank=False),
+        pool=_ids(candidates(ctx.record), has_blank=False),
+        stage=_stage(ctx.record),
     )
 
 
@@ -215,7 +231,9 @@ def by_labels(record: RagRecord, labels: Labels) -> Graded:
         version=labels.version,
         strata=labels.strata,
         label_facts={} if is_own else {"hint": OTHER_QUERY},
-        **_lists(record, has_blank=True),
+        delivered=_ids(record.contexts, has_blank=True),
+        pool=_ids(candidates(record), has_blank=True),
+        stage=_stage(record),
     )
 
 
@@ -233,10 +251,14 @@ def are_of(record: RagRecord, labels: Labels) -> bool:
     return labels.query is None or normal_form(labels.query) == normal_form(record.query)
 
 
-def _lists(record: RagRecord, *, has_blank: bool) -> dict[str, Any]:
-    candidates = record.pools[0].passages if record.pools else ()
-    return {
-        "delivered": tuple(p.id for p in record.contexts if has_blank or p.text.strip()),
-        "pool": tuple(p.id for p in candidates if has_blank or p.text.strip()),
-        "stage": record.pools[-1].stage if record.pools else "",
-    }
+def candidates(record: RagRecord) -> tuple[Passage, ...]:
+    """Return the passages of the first stage seen."""
+    return record.pools[0].passages if record.pools else ()
+
+
+def _ids(passages: Iterable[Passage], *, has_blank: bool) -> tuple[str, ...]:
+    return tuple(passage.id for passage in passages if has_blank or passage.text.strip())
+
+
+def _stage(record: RagRecord) -> str:
+    return record.pools[-1].stage if record.pools else ""

@@ -17,9 +17,9 @@ from ragtrace.metrics.ranking.mrr import METRIC as MRR
 from ragtrace.metrics.ranking.ndcg import METRIC as NDCG
 from ragtrace.metrics.ranking.p_at_k import METRIC as P_AT_K
 from ragtrace.metrics.registry import select
-from ragtrace.metrics.selection.harm import Harm
-from ragtrace.metrics.selection.precision4 import Precision4
-from ragtrace.metrics.selection.ra_nwg import RaNwg
+from ragtrace.metrics.selection.harm import harm
+from ragtrace.metrics.selection.precision4 import precision4
+from ragtrace.metrics.selection.ra_nwg import ra_nwg
 from ragtrace.metrics.selection.set_family import SetParams
 from ragtrace.model import AnswerPart, Labels, Passage, Pool, RagRecord
 from ragtrace.stats.intervals import bootstrap_mean_ci
@@ -240,7 +240,7 @@ async def set_metrics(record: dict[str, Any]) -> None:
         k=inputs["k"],
     )
     case = EvalContext(made, options=MetricOptions(harm_max=made_params.harm_max))
-    metrics = [RaNwg(made_params, has_bounds=has_bounds), Precision4(made_params), Harm(made_params)]
+    metrics = [ra_nwg(made_params, has_bounds=has_bounds), precision4(made_params), harm(made_params)]
     results = await computed(metrics, case)
     infix = "_monotone_at_k" if made_params.monotone else "_at_k"
     names = {key: f"{key}{infix}" for key in ("ra_nwg", "proc", "pct_proc", "n_recall4", "n_recall5")}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output, result
-from ragtrace.metrics.graded import GRADING_CALLS, graded
+from ragtrace.metrics.base import CoroutineMetric, result
+from ragtrace.metrics.graded import graded, graded_spec
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from ragtrace.metrics.graded import Graded
     from ragtrace.model import MetricResult
 
+NAME = "context_precision_graded"
 
-class ContextPrecisionGraded:
+
+async def context_precision_graded(ctx: EvalContext) -> list[MetricResult]:
     """Mean precision at each relevant delivered context, in [0, 1], higher is better.
 
     The formula is that of `context_precision`, over grades: a context is relevant from grade
-    `Options.relevant_grade` (4) on. A context can be relevant to the question and yet unused by the answer, so the
-    two stay apart. No relevant context gives 0.0. ``na``: no_contexts, no_labels, unlabelled_topk; ``error``:
-    invalid_grade. Coroutine-safe. Source: RAGAS context precision, over graded relevance.
+    `MetricOptions.relevant_grade` (4) on. A context can be relevant to the question and yet unused by the answer,
+    so the two stay apart. No relevant context gives 0.0. ``na``: no_contexts, no_labels, unlabelled_topk;
+    ``error``: invalid_grade. Source: RAGAS context precision, over graded relevance.
 
     Example:
         >>> import asyncio
@@ -32,26 +34,10 @@ class ContextPrecisionGraded:
         >>> asyncio.run(METRIC.compute(EvalContext(record)))[0].value
         0.5
     """
-
-    spec = MetricSpec(
-        name="context_precision_graded",
-        summary="How early the contexts graded 4 or 5 stand among those delivered.",
-        needs=("contexts", "labels", "judge"),
-        required=(),
-        outputs=(Output(name="context_precision_graded"),),
-        calls=GRADING_CALLS,
-        source="ragas context precision over UMBRELA grades",
-        options=("relevant_grade",),
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return the value; raises JudgeError when the judge has no grades."""
-        name = self.spec.name
-        if not ctx.record.contexts:
-            return [result(name, "no_contexts")]
-        source = await graded(ctx)
-        outcome = _outcome(source, ctx.options.relevant_grade)
-        return [source.result(name, outcome, {"grades": source.top(None)})]
+    if not ctx.record.contexts:
+        return [result(NAME, "no_contexts")]
+    source = await graded(ctx)
+    return [source.result(NAME, _outcome(source, ctx.options.relevant_grade), {"grades": source.top(None)})]
 
 
 def _outcome(source: Graded, relevant: int) -> Outcome:
@@ -64,4 +50,12 @@ def _outcome(source: Graded, relevant: int) -> Outcome:
     return rank.average_precision(found, sum(found))
 
 
-METRIC = ContextPrecisionGraded()
+METRIC = CoroutineMetric(
+    graded_spec(
+        NAME,
+        "How early the contexts graded 4 or 5 stand among those delivered.",
+        "ragas context precision over UMBRELA grades",
+        options=("relevant_grade",),
+    ),
+    context_precision_graded,
+)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
+from ragtrace.metrics.graded import AtKMetric, graded_spec
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
+    from ragtrace.metrics.base import Outcome
     from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.metrics.graded import Graded
 
 
-class ApAtKRetrieved(AtKMetric):
+def ap_at_k_retrieved(source: Graded, k: int, options: MetricOptions) -> Outcome:
     """Mean precision at each relevant context among the first K, in [0, 1], higher is better.
 
     sum over relevant ranks i <= K of (relevant up to i / i), over the relevant contexts in the top K. What was
     missed does not count, so it differs from trec_eval's AP, which divides by all relevant documents: with 6
     relevant documents and 3 hits at K = 3 this is 1.0 and ``map_cut`` .5. `ragtrace.metrics.ranking.rank` has both
-    as functions of ids and grades. No relevant context gives 0.0. States as for `p_at_k`. Coroutine-safe. Source:
-    open-rag-eval.
+    as functions of ids and grades. No relevant context gives 0.0. States as for `p_at_k`. Source: open-rag-eval.
 
     Example:
         >>> import asyncio
@@ -31,23 +30,16 @@ class ApAtKRetrieved(AtKMetric):
         >>> asyncio.run(METRIC.compute(EvalContext(record)))[0].value
         0.5
     """
+    relevant = options.relevant_grade
+    return source.fault(k) or rank.ap_at_k_retrieved(source.delivered, source.grades, k, relevant) or 0.0
 
-    spec = MetricSpec(
-        name="ap_at_k_retrieved",
-        summary="How early the relevant contexts stand among the first K; what was missed does not count.",
-        needs=("contexts", "labels", "judge"),
-        required=(),
-        outputs=(Output(name="ap_at_k_retrieved"),),
-        calls=GRADING_CALLS,
-        source="open-rag-eval AP@K",
+
+METRIC = AtKMetric(
+    graded_spec(
+        "ap_at_k_retrieved",
+        "How early the relevant contexts stand among the first K; what was missed does not count.",
+        "open-rag-eval AP@K",
         options=("relevant_grade",),
-    )
-
-    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:
-        """Return AP@K over the relevant contexts retrieved."""
-        fault, relevant = source.fault(k), options.relevant_grade
-        outcome = fault or rank.ap_at_k_retrieved(source.delivered, source.grades, k, relevant) or 0.0
-        return AtK(outcomes={"ap_at_k_retrieved": outcome}, details={"grades": source.top(k)})
-
-
-METRIC = ApAtKRetrieved()
+    ),
+    ap_at_k_retrieved,
+)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output, result
-from ragtrace.metrics.graded import GRADING_CALLS, graded
+from ragtrace.metrics.base import CoroutineMetric, result
+from ragtrace.metrics.graded import graded, graded_spec
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from ragtrace.model import MetricResult
 
 
-class Mrr:
+async def mrr(ctx: EvalContext) -> list[MetricResult]:
     """1 / rank of the first relevant context, in [0, 1], higher is better; 0.0 when none is relevant.
 
     There is no cut-off. A context without a grade that stands before the first relevant one gives
     ``na unlabelled_topk``; behind it, it changes nothing. Without any delivered context ``na k_not_positive``.
-    Other states as for `p_at_k`. Coroutine-safe. Source: trec_eval ``recip_rank``.
+    Other states as for `p_at_k`. Source: trec_eval ``recip_rank``.
 
     Example:
         >>> import asyncio
@@ -31,25 +31,10 @@ class Mrr:
         >>> asyncio.run(METRIC.compute(EvalContext(record)))[0].value
         0.5
     """
-
-    spec = MetricSpec(
-        name="mrr",
-        summary="1 / rank of the first relevant context; the mean over traces is MRR.",
-        needs=("contexts", "labels", "judge"),
-        required=(),
-        outputs=(Output(name="mrr"),),
-        calls=GRADING_CALLS,
-        source="trec_eval recip_rank",
-        options=("relevant_grade",),
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return the reciprocal rank; raises JudgeError when the judge has no grades."""
-        if max(ctx.k_values()) <= 0:
-            return [result("mrr", "k_not_positive")]
-        source = await graded(ctx)
-        outcome = _outcome(source, ctx.options.relevant_grade)
-        return [source.result("mrr", outcome, {"grades": source.top(None)})]
+    if max(ctx.k_values()) <= 0:
+        return [result("mrr", "k_not_positive")]
+    source = await graded(ctx)
+    return [source.result("mrr", _outcome(source, ctx.options.relevant_grade), {"grades": source.top(None)})]
 
 
 def _outcome(source: Graded, relevant: int) -> Outcome:
@@ -61,4 +46,12 @@ def _outcome(source: Graded, relevant: int) -> Outcome:
     return source.fault(first) or rank.reciprocal_rank(source.delivered, source.grades, relevant)
 
 
-METRIC = Mrr()
+METRIC = CoroutineMetric(
+    graded_spec(
+        "mrr",
+        "1 / rank of the first relevant context; the mean over traces is MRR.",
+        "trec_eval recip_rank",
+        options=("relevant_grade",),
+    ),
+    mrr,
+)

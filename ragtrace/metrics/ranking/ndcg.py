@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.scales import gains
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
+from ragtrace.metrics.base import Output
+from ragtrace.metrics.graded import AtKMetric, graded_spec
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from ragtrace.metrics.graded import Graded
 
 
-class NdcgAtK(AtKMetric):
+def ndcg(source: Graded, k: int, _options: MetricOptions) -> Outcome:
     """DCG of the first K contexts over the DCG of the best K of all graded passages; in [0, 1], higher is better.
 
     DCG = sum of gain / log2(rank + 1). Gains are 0 to 3: on the direct scale a 1 and a 2 gain nothing, a 3, 4 and 5
     gain 1, 2 and 3; grades mapped from UMBRELA become UMBRELA's again. Use it to compare rankings over the same
-    labels. An ideal of 0 gives ``na zero_oracle``; other states as for `p_at_k`. Coroutine-safe. Source: trec_eval
-    ``ndcg_cut``.
+    labels. An ideal of 0 gives ``na zero_oracle``; other states as for `p_at_k`. Source: trec_eval ``ndcg_cut``.
 
     Example:
         >>> import asyncio
@@ -32,26 +31,19 @@ class NdcgAtK(AtKMetric):
         >>> asyncio.run(METRIC.compute(EvalContext(record)))[0].value
         1.0
     """
-
-    spec = MetricSpec(
-        name="ndcg",
-        summary="The ranking against the best ranking of all graded passages, linear gain on 0 to 3.",
-        needs=("contexts", "labels", "judge"),
-        required=(),
-        outputs=(Output(name="ndcg_at_k"),),
-        calls=GRADING_CALLS,
-        source="trec_eval ndcg_cut",
-    )
-
-    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:  # noqa: ARG002 -- grades count as they are
-        """Return nDCG@K."""
-        outcome = source.fault(k) or _ndcg(source, k)
-        return AtK(outcomes={"ndcg_at_k": outcome}, details={"grades": source.top(k)})
-
-
-def _ndcg(source: Graded, k: int) -> Outcome:
+    fault = source.fault(k)
+    if fault is not None:
+        return fault
     value = rank.ndcg_at_k(source.delivered, gains(source.grades, scale=source.judge.label_scale), k)
     return "zero_oracle" if value is None else value
 
 
-METRIC = NdcgAtK()
+METRIC = AtKMetric(
+    graded_spec(
+        "ndcg",
+        "The ranking against the best ranking of all graded passages, linear gain on 0 to 3.",
+        "trec_eval ndcg_cut",
+        output=Output(name="ndcg_at_k"),
+    ),
+    ndcg,
+)

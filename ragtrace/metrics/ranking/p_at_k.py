@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
+from ragtrace.metrics.graded import AtKMetric, graded_spec
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
+    from ragtrace.metrics.base import Outcome
     from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.metrics.graded import Graded
 
 
-class PAtK(AtKMetric):
+def p_at_k(source: Graded, k: int, options: MetricOptions) -> Outcome:
     """Relevant passages among the first K delivered contexts, over K; in [0, 1], higher is better.
 
     A passage is relevant from grade `MetricOptions.relevant_grade` on. Copies count once. K stays the denominator
     when fewer were delivered, as in trec_eval, ranx and ir_measures; open-rag-eval gives no number then.
 
     ``na``: k_not_positive, no_labels, unlabelled_topk (a context without a grade). ``error``: invalid_grade (not an
-    integer of 1 to 5). Coroutine-safe. Source: trec_eval ``P_k``.
+    integer of 1 to 5). Source: trec_eval ``P_k``.
 
     Example:
         >>> import asyncio
@@ -31,22 +31,15 @@ class PAtK(AtKMetric):
         >>> asyncio.run(METRIC.compute(EvalContext(record)))[0].value
         0.5
     """
+    return source.fault(k) or rank.p_at_k(source.delivered, source.grades, k, options.relevant_grade) or 0.0
 
-    spec = MetricSpec(
-        name="p_at_k",
-        summary="Share of the first K contexts that are relevant (grade 4 or 5).",
-        needs=("contexts", "labels", "judge"),
-        required=(),
-        outputs=(Output(name="p_at_k"),),
-        calls=GRADING_CALLS,
-        source="trec_eval P_k",
+
+METRIC = AtKMetric(
+    graded_spec(
+        "p_at_k",
+        "Share of the first K contexts that are relevant (grade 4 or 5).",
+        "trec_eval P_k",
         options=("relevant_grade",),
-    )
-
-    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:
-        """Return P@K."""
-        outcome = source.fault(k) or rank.p_at_k(source.delivered, source.grades, k, options.relevant_grade) or 0.0
-        return AtK(outcomes={"p_at_k": outcome}, details={"grades": source.top(k)})
-
-
-METRIC = PAtK()
+    ),
+    p_at_k,
+)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from ragtrace.metrics.selection.set_family import weights_of
+from ragtrace.metrics.selection.set_family import SetScores, weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,27 +23,6 @@ if TYPE_CHECKING:
 
 Counts = tuple[float, float, float]  # of 5s, 4s and 3s
 N_RESAMPLES = 1000
-
-
-class CensusScores(NamedTuple):
-    """The family over an estimated census; None where its denominator is 0."""
-
-    ra_nwg: float | None
-    proc: float | None
-    pct_proc: float | None
-    n_recall4: float | None
-    n_recall5: float | None
-    g_obs: float
-    g_oracle: float
-    g_pool: float
-    weights: Weights
-
-    def outcome(self, quantity: str) -> float | str:
-        """Return a quantity, or the reason for which it has no value."""
-        value: float | None = getattr(self, quantity)
-        if value is not None:
-            return value
-        return "zero_pool" if quantity == "pct_proc" and self.g_oracle else "zero_oracle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +59,7 @@ def unseen_fives_up_to(strata: Sequence[LabelStratum]) -> float:
     )
 
 
-def census_scores(census: Counts, grades: KnownGrades, k: int, params: SetParams) -> CensusScores:
+def census_scores(census: Counts, grades: KnownGrades, k: int, params: SetParams) -> SetScores:
     """Return the family for K over a census, raised to what is known, so that RA-nWG <= PROC <= 1.
 
     Example:
@@ -95,7 +74,9 @@ def census_scores(census: Counts, grades: KnownGrades, k: int, params: SetParams
     g_oracle = _best_gain((n5, n4, n3), k, weights)
     g_pool = _best_gain(grades.pooled, k, weights)
     s5, s4, _ = grades.selected
-    return CensusScores(
+    return SetScores(
+        None,
+        0,
         ra_nwg=_over(g_obs, g_oracle),
         proc=_over(g_pool, g_oracle),
         pct_proc=_over(g_obs, g_pool) if g_oracle else None,

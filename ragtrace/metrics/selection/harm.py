@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
-from ragtrace.metrics.selection.set_family import SetParams, set_scores
+from ragtrace.metrics.base import Output
+from ragtrace.metrics.graded import AtK, AtKMetric, graded_spec
+from ragtrace.metrics.selection.set_family import PUBLISHED, set_scores
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.metrics.graded import Graded
+    from ragtrace.metrics.selection.set_family import SetParams
 
 
-class Harm(AtKMetric):
+def harm(params: SetParams = PUBLISHED) -> AtKMetric:
     """Contexts with a grade of at most `MetricOptions.harm_max` among the first K, over K; LOWER is better.
 
     In [0, 1]. An empty slot is no harm: nothing delivered gives 0.0 where K is positive. Of grades mapped from 0 to
-    3 only a 0 counts, because that scale has no grade 2. States as for Precision4+. Coroutine-safe. Source: the
-    RA-nWG article, arXiv 2511.09545.
+    3 only a 0 counts, because that scale has no grade 2. States as for Precision4+. Source: the RA-nWG article,
+    arXiv 2511.09545.
 
     Args:
         params: `SetParams.denominator` is read.
@@ -34,26 +35,20 @@ class Harm(AtKMetric):
         0.5
     """
 
-    spec = MetricSpec(
-        name="harm",
-        summary="Share of the first K contexts with grade 1 or 2; lower is better.",
-        needs=("contexts", "labels", "judge"),
-        required=(),
-        outputs=(Output(name="harm_at_k", direction="down", threshold=0.2),),
-        calls=GRADING_CALLS,
-        source="the RA-nWG article",
+    def at(source: Graded, k: int, options: MetricOptions) -> AtK:
+        own = replace(params, harm_max=options.harm_max)
+        outcome = set_scores(source.grades, source.delivered, (), k, own).outcome("harm")
+        details = {"grades": source.top(k), "harm_max": options.harm_max}
+        return AtK(outcomes={"harm_at_k": outcome}, details=details)
+
+    spec = graded_spec(
+        "harm",
+        "Share of the first K contexts with grade 1 or 2; lower is better.",
+        "the RA-nWG article",
+        output=Output(name="harm_at_k", direction="down", threshold=0.2),
         options=("harm_max",),
     )
-
-    def __init__(self, params: SetParams | None = None) -> None:
-        self._params = params or SetParams()
-
-    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:
-        """Return Harm at K."""
-        params = replace(self._params, harm_max=options.harm_max)
-        scores = set_scores(source.grades, source.delivered, (), k, params)
-        details = {"grades": source.top(k), "harm_max": options.harm_max}
-        return AtK(outcomes={"harm_at_k": scores.outcome("harm")}, details=details)
+    return AtKMetric(spec, at)
 
 
-METRIC = Harm()
+METRIC = harm()

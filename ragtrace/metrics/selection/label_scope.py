@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeError
 from ragtrace.judges.cache.grade_cache import LabelKeeper, text_key
-from ragtrace.metrics.graded import OTHER_QUERY, NoGrades, are_of, by_verdict
+from ragtrace.metrics.graded import OTHER_QUERY, NoGrades, are_of, by_verdict, candidates
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Grades
@@ -72,16 +72,14 @@ async def by_cache(ctx: EvalContext) -> Graded | NoGrades:
 
 
 def _over(ctx: EvalContext, verdict: Grades, labels: LabelSet) -> Graded:
-    record = ctx.record
-    candidates = record.pools[0].passages if record.pools else ()
     judged = by_verdict(ctx, verdict)
     growth = {"labels_grown_at": labels.grown_at, "labels_frozen": labels.frozen}
     return replace(
         judged,
         grades=labels.grades,
         label_scope="cache",
-        delivered=tuple(text_key(passage.text) for passage in record.contexts if passage.text.strip()),
-        pool=tuple(text_key(passage.text) for passage in candidates if passage.text.strip()),
+        delivered=tuple(text_key(passage.text) for _, passage in ctx.contexts()),
+        pool=tuple(text_key(passage.text) for passage in candidates(ctx.record) if passage.text.strip()),
         version=str(labels.version),
         label_facts={**judged.label_facts, **growth},
         series="" if labels.frozen is None else f"frozen {labels.frozen}",

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
-from ragtrace.metrics.selection.set_family import SetParams, set_scores
+from ragtrace.metrics.base import Output
+from ragtrace.metrics.graded import AtKMetric, graded_spec
+from ragtrace.metrics.selection.set_family import PUBLISHED, set_scores
 
 if TYPE_CHECKING:
+    from ragtrace.metrics.base import Outcome
     from ragtrace.metrics.eval_context import MetricOptions
     from ragtrace.metrics.graded import Graded
+    from ragtrace.metrics.selection.set_family import SetParams
 
 
-class Precision4(AtKMetric):
+def precision4(params: SetParams = PUBLISHED) -> AtKMetric:
     """Contexts with grade 4 or 5 among the first K, over K; in [0, 1], higher is better.
 
     Copies count once. An empty slot adds nothing and K stays the denominator, unless `params` divide by the
     passages returned. Valid over any labels, a judge's grades of the pool too. Nothing delivered gives 0.0 where K
-    is positive. ``na``: k_not_positive, no_labels, unlabelled_topk; ``error``: invalid_grade. Coroutine-safe.
-    Source: the RA-nWG article, arXiv 2511.09545.
+    is positive. ``na``: k_not_positive, no_labels, unlabelled_topk; ``error``: invalid_grade. Source: the RA-nWG
+    article, arXiv 2511.09545.
 
     Args:
         params: `SetParams.denominator` is read.
@@ -34,24 +37,16 @@ class Precision4(AtKMetric):
         0.5
     """
 
-    spec = MetricSpec(
-        name="precision4",
-        aliases=("precision4+",),
-        summary="Share of the first K contexts with grade 4 or 5.",
-        needs=("contexts", "labels", "judge"),
-        required=(),
-        outputs=(Output(name="precision4_at_k"),),
-        calls=GRADING_CALLS,
-        source="the RA-nWG article",
+    def at(source: Graded, k: int, _options: MetricOptions) -> Outcome:
+        return set_scores(source.grades, source.delivered, (), k, params).outcome("precision4")
+
+    spec = graded_spec(
+        "precision4",
+        "Share of the first K contexts with grade 4 or 5.",
+        "the RA-nWG article",
+        output=Output(name="precision4_at_k"),
     )
-
-    def __init__(self, params: SetParams | None = None) -> None:
-        self._params = params or SetParams()
-
-    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:  # noqa: ARG002 -- 4 is in the name
-        """Return Precision4+ at K."""
-        scores = set_scores(source.grades, source.delivered, (), k, self._params)
-        return AtK(outcomes={"precision4_at_k": scores.outcome("precision4")}, details={"grades": source.top(k)})
+    return AtKMetric(replace(spec, aliases=("precision4+",)), at)
 
 
-METRIC = Precision4()
+METRIC = precision4()

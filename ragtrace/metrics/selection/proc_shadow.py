@@ -23,7 +23,7 @@ _FROZEN = SetParams(is_frozen=True)
 _HINT = "PROC of a shadow pool needs a retriever to call: ragtrace.configure(shadow=function of query and top_k)"
 
 
-class ProcShadow(AtKMetric):
+def proc_shadow(source: Graded, k: int, _options: MetricOptions) -> AtK:
     """PROC of the pool against a deeper retrieval, with frozen weights 1, .5, .1 and label scope ``shadow``.
 
     - ``proc_shadow_at_k``: G(best K of Pool) over G(best K of pool and deeper pool), in [0, 1], up. Never below
@@ -40,7 +40,7 @@ class ProcShadow(AtKMetric):
     cannot change the value then. Labels of the scope ``shadow`` in the record are taken instead, with their number
     as the depth.
     ``na``: no_labels (no retriever), k_not_positive, unlabelled_topk, zero_oracle; ``error``: judge_error where
-    the retriever raised, judge_timeout where it was too slow. Coroutine-safe. Source: arXiv 2511.09545.
+    the retriever raised, judge_timeout where it was too slow. Source: arXiv 2511.09545.
 
     Example:
         >>> import asyncio
@@ -52,42 +52,26 @@ class ProcShadow(AtKMetric):
         >>> results[0].value, results[0].details["depth"], results[1].details["ra_nwg_bounds"]
         (0.5, 2, [0.5, 0.5])
     """
+    scores = set_scores(source.grades, source.delivered, source.pool, k, _FROZEN)
+    upper = scores.outcome("ra_nwg")
+    details = explained(scores, _FROZEN, k)
+    if isinstance(upper, float):
+        details["ra_nwg_bounds"] = [scores.g_obs / k, upper]
+    outcomes = {"proc_shadow_at_k": scores.outcome("proc"), "ra_nwg_upper_shadow_at_k": upper}
+    return AtK(outcomes=outcomes, details=details)
 
-    spec = MetricSpec(
-        name="proc_shadow",
-        summary="The pool's best contexts against a deeper retrieval of the same query; upper bounds.",
-        needs=("contexts", "pool", "labels", "judge"),
-        required=(),
-        outputs=(
-            Output(name="proc_shadow_at_k", threshold=None),
-            Output(name="ra_nwg_upper_shadow_at_k", threshold=None),
-        ),
-        calls="the retriever once; then 1 judge call per 10 passages of pool and shadow not graded before",
-        source="RA-nWG, arXiv 2511.09545",
-        uses_deep_pool=True,
-    )
 
-    async def read(self, ctx: EvalContext) -> Graded | NoGrades:
-        """Return the grades of pool and shadow pool, or why there are none."""
-        labels = ctx.record.labels
-        if labels is not None and labels.label_scope == "shadow":
-            found = by_labels(ctx.record, labels)
-            return replace(found, label_facts={"depth": len(labels.grades)})
-        if ctx.deep_retriever is None:
-            return NoGrades(reason="no_labels", details={"hint": _HINT})
-        if not ctx.deep_retriever.is_drawn(ctx.record):
-            return NoGrades(reason="not_sampled")
-        return await _graded(ctx)
-
-    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:  # noqa: ARG002 -- harm has a metric of its own
-        """Return PROC and the upper bound at K."""
-        scores = set_scores(source.grades, source.delivered, source.pool, k, _FROZEN)
-        upper = scores.outcome("ra_nwg")
-        details = explained(scores, _FROZEN, k)
-        if isinstance(upper, float):
-            details["ra_nwg_bounds"] = [scores.g_obs / k, upper]
-        outcomes = {"proc_shadow_at_k": scores.outcome("proc"), "ra_nwg_upper_shadow_at_k": upper}
-        return AtK(outcomes=outcomes, details=details)
+async def _read(ctx: EvalContext) -> Graded | NoGrades:
+    """Return the grades of pool and shadow pool, or why there are none."""
+    labels = ctx.record.labels
+    if labels is not None and labels.label_scope == "shadow":
+        found = by_labels(ctx.record, labels)
+        return replace(found, label_facts={"depth": len(labels.grades)})
+    if ctx.deep_retriever is None:
+        return NoGrades(reason="no_labels", details={"hint": _HINT})
+    if not ctx.deep_retriever.is_drawn(ctx.record):
+        return NoGrades(reason="not_sampled")
+    return await _graded(ctx)
 
 
 async def _graded(ctx: EvalContext) -> Graded:
@@ -123,4 +107,20 @@ def _beyond(record: RagRecord, shadow: DeepPool) -> Sequence[Passage]:
     return fresh
 
 
-METRIC = ProcShadow()
+METRIC = AtKMetric(
+    MetricSpec(
+        name="proc_shadow",
+        summary="The pool's best contexts against a deeper retrieval of the same query; upper bounds.",
+        needs=("contexts", "pool", "labels", "judge"),
+        required=(),
+        outputs=(
+            Output(name="proc_shadow_at_k", threshold=None),
+            Output(name="ra_nwg_upper_shadow_at_k", threshold=None),
+        ),
+        calls="the retriever once; then 1 judge call per 10 passages of pool and shadow not graded before",
+        source="RA-nWG, arXiv 2511.09545",
+        uses_deep_pool=True,
+    ),
+    proc_shadow,
+    _read,
+)

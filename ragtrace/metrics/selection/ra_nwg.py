@@ -10,14 +10,14 @@ from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.graded import AtK, AtKMetric, by_labels
 from ragtrace.metrics.selection.census import KnownGrades, census_scores, estimated, intervals, unseen_fives_up_to
 from ragtrace.metrics.selection.label_scope import by_cache, refusal
-from ragtrace.metrics.selection.set_family import SetParams, set_bounds, set_scores
+from ragtrace.metrics.selection.set_family import PUBLISHED, set_bounds, set_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ragtrace.metrics.eval_context import EvalContext, MetricOptions
     from ragtrace.metrics.graded import Graded, NoGrades
-    from ragtrace.metrics.selection.set_family import SetScores
+    from ragtrace.metrics.selection.set_family import SetParams, SetScores
 
 _QUANTITIES = {
     "ra_nwg_at_k": "ra_nwg",
@@ -28,7 +28,7 @@ _QUANTITIES = {
 }
 
 
-class RaNwg(AtKMetric):
+def ra_nwg(params: SetParams = PUBLISHED, *, has_bounds: bool = False) -> AtKMetric:
     """The RA-nWG family over labels of a whole scope; each output in [0, 1], higher is better.
 
     - ``ra_nwg_at_k``: G(S) / G(best K of U), the rarity-weighted gain of the delivered contexts over the best K;
@@ -50,7 +50,7 @@ class RaNwg(AtKMetric):
 
     Unlabelled pool members count as outside the pool, and PROC is then a lower estimate
     (``is_proc_lower_estimate``). Further ``na``: k_not_positive, unlabelled_topk, zero_oracle, zero_pool;
-    ``error``: invalid_grade. Coroutine-safe. Source: arXiv 2511.09545 and its article.
+    ``error``: invalid_grade. Source: arXiv 2511.09545 and its article.
 
     Args:
         params: parameters of the family; with ``monotone`` the outputs are ``ra_nwg_monotone_at_k``
@@ -67,63 +67,60 @@ class RaNwg(AtKMetric):
         >>> [(result.name, result.value) for result in results[:3]]
         [('ra_nwg_at_k', 0.5), ('proc_at_k', 0.5), ('pct_proc_at_k', 1.0)]
     """
+    infix = "_monotone_at_k" if params.monotone else "_at_k"
+    quantities = {name.replace("_at_k", infix): key for name, key in _QUANTITIES.items()}
 
-    def __init__(self, params: SetParams | None = None, *, has_bounds: bool = False) -> None:
-        self._params = params or SetParams()
-        self._has_bounds = has_bounds
-        infix = "_monotone_at_k" if self._params.monotone else "_at_k"
-        self._quantities = {name.replace("_at_k", infix): key for name, key in _QUANTITIES.items()}
-        self.spec = MetricSpec(
-            name="ra_nwg_monotone" if self._params.monotone else "ra_nwg",
-            summary="Rarity-weighted gain of the contexts against the best of a labelled universe, and its parts.",
-            needs=("contexts", "pool", "labels"),
-            required=(),
-            outputs=tuple(Output(name=name) for name in self._quantities),
-            calls="none with labels; over a file of grades 1 judge call per 10 passages not graded before",
-            source="RA-nWG, arXiv 2511.09545",
-        )
-
-    async def read(self, ctx: EvalContext) -> Graded | NoGrades:
-        """Return the record's labels, else those of the judge's file; refuse labels of another scope."""
-        labels = ctx.record.labels
-        if labels is None:
-            return await by_cache(ctx)
-        return refusal(ctx.record, labels) or by_labels(ctx.record, labels)
-
-    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:  # noqa: ARG002 -- harm has a metric of its own
-        """Return the family at K."""
-        params = replace(self._params, is_frozen=self._params.is_frozen or source.label_scope != "gold")
+    def at(source: Graded, k: int, _options: MetricOptions) -> AtK:
+        used = replace(params, is_frozen=params.is_frozen or source.label_scope != "gold")
+        scores = set_scores(source.grades, source.delivered, source.pool, k, used)
+        details = explained(scores, used, k)
         if source.label_scope == "stratified":
-            return self._at_stratified(source, k, params)
-        scores = set_scores(source.grades, source.delivered, source.pool, k, params)
-        details = explained(scores, params, k)
-        if self._has_bounds and scores.reason == "unlabelled_topk":
-            bounds = set_bounds(source.grades, source.delivered, source.pool, k, params)
-            details["bounds"] = {name: list(pair) for name, pair in bounds.items()}
-        outcomes = {name: scores.outcome(key) for name, key in self._quantities.items()}
-        return AtK(outcomes=outcomes, details=details)
+            if scores.reason is None:
+                scores, estimates, bounds = _estimated(source, k, used)
+                ci95 = {name: list(bounds[key]) for name, key in quantities.items() if key in bounds}
+                details |= {**estimates, "ci95": ci95}
+        elif has_bounds and scores.reason == "unlabelled_topk":
+            lowest_highest = set_bounds(source.grades, source.delivered, source.pool, k, used)
+            details["bounds"] = {name: list(pair) for name, pair in lowest_highest.items()}
+        return AtK(outcomes={name: scores.outcome(key) for name, key in quantities.items()}, details=details)
 
-    def _at_stratified(self, source: Graded, k: int, params: SetParams) -> AtK:
-        """Return the family over the estimated census; what is delivered and pooled is known by its labels."""
-        known = set_scores(source.grades, source.delivered, source.pool, k, params)
-        if known.reason is not None:
-            return AtK(outcomes=dict.fromkeys(self._quantities, known.reason))
-        grades = _known_grades(source, k)
-        census = estimated(source.strata)
-        scores = census_scores(census, grades, k, params)
-        bounds = intervals(source.strata, grades, k, params)
-        details = explained(known, params, k) | {
-            "weights": {str(grade): scores.weights[grade] for grade in (5, 4, 3, 2, 1)},
-            "census": dict(zip("543", map(max, census, grades.known), strict=True)),
-            "g_obs": scores.g_obs,
-            "g_oracle": scores.g_oracle,
-            "g_pool": scores.g_pool,
-            "ci95": {name: list(bounds[key]) for name, key in self._quantities.items() if key in bounds},
-            "unseen_fives_up_to": unseen_fives_up_to(source.strata),
-            "is_oracle_exact": grades.known[0] >= k,
-        }
-        outcomes = {name: scores.outcome(key) for name, key in self._quantities.items()}
-        return AtK(outcomes=outcomes, details=details)
+    spec = MetricSpec(
+        name="ra_nwg_monotone" if params.monotone else "ra_nwg",
+        summary="Rarity-weighted gain of the contexts against the best of a labelled universe, and its parts.",
+        needs=("contexts", "pool", "labels"),
+        required=(),
+        outputs=tuple(Output(name=name) for name in quantities),
+        calls="none with labels; over a file of grades 1 judge call per 10 passages not graded before",
+        source="RA-nWG, arXiv 2511.09545",
+    )
+    return AtKMetric(spec, at, _read)
+
+
+async def _read(ctx: EvalContext) -> Graded | NoGrades:
+    """Return the record's labels, else those of the judge's file; refuse labels of another scope."""
+    labels = ctx.record.labels
+    if labels is None:
+        return await by_cache(ctx)
+    return refusal(ctx.record, labels) or by_labels(ctx.record, labels)
+
+
+def _estimated(
+    source: Graded, k: int, params: SetParams
+) -> tuple[SetScores, dict[str, object], dict[str, tuple[float, float]]]:
+    """Return the family over the estimated census, its facts, and its 95 % intervals."""
+    grades = _known_grades(source, k)
+    census = estimated(source.strata)
+    scores = census_scores(census, grades, k, params)
+    facts = {
+        "weights": {str(grade): scores.weights[grade] for grade in (5, 4, 3, 2, 1)},
+        "census": dict(zip("543", map(max, census, grades.known), strict=True)),
+        "g_obs": scores.g_obs,
+        "g_oracle": scores.g_oracle,
+        "g_pool": scores.g_pool,
+        "unseen_fives_up_to": unseen_fives_up_to(source.strata),
+        "is_oracle_exact": grades.known[0] >= k,
+    }
+    return scores, facts, intervals(source.strata, grades, k, params)
 
 
 def _known_grades(source: Graded, k: int) -> KnownGrades:
@@ -159,4 +156,4 @@ def explained(scores: SetScores, params: SetParams, k: int) -> dict[str, object]
     }
 
 
-METRIC = RaNwg()
+METRIC = ra_nwg()

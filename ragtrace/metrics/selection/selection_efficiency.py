@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.graded import GRADING_CALLS, AtK, AtKMetric
 from ragtrace.metrics.selection.ra_nwg import explained
-from ragtrace.metrics.selection.set_family import SetParams, set_scores
+from ragtrace.metrics.selection.set_family import PUBLISHED, SetParams, set_scores
 
 if TYPE_CHECKING:
     from ragtrace.metrics.base import Outcome
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FROZEN = SetParams(is_frozen=True)
 
 
-class SelectionEfficiency(AtKMetric):
+def selection_efficiency(source: Graded, k: int, _options: MetricOptions) -> AtK:
     """The members of the RA-nWG family that labels of the retrieved pool estimate correctly.
 
     - ``selection_efficiency_at_k``: %PROC with U = pool and weights from the pool, in [0, 1], up. In a simulation
@@ -33,7 +33,7 @@ class SelectionEfficiency(AtKMetric):
 
     Grades are the record's labels of any scope, cut down to the pool for the first three, else the judge's. RA-nWG
     and PROC themselves are refused over pool labels (`ra_nwg`). ``na``: k_not_positive, no_labels, unlabelled_topk,
-    zero_oracle; ``error``: invalid_grade. Coroutine-safe. Source: arXiv 2511.09545.
+    zero_oracle; ``error``: invalid_grade. Source: arXiv 2511.09545.
 
     Example:
         >>> import asyncio
@@ -47,8 +47,28 @@ class SelectionEfficiency(AtKMetric):
         >>> results[0].value, results[1].value, results[3].details["ra_nwg_bounds"]
         (0.5, 0.5, [0.5, 0.5])
     """
+    members = {*source.pool, *source.delivered}
+    pooled = {key: grade for key, grade in source.grades.items() if key in members}
+    inside = set_scores(pooled, source.delivered, source.pool, k)
+    frozen = set_scores(source.grades, source.delivered, source.pool, k, _FROZEN)
+    utility = frozen.reason or frozen.g_obs / k
+    upper = frozen.outcome("ra_nwg")
+    outcomes: dict[str, Outcome] = {
+        "selection_efficiency_at_k": inside.outcome("ra_nwg"),
+        "context_utility_at_k": utility,
+        "pool_recall4_at_k": inside.outcome("n_recall4"),
+        "ra_nwg_upper_at_k": upper,
+    }
+    details = explained(inside, PUBLISHED, k)
+    details["is_oracle_exact"] = frozen.census[0] >= k
+    if isinstance(utility, float) and isinstance(upper, float):
+        details["ra_nwg_bounds"] = [utility, upper]
+    scopes = dict.fromkeys(outcomes, "pool") | {"ra_nwg_upper_at_k": source.label_scope}
+    return AtK(outcomes=outcomes, details=details, label_scopes=scopes)
 
-    spec = MetricSpec(
+
+METRIC = AtKMetric(
+    MetricSpec(
         name="selection_efficiency",
         aliases=("ra_nwg_bounds",),
         summary="How well the selection used the retrieved pool, and the bounds this puts on RA-nWG.",
@@ -62,28 +82,6 @@ class SelectionEfficiency(AtKMetric):
         ),
         calls=GRADING_CALLS,
         source="RA-nWG, arXiv 2511.09545",
-    )
-
-    def at(self, source: Graded, k: int, options: MetricOptions) -> AtK:  # noqa: ARG002 -- harm has a metric of its own
-        """Return efficiency, utility, pool recall and the upper bound at K."""
-        members = {*source.pool, *source.delivered}
-        pooled = {key: grade for key, grade in source.grades.items() if key in members}
-        inside = set_scores(pooled, source.delivered, source.pool, k)
-        frozen = set_scores(source.grades, source.delivered, source.pool, k, _FROZEN)
-        utility = frozen.reason or frozen.g_obs / k
-        upper = frozen.outcome("ra_nwg")
-        outcomes: dict[str, Outcome] = {
-            "selection_efficiency_at_k": inside.outcome("ra_nwg"),
-            "context_utility_at_k": utility,
-            "pool_recall4_at_k": inside.outcome("n_recall4"),
-            "ra_nwg_upper_at_k": upper,
-        }
-        details = explained(inside, SetParams(), k)
-        details["is_oracle_exact"] = frozen.census[0] >= k
-        if isinstance(utility, float) and isinstance(upper, float):
-            details["ra_nwg_bounds"] = [utility, upper]
-        scopes = dict.fromkeys(outcomes, "pool") | {"ra_nwg_upper_at_k": source.label_scope}
-        return AtK(outcomes=outcomes, details=details, label_scopes=scopes)
-
-
-METRIC = SelectionEfficiency()
+    ),
+    selection_efficiency,
+)

@@ -12,7 +12,7 @@ from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.ranking import rank
 from ragtrace.metrics.registry import select
-from ragtrace.metrics.selection.ra_nwg import RaNwg
+from ragtrace.metrics.selection.ra_nwg import ra_nwg
 from ragtrace.metrics.selection.set_family import FROZEN, SetParams
 from ragtrace.model import Labels, Passage, Pool, RagRecord
 
@@ -232,7 +232,7 @@ async def test_copies_count_once_and_are_reported() -> None:
 
 
 async def test_bounds_are_given_when_asked_for() -> None:
-    metric = RaNwg(has_bounds=True)
+    metric = ra_nwg(has_bounds=True)
     case = EvalContext(record(used="ax", pool="abx", labels={"a": 5, "b": 5}))
     result = (await evaluate([metric], case))[0]
     assert result.reason == "unlabelled_topk"
@@ -240,7 +240,7 @@ async def test_bounds_are_given_when_asked_for() -> None:
 
 
 async def test_the_monotone_form_has_names_of_its_own() -> None:
-    metric = RaNwg(SetParams(monotone=True))
+    metric = ra_nwg(SetParams(monotone=True))
     results = await evaluate([metric], EvalContext(record(labels={"a": 5, "b": 4})))
     assert [result.name for result in results][:2] == ["ra_nwg_monotone_at_k", "proc_monotone_at_k"]
-    assert not {output.name for output in metric.spec.outputs} & {output.name for output in RaNwg().spec.outputs}
+    assert not {output.name for output in metric.spec.outputs} & {output.name for output in ra_nwg().spec.outputs}

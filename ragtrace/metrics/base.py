@@ -73,9 +73,9 @@ class MetricSpec:
     code_version: int = 1
     uses_deep_pool: bool = False
 
-    def every(self, outcome: Outcome, details: Mapping[str, object] | None = None) -> list[MetricResult]:
-        """Return one result for each output, all with the same reason; a value suits a metric with one output."""
-        return [result(it.name, outcome, details) for it in self.outputs]
+    def every(self, reason: str, details: Mapping[str, object] | None = None) -> list[MetricResult]:
+        """Return one result without a number for each output."""
+        return [result(it.name, reason, details) for it in self.outputs]
 
     def results(
         self, values: Sequence[float | None], reason: str, details: Mapping[str, object] | None = None
@@ -100,7 +100,7 @@ class Metric(Protocol):
 
 
 class CoroutineMetric:
-    """A metric made of its spec and a coroutine function."""
+    """A metric made of its spec and a coroutine function, which keeps nothing between records."""
 
     def __init__(self, spec: MetricSpec, compute: Compute) -> None:
         self.spec = spec

@@ -7,27 +7,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragtrace.errors import JudgeInvalidOutput
+from ragtrace.metrics.base import MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ragtrace.metrics.base import Need
+    from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.model import MetricResult
 
-def cosines_with_first(rows: NDArray[np.float64], n_texts: int) -> tuple[bool, list[float | None]]:
-    """Return whether the first row has a direction, and the cosine of it with each other row.
+
+def cosines_with_first(rows: NDArray[np.float64], n_texts: int) -> list[float | None]:
+    """Return the cosine of the first row with each other row, in [-1, 1]; None where either is a zero vector.
 
     Args:
         rows: one row a text, as an embedder gave them.
         n_texts: rows that were asked for.
-
-    Returns:
-        The flag, and one cosine in [-1, 1] for each further row: None where either is a zero vector.
 
     Raises:
         JudgeInvalidOutput: not one finite row a text.
 
     Example:
         >>> cosines_with_first(np.array([[2.0, 0.0], [1.0, 0.0], [0.0, 0.0], [-3.0, 0.0]]), 4)
-        (True, [1.0, None, -1.0])
+        [1.0, None, -1.0]
     """
     try:
         table = np.asarray(rows, dtype=np.float64)
@@ -38,8 +40,27 @@ def cosines_with_first(rows: NDArray[np.float64], n_texts: int) -> tuple[bool, l
     units = [_unit(row) for row in table]
     first = units[0]
     if first is None:
-        return False, [None] * (n_texts - 1)
-    return True, [None if unit is None else float(np.clip(first @ unit, -1.0, 1.0)) for unit in units[1:]]
+        return [None] * (n_texts - 1)
+    return [None if unit is None else float(np.clip(first @ unit, -1.0, 1.0)) for unit in units[1:]]
+
+
+async def similarity(ctx: EvalContext, name: str, first: str, second: str) -> list[MetricResult]:
+    """Return the cosine of the embeddings of two texts as the only output."""
+    (value,) = cosines_with_first(await ctx.embed([first, second]), 2)
+    details = {"embedder": ctx.embedder.name if ctx.embedder else ""}
+    return [result(name, "zero_embedding" if value is None else value, details)]
+
+
+def similarity_spec(name: str, summary: str, needs: tuple[Need, ...]) -> MetricSpec:
+    """Return the spec of a cosine of two texts, which has no threshold."""
+    return MetricSpec(
+        name=name,
+        summary=summary,
+        needs=needs,
+        outputs=(Output(name=name, low=-1.0, threshold=None),),
+        calls="1 embedding batch of 2 texts",
+        source="cosine of embeddings",
+    )
 
 
 def _unit(row: NDArray[np.float64]) -> NDArray[np.float64] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeIncomplete, JudgeUnsupported
-from ragtrace.metrics.base import MetricSpec, Output, answer_lacking, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, answer_lacking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ def citation_scores(n_parts: int, points: Mapping[Pair, float]) -> CitationScore
     )
 
 
-class Citations:
+async def citations(ctx: EvalContext) -> list[MetricResult]:
     """Support of the answer's citations by the passages they name; all outputs in [0, 1], higher is better.
 
     Each distinct pair of an answer part and a cited id scores 1 for full support, .5 for partial, 0 for none.
@@ -76,7 +76,7 @@ class Citations:
     it together with its part, so that an invented citation gets 1.0. Parts are read from the answer's markers where
     the application gave none; an answer without markers is ``na no_citations``. Parts that were given and cite
     nothing: recall 0.0, the others ``na no_citations``. Neither answer nor parts: ``na no_parts``. A judge that
-    cannot read citations gives ``na unsupported_by_judge``. Coroutine-safe. Source: open-rag-eval.
+    cannot read citations gives ``na unsupported_by_judge``. Source: open-rag-eval.
 
     Example:
         >>> import asyncio
@@ -87,34 +87,19 @@ class Citations:
         >>> [result.value for result in results], results[0].details["dangling"]
         ([0.0, 0.0, 0.0, 0.0], 1)
     """
-
-    spec = MetricSpec(
-        name="citations",
-        summary="Does what the answer cites support what it says.",
-        needs=("answer", "contexts", "judge"),
-        required=(),
-        task="audit",
-        abilities=("citations",),
-        outputs=tuple(Output(name=name) for name in _OUTPUTS),
-        calls="1 judge call, shared with faithfulness and no_answer",
-        source="open-rag-eval citation metric",
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return the four outputs; raises JudgeError when the judge has no usable verdicts."""
-        record = ctx.record
-        lacking = answer_lacking(record)
-        if lacking is not None and lacking in {"no_answer_expected", "partial_run"}:
-            return _all_na(lacking)
-        if not record.answer_parts:
-            return _all_na(_without_parts(record))
-        pairs = [
-            (index, cited)
-            for index, part in enumerate(record.answer_parts)
-            for cited in dict.fromkeys(part.citations)
-        ]
-        points = await _points(ctx, pairs)
-        return _results(citation_scores(len(record.answer_parts), points), _facts(record, pairs))
+    record = ctx.record
+    lacking = answer_lacking(record)
+    if lacking is not None and lacking in {"no_answer_expected", "partial_run"}:
+        return METRIC.spec.every(lacking)
+    if not record.answer_parts:
+        return METRIC.spec.every((lacking or "no_citations") if record.is_answer_given else "no_parts")
+    pairs = [
+        (index, cited) for index, part in enumerate(record.answer_parts) for cited in dict.fromkeys(part.citations)
+    ]
+    points = await _points(ctx, pairs)
+    found = citation_scores(len(record.answer_parts), points)
+    values = (found.precision, found.recall, found.f1, found.precision_micro)
+    return METRIC.spec.results(values, "no_citations", _facts(record, pairs))
 
 
 async def _points(ctx: EvalContext, pairs: Sequence[Pair]) -> dict[Pair, float]:
@@ -151,26 +136,21 @@ def _facts(record: RagRecord, pairs: Sequence[Pair]) -> dict[str, object]:
     }
 
 
-def _results(scores: CitationScores, facts: dict[str, object]) -> list[MetricResult]:
-    values = (scores.precision, scores.recall, scores.f1, scores.precision_micro)
-    return [
-        result(name, "no_citations", facts) if value is None else result(name, value, facts)
-        for name, value in zip(_OUTPUTS, values, strict=True)
-    ]
-
-
-def _without_parts(record: RagRecord) -> str:
-    if not record.is_answer_given:
-        return "no_parts"
-    return answer_lacking(record) or "no_citations"
-
-
-def _all_na(reason: str) -> list[MetricResult]:
-    return [result(name, reason) for name in _OUTPUTS]
-
-
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-METRIC = Citations()
+METRIC = CoroutineMetric(
+    MetricSpec(
+        name="citations",
+        summary="Does what the answer cites support what it says.",
+        needs=("answer", "contexts", "judge"),
+        required=(),
+        task="audit",
+        abilities=("citations",),
+        outputs=tuple(Output(name=name) for name in _OUTPUTS),
+        calls="1 judge call, shared with faithfulness and no_answer",
+        source="open-rag-eval citation metric",
+    ),
+    citations,
+)

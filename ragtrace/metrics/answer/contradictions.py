@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeUnsupported
-from ragtrace.metrics.base import MetricSpec, Output, claims_lacking, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, claims_lacking, result
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 NAME = "contradicted_rate"
 
 
-class Contradictions:
+async def contradictions(ctx: EvalContext) -> list[MetricResult]:
     """Contradicted claims / claims of the answer, in [0, 1], lower is better.
 
     A claim that the contexts merely do not hold is no contradiction: faithfulness counts it. ``na``: no_answer,
     partial_run, no_contexts, abstained, no_claims, and unsupported_by_judge under a judge that cannot see a
-    contradiction, for example one that compares words. Coroutine-safe. Source: ragtrace.
+    contradiction, for example one that compares words. Source: ragtrace.
 
     Example:
         >>> import asyncio
@@ -36,8 +36,19 @@ class Contradictions:
         >>> asyncio.run(evaluate([METRIC], ctx))[0].value
         0.5
     """
+    if ctx.judge is None or "contradictions" not in ctx.judge.tasks:
+        raise JudgeUnsupported("the judge cannot see contradictions")
+    audit = await ctx.audit()
+    lacking = claims_lacking(audit)
+    if lacking is not None:
+        return [result(NAME, lacking)]
+    found = [claim.text for claim in audit.claims if claim.verdict == "contradicted"]
+    details = {"n_claims": len(audit.claims), "contradicted": found, "truncated": audit.truncated}
+    return [result(NAME, len(found) / len(audit.claims), details)]
 
-    spec = MetricSpec(
+
+METRIC = CoroutineMetric(
+    MetricSpec(
         name="contradictions",
         summary="Share of the answer's claims that the contexts contradict.",
         needs=("answer", "contexts", "query", "judge"),
@@ -47,19 +58,6 @@ class Contradictions:
         source="ragtrace",
         task="audit",
         abilities=("contradictions",),
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return one result; raises JudgeError."""
-        if ctx.judge is None or "contradictions" not in ctx.judge.tasks:
-            raise JudgeUnsupported("the judge cannot see contradictions")
-        audit = await ctx.audit()
-        lacking = claims_lacking(audit)
-        if lacking is not None:
-            return [result(NAME, lacking)]
-        found = [claim.text for claim in audit.claims if claim.verdict == "contradicted"]
-        details = {"n_claims": len(audit.claims), "contradicted": found, "truncated": audit.truncated}
-        return [result(NAME, len(found) / len(audit.claims), details)]
-
-
-METRIC = Contradictions()
+    ),
+    contradictions,
+)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.llm.grading_1to5 import AttemptGradeReply
-from ragtrace.metrics.answer.one_to_five import declared, graded_answer, shown_contexts
+from ragtrace.judges.llm.numbering import Numbered
+from ragtrace.metrics.answer.one_to_five import grade_spec, graded_answer
+from ragtrace.metrics.base import CoroutineMetric
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
@@ -14,12 +16,12 @@ if TYPE_CHECKING:
 NAME = "faithfulness_1to5"
 
 
-class Faithfulness1to5:
+async def faithfulness_1to5(ctx: EvalContext) -> list[MetricResult]:
     """A judge's grade of support: 5 all claims supported, 3 about half, 1 invented or contradicted.
 
     ``faithfulness_1to5`` in 1 to 5 and ``faithfulness_1to5_normalised`` = (grade - 1) / 4; higher is better.
     Coarser than `faithfulness`, which counts claims. ``na``: no_answer, partial_run, no_contexts, and abstained for
-    an answer that only declines. Coroutine-safe. Source: oh-my-knowledge.
+    an answer that only declines. Source: oh-my-knowledge.
 
     Example:
         >>> import asyncio
@@ -33,19 +35,17 @@ class Faithfulness1to5:
         >>> [result.value for result in asyncio.run(METRIC.compute(EvalContext(record, judge=LLMJudge(chat))))]
         [4.0, 0.75]
     """
+    record = ctx.record
+    data = {"query": record.query, "contexts": Numbered(record).shown(), "answer": record.answer}
+    return await graded_answer(ctx, NAME, data, AttemptGradeReply)
 
-    spec = declared(
+
+METRIC = CoroutineMetric(
+    grade_spec(
         NAME,
         "One grade of how far the contexts support the answer.",
         needs=("answer", "contexts", "query", "judge"),
         required=("answer", "contexts", "judge"),
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return the grade and its normalised form; raises JudgeError."""
-        record = ctx.record
-        data = {"query": record.query, "contexts": shown_contexts(ctx), "answer": record.answer}
-        return await graded_answer(ctx, self.spec, data, AttemptGradeReply)
-
-
-METRIC = Faithfulness1to5()
+    ),
+    faithfulness_1to5,
+)

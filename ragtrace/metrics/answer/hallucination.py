@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.nli.checking import identity
-from ragtrace.metrics.base import MetricSpec, Output, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from ragtrace.judges.nli.checking import Checked, CheckedSentence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NAMES = ("hallucination", "hallucination_min")  # the mean and the worst sentence
 
 
-class Hallucination:
+async def hallucination(ctx: EvalContext) -> list[MetricResult]:
     """Consistency of the answer's sentences with the contexts: their mean, and the worst of them.
 
     In [0, 1], HIGHER IS BETTER: 1 is consistent, below the threshold (.5) hallucinated. Contexts are joined to
@@ -26,7 +26,7 @@ class Hallucination:
 
     ``na``: no_answer, partial_run, no_contexts, unsupported_by_judge without a pair scorer, no_claims where the
     answer has no word. ``error``: judge_error, judge_invalid_output or judge_truncated where the scorer fails. The
-    scorer works in threads; coroutine-safe. Source: HHEM; sentence against document after SummaC (2022).
+    scorer works in threads. Source: HHEM; sentence against document after SummaC (2022).
 
     Example:
         >>> import asyncio
@@ -41,31 +41,14 @@ class Hallucination:
         >>> [(r.name, r.value, r.passed) for r in asyncio.run(evaluate([METRIC], context))]
         [('hallucination', 0.5, True), ('hallucination_min', 0.0, False)]
     """
-
-    spec = MetricSpec(
-        name="hallucination",
-        summary="Consistency of the answer's sentences with the contexts under a local pair model, mean and worst; "
-        "1 is consistent.",
-        needs=("answer", "contexts", "pairs"),
-        outputs=tuple(Output(name=name, threshold=0.5) for name in NAMES),
-        calls="none; one pair a sentence and premise for the local model",
-        source="HHEM, NLI",
-        options=("hallucination_threshold",),
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return mean and minimum; raises JudgeError."""
-        checked = await ctx.checked()
-        details = _details(checked, ctx)
-        scores = [sentence.consistency for sentence in checked.sentences]
-        if not scores:
-            return [result(name, "no_claims", details) for name in NAMES]
-        mean, least = sum(scores) / len(scores), min(scores)
-        worst = {"unsupported": details["unsupported"] and [checked.sentences[scores.index(least)].text]}
-        return [
-            result(NAMES[0], mean, details),
-            result(NAMES[1], least, {**worst, "truncated": False}),
-        ]
+    checked = await ctx.checked()
+    details = _details(checked, ctx)
+    scores = [sentence.consistency for sentence in checked.sentences]
+    if not scores:
+        return METRIC.spec.every("no_claims", details)
+    mean, least = sum(scores) / len(scores), min(scores)
+    worst = {"unsupported": details["unsupported"] and [checked.sentences[scores.index(least)].text]}
+    return [result(NAMES[0], mean, details), result(NAMES[1], least, {**worst, "truncated": False})]
 
 
 def _details(checked: Checked, ctx: EvalContext) -> dict[str, object]:
@@ -87,4 +70,16 @@ def _shown(sentence: CheckedSentence) -> dict[str, object]:
     return {"text": sentence.text, "score": best, "premise": scores.index(best), "scores": scores}
 
 
-METRIC = Hallucination()
+METRIC = CoroutineMetric(
+    MetricSpec(
+        name="hallucination",
+        summary="Consistency of the answer's sentences with the contexts under a local pair model, mean and worst; "
+        "1 is consistent.",
+        needs=("answer", "contexts", "pairs"),
+        outputs=tuple(Output(name=name, threshold=0.5) for name in NAMES),
+        calls="none; one pair a sentence and premise for the local model",
+        source="HHEM, NLI",
+        options=("hallucination_threshold",),
+    ),
+    hallucination,
+)

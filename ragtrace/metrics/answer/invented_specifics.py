@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.reading import version
-from ragtrace.metrics.base import MetricSpec, Output, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 NAME = "invented_specifics"
 
 
-class InventedSpecifics:
+async def invented_specifics(ctx: EvalContext) -> list[MetricResult]:
     """1.0 when the answer states a specific that no context holds, else 0.0; lower is better.
 
     Specifics are numbers with their units, dates, times, months, weekdays, names and quotes of three words or more.
@@ -24,7 +24,7 @@ class InventedSpecifics:
     The offline reading finds them, whichever judge is configured; where that is the judge ``overlap``, its one pass
     serves both. A true number that the model computed, or a name that the contexts spell otherwise, counts as
     invented: watch the mean, not the single answer. ``na``: no_answer, partial_run, no_contexts, abstained,
-    no_claims, and unsupported_language where answer or contexts are not English. Coroutine-safe.
+    no_claims, and unsupported_language where answer or contexts are not English.
 
     Example:
         >>> import asyncio
@@ -37,8 +37,17 @@ class InventedSpecifics:
         >>> result.value, result.details["invented"]
         (1.0, ['12'])
     """
+    found = ctx.specifics()
+    if not found.is_attempt:
+        return [result(NAME, "abstained")]
+    if found.unscorable or not found.n_claims:
+        return [result(NAME, found.unscorable or "no_claims")]
+    details = {"invented": list(found.invented), "n_claims": found.n_claims}
+    return [result(NAME, float(bool(found.invented)), details)]
 
-    spec = MetricSpec(
+
+METRIC = CoroutineMetric(
+    MetricSpec(
         name=NAME,
         summary="Whether the answer states a number, date, name or quote that no context holds.",
         needs=("answer", "contexts"),
@@ -46,17 +55,6 @@ class InventedSpecifics:
         calls="none; one pass with the judge overlap",
         source="ragtrace",
         offline_version=version(),
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return one result."""
-        found = ctx.specifics()
-        if not found.is_attempt:
-            return [result(NAME, "abstained")]
-        if found.unscorable or not found.n_claims:
-            return [result(NAME, found.unscorable or "no_claims")]
-        details = {"invented": list(found.invented), "n_claims": found.n_claims}
-        return [result(NAME, float(bool(found.invented)), details)]
-
-
-METRIC = InventedSpecifics()
+    ),
+    invented_specifics,
+)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.reading import WHOLE
 from ragtrace.judges.offline.tables import table
-from ragtrace.metrics.base import MetricSpec, Output, answer_lacking, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, answer_lacking, result
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
@@ -16,7 +16,7 @@ NAME = "answered"
 _EDGES = " .!?\"'\u3002\uff01\u0964"
 
 
-class NoAnswer:
+async def no_answer(ctx: EvalContext) -> list[MetricResult]:
     """1.0 when the answer attempts an answer, right or wrong; 0.0 when it declines or is blank; higher is better.
 
     A blank answer and a known phrase, in any of 20 languages, are decided without a call. A run that did not end as
@@ -30,8 +30,18 @@ class NoAnswer:
         >>> asyncio.run(evaluate([METRIC], EvalContext(RagRecord(id="1", query="Where?", answer=""))))[0].value
         0.0
     """
+    lacking = answer_lacking(ctx.record)
+    if lacking is not None and lacking != "no_answer":
+        return METRIC.spec.every(lacking)
+    bare = ctx.record.answer.strip().strip(_EDGES).replace("’", "'").lower()
+    if not bare or bare in table("refusals.txt")[WHOLE]:
+        return [result(NAME, 0.0, {"attempted": False, "short_circuit": True})]
+    attempted = (await ctx.audit()).attempted
+    return [result(NAME, float(attempted), {"attempted": attempted, "short_circuit": False})]
 
-    spec = MetricSpec(
+
+METRIC = CoroutineMetric(
+    MetricSpec(
         name="no_answer",
         aliases=(NAME,),
         summary="Whether the answer attempts an answer (exported as answered, 1 = attempted).",
@@ -41,23 +51,6 @@ class NoAnswer:
         calls="0 for a blank answer or a known phrase, else the shared audit call",
         source="ragtrace",
         task="audit",
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return one result; raises JudgeError."""
-        lacking = answer_lacking(ctx.record)
-        if lacking is not None and lacking != "no_answer":
-            return self.spec.every(lacking)
-        bare = ctx.record.answer.strip().strip(_EDGES).replace("’", "'").lower()
-        if not bare or bare in table("refusals.txt")[WHOLE]:
-            return [_result(attempted=False, short_circuit=True)]
-        audit = await ctx.audit()
-        return [_result(attempted=audit.attempted, short_circuit=False)]
-
-
-def _result(*, attempted: bool, short_circuit: bool) -> MetricResult:
-    details = {"attempted": attempted, "short_circuit": short_circuit}
-    return result(NAME, float(attempted), details)
-
-
-METRIC = NoAnswer()
+    ),
+    no_answer,
+)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.llm.nuggets import PROMPTS, nuggets_of
 from ragtrace.judges.scales import are_grades
-from ragtrace.metrics.base import MetricSpec, Output, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output
 from ragtrace.metrics.graded import are_of
 from ragtrace.model import JudgeInfo, MetricResult
 
@@ -55,12 +55,12 @@ def nugget_scores(nuggets: Sequence[AssignedNugget], *, strict: bool = False) ->
     )
 
 
-class Nuggets:
+async def nuggets(ctx: EvalContext) -> list[MetricResult]:
     """Share of the contexts' facts on the query that the answer states, in [0, 1], higher is better.
 
     A judge makes up to 30 nuggets of 1 to 12 words from the contexts, calls each vital or okay, and looks up the
-    first `Options.max_nuggets` (20), vital ones first, in the answer. s = 1 for support, .5 for partial support,
-    else 0.
+    first `MetricOptions.max_nuggets` (20), vital ones first, in the answer. s = 1 for support, .5 for partial
+    support, else 0.
 
     - ``nuggets_all``: mean s over all nuggets; ``nuggets_vital``: over the vital ones;
     - ``nuggets_weighted``: (sum over vital + .5 sum over okay) / (n vital + .5 n okay);
@@ -75,7 +75,7 @@ class Nuggets:
 
     ``na``: missing_input:query, no_answer, partial_run, no_contexts (also where all grades are lower),
     unsupported_by_judge, no_claims without nuggets and, for the vital outputs, without vital ones. ``error``:
-    invalid_grade, or the judge's. Coroutine-safe. Source: AutoNuggetizer, TREC 2024.
+    invalid_grade, or the judge's. Source: AutoNuggetizer, TREC 2024.
 
     Example:
         >>> import asyncio
@@ -94,26 +94,12 @@ class Nuggets:
         >>> {result.name: result.value for result in results[:2]}
         {'nuggets_all': 0.5, 'nuggets_vital': 1.0}
     """
-
-    spec = MetricSpec(
-        name="nuggets",
-        summary="Share of the contexts' facts on the query that the answer states: all, vital ones, weighted.",
-        needs=("query", "answer", "contexts", "judge"),
-        outputs=tuple(Output(name=name) for name in (*_NAMES, *_STRICT_NAMES)),
-        calls="3 judge calls for up to 10 nuggets, 5 for 20; 1 or 2 for another answer from the same contexts",
-        source="AutoNuggetizer, TREC 2024",
-        prompts=PROMPTS,
-        options=("max_nuggets", "nuggets_from_graded"),
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return the six outputs; raises JudgeError when the judge has no usable verdicts."""
-        chosen = await _chosen(ctx)
-        if chosen.fault is not None:
-            results = self.spec.every(chosen.fault, chosen.details)
-        else:
-            results = _results(await ctx.ask(nuggets_of(chosen.places, ctx.options.max_nuggets)), chosen)
-        return [replace(result, judge=_judge(ctx, chosen.scale)) for result in results]
+    chosen = await _chosen(ctx)
+    if chosen.fault is not None:
+        results = METRIC.spec.every(chosen.fault, chosen.details)
+    else:
+        results = _results(await ctx.ask(nuggets_of(chosen.places, ctx.options.max_nuggets)), chosen)
+    return [replace(result, judge=_judge(ctx, chosen.scale)) for result in results]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,19 +155,26 @@ def _results(found: AssignedNuggets, chosen: _Chosen) -> list[MetricResult]:
         "truncated": found.truncated,
         "cached": found.cached,
     }
-    values = dict(zip(_NAMES, nugget_scores(nuggets), strict=True))
-    values |= dict(zip(_STRICT_NAMES, nugget_scores(nuggets, strict=True), strict=True))
-    results = [_result(name, value, details) for name, value in values.items()]
+    values = [*nugget_scores(nuggets), *nugget_scores(nuggets, strict=True)]
+    first, *others = METRIC.spec.results(values, "no_claims", details)
     listed = [{"text": one.text, "vital": one.is_vital, "support": one.support} for one in nuggets]
-    return [replace(results[0], details={**details, "list": listed}), *results[1:]]
-
-
-def _result(name: str, value: float | None, details: Mapping[str, object]) -> MetricResult:
-    return result(name, "no_claims" if value is None else value, details)
+    return [replace(first, details={**details, "list": listed}), *others]
 
 
 def _share(held: float, total: float) -> float | None:
     return held / total if total else None
 
 
-METRIC = Nuggets()
+METRIC = CoroutineMetric(
+    MetricSpec(
+        name="nuggets",
+        summary="Share of the contexts' facts on the query that the answer states: all, vital ones, weighted.",
+        needs=("query", "answer", "contexts", "judge"),
+        outputs=tuple(Output(name=name) for name in (*_NAMES, *_STRICT_NAMES)),
+        calls="3 judge calls for up to 10 nuggets, 5 for 20; 1 or 2 for another answer from the same contexts",
+        source="AutoNuggetizer, TREC 2024",
+        prompts=PROMPTS,
+        options=("max_nuggets", "nuggets_from_graded"),
+    ),
+    nuggets,
+)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.llm.grading_1to5 import AnswerGradeReply, answer_grade
-from ragtrace.judges.llm.numbering import Numbered
 from ragtrace.metrics.base import MetricSpec, Output, result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ragtrace.metrics.base import Need
+    from ragtrace.metrics.base import Need, Outcome
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import MetricResult
 
@@ -28,11 +27,11 @@ def normalised(grade: float) -> float:
     return (grade - 1.0) / 4.0
 
 
-def declared(name: str, summary: str, needs: tuple[Need, ...], required: tuple[Need, ...]) -> MetricSpec:
+def grade_spec(name: str, summary: str, needs: tuple[Need, ...], required: tuple[Need, ...]) -> MetricSpec:
     """Return the spec of a 1-to-5 metric: the grade, and ``NAME_normalised``.
 
     Example:
-        >>> [output.name for output in declared("tone_1to5", "Tone.", ("answer",), ("answer",)).outputs]
+        >>> [output.name for output in grade_spec("tone_1to5", "Tone.", ("answer",), ("answer",)).outputs]
         ['tone_1to5', 'tone_1to5_normalised']
     """
     return MetricSpec(
@@ -53,7 +52,7 @@ def declared(name: str, summary: str, needs: tuple[Need, ...], required: tuple[N
 
 async def graded_answer(
     ctx: EvalContext,
-    spec: MetricSpec,
+    name: str,
     data: Mapping[str, object],
     form: type[AnswerGradeReply] = AnswerGradeReply,
     details: Mapping[str, object] | None = None,
@@ -64,18 +63,9 @@ async def graded_answer(
         JudgeError: the judge has no whole number from 1 to 5, also after the repair.
     """
     length_debias = ctx.options.length_debias
-    found = await ctx.ask(answer_grade(spec.name, data, form, length_debias=length_debias))
+    found = await ctx.ask(answer_grade(name, data, form, length_debias=length_debias))
     facts = {**(details or {}), "reason": found.reason, "length_debias": length_debias}
-    grade, unit = spec.outputs
+    outcomes: tuple[Outcome, Outcome] = float(found.grade), normalised(found.grade)
     if not found.attempted:
-        facts["grade"] = found.grade
-        return spec.every("abstained", facts)
-    return [
-        result(grade.name, float(found.grade), facts),
-        result(unit.name, normalised(found.grade), facts),
-    ]
-
-
-def shown_contexts(ctx: EvalContext) -> dict[str, str]:
-    """Return the delivered contexts that are not blank, numbered from 1."""
-    return Numbered(ctx.record).shown()
+        outcomes, facts["grade"] = ("abstained", "abstained"), found.grade
+    return [result(name, outcomes[0], facts), result(f"{name}_normalised", outcomes[1], facts)]

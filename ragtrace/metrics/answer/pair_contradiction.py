@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output, result
+from ragtrace.errors import JudgeUnsupported
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, result
 
 if TYPE_CHECKING:
-    from ragtrace.judges.nli.checking import CheckedSentence
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import MetricResult
 
 NAME = "pair_contradiction"
 
 
-class PairContradiction:
+async def pair_contradiction(ctx: EvalContext) -> list[MetricResult]:
     """The strongest contradiction between a sentence of the answer and a premise of the contexts.
 
     In [0, 1], lower is better; passes at .5 or less. NLI models see contradictions and miss unsupported additions,
     so this stands beside `hallucination`, whose pairs it shares; an average of the two lost on one data set or
     another. `contradictions` asks the judge instead. ``na``: no_answer, partial_run, no_contexts,
     unsupported_by_judge without a pair scorer or where its model has no such label, no_claims where the answer has
-    no word. Errors as for `hallucination`. Coroutine-safe. Source: natural language inference.
+    no word. Errors as for `hallucination`. Source: natural language inference.
 
     Example:
         >>> import asyncio
@@ -44,40 +44,30 @@ class PairContradiction:
         >>> asyncio.run(METRIC.compute(EvalContext(record, pairs=Negation())))[0].value
         1.0
     """
+    checked = await ctx.checked()
+    if not checked.sentences:
+        return [result(NAME, "no_claims")]
+    found = [sentence.contradiction for sentence in checked.sentences]
+    known = [value for value in found if value is not None]
+    if len(known) < len(found):
+        raise JudgeUnsupported("the pair scorer has no label for contradiction")
+    sentences = [
+        {"text": it.text, "score": it.contradiction, "scores": [signal.contradiction for signal in it.signals]}
+        for it in checked.sentences
+    ]
+    premises = [{"contexts": list(premise.contexts)} for premise in checked.premises]
+    details = {"n_sentences": len(known), "sentences": sentences, "premises": premises}
+    return [result(NAME, max(known), details)]
 
-    spec = MetricSpec(
+
+METRIC = CoroutineMetric(
+    MetricSpec(
         name=NAME,
         summary="Strongest contradiction of a sentence of the answer by the contexts, under a local NLI model.",
         needs=("answer", "contexts", "pairs"),
         outputs=(Output(name=NAME, direction="down", threshold=0.5),),
         calls="none; shares the pairs of hallucination",
         source="NLI",
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return the maximum over sentences; raises JudgeError."""
-        checked = await ctx.checked()
-        if not checked.sentences:
-            return [result(NAME, "no_claims")]
-        found = [sentence.contradiction for sentence in checked.sentences]
-        known = [value for value in found if value is not None]
-        if len(known) < len(found):
-            message = {"message": "the pair scorer has no label for contradiction"}
-            return [result(NAME, "unsupported_by_judge", message)]
-        details = {
-            "n_sentences": len(known),
-            "sentences": [_shown(sentence) for sentence in checked.sentences],
-            "premises": [{"contexts": list(premise.contexts)} for premise in checked.premises],
-        }
-        return [result(NAME, max(known), details)]
-
-
-def _shown(sentence: CheckedSentence) -> dict[str, object]:
-    return {
-        "text": sentence.text,
-        "score": sentence.contradiction,
-        "scores": [signal.contradiction for signal in sentence.signals],
-    }
-
-
-METRIC = PairContradiction()
+    ),
+    pair_contradiction,
+)

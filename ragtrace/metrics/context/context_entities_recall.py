@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.llm.entities import OF_BOTH, OF_REFERENCE
-from ragtrace.metrics.base import MetricSpec, Output, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, result
 from ragtrace.metrics.context.entity_names import folded, names_in, normalised
 
 if TYPE_CHECKING:
@@ -17,18 +17,17 @@ if TYPE_CHECKING:
 NAME = "context_entities_recall"
 
 
-class ContextEntitiesRecall:
+async def context_entities_recall(ctx: EvalContext) -> list[MetricResult]:
     """Entities of the reference that the contexts name too / its entities, in [0, 1], higher is better.
 
     Entities are sets of names, compared in NFKC without case, with white space collapsed and without punctuation at
     their edges. ragas compares them as they are, so that "Oslo" and "OSLO" differ. By default one call lists those
-    of the reference and of the contexts. With `Options.entities_in_text` one short call lists the reference's, and
-    each is looked up in the contexts' text between word boundaries, which misses other spellings. ``details.mode``
-    says which it was.
+    of the reference and of the contexts. With `MetricOptions.entities_in_text` one short call lists the
+    reference's, and each is looked up in the contexts' text between word boundaries, which misses other spellings.
+    ``details.mode`` says which it was.
 
     ``na``: missing_input:reference, no_entities (ragas 0.0), unsupported_by_judge. No context gives 0.0 without a
-    call: there was something to find and nothing was retrieved. Coroutine-safe. Source: RAGAS context entity
-    recall.
+    call: there was something to find and nothing was retrieved. Source: RAGAS context entity recall.
 
     Example:
         >>> import asyncio
@@ -43,8 +42,34 @@ class ContextEntitiesRecall:
         >>> asyncio.run(METRIC.compute(ctx))[0].value
         0.5
     """
+    mode = "in_text" if ctx.options.entities_in_text else "listed"
+    contexts = [passage.text for _, passage in ctx.contexts()]
+    if not contexts:
+        return [result(NAME, 0.0, {"mode": mode, "contexts": 0})]
+    if ctx.options.entities_in_text:
+        wanted = _names((await ctx.ask(OF_REFERENCE)).reference)
+        found = frozenset[str]().union(*(names_in(wanted, folded(text)) for text in contexts))
+    else:
+        entities = await ctx.ask(OF_BOTH)
+        wanted = _names(entities.reference)
+        found = wanted & _names(entities.contexts or ())
+    if not wanted:
+        return [result(NAME, "no_entities", {"mode": mode})]
+    details = {
+        "mode": mode,
+        "found": sorted(found),
+        "missing": sorted(wanted - found),
+        "contexts": len(contexts),
+    }
+    return [result(NAME, len(found) / len(wanted), details)]
 
-    spec = MetricSpec(
+
+def _names(entities: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(normalised, entities)) - {""}
+
+
+METRIC = CoroutineMetric(
+    MetricSpec(
         name=NAME,
         aliases=("context_entity_recall",),
         summary="Share of the reference's entities that the delivered contexts name.",
@@ -55,38 +80,6 @@ class ContextEntitiesRecall:
         source="ragas context entity recall",
         prompts=(*OF_BOTH.prompts, *OF_REFERENCE.prompts),
         options=("entities_in_text",),
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return one result; raises JudgeError when the judge has no usable list."""
-        mode = "in_text" if ctx.options.entities_in_text else "listed"
-        contexts = [passage.text for _, passage in ctx.contexts()]
-        if not contexts:
-            return [result(NAME, 0.0, {"mode": mode, "contexts": 0})]
-        if ctx.options.entities_in_text:
-            wanted = _names((await ctx.ask(OF_REFERENCE)).reference)
-            found = frozenset[str]().union(*(names_in(wanted, folded(text)) for text in contexts))
-        else:
-            entities = await ctx.ask(OF_BOTH)
-            wanted = _names(entities.reference)
-            found = wanted & _names(entities.contexts or ())
-        return [_scored(wanted, found, mode, len(contexts))]
-
-
-def _names(entities: Iterable[str]) -> frozenset[str]:
-    return frozenset(map(normalised, entities)) - {""}
-
-
-def _scored(wanted: frozenset[str], found: frozenset[str], mode: str, n_contexts: int) -> MetricResult:
-    if not wanted:
-        return result(NAME, "no_entities", {"mode": mode})
-    details = {
-        "mode": mode,
-        "found": sorted(found),
-        "missing": sorted(wanted - found),
-        "contexts": n_contexts,
-    }
-    return result(NAME, len(found) / len(wanted), details)
-
-
-METRIC = ContextEntitiesRecall()
+    ),
+    context_entities_recall,
+)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, result
 
 if TYPE_CHECKING:
-    from ragtrace.judges.base import Facts
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import MetricResult
 
 
-class ContextRecall:
+async def context_recall(ctx: EvalContext) -> list[MetricResult]:
     """Facts of the reference that a delivered context holds / all its facts, in [0, 1], higher is better.
 
     ``na``: missing_input:reference without one, no_claims where it holds no fact (ragas NaN, llm4s 1.0, deepeval
     0). No context gives 0.0 without a call, because there was something to find and nothing was retrieved.
-    ``details.facts`` names the contexts of each fact by 0-based index. Coroutine-safe. Source: RAGAS context
-    recall.
+    ``details.facts`` names the contexts of each fact by 0-based index. Source: RAGAS context recall.
 
     Example:
         >>> import asyncio
@@ -27,8 +25,19 @@ class ContextRecall:
         >>> asyncio.run(METRIC.compute(EvalContext(RagRecord(id="1", reference="Oslo is in Norway."))))[0].value
         0.0
     """
+    contexts = ctx.contexts()
+    if not contexts:
+        return [result("context_recall", 0.0, {"facts": [], "contexts": 0})]
+    facts = (await ctx.facts()).facts
+    if not facts:
+        return METRIC.spec.every("no_claims")
+    listed = [{"text": fact.text, "sources": list(fact.sources)} for fact in facts]
+    value = sum(bool(fact.sources) for fact in facts) / len(facts)
+    return [result("context_recall", value, {"facts": listed, "contexts": len(contexts)})]
 
-    spec = MetricSpec(
+
+METRIC = CoroutineMetric(
+    MetricSpec(
         name="context_recall",
         summary="Share of the reference's facts that the delivered contexts hold.",
         needs=("reference", "contexts", "judge"),
@@ -37,32 +46,6 @@ class ContextRecall:
         outputs=(Output(name="context_recall"),),
         calls="1 judge call",
         source="ragas context recall",
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return the value; raises JudgeError when the judge has no usable attribution."""
-        if not (ctx.record.reference or "").strip():
-            return [self._na("missing_input:reference")]
-        if not ctx.contexts():
-            details = {"facts": [], "contexts": 0}
-            return [result("context_recall", 0.0, details)]
-        facts = await ctx.facts()
-        return [self._over(facts, len(ctx.contexts()))]
-
-    def _over(self, verdict: Facts, n_contexts: int) -> MetricResult:
-        if not verdict.facts:
-            return self._na("no_claims")
-        attributed = sum(bool(fact.sources) for fact in verdict.facts)
-        details = {
-            "facts": [{"text": fact.text, "sources": list(fact.sources)} for fact in verdict.facts],
-            "contexts": n_contexts,
-        }
-        value = attributed / len(verdict.facts)
-        return result("context_recall", value, details)
-
-    @staticmethod
-    def _na(reason: str) -> MetricResult:
-        return result("context_recall", reason)
-
-
-METRIC = ContextRecall()
+    ),
+    context_recall,
+)

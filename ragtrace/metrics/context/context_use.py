@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.metrics.base import MetricSpec, Output, claims_lacking, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, claims_lacking, result
 
 if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 NAME = "context_use"
 
 
-class ContextUse:
+async def context_use(ctx: EvalContext) -> list[MetricResult]:
     """Contexts that support a claim of the answer / contexts delivered, in [0, 1], higher is better.
 
     Blank contexts are left out. A low value under a good answer says that fewer passages would do. It has no
     threshold, because one passage may hold all there is to say. `context_precision` asks whether a context is
-    relevant, used or not. ``na``: no_answer, partial_run, no_contexts, abstained, no_claims. Coroutine-safe.
+    relevant, used or not. ``na``: no_answer, partial_run, no_contexts, abstained, no_claims.
     Source: ragtrace.
 
     Example:
@@ -39,8 +39,19 @@ class ContextUse:
         >>> asyncio.run(evaluate([METRIC], EvalContext(record, judge=OverlapJudge())))[0].value
         0.5
     """
+    contexts = ctx.contexts()
+    audit = await ctx.audit()
+    lacking = claims_lacking(audit)
+    if lacking is not None:
+        return [result(NAME, lacking)]
+    supporting = {index for claim in audit.claims if claim.verdict == "supported" for index in claim.sources}
+    used = [passage.id for index, passage in contexts if index in supporting]
+    details = {"contexts": len(contexts), "used": used}
+    return [result(NAME, len(used) / len(contexts), details)]
 
-    spec = MetricSpec(
+
+METRIC = CoroutineMetric(
+    MetricSpec(
         name=NAME,
         summary="Share of the delivered contexts that support a claim of the answer.",
         needs=("answer", "contexts", "query", "judge"),
@@ -49,19 +60,6 @@ class ContextUse:
         calls="1 judge call, shared with faithfulness",
         source="ragtrace",
         task="audit",
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return one result; raises JudgeError."""
-        contexts = ctx.contexts()
-        audit = await ctx.audit()
-        lacking = claims_lacking(audit)
-        if lacking is not None:
-            return [result(NAME, lacking)]
-        supporting = {index for claim in audit.claims if claim.verdict == "supported" for index in claim.sources}
-        used = [passage.id for index, passage in contexts if index in supporting]
-        details = {"contexts": len(contexts), "used": used}
-        return [result(NAME, len(used) / len(contexts), details)]
-
-
-METRIC = ContextUse()
+    ),
+    context_use,
+)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.llm.correctness import CORRECTNESS, SOURCES, claim_sources
-from ragtrace.metrics.base import MetricSpec, Output, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import MetricResult
 
-_RELEVANT = "noise_sensitivity_relevant"
-_IRRELEVANT = "noise_sensitivity_irrelevant"
-_UNATTRIBUTED = "noise_sensitivity_unattributed"
-_INCORRECT = "incorrect_rate"
-_OUTPUTS = (_RELEVANT, _IRRELEVANT, _UNATTRIBUTED, _INCORRECT)
+_OUTPUTS = (
+    "noise_sensitivity_relevant",
+    "noise_sensitivity_irrelevant",
+    "noise_sensitivity_unattributed",
+    "incorrect_rate",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ def incorrect_claims(
     )
 
 
-class NoiseSensitivity:
+async def noise_sensitivity(ctx: EvalContext) -> list[MetricResult]:
     """Incorrect claims / claims of the answer, by where the error comes from; in [0, 1], lower is better.
 
     A claim is incorrect where the reference does not entail it. A context is relevant where it supports a fact of
@@ -71,7 +72,7 @@ class NoiseSensitivity:
 
     A reference without facts makes every context irrelevant. The details keep both matrices, as the 0-based indexes
     of the contexts that support each claim. ``na``: no_answer, partial_run, no_contexts, missing_input:reference,
-    unsupported_by_judge, and no_claims where the answer holds none. Coroutine-safe. Source: RAGAS noise
+    unsupported_by_judge, and no_claims where the answer holds none. Source: RAGAS noise
     sensitivity, after RAGChecker (2024).
 
     Example:
@@ -92,8 +93,37 @@ class NoiseSensitivity:
         >>> [result.value for result in results]
         [0.5, 0.0, 0.0, 0.5]
     """
+    claims = await ctx.ask(CORRECTNESS)
+    if not claims.answer:
+        return METRIC.spec.every("no_claims")
+    return _scored(claims, await ctx.ask(claim_sources(claims)), ctx)
 
-    spec = MetricSpec(
+
+def _scored(claims: Correctness, sources: ClaimSources, ctx: EvalContext) -> list[MetricResult]:
+    relevant_contexts = frozenset(index for behind in sources.reference for index in behind)
+    correct = [claim.verdict == "supported" for claim in claims.answer]
+    found = incorrect_claims(correct, sources.answer, relevant_contexts)
+    details = {
+        "claims": [
+            {"text": claim.text, "verdict": claim.verdict, "sources": list(behind)}
+            for claim, behind in zip(claims.answer, sources.answer, strict=True)
+        ],
+        "facts": [
+            {"text": claim.text, "sources": list(behind)}
+            for claim, behind in zip(claims.reference, sources.reference, strict=True)
+        ],
+        "truncated": claims.truncated,
+        "contexts": [index for index, _ in ctx.contexts()],
+        "relevant_contexts": sorted(relevant_contexts),
+        "n_claims": len(correct),
+        "n_incorrect": found.total,
+    }
+    counts = (found.relevant, found.irrelevant, found.unattributed, found.total)
+    return METRIC.spec.results([count / len(correct) for count in counts], "no_claims", details)
+
+
+METRIC = CoroutineMetric(
+    MetricSpec(
         name="noise_sensitivity",
         summary="Share of the answer's claims that are wrong, by the contexts that say so: relevant, other, none.",
         needs=("answer", "contexts", "reference", "query", "judge"),
@@ -102,41 +132,6 @@ class NoiseSensitivity:
         calls="3 judge calls, 2 of them shared with factual_correctness",
         source="ragas noise sensitivity",
         prompts=(*CORRECTNESS.prompts, SOURCES),
-    )
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return the four outputs; raises JudgeError when the judge has no usable verdicts."""
-        claims = await ctx.ask(CORRECTNESS)
-        if not claims.answer:
-            return [result(name, "no_claims") for name in _OUTPUTS]
-        return _scored(claims, await ctx.ask(claim_sources(claims)), ctx)
-
-
-def _scored(claims: Correctness, sources: ClaimSources, ctx: EvalContext) -> list[MetricResult]:
-    relevant_contexts = frozenset(index for behind in sources.reference for index in behind)
-    correct = [claim.verdict == "supported" for claim in claims.answer]
-    found = incorrect_claims(correct, sources.answer, relevant_contexts)
-    details = _details(claims, sources)
-    details |= {
-        "contexts": [index for index, _ in ctx.contexts()],
-        "relevant_contexts": sorted(relevant_contexts),
-        "n_claims": len(correct),
-        "n_incorrect": found.total,
-    }
-    counts = (found.relevant, found.irrelevant, found.unattributed, found.total)
-    return [result(name, count / len(correct), details) for name, count in zip(_OUTPUTS, counts, strict=True)]
-
-
-def _details(claims: Correctness, sources: ClaimSources) -> dict[str, object]:
-    answer = zip(claims.answer, sources.answer, strict=True)
-    reference = zip(claims.reference, sources.reference, strict=True)
-    return {
-        "claims": [
-            {"text": claim.text, "verdict": claim.verdict, "sources": list(behind)} for claim, behind in answer
-        ],
-        "facts": [{"text": claim.text, "sources": list(behind)} for claim, behind in reference],
-        "truncated": claims.truncated,
-    }
-
-
-METRIC = NoiseSensitivity()
+    ),
+    noise_sensitivity,
+)

@@ -109,7 +109,7 @@ async def test_relevancy_keeps_raw_and_cosines_and_cuts_at_0() -> None:
 
 def test_cosines_survive_tiny_and_huge_vectors() -> None:
     rows = np.array([[1e-200, 1e-200], [1e200, 1e200], [1e-320, 0.0]])
-    _, cosines = cosines_with_first(rows, 3)
+    cosines = cosines_with_first(rows, 3)
     assert cosines == [pytest.approx(1.0), pytest.approx(0.5**0.5)]
     assert all(abs(value) <= 1.0 for value in cosines)
 

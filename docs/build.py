@@ -73,6 +73,17 @@ def metrics_page() -> str:
     return f"{text[: text.index(chr(10), begin)]}\n\n{table.strip()}\n\n{text[end:]}"
 
 
+def command_line() -> str:
+    """Return the reference of the commands, as typer writes it from their options."""
+    import typer
+    from typer.cli import get_docs_for_click
+
+    from ragtrace.cli.main import build_app
+
+    app = build_app(None)
+    return get_docs_for_click(obj=app, ctx=typer.Context(app), name="ragtrace", title="Command line")
+
+
 def _front_page() -> None:
     pages = {f"{name}.md": name.upper() + ".md" for name in ("architecture", "contributing", "changelog")}
     pages |= {"index.md": "README.md", "glossary.md": "docs/glossary.md", "fragments.md": "changes/README.md"}
@@ -100,6 +111,7 @@ def _reference() -> None:
     rows = "".join(f"| `{m.name}` | {m.kind} | `{m.unit}` | {m.description} |\n" for m in METRICS)
     head = "# Telemetry\n\nThe metrics that leave the process, from `ragtrace.semconv`.\n\n"
     (folder / "telemetry.md").write_text(f"{head}| name | kind | unit | what |\n|---|---|---|---|\n{rows}")
+    (folder / "command-line.md").write_text(command_line())
     (folder / "api.md").write_text("# API\n\n" + "\n".join(f"::: {name}\n" for name in API))
 
 

@@ -28,22 +28,28 @@ def _group() -> None:
 
 @command.command()
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="where to; made when it is missing")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder for the files. It is made when it is missing.")
+    ],
     *,
     datasource_uid: Annotated[
         str | None,
-        typer.Option(metavar="UID", help="uid of your Prometheus data source in Grafana, which stays as it is"),
+        typer.Option(
+            metavar="UID", help="Uid of your Prometheus data source in Grafana. No other one is made then."
+        ),
     ] = None,
     runbook_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="where you serve runbooks/, for links in alerts")
+        str | None, typer.Option(metavar="URL", help="Address where you serve runbooks/, for links in alerts.")
     ] = None,
     grafana_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="where Grafana stands, for links in alerts")
+        str | None, typer.Option(metavar="URL", help="Address of Grafana, for links in alerts.")
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="seconds instead of days: shows how alerts work")] = False,
-    grafana: Annotated[bool, typer.Option("--grafana", help="boards and provisioning")] = False,
-    prometheus: Annotated[bool, typer.Option("--prometheus", help="rules")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="both; the default")] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Look at seconds instead of days, to show how alerts work.")
+    ] = False,
+    grafana: Annotated[bool, typer.Option("--grafana", help="Write boards and provisioning alone.")] = False,
+    prometheus: Annotated[bool, typer.Option("--prometheus", help="Write rules alone.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Write both, which is the default.")] = False,
 ) -> int:
     """Write the boards (`*.json`), provisioning, rules and runbooks into a folder.
 

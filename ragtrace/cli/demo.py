@@ -8,13 +8,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from ragtrace.cli.io.arguments import pace
 from ragtrace.cli.io.say import say
 from ragtrace.demo.options import DEFAULT_OUT, DEFAULT_PORT, STACK_QUESTIONS, STACK_RATE, DemoOptions
 
 PLAIN_WIDTH = 120
 _USUAL = DemoOptions()
-HELP = "Watch a real chain being scored, with an incident half-way."
 EPILOG = """\
 Asks a real LangChain chain questions about ragtrace's own handbook, scores every answer in the background and shows
 it live. Half-way an incident begins: the answerer starts to invent facts. The drift detector says when and why
@@ -25,43 +23,57 @@ def command(
     *,
     questions: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help=f"number ({_USUAL.questions}; {STACK_QUESTIONS} with --stack)"),
+        typer.Option(
+            min=1,
+            metavar="N",
+            help=f"Number of questions. Default: {_USUAL.questions}, with --stack {STACK_QUESTIONS}.",
+        ),
     ] = None,
     rate: Annotated[
         float | None,
         typer.Option(
-            parser=pace, metavar="R", help=f"questions a second ({_USUAL.rate:g}; {STACK_RATE:g} with --stack)"
+            min=0.01,
+            max=1_000,
+            metavar="R",
+            help=f"Questions a second. Default: {_USUAL.rate:g}, with --stack {STACK_RATE:g}.",
         ),
     ] = None,
-    fast: Annotated[bool, typer.Option("--fast", help="ask without a pause")] = False,
-    seed: Annotated[int, typer.Option(metavar="S", help="repeats a run exactly")] = _USUAL.seed,
+    fast: Annotated[bool, typer.Option("--fast", help="Ask without a pause.")] = False,
+    seed: Annotated[int, typer.Option(metavar="S", help="Seed, which repeats a run exactly.")] = _USUAL.seed,
     no_incident: Annotated[
-        bool, typer.Option("--no-incident", help="leave the incident out: the detector stays quiet")
+        bool, typer.Option("--no-incident", help="Leave the incident out. The detector then stays quiet.")
     ] = False,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="scored records")] = DEFAULT_OUT,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Write the scored records there.")] = DEFAULT_OUT,
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, metavar="P", help="OpenMetrics endpoint; 0: any free port")
+        int,
+        typer.Option(min=0, max=65_535, metavar="P", help="Port of the OpenMetrics endpoint. 0 takes a free port."),
     ] = DEFAULT_PORT,
     stack: Annotated[
         Literal["local"] | None,
-        typer.Option(
-            help="run Debian's prometheus and alertmanager beside it, and show the alert that the incident fires"
-        ),
+        typer.Option(help="Run Debian's prometheus and alertmanager beside it, and show the alert that fires."),
     ] = None,
     otlp: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="send everything to this collector as well, e.g. http://localhost:4318"),
+        typer.Option(
+            metavar="URL", help="Also send everything to this collector, for example http://localhost:4318."
+        ),
     ] = None,
-    judge: Annotated[str, typer.Option(metavar="NAME", help="overlap (offline) or openai:MODEL")] = _USUAL.judge,
+    judge: Annotated[
+        str, typer.Option(metavar="NAME", help="Judge: overlap (offline) or openai:MODEL.")
+    ] = _USUAL.judge,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="a real model answers; needs OPENAI_API_KEY or --base-url")
+        str | None,
+        typer.Option(metavar="NAME", help="Let a real model answer. Needs OPENAI_API_KEY or --base-url."),
     ] = None,
     base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of --model and --judge")
+        str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of --model and --judge.")
     ] = None,
-    save_svg: Annotated[Path | None, typer.Option(metavar="FILE", hidden=True)] = None,
+    save_svg: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Save the last frame of the view there, as SVG.", hidden=True),
+    ] = None,
 ) -> int:
-    """Run the demo and return its exit status; see `ragtrace.demo.session.run_demo`."""
+    """Watch a real chain being scored, with an incident half-way."""
     if sys.stdout.isatty():  # before the imports: they take 15 s where nothing is compiled or cached yet
         say("ragtrace demo: loading LangChain and the handbook; the first time takes some seconds ...", flush=True)
     from ragtrace.demo.console import PlainConsole

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ragtrace.cli.io.arguments import Workflow
+from ragtrace.cli.io.arguments import Since, Store, Until, Workflow
 from ragtrace.cli.io.jsonl_reader import one_line
 from ragtrace.cli.io.say import say
-from ragtrace.cli.io.stored import MOMENT, moment, opened_store, store_path
+from ragtrace.cli.io.stored import moment, opened_store, store_path
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,40 +25,42 @@ if TYPE_CHECKING:
     from ragtrace.stores.sqlite import SqliteStore
 
 _CACHED = 64  # traces whose texts are kept at hand: rows of one trace stand together
-HELP = "Write the scores of a store as JSON lines, CSV or Parquet."
-EPILOG = f"""\
+EPILOG = """\
 A row is a score, or a human label (source=human); rows of one trace have one trace_id. Weighted means: the random
 stratum alone, sum(weight * value) / sum(weight). CSV is safe to open in a spreadsheet: a text that it could take
 for a formula begins with an apostrophe. Where the store kept a trace's record (content=full: low, failed and
-flagged ones, and 1 %), its rows have query, answer and contexts too. SINCE and UNTIL: {MOMENT}; UNTIL is exclusive.
+flagged ones, and 1 %), its rows have query, answer and contexts too.
 
 Exit status: 0 written (also when nothing fits), 2 usage or a failure; an --out that failed is removed.
 """
 
 
 def command(
-    source: Annotated[
-        str | None, typer.Argument(metavar="[STORE]", help="the store's file; default RAGTRACE_STORE")
-    ] = None,
+    source: Annotated[str | None, typer.Argument(metavar="STORE", help="The same as --store.")] = None,
     *,
-    store: Annotated[str | None, typer.Option(metavar="STORE", help="the same")] = None,
+    store: Store = None,
     form: Annotated[
-        Literal["jsonl", "csv", "parquet"], typer.Option("--format", help="form of the rows")
+        Literal["jsonl", "csv", "parquet"], typer.Option("--format", help="Form of the rows.")
     ] = "jsonl",
-    out: Annotated[str, typer.Option(metavar="FILE", help="a new file; - is standard output (not for parquet)")],
-    since: Annotated[str | None, typer.Option(help="no earlier scores")] = None,
-    until: Annotated[str | None, typer.Option(help="no later ones")] = None,
+    out: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="Write the rows into this new file; - is standard output (not parquet)."),
+    ],
+    since: Since = None,
+    until: Until = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="this metric alone, by a name that `ragtrace metrics` lists or that stands in the store"),
+        typer.Option(
+            metavar="NAME",
+            help="Take this metric alone, by a name that `ragtrace metrics` lists or that stands in the store.",
+        ),
     ] = None,
     workflow: Workflow = None,
     no_texts: Annotated[
-        bool,
-        typer.Option("--no-texts", help="leave query, answer and contexts empty, also where they were kept"),
+        bool, typer.Option("--no-texts", help="Leave query, answer and contexts empty, also where they were kept.")
     ] = False,
 ) -> int:
-    """Write the rows, page by page."""
+    """Write the scores of a store as JSON lines, CSV or Parquet."""
     from ragtrace.cli.io.row_writers import writer_of
 
     if source is not None and store is not None:

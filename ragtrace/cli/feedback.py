@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragtrace.cli.io.arguments import StoreOption
+from ragtrace.cli.io.arguments import Store
 from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import opened_store, store_path
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from ragtrace.stores import Label
 
-HELP = "Keep human labels of traces in the store."
 EPILOG = """\
 A line is {"trace_id": ..., "value": 0 to 1, true or false} and, where there is one, "comment", "metric" (default
 feedback: the answer as a whole), "rater", "at" (Unix seconds), and the trace's "session" and "user", by which
@@ -32,11 +31,11 @@ _TEXTS = ("comment", "metric", "rater", "session", "user")
 
 
 def command(
-    file: Annotated[str, typer.Argument(help="JSON lines, gzip too; - reads standard input")],
+    file: Annotated[str, typer.Argument(help="JSON lines, plain or gzip; - reads standard input.")],
     *,
-    store: StoreOption = None,
+    store: Store = None,
 ) -> int:
-    """Read the file, and write its good lines."""
+    """Keep human labels of traces in the store."""
     path = store_path(store, "feedback")
     broken = BrokenLines(file)
     kept = 0

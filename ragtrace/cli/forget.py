@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragtrace.cli.io.arguments import StoreOption
+from ragtrace.cli.io.arguments import Spool, Store
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import opened_store, store_path
 from ragtrace.errors import ConfigError
@@ -16,7 +16,6 @@ from ragtrace.model import as_trace_id
 if TYPE_CHECKING:
     from ragtrace.stores.base import Erased, Subject
 
-HELP = "Erase a trace, a session or a user from the store and the spool."
 EPILOG = """\
 The command erases scores, human labels, records, and units that wait in a spool. It then writes the file anew, so
 that no byte of them is left. That needs the file's size in free disk, and other processes cannot write for some
@@ -28,16 +27,14 @@ Exit status: 0 erased (or nothing there), 2 usage or a failure.
 
 def command(
     *,
-    trace: Annotated[str | None, typer.Option(metavar="ID", help="erase this trace")] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="erase this session")] = None,
-    user: Annotated[str | None, typer.Option(metavar="ID", help="erase this user")] = None,
-    store: StoreOption = None,
-    spool: Annotated[
-        str | None, typer.Option(metavar="PATH", help="the spool's file; default RAGTRACE_SPOOL")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say how many of what")] = False,
+    trace: Annotated[str | None, typer.Option(metavar="ID", help="Erase this trace.")] = None,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Erase this session.")] = None,
+    user: Annotated[str | None, typer.Option(metavar="ID", help="Erase this user.")] = None,
+    store: Store = None,
+    spool: Spool = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only, and erase nothing.")] = False,
 ) -> int:
-    """Erase, and say how many of what."""
+    """Erase a trace, a session or a user from the store and the spool."""
     from ragtrace.stores import Erased
 
     subject, identity = _whom({"trace": trace, "session": session, "user": user})

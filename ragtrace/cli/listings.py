@@ -47,7 +47,8 @@ def schema() -> int:
 
 
 def metrics(
-    *, markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table, for documentation")] = False
+    *,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables, for documentation.")] = False,
 ) -> int:
     """Print every metric: its meaning, needs, range, direction and calls."""
     from rich.table import Table

@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from ragtrace._version import __version__
 from ragtrace.cli.io.say import escape_log, say
-from ragtrace.errors import ConfigError, InputError, MissingExtra, nearest
+from ragtrace.errors import ConfigError, InputError, MissingExtra
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,13 +34,6 @@ COMMANDS = {name: heading for heading, names in GROUPS.items() for name in names
 _MODULES = {
     **{name: f"{name}.command" for name in ("calibrate", "compare", "doctor")},
     **dict.fromkeys(("metrics", "settings", "schema", "version"), "listings"),
-}
-# Phrases of typer and pydantic, and their replacement in one line.
-_PHRASES = {
-    "Invalid value for ": "argument ",
-    "Value error, ": "",
-    "Input should be": "must be",
-    ", unable to parse string as an integer": "",
 }
 EPILOG = """\
 Examples:
@@ -66,8 +59,8 @@ def build_app(chosen: str | None) -> TyperGroup:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, rich_help_panel=COMMANDS[name])
         else:
-            text, epilog = (getattr(module, words, None) for words in ("HELP", "EPILOG"))
-            app.command(name, help=text, epilog=epilog, rich_help_panel=COMMANDS[name])(command)
+            epilog = getattr(module, "EPILOG", None)
+            app.command(name, epilog=epilog, rich_help_panel=COMMANDS[name])(command)
     group: TyperGroup = get_command(app)  # type: ignore[assignment] # it has a callback
     return group
 
@@ -95,11 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error: an odd id or path ends no command
     args = list(sys.argv[1:] if argv is None else argv)
-    command = next((arg for arg in args if not arg.startswith("-")), None)
-    if command is not None and command not in COMMANDS and not args[0].startswith("-"):
-        return _complain(f"unknown command {command!r}{nearest(command, COMMANDS)}")
     try:
-        status = _run(command, args)
+        status = _run(args)
         sys.stdout.flush()  # here, where a reader that has gone is still caught
     except typer.TyperException as error:
         return _complain(_usage(error))
@@ -117,10 +107,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def _run(command: str | None, args: list[str]) -> int:
-    group = build_app(command)
+def _run(args: list[str]) -> int:
+    group = build_app(next((arg for arg in args if not arg.startswith("-")), None))
     try:
-        with group.make_context("ragtrace", list(args) or ["--help"]) as context:
+        with group.make_context("ragtrace", args or ["--help"]) as context:
             status: int = group.invoke(context)
     except typer.Exit as exit_:
         return exit_.exit_code if args else 2
@@ -129,13 +119,7 @@ def _run(command: str | None, args: list[str]) -> int:
 
 def _usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
-    unknown = getattr(error, "option_name", None)
-    if context is not None and unknown is not None and "No such option" in str(error):
-        known = [flag for param in context.command.params for flag in param.opts if flag.startswith("--")]
-        return f"unknown argument {unknown!r}{nearest(unknown, known)}"
-    line = error.format_message().rstrip(".")
-    for theirs, ours in _PHRASES.items():
-        line = line.replace(theirs, ours)
+    line = error.format_message().replace("Value error, ", "").rstrip(".")
     return f"{line}; see {context.command_path} --help" if context is not None else line
 
 
@@ -162,7 +146,3 @@ def _complain(line: str) -> int:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

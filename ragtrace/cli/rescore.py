@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragtrace.cli.io.arguments import METRICS_HELP, BaseUrl, Jobs, Judge, StoreOption, Workflow
+from ragtrace.cli.io.arguments import METRICS_HELP, BaseUrl, Jobs, Judge, Store, Workflow
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import MOMENT, moment, opened_store, store_path
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring.offline.rescore import Rescored, Rescoring
     from ragtrace.settings import Settings
 
-HELP = "Score the records of a store again, as a series of its own."
-EPILOG = f"""\
+EPILOG = """\
 The command scores the records that the store kept. With content=full these are records with low, failed or flagged
 scores and 1 % of the others, for 72 hours. The new scores are a series of their own, by their version; the old ones
 stay. Their weights correct for the uneven choice. They are in the export (source=rescore), not in live metrics.
@@ -33,8 +32,6 @@ A run that was stopped, by Ctrl-C, by its budget or by a judge that is away, goe
 again. The limits of the settings hold (judge_rpm, judge_tpm, budget_usd_per_day, budget_tokens_per_day): rates
 together with the processes of the spool that is set, budgets apart from them and of the same size.
 
-SINCE: {MOMENT}.
-
 Exit status: 0 done, 1 some results are errors or the judge is away, 2 usage or a failure, 3 the budget is spent,
 130 stopped by Ctrl-C.
 """
@@ -42,18 +39,19 @@ Exit status: 0 done, 1 some results are errors or the judge is away, 2 usage or 
 
 def command(
     *,
-    store: StoreOption = None,
-    since: Annotated[str, typer.Option(help="records no older than this")],
-    metrics: Annotated[str, typer.Option("--metrics", "--metric", metavar="METRICS", help=METRICS_HELP)],
+    store: Store = None,
+    since: Annotated[str, typer.Option(metavar="WHEN", help=f"Score records no older than this: {MOMENT}.")],
+    metrics: Annotated[str, typer.Option("--metrics", "--metric", metavar="NAMES", help=METRICS_HELP)],
     judge: Judge = None,
     base_url: BaseUrl = None,
     workflow: Workflow = None,
     budget_calls: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="most calls of the judge; what is begun is finished")
+        int | None,
+        typer.Option(min=1, metavar="N", help="End after N calls of the judge. A begun record is finished."),
     ] = None,
     jobs: Jobs = 4,
 ) -> int:
-    """Score what is not yet; see `EPILOG` for the exit status."""
+    """Score the records of a store again, as a series of its own."""
     from ragtrace.scoring.offline.rescore import Rescoring
     from ragtrace.service.judges import build_scorer
     from ragtrace.settings import Settings

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragtrace.cli.io.arguments import METRICS_HELP, BaseUrl, Jobs, Limit, Pairs, cutoffs
+from ragtrace.cli.io.arguments import (
+    BaseUrl,
+    Embedder,
+    Jobs,
+    Judge,
+    KValues,
+    Limit,
+    Metrics,
+    Pairs,
+    Resume,
+    cutoffs,
+)
 from ragtrace.cli.io.jsonl_reader import BrokenLines, Line, open_lines, read_lines
 from ragtrace.cli.io.jsonl_writer import ScoredLines, done_before
 from ragtrace.cli.io.progress import progress
@@ -27,7 +38,6 @@ if TYPE_CHECKING:
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.offline.file import Scores
 
-HELP = "Score a file of RAG answers."
 EPILOG = """\
 Input: JSON lines, plain or gzip. A line is a record (`ragtrace schema`), or just
 {"query": ..., "answer": ..., "contexts": ["...", ...]}. Records of ragas and DeepEval
@@ -53,52 +63,43 @@ every line that has one to judge (also when lines are broken), 130 stopped by Ct
 
 
 def command(
-    file: Annotated[str, typer.Argument(help="JSON lines, gzip too; - reads standard input")],
+    file: Annotated[str, typer.Argument(help="JSON lines, plain or gzip; - reads standard input.")],
     *,
-    metrics: Annotated[str | None, typer.Option(help=METRICS_HELP)] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option(help="overlap (offline, the default) or openai:MODEL; several, with commas, are a panel"),
-    ] = None,
+    metrics: Metrics = None,
+    judge: Judge = None,
     judge_repeats: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="ask each judge so often, with other seeds (1)")
+        int | None, typer.Option(min=1, metavar="N", help="Ask each judge N times, with other seeds. Default: 1.")
     ] = None,
     consensus: Annotated[
         str | None,
-        typer.Option(metavar="RULE", help="how several judges become one number: mean (the default) or median"),
+        typer.Option(metavar="RULE", help="Rule that makes one number of several: mean (the default) or median."),
     ] = None,
     base_url: BaseUrl = None,
     grading: Annotated[
         str | None,
-        typer.Option(metavar="SCALE", help="scale of the judge's grades: direct5, umbrela or umbrela_strict"),
+        typer.Option(metavar="SCALE", help="Scale of the judge's grades: direct5, umbrela or umbrela_strict."),
     ] = None,
     unfused: Annotated[
-        bool, typer.Option("--unfused", help="ask the judge step by step, to compare with fused calls; dearer")
+        bool, typer.Option("--unfused", help="Ask the judge step by step, to compare with fused calls. Costs more.")
     ] = False,
     grade_cache: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="keep grades there, and ask for none twice; or memory (default), off"),
+        typer.Option(metavar="FILE", help="Keep grades there and ask for none twice; or memory (default), off."),
     ] = None,
-    embedder: Annotated[
-        str | None,
-        typer.Option(help="overlap (offline, the default), local or local:FOLDER (offline), or openai:MODEL"),
-    ] = None,
+    embedder: Embedder = None,
     pairs: Pairs = None,
-    k_values: Annotated[
-        str | None,
-        typer.Option(help="cut-offs of @K metrics, separated by commas; default the number of contexts"),
+    k_values: KValues = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write scored lines there. Default: standard output.")
     ] = None,
-    out: Annotated[str | None, typer.Option(help="where scored lines go; default standard output")] = None,
     jobs: Jobs = 8,
     limit: Limit = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="go on with --out; lines that it holds are not scored again")
-    ] = False,
+    resume: Resume = False,
     fail_under: Annotated[
-        list[str] | None, typer.Option(metavar="METRIC=VALUE", help="exit 3 when its mean is worse")
+        list[str] | None, typer.Option(metavar="METRIC=VALUE", help="Exit with 3 when its mean is worse.")
     ] = None,
 ) -> int:
-    """Score the file; see `EPILOG` for the exit status."""
+    """Score a file of RAG answers."""
     from ragtrace.service.judges import build_scorer, left_out_text
     from ragtrace.settings import Settings
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _READABLE = 120
 _MOST_ID_CHARS = 24
 _WIDE = 100
-HELP = "Show one answer: question, pool, prompt, bad claims and reasons."
 EPILOG = """\
 WHICH, in a file: a line number as `ragtrace worst` prints it, a record's id, or a trace id; --id takes
 a number for an id too. In a store: a trace id, or at least 6 of its first digits.
@@ -31,15 +30,17 @@ a number for an id too. In a store: a trace id, or at least 6 of its first digit
 def command(
     where: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE|STORE] WHICH", help="a file or a store (RAGTRACE_STORE), and the answer"),
+        typer.Argument(
+            metavar="[FILE|STORE] WHICH", help="File or store (default: RAGTRACE_STORE), and the answer in it."
+        ),
     ] = None,
     *,
     identity: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="the record's id, also where it is a number")
+        str | None, typer.Option("--id", metavar="ID", help="Id of the record, also where it is a number.")
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="print passages whole")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print passages whole.")] = False,
 ) -> int:
-    """Print the answer."""
+    """Show one answer: question, pool, prompt, bad claims and reasons."""
     from ragtrace.cli.io.console import Shown
 
     given, which = _chosen(where or [], identity)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragtrace.cli.io.arguments import METRICS_HELP, Judge, seconds
+from ragtrace.cli.io.arguments import Judge, Metrics, Spool
 from ragtrace.cli.io.say import say
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ragtrace.service.service import Service
 
 SCRAPE = "scrape_configs: [{{job_name: ragtrace, static_configs: [{{targets: ['{target}']}}]}}]"
-HELP = "Score the answers that applications put into a spool."
 EPILOG = """\
 Applications need RAGTRACE_SPOOL=FILE and RAGTRACE_SCORER=worker. The worker reads the same settings, so that one
 environment serves both. Several workers may share a spool. On SIGTERM and Ctrl-C the worker finishes the units
@@ -52,18 +51,23 @@ _STILL_S = 600.0  # a judge that asks for one short wait after another must not 
 
 def command(
     *,
-    spool: Annotated[str | None, typer.Option(help="the file; default RAGTRACE_SPOOL")] = None,
+    spool: Spool = None,
     judge: Judge = None,
-    metrics: Annotated[str | None, typer.Option(help=METRICS_HELP)] = None,
+    metrics: Metrics = None,
     metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65_535, help="serve OpenMetrics on this port of loopback; 0: any free")
+        int | None,
+        typer.Option(
+            min=0, max=65_535, metavar="P", help="Serve OpenMetrics on this port of loopback. 0 takes a free port."
+        ),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="stop when the spool is empty or all that is left waits")
+        bool, typer.Option("--once", help="Stop when the spool is empty, or when every unit that is left waits.")
     ] = False,
-    deadline: Annotated[float, typer.Option(parser=seconds, metavar="S", help="seconds for the end")] = 30.0,
+    deadline: Annotated[
+        float, typer.Option(min=0, max=86_400, metavar="S", help="Seconds to finish and to export at the end.")
+    ] = 30.0,
 ) -> int:
-    """Score until a signal comes or, with ``--once``, the spool is empty."""
+    """Score the answers that applications put into a spool."""
     from ragtrace.errors import ConfigError
     from ragtrace.service import runtime
     from ragtrace.settings import Settings

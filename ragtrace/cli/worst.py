@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragtrace.cli.io.answers import (
-    SOURCE_HELP,
-    ScoredAnswer,
-    file_answers,
-    is_store,
-    source_of,
-    stored_answer,
-)
+from ragtrace.cli.io.answers import ScoredAnswer, file_answers, is_store, source_of, stored_answer
+from ragtrace.cli.io.arguments import Source
 from ragtrace.cli.io.stored import opened_store
 from ragtrace.errors import ConfigError
 
@@ -28,18 +22,22 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Output
     from ragtrace.model import RagRecord
 
-HELP = "List the answers with the lowest scores, and their worst claims."
 FIRST_METRICS = ("faithfulness", "hallucination", "faithfulness_1to5", "answer_relevancy")
 _READABLE = 140
 
 
 def command(
-    source: Annotated[str | None, typer.Argument(metavar="[FILE|STORE]", help=SOURCE_HELP)] = None,
+    source: Source = None,
     *,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, metavar="N", help="most answers")] = 20,
-    metric: Annotated[str | None, typer.Option(help="by this score; default faithfulness, else the first")] = None,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, metavar="N", help="Print at most N answers.")] = 20,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Rank by this score. Default: faithfulness, else the first one there is."
+        ),
+    ] = None,
 ) -> int:
-    """Print the list."""
+    """List the answers with the lowest scores, and their worst claims."""
     from ragtrace.cli.io.console import Shown
 
     source = source_of(source)

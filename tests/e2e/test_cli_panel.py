@@ -86,7 +86,7 @@ def test_a_panel_from_the_environment(path: Path, server: JudgeServer, monkeypat
         (["--judge", "openai:kind,openai:kind"], "holds openai:kind twice"),
         (["--judge-repeats", "3"], "'overlap' never changes its mind"),
         (["--judge", "openai:kind", "--judge-repeats", "21"], "judge_repeats=21 must lie between 1 and 20"),
-        (["--judge", "openai:kind", "--judge-repeats", "two"], "must be a valid integer"),
+        (["--judge", "openai:kind", "--judge-repeats", "two"], "should be a valid integer"),
         (["--judge", "openai:kind", "--consensus", "median"], "taken over several judges"),
         (["--judge", "openai:kind", "--consensus", "vote"], "consensus='vote' is not valid"),
     ],

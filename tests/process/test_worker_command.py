@@ -76,7 +76,7 @@ def test_a_comma_at_the_end_of_the_metrics_is_none(path):
     assert (process.returncode, "stopped; nothing scored" in said) == (0, True), said
 
 
-DEADLINE = "argument '--deadline': '{}' is not a number of seconds"
+DEADLINE = "Invalid value for '--deadline': Input should be"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ DEADLINE = "argument '--deadline': '{}' is not a number of seconds"
             {"RAGTRACE_JUDGE_BASE_URL": "http://[bad/v1"},
             "judge_base_url has no valid host and port",
         ),
-        *((["--spool", "s", f"--deadline={it}"], {}, DEADLINE.format(it)) for it in ("nan", "inf", "-1", "soon")),
+        *((["--spool", "s", f"--deadline={it}"], {}, DEADLINE) for it in ("nan", "inf", "-1", "soon")),
     ],
 )
 def test_what_cannot_be_is_one_line(tmp_path, args, env, words):

@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragtrace.cli.calibrate.label_reader import Labelled, good_lines, read_labelled
-from ragtrace.cli.io.arguments import BaseUrl, Jobs, JsonFile, Judge, Limit, Pairs, cutoffs
+from ragtrace.cli.io.arguments import (
+    BaseUrl,
+    Embedder,
+    Jobs,
+    JsonFile,
+    Judge,
+    KValues,
+    Limit,
+    Pairs,
+    Plot,
+    Resume,
+    cutoffs,
+)
 from ragtrace.cli.io.jsonl_writer import ScoredLines, done_before
 from ragtrace.cli.io.progress import progress
 from ragtrace.cli.io.report_file import check_reports, write_json, written
@@ -34,7 +46,6 @@ if TYPE_CHECKING:
 
 _COMPARED = "compared"  # of what is kept of a line: the score beside the label
 
-HELP = "Compare a judge's scores with human labels."
 EPILOG = """\
 Input: JSON lines as `ragtrace score` reads them. --label names the field of the human
 label: 0 or 1, 0 to 1, or a grade from 1 to 5; a list holds the labels of several
@@ -53,37 +64,43 @@ judge failed, 130 stopped by Ctrl-C.
 
 
 def command(
-    file: Annotated[str, typer.Argument(help="JSON lines, gzip too")],
+    file: Annotated[str, typer.Argument(help="JSON lines, plain or gzip.")],
     *,
-    label: Annotated[list[str], typer.Option(metavar="FIELD", help="where the human label stands; a.b too")],
-    metric: Annotated[str, typer.Option(help="the number to compare, NAME@K at one cut-off")] = "faithfulness",
-    inverted: Annotated[bool, typer.Option("--inverted", help="a high label means a low score")] = False,
+    label: Annotated[
+        list[str],
+        typer.Option(
+            metavar="FIELD", help="Field of the human label; a.b is field b of a. May be given more than once."
+        ),
+    ],
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="Number to compare with the label; NAME@K at one cut-off.")
+    ] = "faithfulness",
+    inverted: Annotated[bool, typer.Option("--inverted", help="A high label stands for a low score.")] = False,
     high_from: Annotated[
-        float | None, typer.Option(metavar="LABEL", help="the high class begins here (.5; 3 of 1 to 5)")
+        float | None,
+        typer.Option(metavar="LABEL", help="Lowest label of the high class. Default: .5, or 3 of grades 1 to 5."),
     ] = None,
     judge: Judge = None,
     base_url: BaseUrl = None,
-    embedder: Annotated[str | None, typer.Option(help="as in `ragtrace score`")] = None,
+    embedder: Embedder = None,
     pairs: Pairs = None,
-    k_values: Annotated[
-        str | None, typer.Option(help="cut-offs of @K metrics; without NAME@K the first one is compared")
+    k_values: KValues = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write scored lines there, to go on with. Default: nowhere.")
     ] = None,
-    out: Annotated[str | None, typer.Option(help="where scored lines go, to go on with; default nowhere")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="go on with --out; lines that it holds are not judged again")
-    ] = False,
+    resume: Resume = False,
     json_file: JsonFile = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="draw it, as .png or .svg (extra: plots)")
-    ] = None,
+    plot: Plot = None,
     jobs: Jobs = 8,
     limit: Limit = None,
-    gate_pairs: Annotated[int, typer.Option(min=0, metavar="N", help="passages graded one by one")] = 200,
+    gate_pairs: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Passages that are graded one by one, for the batch gate.")
+    ] = 200,
     no_length_check: Annotated[
-        bool, typer.Option("--no-length-check", help="judge nothing again with the opposite length setting")
+        bool, typer.Option("--no-length-check", help="Judge no line again with the opposite length setting.")
     ] = False,
 ) -> int:
-    """Score, compare and report; see `EPILOG` for the exit status."""
+    """Compare a judge's scores with human labels."""
     from ragtrace.scoring.offline.calibrating import CalibrationScorer, debiases_length
 
     _check(file, out, {"--json": json_file, "--plot": plot}, is_resumed=resume)

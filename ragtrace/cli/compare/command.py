@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragtrace.cli.io.arguments import JsonFile
+from ragtrace.cli.io.arguments import JsonFile, Metrics, Plot
 from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
 from ragtrace.cli.io.report_file import check_reports, write_json, written
 from ragtrace.errors import ConfigError, InputError
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from ragtrace.scoring.offline.comparison import ComparedSide, Comparison
 
-HELP = "Compare scored files: means, differences and consistency."
 EPILOG = """\
 Input: files as `ragtrace score --out` writes them, plain or gzip. Every other file is
 compared with the first; one file alone is summed up.
@@ -42,23 +41,19 @@ good line, 3 a metric was refused (also when lines are broken).
 
 def command(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="scored JSON lines, gzip too; - reads standard input")
+        list[str],
+        typer.Argument(metavar="FILE", help="Scored JSON lines, plain or gzip; - reads standard input."),
     ],
     *,
-    metrics: Annotated[
-        str | None, typer.Option(help="metrics or their outputs, separated by commas; default all")
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="box plots and questions answered, as .png or .svg (extra: plots)"),
-    ] = None,
+    metrics: Metrics = None,
+    plot: Plot = None,
     csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="one row a query, in the form of Open RAG Eval")
+        Path | None, typer.Option(metavar="FILE", help="Write one row a query there, in the form of Open RAG Eval.")
     ] = None,
     json_file: JsonFile = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="S", help="of the bootstrap")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the bootstrap.")] = 0,
 ) -> int:
-    """Read, compare and report; see `EPILOG` for the exit status."""
+    """Compare scored files: means, differences and consistency."""
     from ragtrace.scoring.offline.comparison import compare
     from ragtrace.settings import names
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragtrace.cli.io.arguments import AsJson
 from ragtrace.cli.io.say import say
 
 if TYPE_CHECKING:
     from ragtrace.cli.doctor.check_result import CheckResult
 
-HELP = "Check settings, endpoints, judge, disk and packages."
 EPILOG = """\
 Run it where the application runs, with the same environment. It exports an empty batch to each OTLP
 endpoint and asks an LLM judge one small question (about 600 tokens); it changes nothing, and prints no key.
@@ -23,10 +23,10 @@ Exit status: 0 nothing failed (there may be warnings), 1 something failed, 2 usa
 
 def command(
     *,
-    no_judge: Annotated[bool, typer.Option("--no-judge", help="do not ask the judge, nor its server")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+    no_judge: Annotated[bool, typer.Option("--no-judge", help="Ask neither the judge nor its server.")] = False,
+    as_json: AsJson = False,
 ) -> int:
-    """Print one line a check; 1 when one failed."""
+    """Check settings, endpoints, judge, disk and packages."""
     from ragtrace.cli.doctor.check_result import worst
 
     findings = examined(is_judge_asked=not no_judge)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ragtrace.stores.sqlite import SqliteStore
 
 Scores = dict[str, dict[str, Any]]
-SOURCE_HELP = "a file that `ragtrace score` wrote, or a store; default RAGTRACE_STORE"
 _LEAST_PREFIX = 6
 
 

@@ -1,53 +1,68 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ragtrace.cli.io.stored import MOMENT
 from ragtrace.errors import ConfigError
 
-METRICS_HELP = "names, separated by commas, as `ragtrace metrics` lists them; or all"
-Judge = Annotated[str | None, typer.Option(help="overlap (offline, the default) or openai:MODEL")]
-BaseUrl = Annotated[str | None, typer.Option(help="an OpenAI-compatible server for the judge")]
-StoreOption = Annotated[
-    str | None, typer.Option("--store", metavar="PATH", help="the store's file; default RAGTRACE_STORE")
+METRICS_HELP = "Metrics, separated by commas, or all. `ragtrace metrics` lists them."
+Metrics = Annotated[str | None, typer.Option(metavar="NAMES", help=METRICS_HELP)]
+Source = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="FILE|STORE", help="File that `ragtrace score` wrote, or a store. Default: RAGTRACE_STORE."
+    ),
 ]
-Workflow = Annotated[str | None, typer.Option(help="this workflow alone")]
-Jobs = Annotated[int, typer.Option(min=1, help="records scored at once")]
-Limit = Annotated[int | None, typer.Option(min=1, help="read no further than so many good lines")]
+Judge = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Judge: overlap (offline, the default) or openai:MODEL. Several, separated by commas, are a panel.",
+    ),
+]
+BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the judge.")]
+Embedder = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Embedder: overlap (offline, the default), local, local:FOLDER (both offline), or openai:MODEL.",
+    ),
+]
 Pairs = Annotated[
     str | None,
-    typer.Option(metavar="onnx:FOLDER", help="a local model that scores pairs, for the metric hallucination"),
+    typer.Option(metavar="onnx:FOLDER", help="Local model that scores pairs, for the metric hallucination."),
 ]
-JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write the report there, as JSON")]
-
-
-def seconds(text: str) -> float:
-    """Return a finite time of 0 s or more.
-
-    Raises:
-        typer.BadParameter: any other text.
-    """
-    number = _finite(text)
-    if number is None or number < 0.0:
-        raise typer.BadParameter(f"{text!r} is not a number of seconds")
-    return number
-
-
-def pace(text: str) -> float:
-    """Return a finite rate above 0.
-
-    Raises:
-        typer.BadParameter: any other text.
-    """
-    number = _finite(text)
-    if number is None or number <= 0.0:
-        raise typer.BadParameter(f"{text!r} is not a number above 0")
-    return number
+KValues = Annotated[
+    str | None,
+    typer.Option(
+        metavar="K,K",
+        help="Cut-offs of @K metrics, separated by commas. The first is the main one. Default: number of contexts.",
+    ),
+]
+Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Records that are scored at once.")]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read at most N good lines.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with --out. Lines that it holds are not scored again.")
+]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report there as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Plot = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Draw the report there, as .png or .svg. Extra: plots.")
+]
+Store = Annotated[
+    str | None, typer.Option("--store", metavar="PATH", help="File of the store. Default: RAGTRACE_STORE.")
+]
+Spool = Annotated[
+    str | None, typer.Option("--spool", metavar="PATH", help="File of the spool. Default: RAGTRACE_SPOOL.")
+]
+Workflow = Annotated[str | None, typer.Option(metavar="NAME", help="Take this workflow alone.")]
+Since = Annotated[str | None, typer.Option(metavar="WHEN", help=f"Take no earlier scores: {MOMENT}.")]
+Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Take scores before this moment alone.")]
 
 
 def cutoffs(text: str | None) -> tuple[int, ...] | None:
@@ -62,11 +77,3 @@ def cutoffs(text: str | None) -> tuple[int, ...] | None:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise ConfigError(f"--k-values {text}: write whole numbers separated by commas, for example 3,5") from None
-
-
-def _finite(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None

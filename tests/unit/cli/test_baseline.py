@@ -196,7 +196,7 @@ def test_accept_without_since_says_that_older_scores_count_too(path, capsys):
         (["freeze", "--workflow", "sales"], "the store has no such scores"),
         (["accept", "--least", "2000"], "no series has 2000 scores; faithfulness of support (version v) has 5"),
         (["accept", "--scores", "0"], "greater than or equal to 1"),
-        (["accept", "--least", "many"], "must be a valid integer"),
+        (["accept", "--least", "many"], "should be a valid integer"),
         (["forget"], "forget"),
         ([], "Missing command"),
     ],

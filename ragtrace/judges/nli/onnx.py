@@ -6,23 +6,23 @@ docs/how-to/pairs.md for what each needs.
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
-from ragtrace.errors import ConfigError, JudgeInvalidOutput, JudgeTruncated, MissingExtra, nearest
+from ragtrace.errors import ConfigError, JudgeInvalidOutput, JudgeTruncated, nearest
 from ragtrace.judges.base import PairSignals
-from ragtrace.judges.nli.outputs import OVERRIDES, is_hhem, probabilities, reading_of
+from ragtrace.judges.model_files import files_hash, imported, read_tokenizer
+from ragtrace.judges.nli.outputs import OVERRIDES, is_hhem, probabilities, reading_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
 EXTRA = "onnx"
 BATCH = 8  # pairs a run; a longer batch is no faster on one thread, and pads more
@@ -41,6 +41,21 @@ class _Encoded:
     ids: list[int]
     types: list[int]
     of_hypothesis: list[bool]
+
+
+class _Port(Protocol):
+    name: str
+    type: str
+
+
+class _Session(Protocol):
+    """The part of `onnxruntime.InferenceSession` that is used."""
+
+    def get_inputs(self) -> Sequence[_Port]: ...
+    def get_outputs(self) -> Sequence[_Port]: ...
+    def run(
+        self, outputs: list[str], feeds: Mapping[str, NDArray[np.generic]]
+    ) -> Sequence[NDArray[np.floating]]: ...
 
 
 class OnnxPairScorer:
@@ -75,12 +90,13 @@ class OnnxPairScorer:
         ragtrace.errors.ConfigError: pairs: no/such/folder is not a folder
     """
 
-    def __init__(self, path: str | Path, *, threads: int = 1, **overrides: Any) -> None:
+    def __init__(self, path: str | Path, *, threads: int = 1, **overrides: object) -> None:
         folder = Path(path).expanduser()
         files = _files(folder)
         self._config = _json(folder / "config.json")
         self._said = _overrides(folder, overrides)
-        self._tokenizer, self._pad = _tokenizer(folder, self._config)
+        self._tokenizer, pad = read_tokenizer(folder / "tokenizer.json", EXTRA, "pairs")
+        self._pad = pad if pad is not None else whole(self._config.get("pad_token_id")) or 0
         self._special = _special(self._tokenizer)
         self._template = _SLOTS.split(_template(self._config, self._said))
         self._session = _session(files[0], threads)
@@ -88,7 +104,7 @@ class OnnxPairScorer:
         self._output = _output(self._session, self._said.get("output"))
         self.name = f"onnx:{folder.resolve().name}"
         self.window = _window(folder, self._config, self._said)
-        self.version = _version(files, self._said)
+        self.version = files_hash(files, f"{_REVISION}\0{json.dumps(self._said, sort_keys=True, default=str)}")
         trial = self._run([self._encoded("It is red.", "Red."), self._encoded("It is red and big.", "It is.")])
         self._reading = reading_of(self._config, trial.shape, self._said)
         if self._reading.kind == "tokens" and "{hypothesis}" in self._template:
@@ -172,7 +188,7 @@ def _files(folder: Path) -> list[Path]:
     return wanted + [path for path in sorted(wanted[0].parent.glob(f"{wanted[0].name}*")) if path != wanted[0]]
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path) -> dict[str, object]:
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -182,7 +198,7 @@ def _json(path: Path) -> dict[str, Any]:
     return read
 
 
-def _overrides(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+def _overrides(folder: Path, given: Mapping[str, object]) -> dict[str, object]:
     path = folder / OVERRIDES
     said = {**(_json(path) if path.is_file() else {}), **given}
     for key in said:
@@ -191,26 +207,13 @@ def _overrides(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     return said
 
 
-def _tokenizer(folder: Path, config: Mapping[str, Any]) -> tuple[Any, int]:
-    tokenizers = _imported("tokenizers")
-    try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    except Exception as error:  # the package raises bare Exception
-        raise ConfigError(f"pairs: {folder / 'tokenizer.json'} cannot be read: {error}") from None
-    pad = (tokenizer.padding or {}).get("pad_id", config.get("pad_token_id"))
-    # tokenizer.json may hold a truncation that would cut pairs without a word.
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer, int(pad or 0)
-
-
-def _special(tokenizer: Any) -> re.Pattern[str]:
+def _special(tokenizer: Tokenizer) -> re.Pattern[str]:
     added = tokenizer.get_added_tokens_decoder().values()
     words = sorted((token.content for token in added if token.special and len(token.content) > 1), reverse=True)
     return re.compile("|".join(map(re.escape, words)) or r"(?!)")
 
 
-def _template(config: Mapping[str, Any], said: Mapping[str, Any]) -> str:
+def _template(config: Mapping[str, object], said: Mapping[str, object]) -> str:
     # HHEM-2.1-Open keeps its prompt in its configuration, with names of its own.
     own = str(config.get("prompt") or "").replace("{text1}", "{premise}").replace("{text2}", "{hypothesis}")
     template = said.get("template") or (own if "{premise}" in own else None)
@@ -222,19 +225,20 @@ def _template(config: Mapping[str, Any], said: Mapping[str, Any]) -> str:
     return template
 
 
-def _session(model: Path, threads: int) -> Any:
-    runtime = _imported("onnxruntime")
+def _session(model: Path, threads: int) -> _Session:
+    runtime = imported("onnxruntime", EXTRA)
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads  # the default takes every core from the application
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     try:
-        return runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        session: _Session = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the package has no common base of its errors
         raise ConfigError(f"pairs: {model} cannot be loaded: {str(error).splitlines()[0]}") from None
+    return session
 
 
-def _inputs(session: Any, model: Path) -> dict[str, str]:
+def _inputs(session: _Session, model: Path) -> dict[str, str]:
     """Return the model's inputs with the numpy type of each."""
     found = {item.name: item.type.removeprefix("tensor(").removesuffix(")") for item in session.get_inputs()}
     strange = sorted(set(found) - _INPUTS)
@@ -246,7 +250,7 @@ def _inputs(session: Any, model: Path) -> dict[str, str]:
     return found
 
 
-def _output(session: Any, said: Any) -> str:
+def _output(session: _Session, said: object) -> str:
     names = [item.name for item in session.get_outputs()]
     wanted = said or ("logits" if "logits" in names else names[0] if len(names) == 1 else None)
     if wanted not in names:
@@ -254,31 +258,24 @@ def _output(session: Any, said: Any) -> str:
     return str(wanted)
 
 
-def _window(folder: Path, config: Mapping[str, Any], said: Mapping[str, Any]) -> int:
+def _window(folder: Path, config: Mapping[str, object], said: Mapping[str, object]) -> int:
     found = said.get("window")
     if found is None:
         path = folder / "tokenizer_config.json"
-        longest = _json(path).get("model_max_length") if path.is_file() else None
-        places = config.get("max_position_embeddings") or config.get("n_positions")
+        longest = whole(_json(path).get("model_max_length")) if path.is_file() else None
+        places = whole(config.get("max_position_embeddings") or config.get("n_positions"))
         # RoBERTa's positions begin behind the padding index.
         offset = 2 if "roberta" in str(config.get("model_type", "")) else 0
-        known = [longest, places - offset if isinstance(places, int) else None]
+        known = [longest, None if places is None else places - offset]
         # A tokenizer without a limit writes 1e30.
-        found = min((int(size) for size in known if isinstance(size, int) and 0 < size < 10**6), default=None)
-    if not isinstance(found, int) or isinstance(found, bool) or found < SMALLEST_WINDOW:
+        found = min((size for size in known if size and 0 < size < 10**6), default=None)
+    window = whole(found)
+    if window is None or window < SMALLEST_WINDOW:
         raise ConfigError(
             f"pairs: {folder} names no window of at least {SMALLEST_WINDOW} tokens, but {found!r}: "
             f'write {{"window": 512}} in {OVERRIDES}'
         )
-    return found
-
-
-def _version(files: list[Path], said: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256(f"{_REVISION}\0{json.dumps(said, sort_keys=True, default=str)}".encode())
-    for path in files:
-        with path.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()[:8]
+    return window
 
 
 def _padded(batch: list[_Encoded], field: str, filler: int) -> NDArray[np.int64]:
@@ -295,10 +292,3 @@ def _mask(lengths: list[int]) -> NDArray[np.int64]:
     import numpy as np  # noqa: PLC0415 - as above
 
     return (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(np.int64)
-
-
-def _imported(package: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise MissingExtra(package, EXTRA) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ragtrace.errors import ConfigError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Kind = Literal["labels", "logit", "first", "tokens"]
 
 OVERRIDES = "ragtrace.json"
+_AXES: dict[Kind, int] = {"labels": 2, "logit": 1, "first": 3, "tokens": 3}
 _CONSISTENT = frozenset({
     "entailment", "entailed", "entails", "entail", "supported", "supports", "support", "consistent", "faithful",
     "factual", "grounded", "attributable",
@@ -42,7 +43,7 @@ class Reading:
     contradiction: int | None = None
 
 
-def reading_of(config: Mapping[str, Any], shape: Sequence[int], overrides: Mapping[str, Any]) -> Reading:
+def reading_of(config: Mapping[str, object], shape: Sequence[int], overrides: Mapping[str, object]) -> Reading:
     """Find out what a model's output means.
 
     Args:
@@ -61,8 +62,7 @@ def reading_of(config: Mapping[str, Any], shape: Sequence[int], overrides: Mappi
         >>> reading_of({}, (2, 1), {}).kind
         'logit'
     """
-    kind = overrides.get("kind") or _kind(config, shape)
-    _check_shape(kind, shape)
+    kind = _fitting(overrides.get("kind") or _kind(config, shape), shape)
     if kind == "logit":
         return Reading(kind="logit")
     names = _names(config, shape[-1])
@@ -113,7 +113,7 @@ def probabilities(
     return shares[:, reading.label], against
 
 
-def is_hhem(config: Mapping[str, Any]) -> bool:
+def is_hhem(config: Mapping[str, object]) -> bool:
     """Return whether a config.json is that of HHEM-2.1-Open.
 
     Example:
@@ -123,8 +123,18 @@ def is_hhem(config: Mapping[str, Any]) -> bool:
     return str(config.get("model_type", "")).lower() == HHEM
 
 
-def _kind(config: Mapping[str, Any], shape: Sequence[int]) -> Kind:
-    names = config.get("id2label") or {}
+def whole(value: object) -> int | None:
+    """Return an integer as it is, and None for anything else; True is none.
+
+    Example:
+        >>> whole(7), whole(True), whole(7.0)
+        (7, None, None)
+    """
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _kind(config: Mapping[str, object], shape: Sequence[int]) -> Kind:
+    names = _labels(config)
     if len(shape) == 1 or (len(shape) == 2 and shape[1] == 1):
         return "logit"
     if len(shape) == 2 and (not names or len(names) == shape[1]):
@@ -143,24 +153,30 @@ def _kind(config: Mapping[str, Any], shape: Sequence[int]) -> Kind:
     )
 
 
-def _check_shape(kind: str, shape: Sequence[int]) -> None:
-    wanted = {"labels": 2, "first": 3, "tokens": 3}
-    if kind not in {"logit", *wanted}:
-        raise ConfigError(f"{OVERRIDES}: kind {kind!r} is not valid; valid: labels, logit, first, tokens")
+def _fitting(said: object, shape: Sequence[int]) -> Kind:
+    kind = next((known for known in _AXES if known == said), None)
+    if kind is None:
+        raise ConfigError(f"{OVERRIDES}: kind {said!r} is not valid; valid: labels, logit, first, tokens")
     if kind == "logit":
         is_right = len(shape) == 1 or tuple(shape[1:]) == (1,)
     else:
-        is_right = len(shape) == wanted[kind] and shape[-1] > 1
+        is_right = len(shape) == _AXES[kind] and shape[-1] > 1
     if not is_right:
         raise ConfigError(f"{OVERRIDES}: kind {kind!r} does not fit an output of {len(shape)} axes {tuple(shape)}")
+    return kind
 
 
-def _names(config: Mapping[str, Any], n: int) -> list[str]:
-    given = {str(key): str(value) for key, value in (config.get("id2label") or {}).items()}
+def _labels(config: Mapping[str, object]) -> dict[str, str]:
+    given = config.get("id2label")
+    return {str(key): str(value) for key, value in given.items()} if isinstance(given, dict) else {}
+
+
+def _names(config: Mapping[str, object], n: int) -> list[str]:
+    given = _labels(config)
     return [given.get(str(place), f"LABEL_{place}") for place in range(n)]
 
 
-def _hallucinated(names: list[str], config: Mapping[str, Any], overrides: Mapping[str, Any]) -> int:
+def _hallucinated(names: list[str], config: Mapping[str, object], overrides: Mapping[str, object]) -> int:
     label = _chosen("hallucinated", overrides, names)
     if label is None:
         label = _only(names, _HALLUCINATED)
@@ -171,12 +187,13 @@ def _hallucinated(names: list[str], config: Mapping[str, Any], overrides: Mappin
     return label
 
 
-def _chosen(key: str, overrides: Mapping[str, Any], names: list[str]) -> int | None:
+def _chosen(key: str, overrides: Mapping[str, object], names: list[str]) -> int | None:
     said = overrides.get(key)
     if said is None:
         return None
-    if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < len(names):
-        return said
+    place = whole(said)
+    if place is not None and 0 <= place < len(names):
+        return place
     if isinstance(said, str) and said in names:
         return names.index(said)
     raise ConfigError(f"{OVERRIDES}: {key} {said!r} is no label of the model; its labels are {names}")
@@ -191,8 +208,9 @@ def _normal(names: Iterable[object]) -> set[str]:
     return {str(name).strip().lower() for name in names}
 
 
-def _is_token_classifier(config: Mapping[str, Any]) -> bool:
-    return any(str(name).endswith("ForTokenClassification") for name in config.get("architectures") or ())
+def _is_token_classifier(config: Mapping[str, object]) -> bool:
+    names = config.get("architectures")
+    return isinstance(names, list) and any(str(name).endswith("ForTokenClassification") for name in names)
 
 
 def _ask(unknown: str, example: str) -> str:

@@ -6,13 +6,12 @@ pair, but its own load() asks the network for the tokenizer (0.4.0.post1), so we
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ragtrace.errors import ConfigError, MissingExtra
+from ragtrace.errors import ConfigError
+from ragtrace.judges.model_files import files_hash, imported, read_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,11 +49,11 @@ class StaticEmbedder:
 
     def __init__(self, path: str | Path | None = None) -> None:
         table, tokenizer = _files(None if path is None else Path(path).expanduser())
-        self._tokenizer = _tokenizer(tokenizer)
+        self._tokenizer, _ = read_tokenizer(tokenizer, EXTRA, "embedder local")
         self._vectors = _vectors(table)
         if len(self._vectors) < self._tokenizer.get_vocab_size(with_added_tokens=False):
             raise ConfigError(f"embedder local: {tokenizer} has more tokens than {table} has vectors")
-        self.name = f"local:{table.stem}@{_digest(table, tokenizer)}"
+        self.name = f"local:{table.stem}@{files_hash((table, tokenizer))}"
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return an array of shape (len(texts), d) of unit rows; a text without tokens gives a zero row."""
@@ -98,20 +97,8 @@ def _package_folders() -> list[Path]:
     return [root / "weights", root / "tokenizers"]
 
 
-def _tokenizer(path: Path) -> Any:
-    tokenizers = _imported("tokenizers")
-    try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the package raises bare Exception
-        raise ConfigError(f"embedder local: {path} cannot be read: {error}") from None
-    # The file may hold a truncation that would drop the end of a text without a word.
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
-
-
-def _vectors(path: Path) -> NDArray[Any]:
-    safetensors = _imported("safetensors")
+def _vectors(path: Path) -> NDArray[np.floating]:
+    safetensors = imported("safetensors", EXTRA)
     try:
         with safetensors.safe_open(str(path), framework="numpy") as opened:
             tables = [opened.get_tensor(name) for name in opened.keys()]  # noqa: SIM118 - it is no mapping
@@ -120,20 +107,5 @@ def _vectors(path: Path) -> NDArray[Any]:
     flat = [table for table in tables if table.ndim == 2 and table.dtype.kind == "f"]
     if len(flat) != 1:
         raise ConfigError(f"embedder local: {path} holds {len(flat)} tables of vectors, expected one")
-    vectors: NDArray[Any] = flat[0]
+    vectors: NDArray[np.floating] = flat[0]
     return vectors
-
-
-def _digest(*paths: Path) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        with path.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()[:8]
-
-
-def _imported(package: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise MissingExtra(package, EXTRA) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pkgutil
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from ragtrace.errors import ConfigError, MissingExtra, nearest
 from ragtrace.judges import kinds as kinds_package
@@ -13,13 +13,13 @@ from ragtrace.judges.cache.grade_cache import GradeLru
 from ragtrace.judges.kinds import JudgeParameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
     from ragtrace.judges.base import Embedder, Judge, PairModel
     from ragtrace.judges.cache.grade_cache import GradeCache
-    from ragtrace.judges.limiter import RateLimiter
-    from ragtrace.settings import Consensus, Grading
+    from ragtrace.settings import Consensus
+
+_DEFAULTS = JudgeParameters()
 
 
 def kinds(spec: str) -> frozenset[str]:
@@ -42,31 +42,13 @@ def costs(spec: str) -> bool:
     return not all(_is_offline(name) for name in kinds(spec))
 
 
-def make_judge(
-    spec: str,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    timeout_s: float = 45.0,
-    grade_batch: int = 10,
-    grading: Grading = "direct5",
-    batch_metrics: bool = True,
-    limiter: RateLimiter | None = None,
-    grade_cache: GradeCache | Literal["off"] | None = None,
-) -> Judge:
+def make_judge(spec: str, parameters: JudgeParameters = _DEFAULTS) -> Judge:
     """Make the judge that a person named; no network is used.
 
     Args:
         spec: ``overlap``, ``openai:MODEL``, or the name of an entry point of the group ``ragtrace.judges``
             (optionally ``NAME:MODEL``), which is called as ``factory(model, base_url=, api_key=, timeout_s=)``.
-        base_url: an OpenAI-compatible server; with it a key is optional.
-        api_key: its key.
-        timeout_s: limit of one attempt, in seconds.
-        grade_batch: passages that ``openai`` grades in one call, 1 to 10.
-        grading: scale on which ``openai`` grades.
-        batch_metrics: False asks ``openai`` in steps and item by item, for a comparison; no batches then.
-        grade_cache: where ``openai`` keeps its grades; memory of its own when left out.
-        limiter: what every attempt of ``openai`` passes; an entry point's judge keeps limits of its own.
+        parameters: of the judge; an entry point's judge keeps limits of its own.
 
     Raises:
         ConfigError: unknown name, no model, neither key nor base URL, or a form of judging that only ``openai``
@@ -74,7 +56,7 @@ def make_judge(
         MissingExtra: the package openai is not installed.
 
     Example:
-        >>> make_judge("openai:llama3.1", base_url="http://localhost:11434/v1").name
+        >>> make_judge("openai:llama3.1", JudgeParameters(base_url="http://localhost:11434/v1")).name
         'openai:llama3.1'
         >>> make_judge("openai:m")
         Traceback (most recent call last):
@@ -82,24 +64,18 @@ def make_judge(
         ragtrace.errors.ConfigError: openai:m: set OPENAI_API_KEY, or a base URL of a server without keys
     """
     name, _, model = spec.strip().partition(":")
-    options = JudgeParameters(
-        base_url=base_url,
-        api_key=api_key,
-        timeout_s=timeout_s,
-        grade_batch=grade_batch,
-        grading=grading,
-        batch_metrics=batch_metrics,
-        limiter=limiter,
-        grade_cache=grade_cache,
+    module = _modules().get(name)
+    if module is not None and hasattr(module, "judge"):
+        judge: Judge = module.judge(model, parameters)
+        return judge
+    factory = _third_party(name)
+    parameters.refuse_forms(name)
+    return factory(
+        model or None,
+        base_url=parameters.base_url,
+        api_key=parameters.api_key,
+        timeout_s=parameters.timeout_s,
     )
-    judge: Judge
-    if (make := _built_in(name, "judge")) is not None:
-        judge = make(model, options)
-    else:
-        factory = _third_party(name)
-        options.refuse_forms(name)
-        judge = factory(model or None, base_url=base_url, api_key=api_key, timeout_s=timeout_s)
-    return judge
 
 
 def make_grade_cache(
@@ -127,14 +103,20 @@ def make_grade_cache(
     return GradeFile(spec, max_bytes=max_bytes, frozen=frozen)
 
 
-def make_judges(spec: str, *, repeats: int = 1, consensus: Consensus = "mean", **form: Any) -> Judge:
+def make_judges(
+    spec: str,
+    parameters: JudgeParameters = _DEFAULTS,
+    *,
+    repeats: int = 1,
+    consensus: Consensus = "mean",
+) -> Judge:
     """Make the judge or the panel that a person named; no network is used.
 
     Args:
         spec: names as for `make_judge`, separated by commas.
+        parameters: the same for each judge.
         repeats: how often each is asked, 1 to 20.
         consensus: how several judges become one number.
-        form: further arguments of `make_judge`, the same for each.
 
     Raises:
         ConfigError: a name is missing or stands twice, repeats of a judge that always says the same, a median of
@@ -142,7 +124,8 @@ def make_judges(spec: str, *, repeats: int = 1, consensus: Consensus = "mean", *
         MissingExtra: the package openai is not installed.
 
     Example:
-        >>> make_judges("openai:a,openai:b", repeats=3, base_url="http://localhost:11434/v1").name
+        >>> local = JudgeParameters(base_url="http://localhost:11434/v1")
+        >>> make_judges("openai:a,openai:b", local, repeats=3).name
         'panel:openai:a,openai:b'
         >>> make_judges("overlap", repeats=3)
         Traceback (most recent call last):
@@ -159,7 +142,7 @@ def make_judges(spec: str, *, repeats: int = 1, consensus: Consensus = "mean", *
         raise ConfigError(
             f"consensus median is taken over several judges, and {spec!r} is one; repeats are averaged"
         )
-    judges = [make_judge(name, **form) for name in names]
+    judges = [make_judge(name, parameters) for name in names]
     if len(judges) == 1 and repeats == 1:
         return judges[0]
     from ragtrace.judges.panel import ConsensusPanel  # noqa: PLC0415 -- only who wants one pays for it
@@ -167,29 +150,22 @@ def make_judges(spec: str, *, repeats: int = 1, consensus: Consensus = "mean", *
     return ConsensusPanel(judges, repeats=repeats, consensus=consensus)
 
 
-def make_embedder(
-    spec: str,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    timeout_s: float = 45.0,
-    limiter: RateLimiter | None = None,
-) -> Embedder:
-    """Make the embedder that a person named; arguments as in `make_judge`.
+def make_embedder(spec: str, parameters: JudgeParameters = _DEFAULTS) -> Embedder:
+    """Make the embedder that a person named; no network is used.
 
     ``overlap``, ``openai:MODEL``, or static word vectors: ``local:FOLDER``, and ``local`` for those of the
     installed package wordllama.
 
     Example:
-        >>> make_embedder("openai:nomic-embed-text", base_url="http://localhost:11434/v1").name
+        >>> local = JudgeParameters(base_url="http://localhost:11434/v1")
+        >>> make_embedder("openai:nomic-embed-text", local).name
         'openai:nomic-embed-text'
     """
     name, _, model = spec.strip().partition(":")
-    make = _built_in(name, "embedder")
-    if make is None:
+    module = _modules().get(name)
+    if module is None or not hasattr(module, "embedder"):
         raise ConfigError(f"unknown embedder {name!r}{nearest(name, _names('embedder'))}")
-    options = JudgeParameters(base_url=base_url, api_key=api_key, timeout_s=timeout_s, limiter=limiter)
-    embedder: Embedder = make(model, options)
+    embedder: Embedder = module.embedder(model, parameters)
     return embedder
 
 
@@ -226,10 +202,6 @@ def _names(part: Literal["judge", "embedder"]) -> set[str]:
     return {name for name, module in _modules().items() if hasattr(module, part)}
 
 
-def _built_in(name: str, part: Literal["judge", "embedder"]) -> Callable[[str, JudgeParameters], Any] | None:
-    return getattr(_modules().get(name), part, None)
-
-
 def _is_offline(name: str) -> bool:
     return getattr(_modules().get(name), "IS_OFFLINE", False)
 
@@ -248,16 +220,23 @@ def _hint(name: str, valid: set[str]) -> str:
     return f"; did you mean 'openai:{name}'? Judges: {names}"
 
 
-def _third_party(name: str) -> Any:
+class _JudgeFactory(Protocol):
+    def __call__(
+        self, model: str | None, /, *, base_url: str | None, api_key: str | None, timeout_s: float
+    ) -> Judge: ...
+
+
+def _third_party(name: str) -> _JudgeFactory:
     """Return the factory of an installed judge; entry points are read here alone, a scan takes 29 ms."""
     found = {entry.name: entry for entry in entry_points(group="ragtrace.judges")}
     if name not in found:
         raise ConfigError(f"unknown judge {name!r}{_hint(name, {*_names('judge'), *found})}")
     try:
-        return found[name].load()
+        factory: _JudgeFactory = found[name].load()
     except MissingExtra:
         raise
     except Exception as error:
         raise ConfigError(
             f"judge {name!r} ({found[name].value}) cannot be loaded: {type(error).__name__}: {error}"
         ) from error
+    return factory

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.capture.redact import safe
+from ragtrace.judges.kinds import JudgeParameters
 from ragtrace.judges.registry import costs, make_embedder, make_grade_cache, make_judges, make_pairs
 from ragtrace.metrics.deep_retrieval import DeepRetriever
 from ragtrace.metrics.eval_context import MetricOptions
@@ -38,10 +39,7 @@ def build_scorer(
         ConfigError: an unknown metric, judge, embedder or pair scorer, no key where one is needed, a broken model.
         MissingExtra: a package that one of them needs is not installed.
     """
-    judge = make_judges(
-        settings.judge,
-        repeats=settings.judge_repeats,
-        consensus=settings.consensus,
+    parameters = JudgeParameters(
         base_url=settings.judge_base_url,
         api_key=settings.judge_api_key,
         timeout_s=settings.judge_timeout_s,
@@ -53,13 +51,8 @@ def build_scorer(
         ),
         limiter=limiter,
     )
-    embedder = make_embedder(
-        settings.embedder,
-        base_url=settings.judge_base_url,
-        api_key=settings.judge_api_key,
-        timeout_s=settings.judge_timeout_s,
-        limiter=limiter,
-    )
+    judge = make_judges(settings.judge, parameters, repeats=settings.judge_repeats, consensus=settings.consensus)
+    embedder = make_embedder(settings.embedder, parameters)
     if pairs is None:
         pairs = make_pairs(settings.pairs) if isinstance(settings.pairs, str) else settings.pairs
     options = MetricOptions(

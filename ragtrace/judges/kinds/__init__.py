@@ -1,6 +1,6 @@
 """Judges and embedders by name: a file here is a name that settings may hold.
 
-A file defines ``judge``, ``embedder``, or both. Each takes the words after the colon and `JudgeParameters`.
+A file defines ``judge``, ``embedder``, or both. Each takes the text after the colon and `JudgeParameters`.
 ``IS_OFFLINE`` says that it costs nothing and always returns the same. A file is imported when its name is chosen.
 """
 
@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeParameters:
-    """Settings of a judge or an embedder; see `ragtrace.judges.registry.make_judge`."""
+    """Settings of a judge or an embedder.
+
+    Attributes:
+        base_url: an OpenAI-compatible server; with it a key is optional.
+        api_key: its key.
+        timeout_s: limit of one attempt, in seconds.
+        grade_batch: passages that ``openai`` grades in one call, 1 to 10.
+        grading: scale on which ``openai`` grades.
+        batch_metrics: False asks ``openai`` in steps and item by item, for a comparison; no batches then.
+        limiter: admits every attempt of ``openai``; None admits all.
+        grade_cache: keeps the grades of ``openai``; None gives each judge a memory of its own.
+    """
 
     base_url: str | None = None
     api_key: str | None = None

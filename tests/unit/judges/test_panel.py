@@ -8,6 +8,7 @@ import pytest
 
 from ragtrace.errors import ConfigError
 from ragtrace.judges.base import JudgePanel, Reseeded
+from ragtrace.judges.kinds import JudgeParameters
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.judge import OverlapJudge
@@ -40,7 +41,7 @@ async def score(judge: Any, name: str = "faithfulness_1to5") -> Any:
 
 async def test_each_repeat_sends_a_seed_of_its_own(judge_server: JudgeServer) -> None:
     judge_server.always = graded
-    panel = make_judges("openai:seeds", repeats=3, base_url=judge_server.url)
+    panel = make_judges("openai:seeds", JudgeParameters(base_url=judge_server.url), repeats=3)
     found = await score(panel)
     assert sorted(request.body["seed"] for request in judge_server.requests) == [42, 43, 44]
     assert sorted(found.details["panel"]["judges"][0]["scores"]) == [3.0, 4.0, 5.0]
@@ -51,7 +52,7 @@ async def test_each_repeat_sends_a_seed_of_its_own(judge_server: JudgeServer) ->
 
 async def test_one_run_sends_the_seed_42(judge_server: JudgeServer) -> None:
     judge_server.always = graded
-    found = await score(make_judges("openai:one-seed", base_url=judge_server.url))
+    found = await score(make_judges("openai:one-seed", JudgeParameters(base_url=judge_server.url)))
     assert (judge_server.requests[0].body["seed"], found.value) == (42, 5.0)
     assert "panel" not in found.details
 
@@ -60,14 +61,16 @@ async def test_a_server_that_refuses_a_seed_gets_none(judge_server: JudgeServer)
     judge_server.always = lambda request: (
         refusal(400, "Unknown parameter: 'seed'", param="seed") if "seed" in request.body else graded(request)
     )
-    found = await score(make_judges("openai:seedless", repeats=2, base_url=judge_server.url))
+    found = await score(make_judges("openai:seedless", JudgeParameters(base_url=judge_server.url), repeats=2))
     assert found.details["panel"]["judges"][0]["scores"] == [1.0, 1.0]
 
 
 async def test_several_models_at_one_server(judge_server: JudgeServer) -> None:
     judge_server.always = graded
     found = await score(
-        make_judges("openai:p1, openai:p2", repeats=2, consensus="median", base_url=judge_server.url)
+        make_judges(
+            "openai:p1, openai:p2", JudgeParameters(base_url=judge_server.url), repeats=2, consensus="median"
+        )
     )
     asked = sorted((request.body["model"], request.body["seed"]) for request in judge_server.requests)
     assert asked == [("p1", 42), ("p1", 43), ("p2", 42), ("p2", 43)]
@@ -103,9 +106,8 @@ def test_protocols() -> None:
 
 def test_one_name_and_one_run_is_no_panel() -> None:
     assert isinstance(make_judges("overlap"), OverlapJudge)
-    assert make_judges("openai:m", api_key="k").version("audit") == make_judge("openai:m", api_key="k").version(
-        "audit"
-    )
+    key = JudgeParameters(api_key="k")
+    assert make_judges("openai:m", key).version("audit") == make_judge("openai:m", key).version("audit")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_one_name_and_one_run_is_no_panel() -> None:
 )
 def test_what_is_no_panel_is_said_in_one_line(spec: str, form: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
-        make_judges(spec, api_key="k", **form)
+        make_judges(spec, JudgeParameters(api_key="k"), **form)
     assert "\n" not in str(caught.value)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from ragtrace.errors import ConfigError
 from ragtrace.judges import registry
+from ragtrace.judges.kinds import JudgeParameters
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.openai.client import OpenAIEmbedder
@@ -31,9 +32,12 @@ def third_party(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_openai_judge() -> None:
-    assert registry.make_judge("openai:gpt-4o-mini", api_key="k").name == "openai:gpt-4o-mini"
-    assert registry.make_judge("openai:llama3:8b", base_url="http://localhost:1/v1").name == "openai:llama3:8b"
-    assert isinstance(registry.make_embedder("openai:e", api_key="k"), OpenAIEmbedder)
+    assert registry.make_judge("openai:gpt-4o-mini", JudgeParameters(api_key="k")).name == "openai:gpt-4o-mini"
+    assert (
+        registry.make_judge("openai:llama3:8b", JudgeParameters(base_url="http://localhost:1/v1")).name
+        == "openai:llama3:8b"
+    )
+    assert isinstance(registry.make_embedder("openai:e", JudgeParameters(api_key="k")), OpenAIEmbedder)
 
 
 @pytest.mark.parametrize("make", [registry.make_judge, registry.make_embedder])
@@ -51,17 +55,17 @@ def test_openai_judge() -> None:
 )
 def test_what_a_person_may_get_wrong(make: Any, spec: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
-        make(spec, **settings)
+        make(spec, JudgeParameters(**settings))
     assert "\n" not in str(caught.value)
 
 
 def test_forms_of_judging() -> None:
-    made = registry.make_judge("openai:m", api_key="k", grading="umbrela")
-    plain = registry.make_judge("openai:m", api_key="k")
+    made = registry.make_judge("openai:m", JudgeParameters(api_key="k", grading="umbrela"))
+    plain = registry.make_judge("openai:m", JudgeParameters(api_key="k"))
     assert made.version("grades") != plain.version("grades")
     assert made.version("audit") == plain.version("audit")
-    steps = registry.make_judge("openai:m", api_key="k", batch_metrics=False)
-    alone = registry.make_judge("openai:m", api_key="k", grade_batch=1)
+    steps = registry.make_judge("openai:m", JudgeParameters(api_key="k", batch_metrics=False))
+    alone = registry.make_judge("openai:m", JudgeParameters(api_key="k", grade_batch=1))
     assert steps.version("audit") != plain.version("audit")
     assert steps.version("grades") == alone.version("grades") != plain.version("grades")
 
@@ -74,12 +78,12 @@ def test_forms_of_judging() -> None:
 )
 def test_forms_that_only_one_judge_has(name: str, form: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        registry.make_judge(name, **form)
+        registry.make_judge(name, JudgeParameters(**form))
 
 
 @pytest.mark.usefixtures("third_party")
 def test_a_judge_of_a_third_party() -> None:
-    judge = registry.make_judge("mine:m1", api_key="k")
+    judge = registry.make_judge("mine:m1", JudgeParameters(api_key="k"))
     assert judge.name == "openai:m1 ['api_key', 'base_url', 'timeout_s']"
     with pytest.raises(ConfigError, match="did you mean 'mine'"):
         registry.make_judge("mien")
@@ -89,12 +93,13 @@ def test_a_judge_of_a_third_party() -> None:
 
 def test_no_entry_point_is_read_for_a_known_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "entry_points", pytest.fail)
-    registry.make_judge("openai:m", api_key="k")
+    registry.make_judge("openai:m", JudgeParameters(api_key="k"))
 
 
 def test_making_an_openai_judge_does_not_import_openai() -> None:
     code = (
-        "import sys; from ragtrace.judges.registry import make_judge; make_judge('openai:m', api_key='k');"
+        "import sys; from ragtrace.judges.registry import JudgeParameters, make_judge;"
+        "make_judge('openai:m', JudgeParameters(api_key='k'));"
         "sys.exit('openai' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

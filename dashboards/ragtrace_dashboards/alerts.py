@@ -24,7 +24,9 @@ from ragtrace_dashboards.expressions import (
     WHOSE,
     WORKFLOW,
     Sample,
+    gauge_by,
     label,
+    on,
     summed,
 )
 
@@ -243,16 +245,16 @@ def _drift_blind(config: Config) -> Alert:
     total, once = counted(WHOSE), counted(WHOSE, at=f"offset {window}")
     share = f"{config.z + POWER_Z:g} * sqrt({sample.s2} / ({sample.n_eff}))"
     # A judge that another one has replaced runs out of scores, and nobody waits for them.
-    replaced = f"({before} > 0 unless {counted(IDENTITY, today)} > 0) and on ({', '.join(MEASURED)}) "
+    replaced = f"({before} > 0 unless {counted(IDENTITY, today)} > 0) and {on(MEASURED)} "
     replaced += f"({counted(MEASURED, today)} > 0)"
     few = (
         f"((\n  {config.tolerance:g} + {share}\n) > {config.detectable_drop:g}\n"
         f"and ({before} > 0)\nunless ({replaced}))\n"
-        f"or on ({', '.join(WHOSE)})\n"
+        f"or {on(WHOSE)}\n"
         f"(({total} == 0) + 1 and ({once} > 0))"
     )
     # In Grafana nothing stands in for a baseline of too few scores.
-    size = f"avg by ({', '.join(HELD)}) ({SERIES[semconv.BASELINE_N]}{{{where}}})"
+    size = gauge_by("avg", semconv.BASELINE_N, HELD, where)
     small = f"({size} < bool {config.min_baseline_n_eff}) > 0 and ({counted(HELD)} > 0)"
     return Alert(
         name="RagtraceDriftBlind",
@@ -264,7 +266,7 @@ def _drift_blind(config: Config) -> Alert:
         "too few scores now or in the baseline. Raise the sampling fraction or the judge's budget, freeze a larger "
         "baseline, or accept the gap.",
         expr=few,
-        raw=f"{few}\nor on ({', '.join(WHOSE)})\n({small})",
+        raw=f"{few}\nor {on(WHOSE)}\n({small})",
         for_s=config.hour_s,
     )
 

@@ -23,6 +23,8 @@ from ragtrace_dashboards.expressions import (
     SERIES,
     WHOSE,
     Sample,
+    gauge_by,
+    on,
     summed,
     variance,
 )
@@ -131,7 +133,7 @@ def recorded_drift(config: Config, names: Sequence[str]) -> str:
     """Return the drift alert over recorded series: any arm, but not while the judge or its prompt has changed."""
     where = watching(names)
     fired = "\n  or ".join(f"ragtrace:drift_z:{arm.name}{{{where}}} > {arm.z:g}" for arm in arms(config))
-    return f"(\n  {fired}\n)\nunless on ({', '.join(WHOSE)}) {CHANGED}"
+    return f"(\n  {fired}\n)\nunless {on(WHOSE)} {CHANGED}"
 
 
 def frozen_drift(config: Config, names: Sequence[str]) -> str:
@@ -145,7 +147,7 @@ def frozen_drift(config: Config, names: Sequence[str]) -> str:
         if chosen
     )
     changed = judge_change(config, config.days_window_s)
-    return f"(\n  {fired}\n)\nunless on ({', '.join(WHOSE)}) (\n  {changed}\n)"
+    return f"(\n  {fired}\n)\nunless {on(WHOSE)} (\n  {changed}\n)"
 
 
 def judge_change(config: Config, window_s: int) -> str:
@@ -154,10 +156,7 @@ def judge_change(config: Config, window_s: int) -> str:
     shift = f"offset {duration(window_s)}"
     before = summed(SERIES[semconv.SCORE_N], duration(config.baseline_s), by, f'{JUDGE_VERSION}!=""', shift)
     now = _scored_now(window_s)
-    return (
-        f"({now} > 0)\n  unless ({before} > 0)\n  and on ({', '.join(WHOSE)}) "
-        f"(sum by ({', '.join(WHOSE)}) ({before}) > 0)"
-    )
+    return f"({now} > 0)\n  unless ({before} > 0)\n  and {on(WHOSE)} (sum by ({', '.join(WHOSE)}) ({before}) > 0)"
 
 
 def _rule(record: str, expr: str) -> dict[str, str]:
@@ -220,8 +219,8 @@ def _normal_rules(config: Config, arm: Arm) -> list[dict[str, str]]:
             _rule(
                 f"{NORMAL}_{key}:{arm.base}",
                 # 0 times the mean: the scores' labels around the baseline of their K, scale and judge version.
-                f"0 * ragtrace:score_mean:{arm.base} + on ({', '.join(HELD)}) group_left () {FROZEN}_{key}\n"
-                f"unless on ({', '.join(IDENTITY)}) {EASIER}:{arm.base}\n"
+                f"0 * ragtrace:score_mean:{arm.base} + {on(HELD)} group_left () {FROZEN}_{key}\n"
+                f"unless {on(IDENTITY)} {EASIER}:{arm.base}\n"
                 f"or last_over_time(ragtrace:baseline_{key}:{arm.base}[{memory}])",
             )
             for key in ("mean", "n_eff", "s2")
@@ -234,7 +233,7 @@ def _easier(config: Config, arm: Arm) -> str:
 
     When a better level is accepted, the window still holds scores from before, and they are no drop.
     """
-    held = f"on ({', '.join(HELD)})"
+    held = on(HELD)
     down = config.down_metrics
     rest = f'{{{METRIC}!~"{"|".join(down)}"}}' if down else ""
 
@@ -266,7 +265,7 @@ def _recorded_change(config: Config) -> str:
     before = f"last_over_time({KNOWN}[{duration(config.gate_s)}])"
     return (
         f"({_scored_now(config.day_window_s)} > 0)\nunless ({before} > 0)\n"
-        f"and on ({', '.join(WHOSE)}) (sum by ({', '.join(WHOSE)}) ({before}) > 0)"
+        f"and {on(WHOSE)} (sum by ({', '.join(WHOSE)}) ({before}) > 0)"
     )
 
 
@@ -283,14 +282,14 @@ def _known(config: Config, by: Sequence[str]) -> str:
 def _just_frozen(arm: Arm, names: Sequence[str]) -> str:
     """Return what was frozen within the window: it holds scores from before, of another level maybe."""
     time = f"{SERIES[semconv.BASELINE_FROZEN_TIME]}{{{watching(names)}}}"
-    return f"on ({', '.join(HELD)}) ({time} > time() - {arm.window_s})"
+    return f"{on(HELD)} ({time} > time() - {arm.window_s})"
 
 
 def _frozen_z(config: Config, arm: Arm, names: Sequence[str], *, is_down: bool) -> str:
-    where, by = watching(names), ", ".join(HELD)
+    where = watching(names)
     sample = Sample(window=duration(arm.window_s), by=HELD, where=where)
     mean, sd, n = (
-        f"avg by ({by}) ({SERIES[name]}{{{where}}})"
+        gauge_by("avg", name, HELD, where)
         for name in (semconv.BASELINE_MEAN, semconv.BASELINE_SD, semconv.BASELINE_N)
     )
     better, worse = (sample.mean, mean) if is_down else (mean, sample.mean)

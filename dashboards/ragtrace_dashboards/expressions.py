@@ -36,6 +36,16 @@ def label(attribute: str) -> str:
     return semconv.prometheus_name(attribute, "")
 
 
+def legend_of(*labels: str) -> str:
+    """Return the legend that shows some labels; one that a series lacks leaves nothing.
+
+    Example:
+        >>> legend_of("job", "le")
+        '{{job}} {{le}}'
+    """
+    return " ".join(f"{{{{{it}}}}}" for it in labels)
+
+
 METRIC = label(semconv.GEN_AI_EVALUATION_NAME)
 WORKFLOW = label(semconv.GEN_AI_WORKFLOW_NAME)
 CUTOFF = label(semconv.K)
@@ -77,6 +87,26 @@ def summed(series: str, window: str, by: Sequence[str], where: str = JOB, at: st
     """
     shift = f" {at}" if at else ""
     return f"sum by ({', '.join(by)}) (increase({series}{{{where}}}[{window}]{shift}))"
+
+
+def on(labels: Sequence[str]) -> str:
+    """Return the matching of two sides by labels.
+
+    Example:
+        >>> on(["job", "le"])
+        'on (job, le)'
+    """
+    return f"on ({', '.join(labels)})"
+
+
+def gauge_by(how: str, name: str, by: Sequence[str], where: str = JOB) -> str:
+    """Return a gauge, by its OpenTelemetry name, whose series are joined by labels.
+
+    Example:
+        >>> gauge_by("max", semconv.QUEUE_SIZE, ["job"])
+        'max by (job) (ragtrace_queue_size{job=~"$job"})'
+    """
+    return f"{how} by ({', '.join(by)}) ({SERIES[name]}{{{where}}})"
 
 
 def variance(mean: str, w2: str, w2x: str, w2x2: str) -> str:

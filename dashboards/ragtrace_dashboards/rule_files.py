@@ -5,7 +5,7 @@ Prometheus has to be 2.42 or later, for ``keep_firing_for``; Mimir reads the sam
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace_dashboards.alerts import VALUE, alerts
 from ragtrace_dashboards.config import PROVISIONED_UID, duration
@@ -14,8 +14,11 @@ from ragtrace_dashboards.expressions import METRIC, WORKFLOW
 from ragtrace_dashboards.yaml_text import yaml_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ragtrace_dashboards.alerts import Alert
     from ragtrace_dashboards.config import Config
+    from ragtrace_dashboards.yaml_text import Json, JsonObject
 
 RECORDING = "rules/ragtrace-recording.yaml"
 ALERT_RULES = "rules/ragtrace-alerts.yaml"
@@ -42,12 +45,12 @@ def prometheus_files(config: Config) -> dict[str, str]:
     }
 
 
-def _group(name: str, interval_s: int, rules: list[Any]) -> dict[str, Any]:
+def _group(name: str, interval_s: int, rules: Sequence[Mapping[str, Json]]) -> JsonObject:
     return {"name": name, "interval": duration(interval_s), "rules": rules}
 
 
-def _prometheus_rule(alert: Alert, config: Config) -> dict[str, Any]:
-    rule: dict[str, Any] = {"alert": alert.name, "expr": alert.expr}
+def _prometheus_rule(alert: Alert, config: Config) -> JsonObject:
+    rule: JsonObject = {"alert": alert.name, "expr": alert.expr}
     if alert.for_s:
         rule["for"] = duration(alert.for_s)
     if alert.keep_firing_s:
@@ -95,8 +98,8 @@ def grafana_files(config: Config) -> dict[str, str]:
     }
 
 
-def _alerting(config: Config) -> dict[str, Any]:
-    group = {
+def _alerting(config: Config) -> JsonObject:
+    group: JsonObject = {
         "orgId": 1,
         "name": "ragtrace",
         "folder": config.folder,
@@ -106,10 +109,10 @@ def _alerting(config: Config) -> dict[str, Any]:
     return {"apiVersion": 1, "groups": [group]}
 
 
-def _grafana_rule(alert: Alert, config: Config) -> dict[str, Any]:
+def _grafana_rule(alert: Alert, config: Config) -> JsonObject:
     uid, panel = alert.dashboard
     value = f'{{{{ $values.A.Value | printf "{alert.printf}" }}}}'
-    rule: dict[str, Any] = {
+    rule: JsonObject = {
         "uid": f"ragtrace-{alert.name.removeprefix('Ragtrace').lower()}",
         "title": alert.name,
         "condition": "B",
@@ -129,7 +132,7 @@ def _grafana_rule(alert: Alert, config: Config) -> dict[str, Any]:
     }
 
 
-def _query(alert: Alert, config: Config) -> dict[str, Any]:
+def _query(alert: Alert, config: Config) -> JsonObject:
     return {
         "refId": "A",
         "relativeTimeRange": {"from": _LOOK_BACK_S, "to": 0},
@@ -146,7 +149,7 @@ def _query(alert: Alert, config: Config) -> dict[str, Any]:
     }
 
 
-def _condition() -> dict[str, Any]:
+def _condition() -> JsonObject:
     """Return the condition: there is a number. A comparison with 0 would miss a budget of which 0 is left."""
     return {
         "refId": "B",
@@ -161,9 +164,9 @@ def _condition() -> dict[str, Any]:
     }
 
 
-def _datasources(config: Config) -> dict[str, Any]:
+def _datasources(config: Config) -> JsonObject:
     """Return the data sources. Grafana does not start with two of one uid: yours is left to you."""
-    prometheus = {
+    prometheus: JsonObject = {
         "name": "ragtrace Prometheus",
         "type": "prometheus",
         "uid": config.datasource_uid,
@@ -176,7 +179,7 @@ def _datasources(config: Config) -> dict[str, Any]:
             "exemplarTraceIdDestinations": [{"name": "trace_id", "datasourceUid": config.tempo_uid}],
         },
     }
-    tempo = {
+    tempo: JsonObject = {
         "name": "ragtrace Tempo",
         "type": "tempo",
         "uid": config.tempo_uid,
@@ -188,8 +191,8 @@ def _datasources(config: Config) -> dict[str, Any]:
     return {"apiVersion": 1, "datasources": [*([prometheus] if is_ours else []), tempo]}
 
 
-def _provider(config: Config) -> dict[str, Any]:
-    provider = {
+def _provider(config: Config) -> JsonObject:
+    provider: JsonObject = {
         "name": "ragtrace",
         "orgId": 1,
         "type": "file",

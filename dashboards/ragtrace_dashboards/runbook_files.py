@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ragtrace_dashboards.alerts import POWER_Z, alerts
-from ragtrace_dashboards.boards import boards
+from ragtrace_dashboards.boards import all_boards
 from ragtrace_dashboards.config import PANELS, Config, duration
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def in_words(seconds: int) -> str:
 
 def _values(config: Config) -> Iterator[tuple[str, str]]:
     for field in fields(config):
-        value: Any = getattr(config, field.name)
+        value = getattr(config, field.name)
         if field.name.endswith("_s"):
             name = field.name.removesuffix("_s")
             yield name, in_words(value)
@@ -124,18 +124,11 @@ def _values(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _panels(config: Config) -> Iterator[tuple[str, str]]:
-    drawn = boards(config)
+    drawn = {board.uid: board for board in all_boards(config)}
     for topic, (uid, number) in PANELS.items():
         board = drawn[uid]
-        title = next(it["title"] for it in _walk(board["panels"]) if it["id"] == number)
         address = f"{config.grafana_url}/d/{uid}?viewPanel={number}"
-        yield f"panel.{topic}", f'"{title}" ([{board["title"]}]({address}))'
-
-
-def _walk(panels: list[Any]) -> Iterator[Any]:
-    for panel in panels:
-        yield panel
-        yield from _walk(panel.get("panels", []))
+        yield f"panel.{topic}", f'"{board.panel_title(number)}" ([{board.title}]({address}))'
 
 
 def _page(alert: Alert, values: dict[str, str]) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import MissingExtra
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-def yaml_text(value: Any) -> str:
+    Json = str | int | float | bool | Sequence["Json"] | Mapping[str, "Json"] | None
+    JsonObject = dict[str, Json]
+
+
+def yaml_text(value: object) -> str:
     r"""Return mappings, sequences and scalars as YAML in block style, texts of several lines as literal blocks.
 
     Raises:
@@ -30,7 +36,7 @@ def yaml_text(value: Any) -> str:
     class Dumper(yaml.SafeDumper):
         """Writes equal objects twice instead of once with an anchor."""
 
-        def ignore_aliases(self, data: Any) -> bool:
+        def ignore_aliases(self, data: object) -> bool:
             del data
             return True
 

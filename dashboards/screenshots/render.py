@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PIL import Image
 
@@ -59,7 +59,7 @@ def main(chosen: list[str]) -> int:
     return int(max(sizes.values()) > MAX_BYTES)
 
 
-def _jobs(name: str) -> Iterator[dict[str, Any]]:
+def _jobs(name: str) -> Iterator[dict[str, str | int]]:
     query = "&".join(f"{key}={value}" for key, value in _address(name).items())
     yield {"query": query, "png": str(IMAGES / f"board-{name}.png"), "width": WIDTH_PX}
     if name == FIRST_SCREEN:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from ragtrace import semconv
 from ragtrace_dashboards.boards import investigate, overview, retrieval, scorer, scores
 from ragtrace_dashboards.boards.panels import PROMETHEUS, grid
 from ragtrace_dashboards.config import INVESTIGATE, OVERVIEW, RETRIEVAL, SCORER, duration
-from ragtrace_dashboards.expressions import CUTOFF, JOB, METRIC, SERIES, SERVED, WORKFLOW
+from ragtrace_dashboards.expressions import CUTOFF, JOB, METRIC, SERIES, SERVED, WORKFLOW, legend_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace_dashboards.boards.panels import Row
     from ragtrace_dashboards.config import Config
+    from ragtrace_dashboards.yaml_text import JsonObject
 
 SCHEMA_VERSION = 42
 TAG = "ragtrace"
@@ -27,47 +29,94 @@ OMITTED: Final = {
 """Metrics of `ragtrace.semconv.METRICS` that stand on no board, each with the reason."""
 
 
-def boards(config: Config) -> dict[str, dict[str, Any]]:
-    """Return the dashboards by uid.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """One dashboard with its rows and variables."""
+
+    uid: str
+    title: str
+    description: str
+    rows: Sequence[Row]
+    variables: Sequence[JsonObject]
+
+    def panel_title(self, number: int) -> str:
+        """Return the title of the panel with a number."""
+        return next(it.title for row in self.rows for it in row.panels if it.number == number)
+
+    def json(self) -> JsonObject:
+        """Return the board as Grafana imports it."""
+        return {
+            "annotations": {"list": _annotations()},
+            "description": self.description,
+            "editable": False,
+            "fiscalYearStartMonth": 0,
+            "graphTooltip": 1,
+            "links": [_link()],
+            "panels": grid(self.rows),
+            "preload": False,
+            "refresh": "1m",
+            "schemaVersion": SCHEMA_VERSION,
+            "tags": [TAG],
+            "templating": {"list": self.variables},
+            "time": {"from": "now-7d", "to": "now"},
+            "timepicker": {},
+            "timezone": "browser",
+            "title": self.title,
+            "uid": self.uid,
+            "version": 1,
+            "weekStart": "",
+        }
+
+
+def all_boards(config: Config) -> list[Board]:
+    """Return the boards in the order in which a reader needs them."""
+    family = _metric(is_multi=True, only="|".join((*retrieval.RANKED, *retrieval.SET_FAMILY)))
+    before = [*_sources(), _job(), _workflow()]
+    behind = [_slice(), _slice_value(), _cutoff(), _window(config)]
+    return [
+        Board(
+            uid=OVERVIEW,
+            title="RAG quality overview",
+            description="Begin here. Shows whether answers and retrieval are as good as before, and whether scores "
+            "suffice.",
+            rows=overview.rows(config),
+            variables=[*before, _metric(is_multi=True), *behind],
+        ),
+        Board(
+            uid=INVESTIGATE,
+            title="Investigate a drop",
+            description="Six questions about one metric, in the order of the runbook.",
+            rows=investigate.rows(config),
+            variables=[*before, _metric(), *behind],
+        ),
+        Board(
+            uid=RETRIEVAL,
+            title="Retrieval and reranking",
+            description="Quality of the retrieved pool and of the selection, weak passages in the prompt, and "
+            "empty searches.",
+            rows=retrieval.rows(config),
+            variables=[*before, family, *behind],
+        ),
+        Board(
+            uid=SCORER,
+            title="Scorer internals and cost",
+            description="Shows whether the scorer runs, keeps up and scores every sampled trace, and the judge's "
+            "cost.",
+            rows=scorer.rows(config),
+            variables=[_sources()[0], _job()],
+        ),
+    ]
+
+
+def boards(config: Config) -> dict[str, JsonObject]:
+    """Return the JSON of each dashboard by its uid.
 
     Example:
         >>> from ragtrace_dashboards.config import Config
         >>> sorted(boards(Config()))
         ['ragtrace-investigate', 'ragtrace-overview', 'ragtrace-retrieval', 'ragtrace-scorer']
     """
-    metric, metrics = _metric(), _metric(is_multi=True)
-    family = _metric(is_multi=True, only="|".join((*retrieval.RANKED, *retrieval.SET_FAMILY)))
-    sliced = [_slice(), _slice_value(), _cutoff(), _window(config)]
-    return {
-        OVERVIEW: _board(
-            OVERVIEW,
-            "RAG quality overview",
-            "Begin here. Shows whether answers and retrieval are as good as before, and whether scores suffice.",
-            overview.rows(config),
-            [*_sources(), _job(), _workflow(), metrics, *sliced],
-        ),
-        INVESTIGATE: _board(
-            INVESTIGATE,
-            "Investigate a drop",
-            "Six questions about one metric, in the order of the runbook.",
-            investigate.rows(config),
-            [*_sources(), _job(), _workflow(), metric, *sliced],
-        ),
-        RETRIEVAL: _board(
-            RETRIEVAL,
-            "Retrieval and reranking",
-            "Quality of the retrieved pool and of the selection, weak passages in the prompt, and empty searches.",
-            retrieval.rows(config),
-            [*_sources(), _job(), _workflow(), family, *sliced],
-        ),
-        SCORER: _board(
-            SCORER,
-            "Scorer internals and cost",
-            "Shows whether the scorer runs, keeps up and scores every sampled trace, and the judge's cost.",
-            scorer.rows(config),
-            [_sources()[0], _job()],
-        ),
-    }
+    return {board.uid: board.json() for board in all_boards(config)}
 
 
 def board_files(config: Config) -> dict[str, str]:
@@ -78,33 +127,7 @@ def board_files(config: Config) -> dict[str, str]:
     }
 
 
-def _board(
-    uid: str, title: str, description: str, rows: Sequence[Row], variables: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    return {
-        "annotations": {"list": _annotations()},
-        "description": description,
-        "editable": False,
-        "fiscalYearStartMonth": 0,
-        "graphTooltip": 1,
-        "links": [_link()],
-        "panels": grid(rows),
-        "preload": False,
-        "refresh": "1m",
-        "schemaVersion": SCHEMA_VERSION,
-        "tags": [TAG],
-        "templating": {"list": list(variables)},
-        "time": {"from": "now-7d", "to": "now"},
-        "timepicker": {},
-        "timezone": "browser",
-        "title": title,
-        "uid": uid,
-        "version": 1,
-        "weekStart": "",
-    }
-
-
-def _link() -> dict[str, Any]:
+def _link() -> JsonObject:
     return {
         "asDropdown": False,
         "icon": "external link",
@@ -119,17 +142,17 @@ def _link() -> dict[str, Any]:
     }
 
 
-def _annotations() -> list[dict[str, Any]]:
+def _annotations() -> list[JsonObject]:
     version = "service_version"
     target = f"count by (job, {version}) (target_info{{{JOB}}})"
     alarms = f"sum by ({METRIC}) (increase({SERIES[semconv.DRIFT_ALARMS]}{{{JOB}}}[5m])) > 0"
     return [
-        _annotation("Releases", f"{target} unless {target[:-1]} offset 10m)", "blue", f"{{{{{version}}}}}"),
-        _annotation("Drift alarms", alarms, "red", f"{{{{{METRIC}}}}}"),
+        _annotation("Releases", f"{target} unless {target[:-1]} offset 10m)", "blue", legend_of(version)),
+        _annotation("Drift alarms", alarms, "red", legend_of(METRIC)),
     ]
 
 
-def _annotation(name: str, expr: str, color: str, text: str) -> dict[str, Any]:
+def _annotation(name: str, expr: str, color: str, text: str) -> JsonObject:
     return {
         "datasource": dict(PROMETHEUS),
         "enable": True,
@@ -143,7 +166,7 @@ def _annotation(name: str, expr: str, color: str, text: str) -> dict[str, Any]:
     }
 
 
-def _sources() -> list[dict[str, Any]]:
+def _sources() -> list[JsonObject]:
     kinds = (("datasource", "Data source", "prometheus"), ("tempo_datasource", "Traces", "tempo"))
     return [
         {
@@ -154,8 +177,8 @@ def _sources() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _query(name: str, shown: str, query: str, *, is_multi: bool, all_value: str = ".+") -> dict[str, Any]:
-    variable: dict[str, Any] = {
+def _query(name: str, shown: str, query: str, *, is_multi: bool, all_value: str = ".+") -> JsonObject:
+    variable: JsonObject = {
         "datasource": dict(PROMETHEUS), "definition": query, "hide": 0, "includeAll": is_multi, "label": shown,
         "multi": is_multi, "name": name, "options": [], "query": {"qryType": 1, "query": query, "refId": name},
         "refresh": 2, "regex": "", "sort": 1, "type": "query",
@@ -165,17 +188,17 @@ def _query(name: str, shown: str, query: str, *, is_multi: bool, all_value: str 
     return variable
 
 
-def _job() -> dict[str, Any]:
+def _job() -> JsonObject:
     # Any series of every scorer will do; one that a fresh process exports before its first score.
     return _query("job", "Job", f"label_values({SERIES[semconv.QUEUE_CAPACITY]}, job)", is_multi=True)
 
 
-def _workflow() -> dict[str, Any]:
+def _workflow() -> JsonObject:
     query = f"label_values({SERIES[semconv.SCORE_N]}{{{JOB}}}, {WORKFLOW})"
     return _query("workflow", "Workflow", query, is_multi=True, all_value=".*")  # a run may have no workflow
 
 
-def _metric(*, is_multi: bool = False, only: str = "") -> dict[str, Any]:
+def _metric(*, is_multi: bool = False, only: str = "") -> JsonObject:
     query = f"label_values({SERIES[semconv.SCORE_N]}{{{JOB}}}, {METRIC})"
     found = _query("metric", "Metric", query, is_multi=is_multi)
     if not is_multi:
@@ -186,29 +209,31 @@ def _metric(*, is_multi: bool = False, only: str = "") -> dict[str, Any]:
     return found
 
 
-def _cutoff() -> dict[str, Any]:
+def _cutoff() -> JsonObject:
     query = f'label_values({SERIES[semconv.SCORE_N]}{{{JOB},{CUTOFF}!=""}}, {CUTOFF})'
     # A metric without K has no such label, which ".*" matches and ".+" does not.
     return _query("k", "K", query, is_multi=True, all_value=".*")
 
 
-def _slice() -> dict[str, Any]:
+def _slice() -> JsonObject:
     return _custom("slice", "Slice by", scores.SLICES, "workflow")
 
 
-def _slice_value() -> dict[str, Any]:
+def _slice_value() -> JsonObject:
     query = f"label_values({SERIES[semconv.SCORE_N]}{{{SERVED}}}, $slice)"
     return _query("slice_value", "Slices", query, is_multi=True)
 
 
-def _window(config: Config) -> dict[str, Any]:
+def _window(config: Config) -> JsonObject:
     seconds = sorted({config.fast_window_s, config.day_window_s, config.days_window_s})
     names = [duration(it) for it in seconds]
     return _custom("window", "Window", {name: name for name in names}, duration(config.day_window_s))
 
 
-def _custom(name: str, shown: str, choices: dict[str, str], chosen: str) -> dict[str, Any]:
-    options = [{"selected": text == chosen, "text": text, "value": value} for text, value in choices.items()]
+def _custom(name: str, shown: str, choices: dict[str, str], chosen: str) -> JsonObject:
+    options: list[JsonObject] = [
+        {"selected": text == chosen, "text": text, "value": value} for text, value in choices.items()
+    ]
     query = ",".join(text if text == value else f"{text} : {value}" for text, value in choices.items())
     return {
         "current": {"selected": True, "text": chosen, "value": choices[chosen]}, "hide": 0, "includeAll": False,

@@ -21,7 +21,9 @@ from ragtrace_dashboards.expressions import (
     SERIES,
     UNIVERSE,
     WORKFLOW,
+    gauge_by,
     label,
+    legend_of,
     summed,
 )
 
@@ -29,19 +31,19 @@ if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
 
 WATCHED = (*HELD, scores.DETECTOR)
-DETECTED = f"{scores.WHICH} {{{{{scores.DETECTOR}}}}}"
+DETECTED = f"{scores.WHICH} {legend_of(scores.DETECTOR)}"
 """Labels and legend of one detector; the board is of one metric."""
 
 
 def rows(config: Config) -> list[Row]:
     """Return the rows in the order of the runbook's questions."""
     return [
-        Row(number=10, title="1. What happened, and since when", panels=_what(config)),
-        Row(number=20, title="2. Is it real?", panels=_real(config)),
-        Row(number=30, title="3. Did the measuring change?", panels=_measuring(config)),
-        Row(number=40, title="4. Where? By $slice", panels=_where(config)),
-        Row(number=50, title="5. Which answers?", panels=_answers()),
-        Row(number=60, title="6. Did the application change?", panels=_application()),
+        Row(10, "1. What happened, and since when", _what(config)),
+        Row(20, "2. Is it real?", _real(config)),
+        Row(30, "3. Did the measuring change?", _measuring(config)),
+        Row(40, "4. Where? By $slice", _where(config)),
+        Row(50, "5. Which answers?", _answers()),
+        Row(60, "6. Did the application change?", _application()),
     ]
 
 
@@ -65,7 +67,6 @@ def _what(config: Config) -> list[Panel]:
 
 
 def _change_time() -> Panel:
-    name = SERIES[semconv.DRIFT_CHANGE_TIME]
     return Panel(
         number=12,
         title="Change began about",
@@ -74,20 +75,17 @@ def _change_time() -> Panel:
         kind="stat",
         unit="dateTimeAsIso",
         options={"textMode": "value_and_name", "wideLayout": False},
-        queries=[
-            Query(
-                expr=f"max by ({', '.join(WATCHED)}) ({name}{{{CHOSEN}}}) * 1000",
-                legend=DETECTED,
-                shape="now",
-            )
-        ],
+        queries=[Query(f"{_latest(semconv.DRIFT_CHANGE_TIME)} * 1000", legend=DETECTED, shape="now")],
         width=8,
         height=5,
     )
 
 
+def _latest(name: str) -> str:
+    return gauge_by("max", name, WATCHED, CHOSEN)
+
+
 def _real(config: Config) -> list[Panel]:
-    by = ", ".join(WATCHED)
     return [
         scores.z_trend(config, number=PANELS["z"][1], width=12),
         Panel(
@@ -95,17 +93,9 @@ def _real(config: Config) -> list[Panel]:
             title="Detectors in the process",
             description="Statistic of each detector and where it alarms. A slow climb is a small change that "
             "lasts; a jump is one bad hour. Accept a wanted change with ragtrace baseline accept.",
-            kind="timeseries",
-            unit="none",
             queries=[
-                Query(
-                    expr=f"max by ({by}) ({SERIES[semconv.DRIFT_STATISTIC]}{{{CHOSEN}}})",
-                    legend=DETECTED,
-                ),
-                Query(
-                    expr=f"max by ({by}) ({SERIES[semconv.DRIFT_THRESHOLD]}{{{CHOSEN}}})",
-                    legend=f"threshold {DETECTED}",
-                ),
+                Query(_latest(semconv.DRIFT_STATISTIC), legend=DETECTED),
+                Query(_latest(semconv.DRIFT_THRESHOLD), legend=f"threshold {DETECTED}"),
             ],
         ),
         scores.drift_state(number=23, width=6, height=6),
@@ -114,15 +104,9 @@ def _real(config: Config) -> list[Panel]:
             title="Alarms of the detectors",
             description="Alarms that the detectors in the scorers raised within the window. More than one a month "
             "without a cause: tell us, or raise the tolerance in the scorer's settings.",
-            kind="timeseries",
             unit="short",
             low=0,
-            queries=[
-                Query(
-                    expr=summed(SERIES[semconv.DRIFT_ALARMS], "$window", WATCHED, CHOSEN),
-                    legend=DETECTED,
-                )
-            ],
+            queries=[Query(summed(SERIES[semconv.DRIFT_ALARMS], "$window", WATCHED, CHOSEN), legend=DETECTED)],
             width=6,
             height=6,
         ),
@@ -131,16 +115,15 @@ def _real(config: Config) -> list[Panel]:
 
 
 def _baseline() -> Panel:
-    by = ", ".join(HELD)
     names = {
         WORKFLOW: "workflow", CUTOFF: "K", LABEL_SCALE: "label scale", UNIVERSE: "universe",
         JUDGE_VERSION: "judge version",
     }  # fmt: skip
     columns = {
-        "mean": semconv.BASELINE_MEAN,
-        "sd": semconv.BASELINE_SD,
-        "n": semconv.BASELINE_N,
-        "frozen": semconv.BASELINE_FROZEN_TIME,
+        "mean": gauge_by("max", semconv.BASELINE_MEAN, HELD, CHOSEN),
+        "sd": gauge_by("max", semconv.BASELINE_SD, HELD, CHOSEN),
+        "n": gauge_by("max", semconv.BASELINE_N, HELD, CHOSEN),
+        "frozen": gauge_by("max", semconv.BASELINE_FROZEN_TIME, HELD, CHOSEN) + " * 1000",
     }
     return Panel(
         number=25,
@@ -149,27 +132,9 @@ def _baseline() -> Panel:
         "were frozen; alerts prefer a frozen one. An old or small baseline makes every verdict doubtful: renew it "
         "with ragtrace baseline accept.",
         kind="table",
-        unit="none",
         decimals=3,
-        queries=[
-            Query(
-                name=ref,
-                expr=f"max by ({by}) ({SERIES[name]}{{{CHOSEN}}})" + (" * 1000" if ref == "frozen" else ""),
-                shape="table",
-            )
-            for ref, name in columns.items()
-        ],
-        transformations=[
-            {"id": "merge", "options": {}},
-            {
-                "id": "organize",
-                "options": {
-                    "excludeByName": {"Time": True, METRIC: True},
-                    "indexByName": {},
-                    "renameByName": {f"Value #{ref}": ref for ref in columns} | names,
-                },
-            },
-        ],
+        queries=[Query(expr, name=ref, shape="table") for ref, expr in columns.items()],
+        transformations=scores.one_table("Time", METRIC, names={f"Value #{ref}": ref for ref in columns} | names),
         overrides=[scores.NOT_A_NUMBER, by_name("n", decimals=0), by_name("frozen", unit="dateTimeFromNow")],
         width=12,
         height=6,
@@ -183,13 +148,12 @@ def _measuring(config: Config) -> list[Panel]:
             title="Scores by judge and version",
             description="Which judge and which prompt version scored. If the colour changes where the mean drops, "
             "the ruler changed: freeze a new baseline before you look for a cause in the application.",
-            kind="timeseries",
             unit="short",
             low=0,
             queries=[
                 Query(
-                    expr=summed(SERIES[semconv.SCORE_N], "1h", (JUDGE_MODEL, JUDGE_VERSION), CHOSEN),
-                    legend=f"{{{{{JUDGE_MODEL}}}}} {{{{{JUDGE_VERSION}}}}}",
+                    summed(SERIES[semconv.SCORE_N], "1h", (JUDGE_MODEL, JUDGE_VERSION), CHOSEN),
+                    legend=legend_of(JUDGE_MODEL, JUDGE_VERSION),
                 )
             ],
             custom={"fillOpacity": 40, "lineWidth": 0, "stacking": {"group": "A", "mode": "normal"}},
@@ -219,10 +183,10 @@ def _answers() -> list[Panel]:
         scores.distribution(number=51, width=12),
         scores.quantiles(number=52, width=12),
         scores.bad_answers(
+            f'{{ event.{semconv.GEN_AI_EVALUATION_SCORE_LABEL} = "fail" && '
+            f'event.{semconv.GEN_AI_EVALUATION_NAME} =~ "($metric).*" }}',
             number=53,
             title="Recent answers with a low $metric",
-            traceql=f'{{ event.{semconv.GEN_AI_EVALUATION_SCORE_LABEL} = "fail" && '
-            f'event.{semconv.GEN_AI_EVALUATION_NAME} =~ "($metric).*" }}',
             description="Read five of them: what was retrieved, what reached the prompt, what the answer claims. "
             "The same gap in three of five is your cause; five different ones are noise or a change of the judge.",
         ),
@@ -246,13 +210,12 @@ def _application() -> list[Panel]:
             title="Runs an hour by error",
             description="Runs of the application, failed ones by type of error. Fewer runs or another mix of "
             "workflows moves a mean without any fault: compare the slices above.",
-            kind="timeseries",
             unit="short",
             low=0,
             queries=[
                 Query(
-                    expr=f"sum by ({WORKFLOW}, {kind}) (increase({runs}{{{JOB}}}[1h]))",
-                    legend=f"{{{{{WORKFLOW}}}}} {{{{{kind}}}}}",
+                    f"sum by ({WORKFLOW}, {kind}) (increase({runs}{{{JOB}}}[1h]))",
+                    legend=legend_of(WORKFLOW, kind),
                 )
             ],
             width=8,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from ragtrace import semconv
-from ragtrace_dashboards.boards.panels import Panel, Query, by_pattern
-from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, label, summed
+from ragtrace_dashboards.boards.panels import Heading, Panel, Query, by_pattern
+from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, gauge_by, label, legend_of, summed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from ragtrace_dashboards.boards.panels import Kind, Place
     from ragtrace_dashboards.config import Config
+    from ragtrace_dashboards.yaml_text import Json, JsonObject
 
 MODEL = label(semconv.JUDGE_MODEL)
 OUTCOME = label(semconv.OUTCOME)
@@ -19,83 +21,54 @@ REASON = label(semconv.REASON)
 BREAKER_STATES = (("closed", "green"), ("half open", "orange"), ("open", "red"))
 
 
-def latency(
-    name: str,
-    *,
-    number: int,
-    title: str,
-    description: str,
-    by: Sequence[str] = (WORKFLOW,),
-    where: str = JOB,
-    **look: Any,
-) -> Panel:
+def latency(name: str, *, by: Sequence[str] = (WORKFLOW,), where: str = JOB, **heading: Unpack[Heading]) -> Panel:
     """Return the median and the 95th percentile of a histogram of seconds, with exemplars."""
     rate = f"sum by ({', '.join(('le', *by))}) (rate({SERIES[name]}_bucket{{{where}}}[$__rate_interval]))"
-    legend = " ".join(f"{{{{{it}}}}}" for it in by)
+    legend = legend_of(*by)
     return Panel(
-        number=number,
-        title=title,
-        description=description,
-        kind="timeseries",
         unit="s",
         low=0,
         queries=[
-            Query(expr=f"histogram_quantile(0.5, {rate})", legend=f"p50 {legend}"),
-            Query(expr=f"histogram_quantile(0.95, {rate})", legend=f"p95 {legend}", has_exemplars=True),
+            Query(f"histogram_quantile(0.5, {rate})", legend=f"p50 {legend}"),
+            Query(f"histogram_quantile(0.95, {rate})", legend=f"p95 {legend}", has_exemplars=True),
         ],
-        **look,
+        **heading,
     )
 
 
-def counted(  # a counter an hour, by labels
-    name: str,
-    *,
-    number: int,
-    title: str,
-    description: str,
-    by: Sequence[str],
-    unit: str = "short",
-    **look: Any,
-) -> Panel:
+def counted(name: str, *, by: Sequence[str], unit: str = "short", **heading: Unpack[Heading]) -> Panel:
     """Return the increase of a counter over an hour, as stacked bars by labels."""
-    legend = " ".join(f"{{{{{it}}}}}" for it in by)
     return Panel(
-        number=number,
-        title=title,
-        description=description,
-        kind="timeseries",
         unit=unit,
         low=0,
-        queries=[Query(expr=summed(SERIES[name], "1h", by), legend=legend)],
+        queries=[Query(summed(SERIES[name], "1h", by), legend=legend_of(*by))],
         custom={"fillOpacity": 25, "lineWidth": 1, "stacking": {"group": "A", "mode": "normal"}},
-        **look,
+        **heading,
     )
 
 
-def gauge(
-    name: str, *, number: int, title: str, description: str, unit: str, by: Sequence[str] = (),
-    by_kind: str = "max", kind: Any = "timeseries", **look: Any,
-) -> Panel:  # fmt: skip
-    """Return a gauge by labels; replicas are joined by `by_kind` (``max``, ``sum`` or ``min``)."""
-    legend = " ".join(f"{{{{{it}}}}}" for it in by) or "{{job}}"
-    kept = ", ".join(by) or "job"
-    expr = f"{by_kind} by ({kept}) ({SERIES[name]}{{{JOB}}})"
-    shape: Any = "series" if kind == "timeseries" else "now"
-    return Panel(
-        number=number,
-        title=title,
-        description=description,
-        kind=kind,
-        unit=unit,
-        queries=[Query(expr=expr, legend=legend, shape=shape)],
-        **look,
-    )
+class Look(Heading, total=False):
+    """Looks of a gauge."""
+
+    kind: Kind
+    unit: str
+    low: float
+    high: float
+    steps: Sequence[tuple[float, str]]
+    states: Sequence[tuple[str, str]]
+    overrides: Sequence[JsonObject]
+    custom: Mapping[str, Json]
 
 
-def age(*, number: int, **look: Any) -> Panel:
+def gauge(name: str, *, by: Sequence[str] = ("job",), how: str = "max", **look: Unpack[Look]) -> Panel:
+    """Return a gauge by labels; replicas are joined by `how` (``max``, ``sum`` or ``min``)."""
+    shape: Literal["series", "now"] = "series" if look.get("kind", "timeseries") == "timeseries" else "now"
+    return Panel(queries=[Query(gauge_by(how, name, by), legend=legend_of(*by), shape=shape)], **look)
+
+
+def age(**place: Unpack[Place]) -> Panel:
     """Return the seconds since the last score."""
     return Panel(
-        number=number,
         title="Last score",
         description="Time since the last score of any replica. Longer than ten minutes under traffic: the scorer "
         "is down, its queue is empty by mistake, or the judge refuses everything. Nothing here: it never scored.",
@@ -104,68 +77,62 @@ def age(*, number: int, **look: Any) -> Panel:
         steps=[(0.0, "green"), (600.0, "orange"), (3_600.0, "red")],
         queries=[
             Query(
-                expr=f"time() - max by (job) ({SERIES[semconv.EVALUATION_LAST_TIME]}{{{JOB}}})",
+                f"time() - max by (job) ({SERIES[semconv.EVALUATION_LAST_TIME]}{{{JOB}}})",
                 legend="{{job}}",
                 shape="now",
             )
         ],
-        **look,
+        **place,
     )
 
 
-def judge_errors(*, number: int, **look: Any) -> Panel:
+def judge_errors(**place: Unpack[Place]) -> Panel:
     """Return the share of results that are errors, by reason."""
     name = SERIES[semconv.EVALUATIONS]
     failed = summed(name, "1h", (METRIC, REASON), f'{JOB},{OUTCOME}="error"')
     tried = summed(name, "1h", (METRIC,), f'{JOB},{OUTCOME}=~"ok|error"')
     share = f"{failed} / on ({METRIC}) group_left () ({tried} > 0)"
     return Panel(
-        number=number,
         title="Failed evaluations",
         description="Share of results that are errors, by reason. The answers that fail are not a random sample: "
         "above a few per cent the means are biased. judge_refused and judge_invalid: look at the prompt or the "
         "model; judge_timeout and judge_rate_limited: at limits and the budget.",
-        kind="timeseries",
         unit="percentunit",
         low=0,
         high=1,
-        queries=[Query(expr=share, legend=f"{{{{{METRIC}}}}} {{{{{REASON}}}}}")],
-        **look,
+        queries=[Query(share, legend=legend_of(METRIC, REASON))],
+        **place,
     )
 
 
-def sampled_share(*, number: int, **look: Any) -> Panel:
+def sampled_share(**place: Unpack[Place]) -> Panel:
     """Return the share of captured traces that were drawn for scoring."""
     name, decision = SERIES[semconv.TRACES], label(semconv.DECISION)
     drawn = summed(name, "1h", ("job",), f'{JOB},{decision}="sampled"')
     return Panel(
-        number=number,
         title="Sampling fraction",
         description="Share of captured traces that the scorer draws. It may fall under pressure; the weights undo "
         "that in every mean, at the price of effective scores. Near 0 the board is blind.",
-        kind="timeseries",
         unit="percentunit",
         low=0,
         high=1,
-        queries=[Query(expr=f"{drawn} / ({summed(name, '1h', ('job',))} > 0)", legend="{{job}}")],
-        **look,
+        queries=[Query(f"{drawn} / ({summed(name, '1h', ('job',))} > 0)", legend="{{job}}")],
+        **place,
     )
 
 
-def coverage(*, number: int, width: int) -> Panel:
+def coverage(**place: Unpack[Place]) -> Panel:
     """Return the share of drawn traces that got a score."""
     return gauge(
         semconv.COVERAGE_RATIO,
-        number=number,
         title="Coverage: drawn traces that were scored",
         description="What is missing here is missing from every mean, and not at random: hard answers time out "
         "more often. Below .95 read the losses on Scorer internals before the trend.",
         unit="percentunit",
         low=0,
         high=1,
-        by=("job",),
-        by_kind="min",
-        width=width,
+        how="min",
+        **place,
     )
 
 
@@ -177,91 +144,84 @@ def waiting(name: str) -> str:
     return f"sum by (job) ({own} or {shared})"
 
 
-def queue(*, number: int, **look: Any) -> Panel:
+def queue(**place: Unpack[Place]) -> Panel:
     """Return the queue's size and capacity."""
     return Panel(
-        number=number,
         title="Queue",
         description="Traces that wait to be scored, and how many may. At the top the scorer drops traces: give it "
         "more concurrency, a faster judge, or a lower sampling rate.",
-        kind="timeseries",
         unit="short",
         low=0,
         queries=[
-            Query(expr=waiting(semconv.QUEUE_SIZE), legend="waiting {{job}}"),
-            Query(expr=waiting(semconv.QUEUE_CAPACITY), legend="capacity {{job}}"),
+            Query(waiting(semconv.QUEUE_SIZE), legend="waiting {{job}}"),
+            Query(waiting(semconv.QUEUE_CAPACITY), legend="capacity {{job}}"),
         ],
-        **look,
+        **place,
     )
 
 
-def decisions(*, number: int, **look: Any) -> Panel:
+def decisions(**place: Unpack[Place]) -> Panel:
     """Return captured traces by the scorer's decision."""
     return counted(
         semconv.TRACES,
-        number=number,
         title="Captured traces an hour",
         description="What the scorer decided about each trace, counted once. dropped is a loss with its reason; "
         "skipped is sampling and no loss. What became of the sampled ones is the ledger's: queue_full there wants "
         "more capacity, shutdown a longer flush.",
         by=(label(semconv.DECISION), REASON),
-        **look,
+        **place,
     )
 
 
-def lag(*, number: int, **look: Any) -> Panel:
+def lag(**place: Unpack[Place]) -> Panel:
     """Return the time from a run's end to its scores."""
     return latency(
         semconv.EVALUATION_LAG,
-        number=number,
         title="Lag behind the runs",
         description="Time from the end of a run to its scores. Every alert is late by at least this much: when it "
         "grows with the queue, the judge is slower than the traffic.",
-        **look,
+        **place,
     )
 
 
-def cost(*, number: int, **look: Any) -> Panel:
+def cost(**place: Unpack[Place]) -> Panel:
     """Return what judging cost an hour."""
     return counted(
         semconv.EVALUATION_COST_METRIC,
-        number=number,
         title="Cost of judging an hour",
         description="Dollars an hour, as far as prices of the judge are known. If it grows faster than the "
         "traffic, look at the tokens below: longer contexts, more claims or more retries.",
         by=(WORKFLOW,),
         unit="currencyUSD",
-        **look,
+        **place,
     )
 
 
-def budget(*, number: int, **look: Any) -> Panel:
+def budget(*, kind: Kind = "timeseries", **place: Unpack[Place]) -> Panel:
     """Return what is left of today's budget."""
     return gauge(
         semconv.BUDGET_REMAINING,
-        number=number,
         title="Budget left today",
         description="Dollars and tokens the judge may still spend today. At 0 judged metrics stop until midnight "
         "UTC and the trends go blind: raise the budget or lower the sampling rate.",
         unit="currencyUSD",
         by=(MODEL, label(semconv.UNIT)),
-        by_kind="min",
+        how="min",
         overrides=[by_pattern(" token$", unit="short")],
-        **look,
+        kind=kind,
+        **place,
     )
 
 
-def canary_gap(config: Config, *, number: int, **look: Any) -> Panel:
+def canary_gap(config: Config, **place: Unpack[Place]) -> Panel:
     """Return what instructions inside an answer gain with the judge, and the alert's limit."""
     return gauge(
         semconv.CANARY_GAP,
-        number=number,
         title="Canary gap",
         description="What the judge gives answers with instructions to it beyond the same answers without. Above "
         "the line it obeys what it reads: distrust judged metrics, look at its model and prompt version.",
-        unit="none",
         by=(MODEL,),
         steps=[(0.0, "green"), (config.canary_gap, "red")],
         custom={"axisSoftMax": 1.5 * config.canary_gap, "thresholdsStyle": {"mode": "line"}},
-        **look,
+        **place,
     )

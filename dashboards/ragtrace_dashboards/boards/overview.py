@@ -8,7 +8,7 @@ from ragtrace import semconv
 from ragtrace_dashboards.boards import operations, scores
 from ragtrace_dashboards.boards.panels import NO_LEGEND, Panel, Query, Row, by_pattern
 from ragtrace_dashboards.config import PANELS
-from ragtrace_dashboards.expressions import CHOSEN, SERIES, WORKFLOW, Sample, label, summed
+from ragtrace_dashboards.expressions import CHOSEN, SERIES, WORKFLOW, Sample, label, legend_of, summed
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
@@ -21,16 +21,16 @@ SETS = ("ra_nwg_at_k", "proc_at_k", "pct_proc_at_k", "precision4_at_k")
 def rows(config: Config) -> list[Row]:
     """Return the rows in their fixed order."""
     return [
-        Row(number=10, title="Is quality OK?", panels=_now(config)),
-        Row(number=20, title="Trends", panels=_trends(config)),
-        Row(number=30, title="Distribution", panels=[
+        Row(10, "Is quality OK?", _now(config)),
+        Row(20, "Trends", _trends(config)),
+        Row(30, "Distribution", [
             scores.distribution(number=31, width=12), scores.quantiles(number=32, width=12),
         ]),
-        Row(number=40, title="Retrieval", panels=_retrieval()),
-        Row(number=50, title="Slices by $slice", panels=[scores.by_slice(number=51)]),
-        Row(number=60, title="Cost and latency", panels=_cost()),
-        Row(number=70, title="Can the board see? Health of the scorer", panels=_health()),
-        Row(number=80, title="Traces", panels=[_traces()]),
+        Row(40, "Retrieval", _retrieval()),
+        Row(50, "Slices by $slice", [scores.by_slice(number=51)]),
+        Row(60, "Cost and latency", _cost()),
+        Row(70, "Can the board see? Health of the scorer", _health()),
+        Row(80, "Traces", [_traces()]),
     ]  # fmt: skip
 
 
@@ -68,13 +68,11 @@ def _windows() -> Panel:
         title="The last hour as each process sees it",
         description="Mean and interval that the scorer computes itself, also of metrics that can be negative and "
         "have no sums. Use it for those and for a first look after a release; it is too short for a verdict.",
-        kind="timeseries",
-        unit="none",
         decimals=3,
         queries=[
             Query(
-                expr=f"{SERIES[name]}{{{CHOSEN}}}",
-                legend=f"{shown} {scores.EACH} {{{{{MODEL}}}}} {{{{instance}}}}",
+                f"{SERIES[name]}{{{CHOSEN}}}",
+                legend=f"{shown} {scores.EACH} {legend_of(MODEL, 'instance')}",
             )
             for shown, name in gauges.items()
         ],
@@ -89,11 +87,10 @@ def _passes() -> Panel:
         title="Share that passes, last hour",
         description="Weighted share of the last hour's scores on the good side of the metric's threshold. Compare "
         "it with the promise made to users; the low-score alert watches the same share over days.",
-        kind="timeseries",
         unit="percentunit",
         low=0,
         high=1,
-        queries=[Query(expr=f"1 - {hour.low_share}", legend=scores.EACH)],
+        queries=[Query(f"1 - {hour.low_share}", legend=scores.EACH)],
     )
 
 
@@ -116,7 +113,7 @@ def _retrieval() -> list[Panel]:
             width=8,
         ),
         scores.empty_share(number=43, width=8),
-        scores.pool_size(number=44),
+        scores.pool_size(number=44, width=24),
     ]
 
 
@@ -160,11 +157,10 @@ def _tokens() -> Panel:
         title="Tokens of the application an hour",
         description="Tokens by model. Input holds what was read from the cache, output holds reasoning. A step in "
         "input tokens is usually a larger K or longer chunks: check whether the quality above paid for it.",
-        kind="timeseries",
         unit="short",
         low=0,
         queries=[
-            Query(expr=summed(SERIES[name], "1h", (MODEL,)), legend=f"{{{{{MODEL}}}}} {kind}")
+            Query(summed(SERIES[name], "1h", (MODEL,)), legend=f"{legend_of(MODEL)} {kind}")
             for kind, name in kinds.items()
         ],
         width=8,
@@ -195,9 +191,9 @@ def _health() -> list[Panel]:
 def _traces() -> Panel:
     label_, name = semconv.GEN_AI_EVALUATION_SCORE_LABEL, semconv.GEN_AI_EVALUATION_NAME
     return scores.bad_answers(
+        f'{{ event.{label_} = "fail" && event.{name} =~ "($metric).*" }}',
         number=81,
         title="Recent answers that failed",
-        traceql=f'{{ event.{label_} = "fail" && event.{name} =~ "($metric).*" }}',
         description="Traces with a score on the failing side of its threshold. Read five before changing anything: "
         "the passages that were retrieved, what the prompt got, and what the answer claims.",
     )

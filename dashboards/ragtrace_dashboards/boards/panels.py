@@ -1,12 +1,14 @@
-"""One panel of a board as a value, and its place in the grid: what Grafana's dashboard JSON needs, and no more."""
+"""One panel of a board as a value, and its place in the grid of Grafana's dashboard JSON."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Literal, Required, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from ragtrace_dashboards.yaml_text import Json, JsonObject
 
 PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
 TEMPO = {"type": "tempo", "uid": "${tempo_datasource}"}
@@ -17,29 +19,30 @@ NO_LEGEND = {"legend": True, "tooltip": False, "viz": False}
 Kind = Literal["stat", "timeseries", "table", "heatmap", "bargauge"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Query:
     """One PromQL query of a panel.
 
     Attributes:
         expr: the expression; Grafana's variables may stand in it.
-        legend: legend with ``{{label}}`` places, empty = the labels themselves.
+        legend: legend with ``{{label}}`` places; empty = the labels themselves.
         shape: ``series`` over the picture's time, ``now`` one value at its right edge, ``table`` the same as
             rows, ``buckets`` a histogram's for a heatmap.
         has_exemplars: whether the points of single traces are drawn too.
-        name: what overrides and transformations call it, empty = A, B, C by place.
+        name: what overrides and transformations call it; empty = A, B, C by place.
     """
 
     expr: str
+    _: KW_ONLY
     legend: str = ""
     shape: Literal["series", "now", "table", "buckets"] = "series"
     has_exemplars: bool = False
     name: str = ""
 
-    def json(self, ref: str) -> dict[str, Any]:
+    def json(self, ref: str) -> JsonObject:
         """Return the target with the given reference letter."""
         is_now = self.shape in {"now", "table"}
-        shown = {
+        shown: JsonObject = {
             "datasource": dict(PROMETHEUS),
             "editorMode": "code",
             "exemplar": self.has_exemplars,
@@ -49,17 +52,19 @@ class Query:
             "range": not is_now,
             "refId": self.name or ref,
         }
-        return shown | ({"legendFormat": self.legend} if self.legend else {})
+        if self.legend:
+            shown["legendFormat"] = self.legend
+        return shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Search:
     """One TraceQL search of a panel; at most `limit` traces."""
 
     traceql: str
     limit: int = 20
 
-    def json(self, ref: str) -> dict[str, Any]:
+    def json(self, ref: str) -> JsonObject:
         """Return the target with the given reference letter."""
         return {
             "datasource": dict(TEMPO),
@@ -73,14 +78,14 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One panel: what it asks, what it tells the reader to do, and how it looks.
+    """One panel with its queries, its advice to the reader and its looks.
 
     Attributes:
         number: its id on the board, never reused: alerts link to it.
         title: a question or a noun, short.
         description: what the reader should do about it, 40 characters at least.
-        kind: Grafana's panel type.
         queries: what it shows.
+        kind: Grafana's panel type.
         unit: Grafana's unit id.
         width: columns of 24.
         height: grid rows of 30 pixels.
@@ -100,35 +105,35 @@ class Panel:
     number: int
     title: str
     description: str
-    kind: Kind
     queries: Sequence[Query | Search]
-    unit: str
+    kind: Kind = "timeseries"
+    unit: str = "none"
     width: int = 12
     height: int = 8
     low: float | None = None
     high: float | None = None
     steps: Sequence[tuple[float, str]] = ()
     states: Sequence[tuple[str, str]] = ()
-    overrides: Sequence[Mapping[str, Any]] = ()
-    transformations: Sequence[Mapping[str, Any]] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    custom: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Sequence[JsonObject] = ()
+    transformations: Sequence[JsonObject] = ()
+    options: Mapping[str, Json] = field(default_factory=dict)
+    custom: Mapping[str, Json] = field(default_factory=dict)
     repeat: str = ""
     interval: str = ""
     decimals: int | None = None
 
-    def json(self, x: int, y: int) -> dict[str, Any]:
+    def json(self, x: int, y: int) -> JsonObject:
         """Return the panel with its place in the grid."""
-        shown: dict[str, Any] = {
+        shown: JsonObject = {
             "datasource": dict(TEMPO if isinstance(self.queries[0], Search) else PROMETHEUS),
             "description": self.description,
-            "fieldConfig": {"defaults": self._defaults(), "overrides": [dict(it) for it in self.overrides]},
+            "fieldConfig": {"defaults": self._defaults(), "overrides": self.overrides},
             "gridPos": {"h": self.height, "w": self.width, "x": x, "y": y},
             "id": self.number,
-            "options": _OPTIONS[self.kind] | dict(self.options),
+            "options": {**_OPTIONS[self.kind], **self.options},
             "targets": [query.json(chr(ord("A") + at)) for at, query in enumerate(self.queries)],
             "title": self.title,
-            "transformations": [dict(it) for it in self.transformations],
+            "transformations": self.transformations,
             "type": self.kind,
         }
         if self.interval:
@@ -137,23 +142,47 @@ class Panel:
             shown |= {"maxPerRow": 3, "repeat": self.repeat, "repeatDirection": "h"}
         return shown
 
-    def _defaults(self) -> dict[str, Any]:
-        steps = [{"color": color, "value": value if at else None} for at, (value, color) in enumerate(self.steps)]
+    def _defaults(self) -> JsonObject:
         # Lines that share a colour cannot be told apart: they take the palette, the limits are lines of their own.
         is_judged = (self.steps or self.states) and self.kind != "timeseries"
-        shown: dict[str, Any] = {
+        shown: JsonObject = {
             "color": {"mode": "thresholds" if is_judged else "palette-classic"},
-            "custom": _CUSTOM.get(self.kind, {}) | dict(self.custom),
+            "custom": {**_CUSTOM.get(self.kind, {}), **self.custom},
             "mappings": _mappings(self.states),
             "noValue": NO_VALUE,
-            "thresholds": {"mode": "absolute", "steps": steps or [{"color": "text", "value": None}]},
+            "thresholds": thresholds(self.steps or [(0.0, "text")]),
             "unit": self.unit,
         }
         limits = {"decimals": self.decimals, "min": self.low, "max": self.high}
         return shown | {key: value for key, value in limits.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Place(TypedDict, total=False):
+    """Number and size of a panel that several boards share."""
+
+    number: Required[int]
+    width: int
+    height: int
+    repeat: str
+
+
+class Words(TypedDict):
+    """Number and words of a panel that several boards share."""
+
+    number: int
+    title: str
+    description: str
+
+
+class Heading(Words, total=False):
+    """The same with its size."""
+
+    width: int
+    height: int
+    repeat: str
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """A heading of a board and the panels below it."""
 
@@ -162,41 +191,38 @@ class Row:
     panels: Sequence[Panel]
 
 
-def grid(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def grid(rows: Iterable[Row]) -> list[JsonObject]:
     """Return the rows' panels with places: left to right, a new line where the 24 columns are full.
 
     A panel that fits below lower ones at the end of a line, beside a higher one, goes there.
 
     Example:
-        >>> asked = [Query(expr="x")]
-        >>> panel = Panel(number=2, title="Asked", description="", kind="stat", queries=asked, unit="none")
-        >>> [it["gridPos"] for it in grid([Row(number=1, title="First", panels=[panel])])]
+        >>> panel = Panel(number=2, title="Asked", description="", kind="stat", queries=[Query("x")])
+        >>> [it["gridPos"] for it in grid([Row(1, "First", [panel])])]
         [{'h': 1, 'w': 24, 'x': 0, 'y': 0}, {'h': 8, 'w': 12, 'x': 0, 'y': 1}]
     """
-    placed: list[dict[str, Any]] = []
+    placed: list[JsonObject] = []
     y = 0
     for row in rows:
         place = {"h": 1, "w": COLUMNS, "x": 0, "y": y}
-        heading = {"collapsed": False, "gridPos": place, "id": row.number, "panels": [], "title": row.title}
-        placed.append({**heading, "type": "row"})
+        placed.append(
+            {
+                "collapsed": False, "gridPos": place, "id": row.number, "panels": [], "title": row.title,
+                "type": "row",
+            }
+        )  # fmt: skip
         y += 1
         tops = [y] * COLUMNS  # first free grid row of each column
         for panel in row.panels:
-            x, top = _place(panel, tops)
+            places = range(COLUMNS - panel.width + 1)
+            top, x = min((max(tops[x : x + panel.width]), x) for x in places)  # the highest, of these the leftmost
             placed.append(panel.json(x, top))
             tops[x : x + panel.width] = [top + panel.height] * panel.width
         y = max(tops)
     return placed
 
 
-def _place(panel: Panel, tops: Sequence[int]) -> tuple[int, int]:
-    """Return the highest place where a panel fits, of these the leftmost."""
-    places = [(max(tops[x : x + panel.width]), x) for x in range(COLUMNS - panel.width + 1)]
-    top, x = min(places)
-    return x, top
-
-
-def by_query(ref: str, **properties: Any) -> dict[str, Any]:
+def by_query(ref: str, **properties: Json) -> JsonObject:
     """Return an override of everything that one query gave; ``custom_x`` means ``custom.x``.
 
     Example:
@@ -206,37 +232,49 @@ def by_query(ref: str, **properties: Any) -> dict[str, Any]:
     return _override({"id": "byFrameRefID", "options": ref}, properties)
 
 
-def by_name(name: str, **properties: Any) -> dict[str, Any]:
+def by_name(name: str, **properties: Json) -> JsonObject:
     """Return an override of the field of one name; ``custom_x`` means ``custom.x``."""
     return _override({"id": "byName", "options": name}, properties)
 
 
-def by_pattern(pattern: str, **properties: Any) -> dict[str, Any]:
+def by_pattern(pattern: str, **properties: Json) -> JsonObject:
     """Return an override of the fields whose name has a regular expression; ``custom_x`` means ``custom.x``."""
     return _override({"id": "byRegexp", "options": f"/{pattern}/"}, properties)
 
 
-def band(low: str, high: str) -> list[dict[str, Any]]:
+def band(low: str, high: str) -> list[JsonObject]:
     """Return the overrides that fill between two series of these legends, without their lines."""
-    plain = {"custom_lineWidth": 0, "custom_hideFrom": NO_LEGEND, "color": {"fixedColor": "blue", "mode": "fixed"}}
+    plain: JsonObject = {
+        "custom_lineWidth": 0,
+        "custom_hideFrom": NO_LEGEND,
+        "color": {"fixedColor": "blue", "mode": "fixed"},
+    }
     return [by_name(low, **plain), by_name(high, **plain, custom_fillOpacity=15, custom_fillBelowTo=low)]
 
 
-def _override(matcher: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+def thresholds(steps: Sequence[tuple[float, str]]) -> JsonObject:
+    """Return colours from a value on, lowest first; the first value is ignored."""
+    found = [{"color": color, "value": value if at else None} for at, (value, color) in enumerate(steps)]
+    return {"mode": "absolute", "steps": found}
+
+
+def _override(matcher: JsonObject, properties: Mapping[str, Json]) -> JsonObject:
     named = [{"id": key.replace("custom_", "custom."), "value": value} for key, value in properties.items()]
-    return {"matcher": dict(matcher), "properties": named}
+    return {"matcher": matcher, "properties": named}
 
 
-def _mappings(states: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+def _mappings(states: Sequence[tuple[str, str]]) -> list[JsonObject]:
     if not states:
         return []
-    options = {str(at): {"color": color, "index": at, "text": text} for at, (text, color) in enumerate(states)}
+    options: JsonObject = {
+        str(at): {"color": color, "index": at, "text": text} for at, (text, color) in enumerate(states)
+    }
     return [{"options": options, "type": "value"}]
 
 
-_LEGEND = {"calcs": ["lastNotNull"], "displayMode": "list", "placement": "bottom", "showLegend": True}
-_REDUCE = {"calcs": ["lastNotNull"], "fields": "", "values": False}
-_OPTIONS: dict[str, dict[str, Any]] = {
+_LEGEND: JsonObject = {"calcs": ["lastNotNull"], "displayMode": "list", "placement": "bottom", "showLegend": True}
+_REDUCE: JsonObject = {"calcs": ["lastNotNull"], "fields": "", "values": False}
+_OPTIONS: dict[str, JsonObject] = {
     "stat": {
         "colorMode": "value", "graphMode": "none", "justifyMode": "auto", "orientation": "auto",
         "reduceOptions": _REDUCE, "textMode": "auto", "wideLayout": True,
@@ -254,7 +292,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "reduceOptions": _REDUCE, "showUnfilled": True, "valueMode": "color",
     },
 }  # fmt: skip
-_CUSTOM: dict[str, dict[str, Any]] = {
+_CUSTOM: dict[str, JsonObject] = {
     "timeseries": {
         "axisPlacement": "auto", "drawStyle": "line", "fillOpacity": 0, "lineInterpolation": "linear",
         "lineWidth": 2, "pointSize": 4, "showPoints": "never", "spanNulls": False,

@@ -25,13 +25,13 @@ SET_FAMILY = (
 def rows(config: Config) -> list[Row]:
     """Return the rows along the way of a passage."""
     return [
-        Row(number=10, title="The pool: was it found?", panels=_pool()),
-        Row(number=20, title="Selection: was the best of the pool taken?", panels=_selection(config)),
-        Row(number=30, title="Harm: what should not be in the prompt", panels=_harm(config)),
-        Row(number=40, title="Empty retrievals", panels=_empty()),
-        Row(number=50, title="Rank metrics and all numbers", panels=_numbers(config)),
-        Row(number=60, title="Slices by $slice", panels=[scores.by_slice(number=61)]),
-        Row(number=70, title="Time of search and rerank", panels=_times()),
+        Row(10, "The pool: was it found?", _pool()),
+        Row(20, "Selection: was the best of the pool taken?", _selection(config)),
+        Row(30, "Harm: what should not be in the prompt", _harm(config)),
+        Row(40, "Empty retrievals", _empty()),
+        Row(50, "Rank metrics and all numbers", _numbers(config)),
+        Row(60, "Slices by $slice", [scores.by_slice(number=61)]),
+        Row(70, "Time of search and rerank", _times()),
     ]
 
 
@@ -114,9 +114,9 @@ def _empty() -> list[Panel]:
             width=12,
         ),
         scores.bad_answers(
+            f"{{ span.{semconv.RETRIEVAL_DOCUMENT_COUNT} = 0 }}",
             number=43,
             title="Recent searches that found nothing",
-            traceql=f"{{ span.{semconv.RETRIEVAL_DOCUMENT_COUNT} = 0 }}",
             description="Open some and read the question: a wrong filter, another language, or a subject that the "
             "corpus lacks. Add the documents or teach the application to say so.",
         ),

@@ -9,7 +9,7 @@ from ragtrace_dashboards.boards import operations
 from ragtrace_dashboards.boards.operations import MODEL, OUTCOME, REASON
 from ragtrace_dashboards.boards.panels import Panel, Query, Row, by_name
 from ragtrace_dashboards.config import PANELS
-from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, label, summed
+from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, label, legend_of, summed
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
@@ -21,12 +21,12 @@ STATE = label(semconv.STATE)
 def rows(config: Config) -> list[Row]:
     """Return the rows from alive to expensive."""
     return [
-        Row(number=10, title="Alive?", panels=_alive()),
-        Row(number=20, title="In time?", panels=_time()),
-        Row(number=30, title="What was lost?", panels=_losses()),
-        Row(number=40, title="The judge", panels=_judge()),
-        Row(number=50, title="Cost", panels=_cost()),
-        Row(number=60, title="Can the judge be believed?", panels=_canaries(config)),
+        Row(10, "Alive?", _alive()),
+        Row(20, "In time?", _time()),
+        Row(30, "What was lost?", _losses()),
+        Row(40, "The judge", _judge()),
+        Row(50, "Cost", _cost()),
+        Row(60, "Can the judge be believed?", _canaries(config)),
     ]
 
 
@@ -48,7 +48,7 @@ def _fill() -> Panel:
         steps=[(0.0, "green"), (0.5, "orange"), (0.9, "red")],
         queries=[
             Query(
-                expr=f"{size} / ({capacity} > 0)",
+                f"{size} / ({capacity} > 0)",
                 legend="{{job}}",
                 shape="now",
             )
@@ -65,7 +65,6 @@ def _breaker() -> Panel:
         title="Circuit breaker of the judge",
         description="Open: the judge failed so often that it is left alone for a while; half open: one call "
         "tries it. Look at the failed evaluations for the reason, then at the provider's status page.",
-        unit="none",
         by=(MODEL,),
         kind="stat",
         states=operations.BREAKER_STATES,
@@ -83,9 +82,7 @@ def _today() -> Panel:
         kind="stat",
         unit="short",
         queries=[
-            Query(
-                expr=summed(SERIES[semconv.EVALUATIONS], "1d", (OUTCOME,)), legend=f"{{{{{OUTCOME}}}}}", shape="now"
-            )
+            Query(summed(SERIES[semconv.EVALUATIONS], "1d", (OUTCOME,)), legend=legend_of(OUTCOME), shape="now")
         ],
         overrides=[by_name(shown, color={"fixedColor": color, "mode": "fixed"}) for shown, color in OUTCOMES],
         width=6,
@@ -104,7 +101,6 @@ def _time() -> list[Panel]:
             description="Age of the oldest trace in the queue. It grows by a second a second when nothing is "
             "scored: then a worker hangs or the breaker is open.",
             unit="s",
-            by=("job",),
             low=0,
             width=12,
         ),
@@ -119,27 +115,22 @@ def _time() -> list[Panel]:
     ]
 
 
-def _ledger(*, number: int, width: int) -> Panel:
+def _ledger() -> Panel:
     """Return what became of traces: each process's own, and each spool's once, whoever of its scorers tells it."""
     spool, state, reason = label(semconv.SPOOL), STATE, REASON
     ledger = SERIES[semconv.LEDGER]
     own = f'{ledger}{{{JOB},{spool}="",{state}!="spooled"}}'
     shared = f'max by ({spool}, {state}, {reason}) ({ledger}{{{JOB},{spool}!=""}})'
     return Panel(
-        number=number,
+        number=34,
         title="Ledger: what became of offered traces",
         description="Every offered trace stands in exactly one line, since the scorer or its spool began. dropped "
         "and failed are losses, with their reason, and so is skipped with expired, evicted or no_metric; pending "
         "that never falls is a scorer that hangs.",
-        kind="timeseries",
         unit="short",
-        queries=[
-            Query(
-                expr=f"sum by ({state}, {reason}) ({own} or {shared})", legend=f"{{{{{state}}}}} {{{{{reason}}}}}"
-            )
-        ],
+        queries=[Query(f"sum by ({state}, {reason}) ({own} or {shared})", legend=legend_of(state, reason))],
         low=0,
-        width=width,
+        width=8,
     )
 
 
@@ -148,7 +139,7 @@ def _losses() -> list[Panel]:
         operations.coverage(number=PANELS["coverage"][1], width=8),
         operations.decisions(number=32, width=8),
         operations.sampled_share(number=33, width=8),
-        _ledger(number=34, width=8),
+        _ledger(),
         operations.counted(
             semconv.WEIGHT_CAPPED,
             number=35,
@@ -214,11 +205,10 @@ def _cost() -> list[Panel]:
             title="Cost of a scored trace",
             description="Dollars of the last day divided by its scored traces. Multiply by the traffic to see what "
             "sampling everything would cost.",
-            kind="timeseries",
             unit="currencyUSD",
             low=0,
             decimals=5,
-            queries=[Query(expr=f"{spent} / ({scored} > 0)", legend="{{job}}")],
+            queries=[Query(f"{spent} / ({scored} > 0)", legend="{{job}}")],
             width=8,
         ),
     ]

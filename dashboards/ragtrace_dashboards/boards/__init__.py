@@ -57,7 +57,7 @@ class Board:
             "refresh": "1m",
             "schemaVersion": SCHEMA_VERSION,
             "tags": [TAG],
-            "templating": {"list": self.variables},
+            "templating": {"list": list(self.variables)},
             "time": {"from": "now-7d", "to": "now"},
             "timepicker": {},
             "timezone": "browser",

@@ -127,13 +127,13 @@ class Panel:
         shown: JsonObject = {
             "datasource": dict(TEMPO if isinstance(self.queries[0], Search) else PROMETHEUS),
             "description": self.description,
-            "fieldConfig": {"defaults": self._defaults(), "overrides": self.overrides},
+            "fieldConfig": {"defaults": self._defaults(), "overrides": list(self.overrides)},
             "gridPos": {"h": self.height, "w": self.width, "x": x, "y": y},
             "id": self.number,
             "options": {**_OPTIONS[self.kind], **self.options},
             "targets": [query.json(chr(ord("A") + at)) for at, query in enumerate(self.queries)],
             "title": self.title,
-            "transformations": self.transformations,
+            "transformations": list(self.transformations),
             "type": self.kind,
         }
         if self.interval:

@@ -1,29 +1,39 @@
-"""Queues and sinks of other packages, found by their entry points."""
+"""Queues and sinks by name: modules of this package, and entry points of other packages."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Any
 
 from ragtrace.errors import ConfigError
 
 
 def load_plugin(group: str, name: str) -> Any:
-    """Return the object behind an installed entry point.
+    """Return the class or function that makes a queue or a sink.
+
+    It is ``PLUGIN`` of the module of this name in the group's folder, else an entry point of an installed package.
 
     Args:
-        group: ``ragtrace.queues`` or ``ragtrace.sinks``.
-        name: of the entry point.
+        group: ``ragtrace.queues`` or ``ragtrace.sinks``: a folder of this package, and a group of entry points.
+        name: of the module or the entry point.
 
     Raises:
-        ConfigError: no installed package has it, or it cannot be imported.
+        ConfigError: neither exists, or the entry point cannot be imported.
 
     Example:
+        >>> load_plugin("ragtrace.sinks", "console").__name__
+        'ConsoleSink'
         >>> load_plugin("ragtrace.queues", "kafka")
         Traceback (most recent call last):
         ...
         ragtrace.errors.ConfigError: no installed package has the entry point 'kafka' in the group ragtrace.queues
     """
+    if name.isidentifier() and find_spec(f"{group}.{name}") is not None:
+        made_by = getattr(import_module(f"{group}.{name}"), "PLUGIN", None)
+        if made_by is not None:
+            return made_by
     for point in entry_points(group=group, name=name):
         try:
             return point.load()

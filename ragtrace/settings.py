@@ -209,6 +209,12 @@ class Settings:
     health_port: int | None = _setting(None, "Port of /healthz and /readyz; none = no such server.", **_PORT)
     health_host: str = _setting("127.0.0.1", "Address that server binds to.")
     console: bool = _setting(False, "True prints each scored run to standard error, with its worst claim.")
+    sinks: tuple[Any, ...] = _setting(
+        (),
+        "Further sinks of scores, as NAME or NAME:TEXT, for example console; in code also objects with emit.",
+        kind=object,
+        named=True,
+    )
     canary_every_s: float | None = _setting(
         None,
         "Seconds between rounds of injection canaries; 0 = off; none = 6 h, off with overlap.",
@@ -289,6 +295,8 @@ def _shown(settings: Settings, item: Field[Any]) -> Any:
     value = getattr(settings, item.name)
     if value and item.metadata.get("secret"):
         return "***"
+    if item.metadata.get("named"):
+        return tuple(one.partition(":")[0] if isinstance(one, str) else type(one).__name__ for one in value)
     return shown_address(str(value)) if value and item.metadata.get("address") else value
 
 
@@ -403,6 +411,8 @@ def _taken(name: str, value: Any, item: Field[Any]) -> Any:
     if isinstance(value, dict):
         return tuple(f"{key}={one}" for key, one in value.items())
     if not isinstance(value, Iterable):
+        if item.metadata.get("named"):
+            return (value,)
         raise ConfigError(f"{name}={value!r} is not a list")
     return tuple(value)
 

@@ -21,7 +21,7 @@ from ragtrace.settings import Settings
 from ragtrace.sinks.base import sinks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
@@ -94,7 +94,7 @@ def configure(
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
     logger_provider: Any = None,
-    sinks: Iterable[Sink] | None = None,
+    sinks: Iterable[Sink | str] | Sink | str | None = None,
     console: bool | None = None,
     **settings: Unpack[FlatSettings],
 ) -> None:
@@ -118,7 +118,8 @@ def configure(
         tracer_provider: default the global one if the application set one, else our own from ``OTEL_*``.
         meter_provider: likewise.
         logger_provider: likewise.
-        sinks: objects with ``emit(record, scores)``, called in the scorer's thread; see `ragtrace.sinks.base`.
+        sinks: objects with ``emit(record, scores)``, called in the scorer's thread, or names of sinks; see
+            `ragtrace.sinks.base`.
         console: True prints one line a scored run to standard error, and its worst claim under it.
         **settings: every other setting of `ragtrace.settings.Settings` by name.
 
@@ -147,10 +148,11 @@ def configure(
         "attach": attach,
         "dialect": dialect,
         "console": console,
+        "sinks": sinks,
     }
-    resolved, given_sinks = Settings.resolve(flat(given)), sinks_of(sinks)
+    resolved = Settings.resolve(flat(given))
     with _state.lock:
-        _install(resolved, tracer_provider, meter_provider, logger_provider, given_sinks)
+        _install(resolved, tracer_provider, meter_provider, logger_provider)
 
 
 def configure_worker(**settings: Any) -> None:
@@ -306,14 +308,13 @@ def _install(
     tracer_provider: Any = None,
     meter_provider: Any = None,
     logger_provider: Any = None,
-    sinks: Sequence[Sink] = (),
     *,
     needs_ports: bool = True,
     captures: bool = True,
 ) -> None:
     from ragtrace.service.build import build  # noqa: PLC0415 - brings the SDK in; only when it is wanted
 
-    service = None
+    service, sinks = None, sinks_of(settings.sinks)
     if settings.enabled:
         service = build(
             settings,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from ragtrace.errors import ConfigError
 from ragtrace.plugins import load_plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ragtrace.model import RagRecord, Score
 
@@ -20,10 +19,15 @@ class Sink(Protocol):
     An exception is counted as a loss of this sink and touches neither the scorer nor other sinks. A sink that
     writes to a network queues in `emit` and writes in a thread of its own: see `ragtrace.sinks.outbox`.
 
-    A package offers a sink as an entry point of the group ``ragtrace.sinks``: a class or function without arguments
-    that returns one. ``configure(sinks=["name"])`` makes it. `ragtrace.testing.sink.SinkConformance` checks a sink.
+    A sink gets a name in one of two ways: a module ``ragtrace/sinks/<name>.py`` with ``PLUGIN``, or an entry point
+    of a package in the group ``ragtrace.sinks``. Both name a class or function that returns a sink. The setting
+    ``sinks`` makes it: ``configure(sinks=["name"])`` or ``RAGTRACE_SINKS=name`` call it without an argument,
+    ``name:text`` with the text, for example a path. `ragtrace.testing.sink.SinkConformance` checks a sink.
 
-    With a store, a sink gets the scores of a process that was killed once more, from the next process.
+    - Texts: the record holds its texts, after redaction, whatever ``content`` says. `MetricResult.shown_details`
+      leaves texts out of a score's details.
+    - Forks: a forked child gets the sinks of its parent, as they are. Open files and threads in `emit`.
+    - Repeats: with a store, a sink gets the scores of a killed process once more, from the next process.
 
     Two more methods are optional; both are given seconds, are not waited for beyond them, and return False
     when something was lost. ``flush(timeout_s)`` is called by `ragtrace.flush`; ``close(timeout_s)`` by
@@ -35,14 +39,14 @@ class Sink(Protocol):
         ...
 
 
-def sinks_of(given: Any) -> tuple[Sink, ...]:
-    """Return the sinks that an application gave, and make those given by the name of their entry point.
+def sinks_of(given: Iterable[object]) -> tuple[Sink, ...]:
+    """Return the sinks of the setting ``sinks``, and make those that are given by name.
 
     Args:
-        given: sinks, names, or one of either; None = no sink.
+        given: sinks, and names as ``NAME`` or ``NAME:TEXT``.
 
     Raises:
-        ConfigError: an object has no ``emit``, or no installed package has the name.
+        ConfigError: an object has no ``emit``, or a name is unknown.
 
     Example:
         >>> sinks_of([5])
@@ -50,11 +54,17 @@ def sinks_of(given: Any) -> tuple[Sink, ...]:
         ...
         ragtrace.errors.ConfigError: sinks: an object with emit(record, scores) is wanted, got int
     """
-    if given is None:
-        return ()
-    items = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
-    sinks = tuple(load_plugin("ragtrace.sinks", item)() if isinstance(item, str) else item for item in items)
+    sinks = tuple(_named(item) if isinstance(item, str) else item for item in given)
     for sink in sinks:
         if not callable(getattr(sink, "emit", None)):
             raise ConfigError(f"sinks: an object with emit(record, scores) is wanted, got {type(sink).__name__}")
-    return sinks
+    return cast("tuple[Sink, ...]", sinks)
+
+
+def _named(text: str) -> object:
+    name, _, argument = text.partition(":")
+    made_by = load_plugin("ragtrace.sinks", name)
+    try:
+        return made_by(argument) if argument else made_by()
+    except (TypeError, ValueError, OSError) as error:
+        raise ConfigError(f"sinks: {name!r} cannot be set up: {error}") from error

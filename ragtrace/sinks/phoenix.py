@@ -213,3 +213,6 @@ def _complaint(reply: Response) -> str:
     if reply.may_repeat:
         return f"is not ready ({reply.status}); scores wait for it, then are lost"
     return f"refused an annotation ({reply.status}); it is lost"
+
+
+PLUGIN = PhoenixSink

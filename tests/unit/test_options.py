@@ -18,7 +18,7 @@ from ragtrace.settings import Settings
 
 TABLE = {item.name: item for item in fields(Settings)}
 NAMES = {**vars(settings), "os": os, "Callable": Callable, "Iterable": Iterable, "Mapping": Mapping}
-BESIDE = {"tracer_provider", "meter_provider", "logger_provider", "sinks", *GROUPS} - TABLE.keys()
+BESIDE = {"tracer_provider", "meter_provider", "logger_provider", *GROUPS} - TABLE.keys()
 
 
 def test_configure_names_every_setting_once():

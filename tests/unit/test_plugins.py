@@ -9,14 +9,18 @@ import pytest
 import ragtrace
 from ragtrace.errors import ConfigError
 from ragtrace.queues.registry import open_queue
+from ragtrace.settings import Settings, shown
 from ragtrace.sinks.base import sinks_of
 
 PACKAGE = """
 from ragtrace.queues import MemoryQueue
 
 class ListSink:
-    def __init__(self):
+    def __init__(self, argument=""):
+        if argument == "broken":
+            raise OSError("no such place")
         self.records = []
+        self.argument = argument
     def emit(self, record, scores):
         self.records.append(record)
 
@@ -72,10 +76,26 @@ def test_an_address_that_leads_to_no_queue_is_refused_in_one_line(address, text)
 
 
 def test_a_sink_is_made_by_its_name():
-    sink, other = sinks_of(["list", given := sinks_of("list")[0]])
-    assert (type(sink).__name__, other) == ("ListSink", given)
+    sink, other = sinks_of(["list:a:b", given := sinks_of(["list"])[0]])
+    assert (type(sink).__name__, sink.argument, other) == ("ListSink", "a:b", given)
+    with pytest.raises(ConfigError, match="sinks: 'list' cannot be set up: no such place"):
+        sinks_of(["list:broken"])
     with pytest.raises(ConfigError, match="no installed package has the entry point 'tape'"):
         sinks_of(["tape"])
+
+
+def test_a_sink_of_this_package_is_made_by_the_name_of_its_file():
+    assert [type(sink).__name__ for sink in sinks_of(["console", "phoenix:http://127.0.0.1:9"])] == [
+        "ConsoleSink",
+        "PhoenixSink",
+    ]
+
+
+def test_the_environment_names_sinks_and_shows_no_argument_of_theirs():
+    settings = Settings.resolve({}, {"RAGTRACE_SINKS": "list:http://ada:secret@host, console"})
+    assert settings.sinks == ("list:http://ada:secret@host", "console")
+    assert shown(settings)["sinks"] == ("list", "console")
+    assert "secret" not in repr(settings)
 
 
 def test_a_run_goes_through_both():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -60,16 +60,16 @@ def export(
     from ragtrace_dashboards.config import Config
     from ragtrace_dashboards.export import files
 
-    given: dict[str, Any] = {
-        "datasource_uid": _uid(datasource_uid),
-        "runbook_url": _url("--runbook-url", runbook_url),
-        "grafana_url": _url("--grafana-url", grafana_url),
-    }
     if sum((grafana, prometheus, everything)) > 1:
         raise ConfigError("dashboards: give one of --grafana, --prometheus and --all")
     part: Part = "grafana" if grafana else "prometheus" if prometheus else "all"
     config = Config.demo() if demo else Config()
-    config = replace(config, **{key: value for key, value in given.items() if value is not None})
+    config = replace(
+        config,
+        datasource_uid=_uid(datasource_uid) or config.datasource_uid,
+        runbook_url=_url("--runbook-url", runbook_url) or config.runbook_url,
+        grafana_url=_url("--grafana-url", grafana_url) or config.grafana_url,
+    )
     for path, text in files(config, part).items():
         target = folder / path
         try:

@@ -7,9 +7,8 @@ import sys
 import time
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -69,18 +68,16 @@ def command(
     if form == "parquet" and out == "-":
         raise ConfigError("parquet is no text: give --out FILE")
     now = time.time()
-    given: dict[str, Any] = {
-        "since": moment(since, now) if since else 0.0,
-        "until": moment(until, now) if until else None,
-        "workflow": workflow,
-    }
+    earliest = moment(since, now) if since else 0.0
+    latest = moment(until, now) if until else None
     names, unknown = _names(metric)
     count = 0
     with opened_store(path) as opened, _out(out) as stream, writer_of(form, stream) as write:
         texts_of = lru_cache(_CACHED)(lambda trace_id: _texts(opened, trace_id))
-        for row in chain.from_iterable(opened.rows(**given, metric=name) for name in names):
-            write(row if no_texts else row | texts_of(row["trace_id"]))
-            count += 1
+        for name in names:
+            for row in opened.rows(since=earliest, until=latest, metric=name, workflow=workflow):
+                write(row if no_texts else {**row, **texts_of(row["trace_id"])})
+                count += 1
         if unknown is not None and not count:
             raise unknown
     say(f"{count} rows{'' if out == '-' else f' in {out}'}", file=sys.stderr)
@@ -110,7 +107,7 @@ def _names(metric: str | None) -> tuple[tuple[str | None, ...], ConfigError | No
 
 
 @contextmanager
-def _out(name: str) -> Iterator[Any]:
+def _out(name: str) -> Iterator[IO[bytes]]:
     """Open a new file for its owner alone; remove it when it cannot be finished."""
     if name == "-":
         yield sys.stdout.buffer

@@ -14,8 +14,6 @@ from ragtrace.cli.io.stored import opened_store, store_path
 from ragtrace.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ragtrace.stores import Label
 
 EPILOG = """\
@@ -40,21 +38,16 @@ def command(
     broken = BrokenLines(file)
     kept = 0
     batch: list[Label] = []
-    with opened_store(path) as opened:
-        for label in _labels(file, broken):
+    with opened_store(path) as opened, open_lines(file) as stream:
+        for label in read_each(stream, file, broken, lambda raw, _: label_of(raw)):
             batch.append(label)
             if len(batch) >= _BATCH:
                 kept += opened.rate(batch)
                 batch = []
         kept += opened.rate(batch)
+    broken.close()
     say(f"{kept} labels kept, {broken.count} broken lines", file=sys.stderr)
     return 1 if broken.count else 0
-
-
-def _labels(name: str, broken: BrokenLines) -> Iterator[Label]:
-    with open_lines(name) as stream:
-        yield from read_each(stream, name, broken, lambda raw, _: label_of(raw))
-    broken.close()
 
 
 def label_of(raw: bytes) -> Label:

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterable, Iterator
 
+    from ragtrace.cli.io.jsonl_writer import ScoredLine
     from ragtrace.metrics.base import Output
+    from ragtrace.model.codec import ScoreJson
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.offline.file import Scores
 
@@ -133,7 +135,7 @@ def command(
             broken = BrokenLines(file)
             wanted = _wanted(read_lines(stream, file, broken), done, limit)
 
-            def add(line: Line, scores: dict[str, dict[str, Any]]) -> None:
+            def add(line: Line, scores: dict[str, ScoreJson]) -> None:
                 lines.write(line.scored(scores))
                 summary.add(scores)
                 worst.add(line.record, scores, f"{file}:{line.number}")
@@ -176,7 +178,7 @@ def _asked(scorer: Scorer) -> dict[str, str | None]:
 
 
 async def score_lines(
-    lines: Iterable[Line], scorer: Scores, *, jobs: int, add: Callable[[Line, dict[str, dict[str, Any]]], None]
+    lines: Iterable[Line], scorer: Scores, *, jobs: int, add: Callable[[Line, dict[str, ScoreJson]], None]
 ) -> None:
     """Score lines as they are read, and call `add` with each."""
     from ragtrace.model.codec import score_to_json
@@ -201,11 +203,11 @@ def _wanted(lines: Iterator[Line], done: Counter[str] | None, limit: int | None)
         yield line
 
 
-def _taking(summary: Summary, worst: WorstAnswers, name: str) -> Callable[[dict[str, Any]], None]:
+def _taking(summary: Summary, worst: WorstAnswers, name: str) -> Callable[[ScoredLine], None]:
     """Return a callback that adds a line of an earlier run to the summary."""
     from ragtrace.model.codec import record_from_json
 
-    def take(line: dict[str, Any]) -> None:
+    def take(line: ScoredLine) -> None:
         summary.add(line["scores"])
         with suppress(InputError):  # it was written by another version: its scores count all the same
             worst.add(record_from_json(line, fallback_id=""), line["scores"], name)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ragtrace.cli.io.arguments import Judge, Metrics, Spool
 from ragtrace.cli.io.say import say
+from ragtrace.errors import ConfigError, QueueError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.queues.base import Counters
     from ragtrace.service.service import Service
+
+    Ends = Mapping[tuple[str, str], int]
 
 SCRAPE = "scrape_configs: [{{job_name: ragtrace, static_configs: [{{targets: ['{target}']}}]}}]"
 EPILOG = """\
@@ -47,6 +51,7 @@ _REPORT_EVERY_S = 60.0
 _LOOK_EVERY_S = 0.1
 _WAIT_S = 60.0  # --once waits as long for a retry, as the judge's limiter does for a rate
 _STILL_S = 600.0  # a judge that asks for one short wait after another must not hold --once for a day
+_UNREADABLE = (QueueError, sqlite3.Error, OSError)
 
 
 def command(
@@ -68,16 +73,10 @@ def command(
     ] = 30.0,
 ) -> int:
     """Score the answers that applications put into a spool."""
-    from ragtrace.errors import ConfigError
     from ragtrace.service import runtime
     from ragtrace.settings import Settings
 
-    given = {
-        "spool": spool,
-        "judge": judge,
-        "metrics": metrics or None,
-        "metrics_port": metrics_port,
-    }
+    given = {"spool": spool, "judge": judge, "metrics": metrics or None, "metrics_port": metrics_port}
     path = Settings.resolve({**given, "scorer": "thread"}).spool
     if path is None:
         raise ConfigError("worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL")
@@ -86,7 +85,8 @@ def command(
     service = runtime.current()
     if service is None:
         raise ConfigError("worker: RAGTRACE_ENABLED turns ragtrace off; unset it where the worker runs")
-    stop = _on_signals()
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     _say(f"{service.settings.spool}, judge {service.settings.judge}")
     if is_new:
         _say(
@@ -100,23 +100,15 @@ def command(
     is_read = True
     try:
         is_read = _watch(service, stop, is_once=once, before=before)
-    except KeyboardInterrupt:
-        stop.set()
+    except KeyboardInterrupt:  # as SIGTERM
+        pass
     finally:
         is_done = runtime.shutdown(deadline)
     _say(f"stopped; {_accounts(service, before)}")
     return 0 if is_done and is_read else 1
 
 
-def _on_signals() -> threading.Event:
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    return stop
-
-
-def _watch(
-    service: Service, stop: threading.Event, *, is_once: bool, before: Mapping[tuple[str, str], int]
-) -> bool:
+def _watch(service: Service, stop: threading.Event, *, is_once: bool, before: Ends) -> bool:
     """Report until the end; False when ``--once`` ends before the spool is empty."""
     told_at = time.monotonic()
     backlog = _Backlog(service)
@@ -128,7 +120,7 @@ def _watch(
                 if backlog.is_stuck():
                     _say(backlog.described())
                     return False
-            except _unreadable() as error:
+            except _UNREADABLE as error:
                 _say(f"the spool cannot be read: {error}")
                 return False
         if time.monotonic() - told_at >= _REPORT_EVERY_S:
@@ -165,55 +157,44 @@ class _Backlog:
         from ragtrace.scoring.limits.blocked import error_of
 
         n, due_s = (self._spool.pending, self._spool.due_s) if self._spool else (0, None)
-        closed = self._service.gauges.blocked()
+        blocked = self._service.gauges.blocked()
         why = self._service.postponed_for or "they failed before"
-        if closed is not None:
-            why = str(error_of(closed, self._service.settings.judge))
-        until = f"no unit has ended for {_STILL_S / 60.0:.0f} min"
-        if due_s is not None:
-            until = (
-                f"the next is due in {due_s:.0f} s" if due_s < 120.0 else f"the next is due in {due_s / 60:.0f} min"
-            )
+        if blocked is not None:
+            why = str(error_of(blocked, self._service.settings.judge))
+        if due_s is None:
+            until = f"no unit has ended for {_STILL_S / 60.0:.0f} min"
+        else:
+            until = f"the next is due in {f'{due_s:.0f} s' if due_s < 120.0 else f'{due_s / 60.0:.0f} min'}"
         return f"{n} unit{' waits' if n == 1 else 's wait'}: {why}; {until}"
 
 
-def _ends(service: Service) -> Mapping[tuple[str, str], int]:
+def _ends(service: Service) -> Ends:
     try:
         return service.gauges.accounts(is_fresh=True)[0]
-    except _unreadable():
+    except _UNREADABLE:
         return {}
 
 
-def _accounts(service: Service, before: Mapping[tuple[str, str], int]) -> str:
+def _accounts(service: Service, before: Ends) -> str:
     """Describe the ends of the spool's traces since the start, and in all.
 
     Where the spool cannot be read now, the counts are those of the last look.
     """
     try:
         counts, pending = service.gauges.accounts(is_fresh=True)
-    except _unreadable() as error:
+        note = ""
+    except _UNREADABLE as error:
         counts, pending = service.gauges.accounts()
-        return f"{_since(counts, before)}, {pending} pending when last seen; the spool cannot be read: {error}"
-    return f"{_since(counts, before)}, {pending} pending"
-
-
-def _since(counts: Mapping[tuple[str, str], int], before: Mapping[tuple[str, str], int]) -> str:
+        note = f" when last seen; the spool cannot be read: {error}"
     new = {end: n - before.get(end, 0) for end, n in counts.items() if n > before.get(end, 0)}
-    return f"{_shown(new)} since the start; in all {_shown(counts)}" if before else _shown(new)
+    shown = f"{_shown(new)} since the start; in all {_shown(counts)}" if before else _shown(new)
+    return f"{shown}, {pending} pending{note}"
 
 
-def _unreadable() -> tuple[type[Exception], ...]:
-    import sqlite3
-
-    from ragtrace.errors import QueueError
-
-    return QueueError, sqlite3.Error, OSError
+def _shown(counts: Ends) -> str:
+    shown = [f"{n} {state}{f' ({reason})' if reason else ''}" for (state, reason), n in sorted(counts.items())]
+    return ", ".join(shown) or "nothing scored"
 
 
 def _say(text: str) -> None:
     say(f"ragtrace worker: {text}", file=sys.stderr, flush=True)
-
-
-def _shown(counts: Any) -> str:
-    shown = [f"{n} {state}{f' ({reason})' if reason else ''}" for (state, reason), n in sorted(counts.items())]
-    return ", ".join(shown) or "nothing scored"

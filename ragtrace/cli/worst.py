@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import typer
 
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
 
     from ragtrace.metrics.base import Output
     from ragtrace.model import RagRecord
+    from ragtrace.model.codec import ScoreJson
+    from ragtrace.stores.sqlite import SqliteStore
 
 FIRST_METRICS = ("faithfulness", "hallucination", "faithfulness_1to5", "answer_relevancy")
 _READABLE = 140
+T = TypeVar("T")
 
 
 def command(
@@ -45,30 +49,25 @@ def command(
     if is_store(source):
         with opened_store(Path(source)) as store:
             name = metric or next(filter(lambda one: any(store.rows(metric=one)), FIRST_METRICS), FIRST_METRICS[0])
-            found = Ranking(name, count)
-            latest = {row["trace_id"]: row for row in _judged(store.rows(metric=name))}
-            for trace_id, row in latest.items():
-                found.add(row["value"], trace_id)
-            shown = [(value, stored_answer(store, trace_id)) for value, trace_id in found.worst()]
+            traces = _of_store(store, name, count)
+            _print(console, source, traces, [(value, stored_answer(store, it)) for value, it in traces.worst()])
     else:
-        found = _of_file(source, metric, count)
-        shown = found.worst()
-    if not found.count:
-        raise ConfigError(f"{source}: no answer has a score of {found.metric}; choose another --metric")
-    _print(console, found, shown)
-    if shown:
-        console.print(f"\nThe whole answer: ragtrace show {source} {shown[0][1].name}")
+        answers = _of_file(source, metric, count)
+        _print(console, source, answers, answers.worst())
     return 0
 
 
-def _judged(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the judges' scores with a value, the latest last."""
-    found = (row for row in rows if row["source"] != "human" and row["value"] is not None)
-    return sorted(found, key=lambda row: row["scored_at"])
+def _of_store(store: SqliteStore, metric: str, most: int) -> Ranking[str]:
+    rows = (row for row in store.rows(metric=metric) if row["source"] != "human" and row["value"] is not None)
+    latest = {row["trace_id"]: row["value"] for row in sorted(rows, key=itemgetter("scored_at"))}
+    found = Ranking[str](metric, most)
+    for trace_id, value in latest.items():
+        found.add(value, trace_id)
+    return found
 
 
 @dataclass(slots=True)
-class Ranking:
+class Ranking(Generic[T]):
     """Keeps the worst of many values of one metric.
 
     Attributes:
@@ -80,7 +79,7 @@ class Ranking:
     metric: str
     most: int
     count: int = 0
-    _kept: list[tuple[float, int, Any]] = field(default_factory=list)
+    _kept: list[tuple[float, int, T]] = field(default_factory=list)
     _output: Output | None = None
 
     def __post_init__(self) -> None:
@@ -96,7 +95,7 @@ class Ranking:
         """Whether a lower value is better."""
         return self._output is not None and self._output.direction == "down"
 
-    def add(self, value: float, what: Any) -> None:
+    def add(self, value: float, what: T) -> None:
         """Take one value; the best possible one is no bad answer."""
         self.count += 1
         if self._output is not None and value == (self._output.low if self.is_down else self._output.high):
@@ -104,17 +103,17 @@ class Ranking:
         item = (value if self.is_down else -value, -self.count, what)
         (heapq.heappush if len(self._kept) < self.most else heapq.heappushpop)(self._kept, item)
 
-    def worst(self) -> list[tuple[float, Any]]:
+    def worst(self) -> list[tuple[float, T]]:
         """Return (value, what) of the worst, the worst first."""
         ranked = sorted(self._kept, key=lambda item: item[:2], reverse=True)
         return [(value if self.is_down else -value, what) for value, _, what in ranked]
 
 
-def _of_file(source: str, metric: str | None, most: int) -> Ranking:
-    found: Ranking | None = None
+def _of_file(source: str, metric: str | None, most: int) -> Ranking[ScoredAnswer]:
+    found: Ranking[ScoredAnswer] | None = None
     for answer in file_answers(source):
         if found is None:
-            found = Ranking(metric or first_metric(answer.scores), most)
+            found = Ranking[ScoredAnswer](metric or first_metric(answer.scores), most)
         value = value_of(answer.scores.get(found.metric))
         if value is not None:
             found.add(value, answer)
@@ -131,9 +130,9 @@ class WorstAnswers:
     """
 
     def __init__(self, metrics: Iterable[str]) -> None:
-        self._ranking = Ranking(first_metric(metrics), 3)
+        self._ranking = Ranking[ScoredAnswer](first_metric(metrics), 3)
 
-    def add(self, record: RagRecord, scores: Mapping[str, Mapping[str, Any]], place: str) -> None:
+    def add(self, record: RagRecord, scores: Mapping[str, ScoreJson], place: str) -> None:
         """Take one scored record."""
         value = value_of(scores.get(self._ranking.metric))
         if value is not None:
@@ -152,7 +151,7 @@ class WorstAnswers:
             yield f"The whole answer: ragtrace show {out} --id {found[0][1].name}"
 
 
-def value_of(score: Mapping[str, Any] | None) -> float | None:
+def value_of(score: ScoreJson | None) -> float | None:
     """Return the value of a score, None without one."""
     value = score.get("value") if score else None
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
@@ -169,7 +168,9 @@ def first_metric(metrics: Iterable[str]) -> str:
     return next((name for name in FIRST_METRICS if name in names), min(names, default=FIRST_METRICS[0]))
 
 
-def _print(console: Console, found: Ranking, shown: list[tuple[float, ScoredAnswer]]) -> None:
+def _print(console: Console, source: str, found: Ranking[T], shown: list[tuple[float, ScoredAnswer]]) -> None:
+    if not found.count:
+        raise ConfigError(f"{source}: no answer has a score of {found.metric}; choose another --metric")
     better = "lower" if found.is_down else "higher"
     if not shown:
         console.print(f"Each of {found.count} answers has the best {found.metric}.")
@@ -178,6 +179,7 @@ def _print(console: Console, found: Ranking, shown: list[tuple[float, ScoredAnsw
     for value, answer in shown:
         for line in answer_lines(value, answer, min(console.width, _READABLE)):
             console.print(line)
+    console.print(f"\nThe whole answer: ragtrace show {source} {shown[0][1].name}")
 
 
 def answer_lines(value: float, answer: ScoredAnswer, width: int) -> Iterator[str]:

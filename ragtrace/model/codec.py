@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
 
 from ragtrace.errors import InputError
 from ragtrace.model.passage import Passage, Pool, Stage, content_id
@@ -152,7 +152,22 @@ def read_aliases(value: Mapping[str, object]) -> set[str]:
     return {_given_name(value, name) for name in ALIASES} - ALIASES.keys()
 
 
-def score_to_json(result: MetricResult) -> dict[str, object]:
+class ScoreJson(TypedDict, total=False):
+    """One score in a line that ``ragtrace score`` writes."""
+
+    state: str
+    value: float | None
+    passed: bool | None
+    reason: str | None
+    details: dict[str, object]
+    judge: str | None
+    version: str | None
+    k: int | None
+    universe: str | None
+    label_scale: str | None
+
+
+def score_to_json(result: MetricResult) -> ScoreJson:
     """Return one result in the form of the output lines: everything it takes to trust the number.
 
     Example:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections import defaultdict, deque
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.cli.io.jsonl_reader import Line
+    from ragtrace.cli.io.jsonl_writer import ScoredLine
     from ragtrace.metrics.base import Output
+    from ragtrace.model.codec import ScoreJson
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.offline.calibrating import CalibrationScorer
     from ragtrace.scoring.offline.calibration import Calibration, Rated
@@ -103,7 +105,11 @@ def command(
     """Compare a judge's scores with human labels."""
     from ragtrace.scoring.offline.calibrating import CalibrationScorer, debiases_length
 
-    _check(file, out, {"--json": json_file, "--plot": plot}, is_resumed=resume)
+    if resume and out in {None, "-"}:
+        raise ConfigError("--resume needs --out: the file to go on with")
+    if out == "-":
+        raise ConfigError("--out - would stand among the report; name a file")
+    check_reports({"--json": json_file, "--plot": plot}, taken=(file, out))
     given = {"judge": judge, "judge_base_url": base_url, "embedder": embedder, "pairs": pairs}
     settings = _settings(metric, cutoffs(k_values), given)
     scorer, number = _scorer(metric, settings)
@@ -133,18 +139,6 @@ def command(
     return 0
 
 
-def _check(file: str, out: str | None, reports: dict[str, Path | None], *, is_resumed: bool) -> None:
-    if is_resumed and out in {None, "-"}:
-        raise ConfigError("--resume needs --out: the file to go on with")
-    if out == "-":
-        raise ConfigError("--out - would stand among the report; name a file")
-    check_reports(reports, taken=(file, out))
-    if plot := reports["--plot"]:
-        from ragtrace.report.calibration_plot import check_plot
-
-        check_plot(plot)
-
-
 def _score(
     file: str, scorer: CalibrationScorer, scores: _JudgeScores, *, jobs: int, limit: int | None, is_resumed: bool
 ) -> None:
@@ -154,7 +148,7 @@ def _score(
             out = stack.enter_context(closing(ScoredLines(scores.path, is_resumed=is_resumed)))
         step = stack.enter_context(progress(file, done_before=sum(map(len, scores.before.values()))))
 
-        def add(line: Line, found: dict[str, dict[str, Any]]) -> None:
+        def add(line: Line, found: dict[str, ScoreJson]) -> None:
             if out is not None:
                 out.write(line.scored(found))
             scores.add(line, found)
@@ -192,14 +186,14 @@ class _Number:
     def __str__(self) -> str:
         return self.output.name if self.k is None else f"{self.output.name}@{self.k}"
 
-    def of(self, scores: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def of(self, scores: Mapping[str, ScoreJson]) -> ScoreJson | None:
         """Return the score of this K, whatever its key; None without one."""
-        first: Mapping[str, Any] | None = scores.get(self.output.name)
+        first = scores.get(self.output.name)
         if self.k is None or first is None or first.get("k") == self.k:
             return first
-        if first.get("k") is None and first["state"] != "ok":
+        if first.get("k") is None and first.get("state") != "ok":
             return first  # it failed at every K
-        other: Mapping[str, Any] | None = scores.get(str(self))
+        other = scores.get(str(self))
         return other if other is not None and other.get("k") == self.k else None
 
 
@@ -209,8 +203,8 @@ class _JudgeScores:
 
     path: str | None
     number: _Number
-    by_line: dict[int, dict[str, Any]] = field(default_factory=dict)
-    before: dict[str, deque[dict[str, Any]]] = field(default_factory=lambda: defaultdict(deque))
+    by_line: dict[int, dict[str, ScoreJson]] = field(default_factory=dict)
+    before: dict[str, deque[dict[str, ScoreJson]]] = field(default_factory=lambda: defaultdict(deque))
 
     def load(self) -> None:
         """Take the scores of an earlier run.
@@ -218,16 +212,15 @@ class _JudgeScores:
         Raises:
             ConfigError: the file holds something else, or scores of another metric.
         """
-        path = Path(self.path or "")
-        done_before(path, lambda _: None)
-        if not path.exists():
-            return
-        with path.open(encoding="utf-8") as stream:
-            for number, text in enumerate(stream, start=1):
-                line = json.loads(text)
-                if self.number.of(line["scores"]) is None:
-                    raise ConfigError(f"{path}:{number}: no score of {self.number}; choose another --out")
-                self.before[str(line["id"])].append(self._kept(line["scores"]))
+        numbers = count(1)
+
+        def take(line: ScoredLine) -> None:
+            number = next(numbers)
+            if self.number.of(line["scores"]) is None:
+                raise ConfigError(f"{self.path}:{number}: no score of {self.number}; choose another --out")
+            self.before[str(line["id"])].append(self._kept(line["scores"]))
+
+        done_before(Path(self.path or ""), take)
 
     def take(self, line: Line) -> bool:
         """Take a line's scores from the earlier run; False without any."""
@@ -237,19 +230,19 @@ class _JudgeScores:
         self.by_line[line.number] = known.popleft()
         return True
 
-    def add(self, line: Line, scores: Mapping[str, Any]) -> None:
+    def add(self, line: Line, scores: Mapping[str, ScoreJson]) -> None:
         """Take the scores of a line."""
         self.by_line[line.number] = self._kept(scores)
 
-    def _kept(self, scores: Mapping[str, Any]) -> dict[str, Any]:
+    def _kept(self, scores: Mapping[str, ScoreJson]) -> dict[str, ScoreJson]:
         """Return the parts that the report reads; the details of all claims would fill the memory."""
         from ragtrace.scoring.offline.calibrating import GATE, OPPOSITE
 
-        kept: dict[str, Any] = {}
+        kept: dict[str, ScoreJson] = {}
         opposite = f"{self.number.output.name}@{OPPOSITE}"
         for key, score in ((_COMPARED, self.number.of(scores)), (OPPOSITE, scores.get(opposite))):
             if score is not None:
-                kept[key] = {name: value for name, value in score.items() if name != "details"}
+                kept[key] = {**score, "details": {}}
         if GATE in scores:
             kept[GATE] = scores[GATE]
         return kept
@@ -302,7 +295,12 @@ def _calibration(
 
     rows = [_rated(labelled, line, found) for line, found in sorted(scores.by_line.items())]
     gates = [found[GATE] for found in scores.by_line.values() if GATE in found]
-    pairs = [(a, b) for one in gates if one["state"] == "ok" for a, b in one["details"]["pairs"]]
+    pairs = [
+        pair
+        for one in gates
+        if one["state"] == "ok"
+        for pair in cast("list[tuple[int, int]]", one["details"]["pairs"])
+    ]
     failures = [str(one["reason"]) for one in gates if one["state"] != "ok"]
     output = number.output
     return calibrate(
@@ -314,7 +312,7 @@ def _calibration(
     )
 
 
-def _rated(labelled: Labelled, line: int, scores: Mapping[str, Any]) -> Rated:
+def _rated(labelled: Labelled, line: int, scores: Mapping[str, ScoreJson]) -> Rated:
     from ragtrace.scoring.offline.calibrating import OPPOSITE
     from ragtrace.scoring.offline.calibration import Rated
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.cli.io.jsonl_reader import open_lines, read_lines
 from ragtrace.errors import ConfigError, InputError, nearest
@@ -115,7 +115,7 @@ def _is_read_once(path: Path) -> bool:
     return path.exists() and not (path.is_file() or path.is_dir())
 
 
-def _ratings(given: dict[str, Any], paths: Sequence[str], where: str) -> Ratings:
+def _ratings(given: dict[str, object], paths: Sequence[str], where: str) -> Ratings:
     ratings: list[float | None] = []
     for path in paths:
         value = _at(given, path)
@@ -126,7 +126,7 @@ def _ratings(given: dict[str, Any], paths: Sequence[str], where: str) -> Ratings
     return tuple(ratings) if any(rating is not None for rating in ratings) else ()
 
 
-def _at(given: Any, path: str) -> Any:
+def _at(given: object, path: str) -> object:
     if isinstance(given, dict) and path in given:
         return given[path]
     head, dot, rest = path.partition(".")

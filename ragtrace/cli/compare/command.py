@@ -58,7 +58,9 @@ def command(
     from ragtrace.settings import names
 
     reports = {"--plot": plot, "--csv": csv, "--json": json_file}
-    _check(files, reports)
+    if files.count("-") > 1:
+        raise ConfigError("- stands for standard input, which can be read once; name the other file")
+    check_reports(reports, taken=files)
     arms = [_arm(file, name) for file, name in zip(files, short_names(files), strict=True)]
     chosen = [name for name in names(metrics or "") if name != "all"]
     found = compare(arms, metrics=chosen, seed=seed)
@@ -88,16 +90,6 @@ def _arm(file: str, name: str) -> ComparedSide:
         raise InputError(broken.first or f"{file}:1: the file is empty; give one that `ragtrace score` wrote")
     broken.close()
     return ComparedSide(name, rows, broken.count)
-
-
-def _check(files: list[str], reports: dict[str, Path | None]) -> None:
-    if files.count("-") > 1:
-        raise ConfigError("- stands for standard input, which can be read once; name the other file")
-    check_reports(reports, taken=files)
-    if reports["--plot"] is not None:
-        from ragtrace.report.calibration_plot import check_plot
-
-        check_plot(reports["--plot"])
 
 
 def _report(reports: dict[str, Path | None], arms: list[ComparedSide], found: Comparison) -> None:

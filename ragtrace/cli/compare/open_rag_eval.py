@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from ragtrace.cli.io.row_writers import cell
 
@@ -41,7 +41,7 @@ def write_queries(arms: Sequence[ComparedSide], stream: IO[bytes]) -> None:
     rows.writerow(_head(len(blocks), has_files=has_files))
     for runs in queries.values():
         first = next(row for listed in runs for row in listed)
-        cells: list[Any] = [first.id, first.query]
+        cells: list[str | float | None] = [first.id, first.query]
         for place, nth in blocks:
             found = runs[place][nth : nth + 1]
             cells += [arms[place].name if found else ""] if has_files else []
@@ -64,7 +64,7 @@ def _head(blocks: int, *, has_files: bool) -> list[str]:
     return ["query_id", "query", *(f"{prefix}{name}" for prefix in prefixes for name in names)]
 
 
-def _scores(row: ScoredRow) -> list[Any]:
+def _scores(row: ScoredRow) -> list[str | float | None]:
     grades = row.umbrela
     answered = _value(row, "answered")
     return [

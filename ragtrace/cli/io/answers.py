@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ragtrace.model import BadClaim, RagRecord
+    from ragtrace.model.codec import ScoreJson
     from ragtrace.stores.sqlite import SqliteStore
 
-Scores = dict[str, dict[str, Any]]
 _LEAST_PREFIX = 6
 
 
@@ -38,7 +38,7 @@ class ScoredAnswer:
     place: str
     name: str
     record: RagRecord
-    scores: Mapping[str, Mapping[str, Any]]
+    scores: Mapping[str, ScoreJson]
     has_texts: bool = True
     labels: Mapping[str, float] = field(default_factory=dict)
 
@@ -122,10 +122,19 @@ def stored_answer(store: SqliteStore, trace_id: str) -> ScoredAnswer:
     )
 
 
-def _score(row: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("state", "value", "reason", "judge", "version", "k", "universe", "label_scale")
-    passed = None if row["passed"] is None else bool(row["passed"])
-    return {**{name: row[name] for name in names}, "passed": passed, "details": json.loads(row["details"] or "{}")}
+def _score(row: Mapping[str, Any]) -> ScoreJson:
+    return {
+        "state": row["state"],
+        "value": row["value"],
+        "passed": None if row["passed"] is None else bool(row["passed"]),
+        "reason": row["reason"],
+        "details": json.loads(row["details"] or "{}"),
+        "judge": row["judge"],
+        "version": row["version"],
+        "k": row["k"],
+        "universe": row["universe"],
+        "label_scale": row["label_scale"],
+    }
 
 
 def find_stored(store: SqliteStore, which: str) -> ScoredAnswer:

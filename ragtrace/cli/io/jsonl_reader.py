@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ragtrace.model import RagRecord
+    from ragtrace.model.codec import ScoreJson
 
 T = TypeVar("T")
 GZIP = b"\x1f\x8b"
@@ -56,7 +57,7 @@ class Line:
     record: RagRecord
     unknown: tuple[str, ...] = ()
 
-    def scored(self, scores: Mapping[str, Any]) -> str:
+    def scored(self, scores: Mapping[str, ScoreJson]) -> str:
         """Return the output line with id, given fields and scores."""
         given = self.rest[1:-1]
         parts = [f'"id": {one_line(self.id)}', *([given] if given else []), f'"scores": {_tolerant(scores)}']
@@ -160,7 +161,7 @@ class BrokenLines:
             say(f"{self._name}: {self.count - MOST_SHOWN} more broken lines", file=sys.stderr)
 
 
-def one_line(value: Any) -> str:
+def one_line(value: object) -> str:
     r"""Return a value as JSON text of one line in every editor.
 
     Raises:
@@ -235,7 +236,7 @@ def _refuse(constant: str) -> NoReturn:
     raise InputError(f"{constant} is not JSON; write null")
 
 
-def _tolerant(scores: Mapping[str, Any]) -> str:
+def _tolerant(scores: Mapping[str, ScoreJson]) -> str:
     """Return scores as JSON; details without a JSON form give way to the reason."""
     try:
         return one_line(scores)

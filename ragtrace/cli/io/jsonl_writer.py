@@ -8,19 +8,27 @@ import stat
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, TypedDict, cast
 
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    Each = Callable[[dict[str, Any]], None]
+    from ragtrace.model.codec import ScoreJson
+
+
+class ScoredLine(TypedDict):
+    """A line that ``ragtrace score`` wrote; the fields of the record stand beside these."""
+
+    id: str | float
+    scores: Mapping[str, ScoreJson]
+
 
 _BEGINNING = b'{"id": '  # of every line that `ragtrace score` writes
 
 
-def done_before(path: Path, each: Each) -> Counter[str]:
+def done_before(path: Path, each: Callable[[ScoredLine], None]) -> Counter[str]:
     """Count the ids in the file of an earlier run, and mend its end.
 
     A last line that was cut short by a crash is removed; it was never counted as scored. A file that holds
@@ -44,7 +52,7 @@ def done_before(path: Path, each: Each) -> Counter[str]:
     return done
 
 
-def _read(path: Path, stream: IO[bytes], done: Counter[str], each: Each) -> None:
+def _read(path: Path, stream: IO[bytes], done: Counter[str], each: Callable[[ScoredLine], None]) -> None:
     good = 0
     for number, raw in enumerate(stream, start=1):
         found = _scored(raw)
@@ -57,9 +65,8 @@ def _read(path: Path, stream: IO[bytes], done: Counter[str], each: Each) -> None
             raise ConfigError(
                 f"{path}:{number}: not a line of `ragtrace score`; choose another --out, or move the file away"
             )
-        identity, line = found
-        done[identity] += 1
-        each(line)
+        done[str(found["id"])] += 1
+        each(found)
         good += len(raw)
         if not raw.endswith(b"\n"):  # all of the line is there but its end
             stream.seek(good)
@@ -67,17 +74,16 @@ def _read(path: Path, stream: IO[bytes], done: Counter[str], each: Each) -> None
             return
 
 
-def _scored(raw: bytes) -> tuple[str, dict[str, Any]] | None:
+def _scored(raw: bytes) -> ScoredLine | None:
     try:
         line = json.loads(raw)
-        identity, scores = line["id"], line["scores"]
-        is_good = isinstance(scores, dict) and all(_is_score(score) for score in scores.values())
-    except (ValueError, KeyError, TypeError, RecursionError):
+        is_good = all(_is_score(score) for score in line["scores"].values())
+        return cast("ScoredLine", line) if is_good and "id" in line else None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return (str(identity), line) if is_good else None
 
 
-def _is_score(score: Any) -> bool:
+def _is_score(score: object) -> bool:
     if not isinstance(score, dict) or "state" not in score:
         return False
     value = score.get("value")

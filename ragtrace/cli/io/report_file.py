@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import ConfigError
 
@@ -21,7 +21,8 @@ def check_reports(reports: Mapping[str, Path | None], *, taken: Iterable[str | N
         taken: files that the command reads or writes; ``-`` and None are passed over.
 
     Raises:
-        ConfigError: a report has the path of another file, is a folder or stands in none.
+        ConfigError: a report has the path of another file, is a folder or stands in none, or a plot is no picture.
+        MissingExtra: a plot needs matplotlib.
     """
     known = {Path(name).resolve() for name in taken if name not in {None, "-"}}
     for flag, path in reports.items():
@@ -32,9 +33,13 @@ def check_reports(reports: Mapping[str, Path | None], *, taken: Iterable[str | N
         if path.is_dir() or not path.resolve().parent.is_dir():
             raise ConfigError(f"{flag} {path}: cannot be written there; name a file in a folder that exists")
         known.add(path.resolve())
+    if plot := reports.get("--plot"):
+        from ragtrace.report.calibration_plot import check_plot
+
+        check_plot(plot)
 
 
-def write_json(path: Path | None, report: Mapping[str, Any]) -> None:
+def write_json(path: Path | None, report: Mapping[str, object]) -> None:
     """Write the report of ``--json``; nothing without a path.
 
     Raises:

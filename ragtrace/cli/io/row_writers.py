@@ -6,7 +6,7 @@ import csv
 import importlib
 import io
 import json
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 from unicodedata import category, normalize
 
@@ -15,9 +15,11 @@ from ragtrace.errors import MissingExtra
 from ragtrace.model.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    Write = Callable[[dict[str, Any]], None]
+    Row = Mapping[str, Any]
+    Cell = str | float | None
+    Write = Callable[[Row], None]
 
 # In the order in which a person reads; what the view has beside these is the file's own.
 COLUMNS: dict[str, type] = {
@@ -33,7 +35,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Zl", "Zp", "Zs"})
 _GROUP = 10_000  # rows of Parquet held in memory
 
 
-def writer_of(form: str, stream: IO[bytes]) -> Any:
+def writer_of(form: str, stream: IO[bytes]) -> AbstractContextManager[Write]:
     """Return a context manager whose value writes one row.
 
     Raises:
@@ -44,10 +46,10 @@ def writer_of(form: str, stream: IO[bytes]) -> Any:
 
 @contextmanager
 def _jsonl(stream: IO[bytes]) -> Iterator[Write]:
-    def write(row: dict[str, Any]) -> None:
-        shown = _typed(row)
+    def write(row: Row) -> None:
+        shown: dict[str, object] = {**_typed(row)}
         shown["details"] = json.loads(row["details"]) if row["details"] else {}
-        shown["contexts"] = json.loads(shown["contexts"]) if shown["contexts"] else None
+        shown["contexts"] = json.loads(row["contexts"]) if row.get("contexts") else None
         stream.write(f"{one_line(shown)}\n".encode())
 
     yield write
@@ -66,7 +68,7 @@ def _csv(stream: IO[bytes]) -> Iterator[Write]:
         text.detach()
 
 
-def cell(value: Any) -> Any:
+def cell(value: Cell) -> Cell:
     r"""Return a cell that no spreadsheet takes for a formula.
 
     Example:
@@ -85,7 +87,7 @@ def _begins_formula(text: str) -> bool:
     return normalize("NFKC", first)[:1] in _FORMULA
 
 
-def _shown(value: Any, *, is_terminal: bool) -> Any:
+def _shown(value: Cell, *, is_terminal: bool) -> Cell:
     return printable(value) if is_terminal and isinstance(value, str) else value
 
 
@@ -97,10 +99,10 @@ def _parquet(stream: IO[bytes]) -> Iterator[Write]:
         raise MissingExtra("pyarrow", "parquet") from error
     types = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
     schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
-    held: list[dict[str, Any]] = []
+    held: list[dict[str, Cell]] = []
     with parquet.ParquetWriter(stream, schema, compression="zstd") as out:
 
-        def write(row: dict[str, Any]) -> None:
+        def write(row: Row) -> None:
             held.append(_typed(row))
             if len(held) >= _GROUP:
                 flush()
@@ -114,5 +116,5 @@ def _parquet(stream: IO[bytes]) -> Iterator[Write]:
         flush()
 
 
-def _typed(row: dict[str, Any]) -> dict[str, Any]:
+def _typed(row: Row) -> dict[str, Cell]:
     return {name: None if row.get(name) is None else kind(row[name]) for name, kind in COLUMNS.items()}

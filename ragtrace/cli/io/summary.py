@@ -6,7 +6,7 @@ import math
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.model.score import ERROR_REASONS
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragtrace.metrics.base import Output
+    from ragtrace.model.codec import ScoreJson
     from ragtrace.stats.intervals import Interval
 
 _TOP, _BOTTOM, _RATIO = "ra_nwg_at_k", "proc_at_k", "pct_proc_micro"
@@ -43,11 +44,12 @@ class SummaryColumn:
         """Lines that say anything of the metric."""
         return len(self.values) + self.na.total() + self.errors.total()
 
-    def add(self, score: Mapping[str, Any]) -> None:
+    def add(self, score: ScoreJson) -> None:
         """Take one score as it stands in the output."""
         state, reason = score.get("state"), str(score.get("reason"))
-        if state == "ok":
-            self.values.append(float(score["value"]))
+        value = score.get("value")
+        if state == "ok" and value is not None:
+            self.values.append(value)
             maker = maker_text(score.get("judge"), score.get("version"))
             self.makers[f"{maker} over {score['universe']}" if score.get("universe") else maker] += 1
             if score.get("passed") is not None:
@@ -87,7 +89,7 @@ class Summary:
         self.broken = 0
         self.unknown: Counter[str] = Counter()  # fields that no metric reads
 
-    def add(self, scores: Mapping[str, Mapping[str, Any]]) -> None:
+    def add(self, scores: Mapping[str, ScoreJson]) -> None:
         """Take the scores of one line."""
         self.lines += 1
         for key, score in scores.items():
@@ -95,12 +97,12 @@ class Summary:
             if key.partition("@")[0] == _TOP:
                 self._add_ratio(key.removeprefix(_TOP), score, scores)
 
-    def _add_ratio(self, suffix: str, top: Mapping[str, Any], scores: Mapping[str, Mapping[str, Any]]) -> None:
+    def _add_ratio(self, suffix: str, top: ScoreJson, scores: Mapping[str, ScoreJson]) -> None:
         bottom = scores.get(f"{_BOTTOM}{suffix}", {})
         if top.get("state") == bottom.get("state") == "ok":
             ratio = self.ratios.setdefault(f"{_RATIO}{suffix}", {}).setdefault(_kind(top), Ratio())
-            ratio.tops.append(float(top["value"]))
-            ratio.bottoms.append(float(bottom["value"]))
+            ratio.tops.append(top["value"] or 0.0)
+            ratio.bottoms.append(bottom["value"] or 0.0)
 
     def show(self, console: Console) -> None:
         """Print the table; a narrow console has the reasons below it."""
@@ -238,7 +240,7 @@ def maker_text(judge: str | None, version: str | None) -> str:
     return f"{judge or 'labels'} {version}"
 
 
-def _kind(score: Mapping[str, Any]) -> Maker:
+def _kind(score: ScoreJson) -> Maker:
     """Return the K and label scale, over which no mean may mix."""
     maker = maker_of(score)
     return Maker(k=maker.k, label_scale=maker.label_scale)

@@ -109,7 +109,6 @@ class CoroutineMetric:
 
 async def compute_safely(metric: Metric, ctx: EvalContext) -> Sequence[MetricResult]:
     """Compute a metric; a judge's failure gives its reason, and any other exception ``error internal_error``."""
-    ctx.tasks_used.clear()
     try:
         return await metric.compute(ctx)
     except JudgeError as error:

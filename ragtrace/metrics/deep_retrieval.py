@@ -6,9 +6,10 @@ import asyncio
 import inspect
 import math
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.capture import PassageReader
 from ragtrace.capture.suppression import own_work, uninstrumented
@@ -16,9 +17,11 @@ from ragtrace.errors import ConfigError, JudgeError, JudgeTimeout, JudgeUnavaila
 from ragtrace.sampling import uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
 
     from ragtrace.model import Passage, RagRecord
+
+    _Outcome = list[object] | Awaitable[object] | BaseException
 
 LEAST_DEPTH = 100
 MAX_CALLS = 8  # under way at once; calls that hang keep their place, so that they cannot pile up
@@ -57,7 +60,7 @@ class DeepRetriever:
 
     def __init__(
         self,
-        retrieve: Callable[[str, int], Any],
+        retrieve: Callable[[str, int], object],
         *,
         rate: float = 0.02,
         timeout_s: float = 10.0,
@@ -105,34 +108,33 @@ class DeepRetriever:
         read = PassageReader(self._redact, _PASSAGE_CHARS).read(items, "shadow")
         return DeepPool(depth=depth, passages=tuple(read))
 
-    async def _called(self, query: str, depth: int) -> list[Any]:
-        found, error = await self._in_thread(query, depth)
-        if error is None and inspect.isawaitable(found):
-            found, error = await _awaited(found, depth)
-        if error is not None:
-            raise JudgeError(f"the shadow retriever failed with {type(error).__name__}: {error}") from error
-        listed: list[Any] = found
-        return listed
+    async def _called(self, query: str, depth: int) -> list[object]:
+        found = await self._in_thread(query, depth)
+        if inspect.isawaitable(found):
+            found = await _awaited(found, depth)
+        if isinstance(found, BaseException):
+            raise JudgeError(f"the shadow retriever failed with {type(found).__name__}: {found}") from found
+        return found
 
-    async def _in_thread(self, query: str, depth: int) -> tuple[Any, BaseException | None]:
+    async def _in_thread(self, query: str, depth: int) -> _Outcome:
         """Call the function in a daemon thread: one that never returns must not hold up the process's end."""
         if not self._free.acquire(blocking=False):
             raise JudgeUnavailable(f"the shadow retriever has {MAX_CALLS} calls that have not come back")
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        done: asyncio.Future[_Outcome] = loop.create_future()
 
-        def deliver(outcome: tuple[Any, BaseException | None]) -> None:
+        def deliver(outcome: _Outcome) -> None:
             if not done.done():
                 done.set_result(outcome)
 
         def run() -> None:
-            outcome: tuple[Any, BaseException | None]
+            outcome: _Outcome
             try:
                 with own_work(), uninstrumented():
                     found = self._retrieve(query, depth)
-                    outcome = (found if inspect.isawaitable(found) else _listed(found, depth), None)
+                    outcome = found if inspect.isawaitable(found) else _listed(found, depth)
             except BaseException as error:  # whatever it is, it ends here and is told
-                outcome = (None, error)
+                outcome = error
             finally:
                 self._free.release()
             if not loop.is_closed():
@@ -142,7 +144,7 @@ class DeepRetriever:
         return await done
 
 
-async def _awaited(coming: Awaitable[Any], depth: int) -> tuple[Any, BaseException | None]:
+async def _awaited(coming: Awaitable[object], depth: int) -> list[object] | BaseException:
     """Await in a task of its own, so that a coroutine that cancels itself does not cancel the scorer's."""
     with own_work(), uninstrumented():
         task = asyncio.ensure_future(coming)
@@ -151,12 +153,12 @@ async def _awaited(coming: Awaitable[Any], depth: int) -> tuple[Any, BaseExcepti
     finally:
         task.cancel()
     try:
-        return _listed(task.result(), depth), None
+        return _listed(task.result(), depth)
     except (Exception, asyncio.CancelledError) as error:
-        return None, error
+        return error
 
 
-def _listed(found: Iterable[Any], depth: int) -> list[Any]:
-    if isinstance(found, str | bytes) or not hasattr(found, "__iter__"):
+def _listed(found: object, depth: int) -> list[object]:
+    if isinstance(found, str | bytes) or not isinstance(found, Iterable):
         raise TypeError(f"it returned {type(found).__name__}, not a list of passages")
     return list(islice(found, depth))

@@ -111,6 +111,7 @@ class EvalContext:
         options: settings of metrics.
         deep_retriever: retrieves the query again, deeper; None without one.
         tasks_used: tasks and prompts that the current metric asked for.
+        usage: calls and tokens of the current metric.
 
     Example:
         >>> from ragtrace.model import RagRecord
@@ -135,8 +136,8 @@ class EvalContext:
         self.options = options or MetricOptions()
         self.deep_retriever = deep_retriever
         self.tasks_used: list[Task] = []
+        self.usage = JudgeUsage()
         self._verdicts: dict[Task, Costly | JudgeError] = {}
-        self._usage = JudgeUsage()
         self._members: list[list[EvalContext]] | None = None
         self._deep_pool: list[Future[DeepPool]] = []  # at most one; the contexts of a panel's members share it
 
@@ -219,7 +220,7 @@ class EvalContext:
         """Return one row a text; raises JudgeError, JudgeUnsupported without an embedder."""
         if self.embedder is None:
             raise JudgeUnsupported("no embedder is configured")
-        self._usage += JudgeUsage(embed_calls=1)
+        self.usage += JudgeUsage(embed_calls=1)
         try:
             return await self.embedder.embed(texts)
         except JudgeError:
@@ -250,15 +251,10 @@ class EvalContext:
             self._members = [[self._under(judge) for judge in seat] for seat in seats]
         return self._members
 
-    def add_usage_of(self, member: EvalContext) -> None:
-        """Count the usage and the tasks of a member's context as its own."""
-        self._usage += member.take_usage()
-        self.tasks_used.extend(member.tasks_used)
-
-    def take_usage(self) -> JudgeUsage:
-        """Return the usage since the last call, and reset it."""
-        taken, self._usage = self._usage, JudgeUsage()
-        return taken
+    def begin_metric(self) -> None:
+        """Forget the tasks and the usage of the metric before."""
+        self.tasks_used.clear()
+        self.usage = JudgeUsage()
 
     def _under(self, judge: Judge) -> EvalContext:
         member = EvalContext(
@@ -289,10 +285,10 @@ class EvalContext:
                 verdict = await ask()
             except JudgeError as error:
                 self._verdicts[task] = error
-                self._usage += error.usage or JudgeUsage()
+                self.usage += error.usage or JudgeUsage()
                 raise
             self._verdicts[task] = verdict
-            self._usage += verdict.usage
+            self.usage += verdict.usage
         kept = self._verdicts[task]
         if isinstance(kept, JudgeError):
             raise kept

@@ -51,9 +51,9 @@ async def evaluate(metrics: Iterable[Metric], ctx: EvalContext) -> list[MetricRe
         ctx.record = replace(ctx.record, answer_parts=())
     evaluated: list[MetricResult] = []
     for metric in chosen:
+        ctx.begin_metric()
         missing = _missing(metric.spec, ctx)
         if missing is not None:
-            ctx.tasks_used.clear()
             results: Sequence[MetricResult] = metric.spec.every(missing)
         elif isinstance(ctx.judge, JudgePanel):
             results = await compute_by_panel(metric, ctx, ctx.judge)
@@ -86,7 +86,6 @@ def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext)
     """Write judge, version, pass mark and usage onto the results of one metric."""
     judge, version = _identity(spec, ctx)
     is_combined = isinstance(ctx.judge, JudgePanel) and bool(ctx.tasks_used)
-    usage = ctx.take_usage()
     outputs = {output.name: output for output in spec.outputs}
     signed: list[MetricResult] = []
     for result in results:
@@ -107,10 +106,10 @@ def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext)
     if signed:
         signed[0] = replace(
             signed[0],
-            llm_calls=usage.llm_calls,
-            embed_calls=usage.embed_calls,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
+            llm_calls=ctx.usage.llm_calls,
+            embed_calls=ctx.usage.embed_calls,
+            input_tokens=ctx.usage.input_tokens,
+            output_tokens=ctx.usage.output_tokens,
         )
     return signed
 

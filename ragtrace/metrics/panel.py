@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import math
+import statistics
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -36,18 +36,19 @@ async def compute_by_panel(metric: Metric, ctx: EvalContext, panel: JudgePanel) 
 
     A metric that asks the judge nothing about this record is computed once.
     """
-    spec, members = metric.spec, ctx.member_contexts()
+    spec, seats = metric.spec, ctx.member_contexts()
+    members = [member for repeats in seats for member in repeats]
+    for member in members:
+        member.begin_metric()
     if "judge" not in spec.needs and spec.task is None and not spec.prompts:
-        first = members[0][0]
-        results = await compute_safely(metric, first)
-        if not first.tasks_used:
-            ctx.tasks_used.clear()
-            ctx.add_usage_of(first)
+        results = await compute_safely(metric, members[0])
+        if not members[0].tasks_used:
+            ctx.usage = members[0].usage
             return results
-    runs = await asyncio.gather(*(_repeated(metric, repeats) for repeats in members))
-    ctx.tasks_used.clear()
-    for member in (one for repeats in members for one in repeats):
-        ctx.add_usage_of(member)
+    runs = await asyncio.gather(*(_repeated(metric, repeats) for repeats in seats))
+    for member in members:
+        ctx.usage += member.usage
+        ctx.tasks_used += member.tasks_used
     if not ctx.tasks_used:
         return runs[0][0]
     keyed = [[{result.key: result for result in run} for run in repeats] for repeats in runs]
@@ -83,15 +84,25 @@ class MemberScore:
     @property
     def score(self) -> float | None:
         """Mean of its successful runs; None without one."""
-        return math.fsum(self.scores) / len(self.scores) if self.scores else None
+        return statistics.fmean(self.scores) if self.scores else None
 
     @property
     def std(self) -> float | None:
         """Sample standard deviation (ddof 1) of its runs; 0.0 for one, None without one."""
-        mean, n = self.score, len(self.scores)
-        if mean is None:
-            return None
-        return math.sqrt(math.fsum((score - mean) ** 2 for score in self.scores) / (n - 1)) if n > 1 else 0.0
+        if len(self.scores) < 2:
+            return 0.0 if self.scores else None
+        return statistics.stdev(self.scores)
+
+    def to_json(self) -> dict[str, object]:
+        """Return what stands in the details of a combined result."""
+        return {
+            "judge": self.judge,
+            "scores": list(self.scores),
+            "score": self.score,
+            "std": self.std,
+            "failures": sum(self.failures.values()),
+            "reasons": dict(self.failures) | dict(self.na),
+        }
 
 
 def agreed(scores: Sequence[float], consensus: Consensus = "mean") -> float:
@@ -101,10 +112,7 @@ def agreed(scores: Sequence[float], consensus: Consensus = "mean") -> float:
         >>> agreed([4.0, 2.5, 5.0], "median")
         4.0
     """
-    if consensus == "mean":
-        return math.fsum(scores) / len(scores)
-    ordered, middle = sorted(scores), len(scores) // 2
-    return ordered[middle] if len(scores) % 2 else (ordered[middle - 1] + ordered[middle]) / 2.0
+    return statistics.fmean(scores) if consensus == "mean" else statistics.median(scores)
 
 
 def mean_abs_diff(scores: Sequence[float]) -> float | None:
@@ -115,7 +123,7 @@ def mean_abs_diff(scores: Sequence[float]) -> float | None:
         1.5
     """
     apart = [abs(one - other) for one, other in combinations(scores, 2)]
-    return math.fsum(apart) / len(apart) if apart else None
+    return statistics.fmean(apart) if apart else None
 
 
 def combined(runs: Sequence[Sequence[Run]], judges: Sequence[str], consensus: Consensus) -> list[MetricResult]:
@@ -159,13 +167,21 @@ def _of(seat: Sequence[Run], key: str) -> list[MetricResult]:
 
 def _combined(key: str, runs: Sequence[Sequence[Run]], judges: Sequence[str], consensus: Consensus) -> MetricResult:
     found = [_of(seat, key) for seat in runs]
-    members = [_member(judge, seat) for judge, seat in zip(judges, found, strict=True)]
+    members = [
+        MemberScore(
+            judge=judge,
+            scores=tuple(result.value for result in seat if result.value is not None),
+            failures=Counter(str(result.reason) for result in seat if result.state == "error"),
+            na=Counter(str(result.reason) for result in seat if result.state == "na"),
+        )
+        for judge, seat in zip(judges, found, strict=True)
+    ]
     state, reason = _state(members)
     same = [result for seat in found for result in seat if result.state == state]
     model = next((result for result in same if result.reason == reason), same[0])
     scores = [member.score for member in members if member.score is not None]
     panel = {
-        "judges": [_shown(member) for member in members],
+        "judges": [member.to_json() for member in members],
         "consensus": consensus,
         "repeats": len(runs[0]),
         "mean_abs_diff": mean_abs_diff(scores),
@@ -175,15 +191,6 @@ def _combined(key: str, runs: Sequence[Sequence[Run]], judges: Sequence[str], co
         value=agreed(scores, consensus) if state == "ok" else None,
         reason=reason,
         details={**model.details, "panel": panel},
-    )
-
-
-def _member(judge: str, seat: list[MetricResult]) -> MemberScore:
-    return MemberScore(
-        judge=judge,
-        scores=tuple(result.value for result in seat if result.value is not None),
-        failures=Counter(str(result.reason) for result in seat if result.state == "error"),
-        na=Counter(str(result.reason) for result in seat if result.state == "na"),
     )
 
 
@@ -200,14 +207,3 @@ def _state(members: Sequence[MemberScore]) -> tuple[State, str | None]:
         common = next(iter(failures)) if len(failures) == 1 else "judge_error"
         return "error", "judge_error" if common in _OF_REPLIES else common
     return "na", "unsupported_by_judge"
-
-
-def _shown(member: MemberScore) -> dict[str, object]:
-    return {
-        "judge": member.judge,
-        "scores": list(member.scores),
-        "score": member.score,
-        "std": member.std,
-        "failures": sum(member.failures.values()),
-        "reasons": dict(member.failures) | dict(member.na),
-    }

@@ -135,8 +135,8 @@ class EDetector:
 
     Not thread-safe; asks no clock.
 
-    A weight above W counts as W in its own score, is counted in `capped`, and raises W for the scores after it:
-    refusing the score would bias the mean toward frequent strata, and the bound is chosen before each score again.
+    A weight above W counts as W in its own score, and raises W for the scores after it: refusing the score would
+    bias the mean toward frequent strata, and the bound is chosen before each score again.
 
     Args:
         learn: scores of the baseline, at least 1.
@@ -151,8 +151,6 @@ class EDetector:
         threshold: log(target_arl); None while learning.
         m0: the mean that is tested; None while learning. At 0 or below nothing can be found.
         n: scores taken, those of the baseline among them.
-        alarms: how often it has alarmed.
-        capped: scores whose weight was above W.
         changed_at: while it alarms, the number of the last score before the estimated change.
         changed_time: when that score was taken; None where no time was given.
 
@@ -186,8 +184,6 @@ class EDetector:
         self.span_s = span_s
         self.statistic = 0.0
         self.n = 0
-        self.alarms = 0
-        self.capped = 0
         self.baseline: Baseline | None = None
         self.threshold: float | None = None
         self.m0: float | None = None
@@ -246,8 +242,6 @@ class EDetector:
             self._begin(self.baseline)
 
     def _bet(self, m0: float, x: float, weight: float, at: float | None) -> None:
-        if weight > self._max_weight:
-            self.capped += 1
         gain = min(weight / self._max_weight, 1.0) * (m0 - x) / (1.0 - m0)
         self._max_weight = max(self._max_weight, weight)
         for path in self._paths:
@@ -264,7 +258,6 @@ class EDetector:
         is_beyond = self.threshold is not None and self.statistic >= self.threshold
         if is_beyond and best.span_s >= self.span_s:
             self._has_alarmed = True
-            self.alarms += 1
             self.changed_at, self.changed_time = best.since
 
     def _begin(self, baseline: Baseline) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Figure:
         if self.value is not None and not math.isfinite(self.value):
             raise ValueError(f"a figure must be finite, got {self.value}")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return n, and value with bounds or the reason, as JSON-ready values."""
         if self.value is None:
             return {"n": self.n, "value": None, "reason": self.reason}

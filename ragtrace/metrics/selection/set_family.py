@@ -133,7 +133,7 @@ PUBLISHED = SetParams()
 
 
 def weights_of(n5: float, n4: float, n3: float, params: SetParams = PUBLISHED) -> Weights:
-    """Return the weight of each grade for a universe with so many 5s, 4s and 3s.
+    """Return the weight of each grade of a label scope with so many 5s, 4s and 3s.
 
     Example:
         >>> weights_of(1, 4, 3)
@@ -182,7 +182,7 @@ def set_scores(
     """Return the whole family for one query.
 
     Args:
-        labels: grade, an integer of 1 to 5, of every passage of the universe.
+        labels: grade, an integer of 1 to 5, of every passage of the label scope.
         topk: ids of the delivered passages, best first; later copies are left out, then the first K are taken.
         pool: ids of the retrieval pool, in any order.
         k: cut-off; nothing is padded when fewer were delivered.
@@ -204,15 +204,15 @@ def set_scores(
         return SetScores("k_not_positive", dup_count)
     if not labels:
         return SetScores("no_labels", dup_count)
-    universe = _packed(labels.values())
-    if universe is None:
+    labelled = _packed(labels.values())
+    if labelled is None:
         return SetScores("invalid_grade", dup_count)
     selected = distinct[:k]
     delivered = bytes(map(labels.get, selected, _UNLABELLED))
     if 0 in delivered:
         return SetScores("unlabelled_topk", dup_count)
     candidates = bytes(map(labels.get, {*pool, *selected}, _UNLABELLED))
-    return _scored(universe, delivered, candidates, k, params, dup_count)
+    return _scored(labelled, delivered, candidates, k, params, dup_count)
 
 
 def _packed(grades: Collection[int]) -> bytes | None:
@@ -232,9 +232,9 @@ def _packed(grades: Collection[int]) -> bytes | None:
 
 
 def _scored(
-    universe: bytes, delivered: bytes, candidates: bytes, k: int, params: SetParams, dup_count: int
+    labelled: bytes, delivered: bytes, candidates: bytes, k: int, params: SetParams, dup_count: int
 ) -> SetScores:
-    n5, n4, n3 = census = universe.count(5), universe.count(4), universe.count(3)
+    n5, n4, n3 = census = labelled.count(5), labelled.count(4), labelled.count(3)
     p5, p4, p3 = pooled = candidates.count(5), candidates.count(4), candidates.count(3)
     s5, s4, s3 = delivered.count(5), delivered.count(4), delivered.count(3)
     weights = weights_of(n5, n4, n3, params)

@@ -24,7 +24,7 @@ _PAUSE_S = 0.005
 _FORK_WAIT_S = 1.0
 EMPTY_EVERY_S = 30.0
 _EMPTY_AGAIN_S = 1.0
-_EMPTY_BUSY_MS = 100  # writers wait behind a checkpoint that waits for readers
+_EMPTY_BUSY_S = 0.1  # writers wait behind a checkpoint that waits for readers
 _PASSES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL})
 # Stands before a text that is to be erased whole. SQLite copies the rows of a page when it splits or joins pages,
 # and leaves bytes of the copies where `secure_delete` does not look: of 40,000 ended jobs texts of 20 were found. A
@@ -131,6 +131,22 @@ class SharedFile:
             with _committed(connection):
                 yield connection
 
+    @contextmanager
+    def waiting(self, busy_s: float) -> Iterator[None]:
+        """Have transactions of this thread wait no longer than `busy_s` for another process."""
+        with self._lock:
+            usual_s = self._busy_s
+            self._set_busy(busy_s)
+            try:
+                yield
+            finally:
+                self._set_busy(usual_s)
+
+    def _set_busy(self, busy_s: float) -> None:
+        self._busy_s = busy_s
+        if self._connection is not None:
+            self._connection.execute(f"PRAGMA busy_timeout = {int(busy_s * 1_000)}")
+
     def empty_journal(self) -> None:
         """Copy the WAL into the file and empty it, at most every 30 s.
 
@@ -143,9 +159,8 @@ class SharedFile:
         with self.connection() as connection:
             if not _size(self.path.with_name(self.path.name + "-wal")):
                 return
-            connection.execute(f"PRAGMA busy_timeout = {_EMPTY_BUSY_MS}")
-            is_busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            connection.execute(f"PRAGMA busy_timeout = {int(self._busy_s * 1_000)}")
+            with self.waiting(_EMPTY_BUSY_S):
+                is_busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if is_busy:
             self._empty_at = time.monotonic() + _EMPTY_AGAIN_S
 

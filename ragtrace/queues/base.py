@@ -167,7 +167,7 @@ class Queue(Protocol):
         ...
 
     def lease(self, limit: int) -> list[Job]:
-        """Lease at most `limit` jobs that are due."""
+        """Lease at most `limit` jobs that are due; none with 0, where a queue may still write its buffer."""
         ...
 
     def ack(self, job: Job, state: End, reason: str = "", also: Callable[[Any], None] | None = None) -> bool:

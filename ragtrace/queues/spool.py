@@ -24,6 +24,7 @@ from ragtrace.sqlite_file import PAD, SharedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 _log = logging.getLogger("ragtrace")
@@ -139,6 +140,10 @@ class Spool:
     def close(self) -> None:
         """Close the connection."""
         self._file.close()
+
+    def waiting(self, busy_s: float) -> AbstractContextManager[None]:
+        """Have transactions wait no longer than `busy_s` for another process."""
+        return self._file.waiting(busy_s)
 
     def put(self, entries: Sequence[Entry]) -> int:
         """Take entries, in one transaction; return how many were new.

@@ -1,4 +1,4 @@
-"""A queue in a SQLite spool, with a buffer and a writer thread."""
+"""A queue in a SQLite spool, with a buffer in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = logging.getLogger("ragtrace")
 BATCH = 64  # units a transaction: 41,000 rows a second by 50, 12,000 one by one
 UNIT_BYTES = 262_144  # of a large one
 _BACKOFF_S = (0.1, 30.0)
-_IDLE_S = 1.0
+_FLUSH_PAUSE_S = 0.1
 _FIRST_BUSY_S = 1.0  # an application that starts waits no longer for another process's transaction
 _LAST_STATEMENT_S = 1.0  # that a close waits for at least
 
@@ -38,9 +38,9 @@ _LAST_STATEMENT_S = 1.0  # that a close waits for at least
 class SqliteQueue:
     """A queue in a SQLite file, for the processes of one host.
 
-    `put` costs what a `MemoryQueue` costs; a daemon thread writes the buffer to the spool in batches. While the
-    disk is full or read-only it tries again, and the buffer evicts its oldest. A broken spool is put aside and a
-    new one begun. The scorer's methods and `close` take turns on one connection.
+    `put` costs what a `MemoryQueue` costs: it buffers the unit and wakes the scorer's thread, whose `lease` writes
+    the buffer to the spool in batches. While the disk is full or read-only it tries again, and the buffer evicts
+    its oldest. A broken spool is put aside and a new one begun. All take turns on one connection.
 
     Args:
         path: the spool; its folder must exist.
@@ -91,7 +91,6 @@ class SqliteQueue:
         self._lease_s = lease_s
         self._ended = ended
         self._is_producer = is_producer
-        self._wake: Callable[[], None] | None = None
         self._buffer = MemoryQueue(capacity, capacity_bytes, ended=ended)
         self._is_closed = False
         self._spool: Spool | None = None  # the scorer's connection
@@ -99,12 +98,10 @@ class SqliteQueue:
         self._said = ""
         self._inode = 0  # of the file, as of the last look
         self._unread_since_s: float | None = None
-        self._buffer.on_put(self._come)
-        self._came, self._written = threading.Event(), threading.Condition()
-        self._start_lock, self._in_hand = threading.Lock(), 0
-        self._thread: threading.Thread | None = None
-        self._scoring = threading.RLock()  # of the scorer's connection: two threads in one kill the process
-        self._has_leased, self._is_scoring_over = False, False
+        self._in_hand: list[Entry] = []  # taken from the buffer, and not written yet
+        self._wait_s, self._retry_at_s = _BACKOFF_S[0], 0.0
+        self._lock = threading.RLock()  # of connection and hand: two threads in one connection kill the process
+        self._has_leased = False
         self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
         try:
             self._opened(_FIRST_BUSY_S).close()
@@ -132,87 +129,84 @@ class SqliteQueue:
             oldest_s=counters.oldest_s if counters else 0.0,
             is_shared=True,
         )
-        return buffer._replace(size=buffer.size + self._in_hand), spool
+        return buffer._replace(size=buffer.size + len(self._in_hand)), spool
 
     def on_put(self, wake: Callable[[], None] | None) -> None:
-        """Set the function that is called when a batch stands in the spool."""
-        self._wake = None if self._is_producer else wake
+        """Set the function that has the scorer's thread call `lease`."""
+        self._buffer.on_put(None if wake is None else guarded(wake))
 
     def put(self, unit: Unit) -> list[Unit]:
         """Take a unit into the buffer; return the evicted ones."""
-        if self._thread is None:
-            self._start()
         return self._buffer.put(unit)
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until the buffer is written; False when the time ends first."""
-        self._came.set()
-        with self._written:
-            return self._written.wait_for(lambda: self._buffer.size + self._in_hand == 0, timeout_s)
+        """Write the buffer in this thread; False when the time ends first."""
+        deadline = time.monotonic() + timeout_s
+        while not self._write_within(max(deadline - time.monotonic(), 0.0)):
+            left_s = deadline - time.monotonic()
+            if left_s <= 0.0:
+                return False
+            time.sleep(min(_FLUSH_PAUSE_S, left_s))
+        return True
 
     def close(self, timeout_s: float = 5.0) -> bool:
         """Write the buffer and give back every lease; False after a loss."""
         deadline = time.monotonic() + timeout_s
-        is_written = self._thread is None or self.flush(timeout_s)
-        with self._written:
-            self._is_closed = True
-            self._written.notify_all()
-        self._come()
-        if self._thread is not None:
-            self._thread.join(1.0)
+        is_written = self.flush(timeout_s)
         is_released = self._end_scoring(deadline)
         return self._buffer.close(0.0) and is_released and is_written
 
-    def _come(self) -> None:
-        self._came.set()
+    # -- from the buffer into the spool: one thread at a time --
 
-    def _start(self) -> None:
-        with self._start_lock:
-            if self._thread is None and not self._is_closed:
-                thread = threading.Thread(target=self._write, name="ragtrace-spool", daemon=True)
-                thread.start()  # which an interpreter that ends may refuse
-                self._thread = thread
+    def _write_within(self, timeout_s: float) -> bool:
+        """Try once to write the buffer, waiting for another process no longer than the caller does."""
+        if not self._lock.acquire(timeout=timeout_s):
+            return False
+        try:
+            if self._take():
+                busy_s = min(timeout_s, BUSY_S)
+                spool = self._spool = self._spool or self._opened(busy_s)
+                with spool.waiting(busy_s):
+                    self._write(spool)
+        except Exception as error:
+            self._fail_write(error)
+            return False
+        finally:
+            self._lock.release()
+        return True
 
-    # -- the writer's thread --
-
-    def _write(self) -> None:
-        spool: Spool | None = None
-        wait_s = _BACKOFF_S[0]
-        entries: list[Entry] = []
-        while entries or self._buffer.size or not self._is_closed:
-            entries = entries or self._next_entries()
-            if not entries:
-                self._came.wait(_IDLE_S)
-                self._came.clear()
-                continue
+    def _write_due(self) -> bool:
+        """Write the buffer, unless the last try failed a moment ago; False when it fails."""
+        if not (self._in_hand or self._buffer.size) or time.monotonic() < self._retry_at_s:
+            return True
+        with self._lock:
             try:
-                spool = spool or self._opened()
-                spool.put(entries)
+                if not self._is_closed and self._take():
+                    self._write(self._connected())
             except Exception as error:
-                record_internal_error("ragtrace.queues.sqlite.write", error)
-                self._complain(error)
-                if self._is_closed:
-                    break
-                with self._written:
-                    self._written.wait_for(lambda: self._is_closed, wait_s)
-                wait_s = min(wait_s * 2, _BACKOFF_S[1])
-            else:
-                self._spooled(len(entries))
-                entries, wait_s = [], _BACKOFF_S[0]
-        for _ in entries:
-            self._ended("dropped", "spool_unwritable")
-        self._hand_empty()
-        if spool is not None:
-            spool.close()
+                self._fail_write(error)
+                return False
+        return True
 
-    def _next_entries(self) -> list[Entry]:
-        with self._written:  # `flush` sees each unit, here or there
-            jobs = self._buffer.lease(BATCH)
-            self._in_hand = len(jobs)
-        entries = [entry for job in jobs if (entry := self._entry(job.unit)) is not None]
-        if jobs and not entries:
-            self._hand_empty()
-        return entries
+    def _take(self) -> bool:
+        """Take a batch into the hand, unless one is there; False when nothing waits."""
+        while not self._in_hand and (jobs := self._buffer.lease(BATCH)):
+            self._in_hand = [entry for job in jobs if (entry := self._entry(job.unit)) is not None]
+        return bool(self._in_hand)
+
+    def _write(self, spool: Spool) -> None:
+        while self._take():
+            spool.put(self._in_hand)
+            for _ in self._in_hand:
+                self._ended("spooled", "")
+            self._in_hand = []
+        self._said, self._wait_s, self._retry_at_s = "", _BACKOFF_S[0], 0.0
+
+    def _fail_write(self, error: Exception) -> None:
+        record_internal_error("ragtrace.queues.sqlite.write", error)
+        self._complain(error)
+        self._retry_at_s = time.monotonic() + self._wait_s
+        self._wait_s = min(self._wait_s * 2, _BACKOFF_S[1])
 
     def _entry(self, unit: Unit) -> Entry | None:
         try:
@@ -226,23 +220,6 @@ class SqliteQueue:
             return None
         priority, wanted = PRIORITIES[unit.decision], 1.0 / unit.factor
         return Entry(key=key_of(unit), payload=payload, priority=priority, wanted=wanted)
-
-    def _spooled(self, count: int) -> None:
-        self._said = ""
-        for _ in range(count):
-            self._ended("spooled", "")
-        self._hand_empty()
-        self._wake_scorer()
-
-    @guarded
-    def _wake_scorer(self) -> None:
-        if self._wake is not None:
-            self._wake()
-
-    def _hand_empty(self) -> None:
-        with self._written:
-            self._in_hand = 0
-            self._written.notify_all()
 
     # -- the file --
 
@@ -289,8 +266,8 @@ class SqliteQueue:
     # -- the scorer's side: one thread --
 
     def lease(self, limit: int) -> list[Job]:
-        """Lease due jobs; an unreadable payload ends as ``invalid``."""
-        if self._is_producer:
+        """Write the buffer, then lease due jobs; an unreadable payload ends as ``invalid``."""
+        if not self._write_due() or self._is_producer or limit <= 0:
             return []
         now = time.monotonic()
         leased = self._safely(lambda spool: spool.lease(self._owner, limit)) or []
@@ -314,17 +291,17 @@ class SqliteQueue:
             OSError: the same.
             QueueError: the same, when the spool had to be opened.
         """
-        with self._scoring:
-            return not self._is_scoring_over and self._leasing().ack(self._owner, job.key, state, reason, also)
+        with self._lock:
+            return not self._is_closed and self._connected().ack(self._owner, job.key, state, reason, also)
 
     def nack(self, job: Job, delay_s: float = 0.0, reason: str = "", *, is_attempt: bool = True) -> bool:
         """Give a job back, due in `delay_s`; False when the lease was lost. Raises as `ack`."""
-        with self._scoring:
-            if self._is_scoring_over:
+        with self._lock:
+            if self._is_closed:
                 return False
             if is_attempt:
-                return self._leasing().nack(self._owner, job.key, delay_s, reason)
-            return self._leasing().release(self._owner, [job.key], delay_s)
+                return self._connected().nack(self._owner, job.key, delay_s, reason)
+            return self._connected().release(self._owner, [job.key], delay_s)
 
     def heartbeat(self, held: Sequence[Job]) -> None:
         """Prolong the leases held."""
@@ -371,17 +348,17 @@ class SqliteQueue:
         since_s = self._unread_since_s
         return 0.0 if since_s is None else time.monotonic() - since_s
 
-    def _leasing(self) -> Spool:
+    def _connected(self) -> Spool:
         self._spool = self._spool or self._opened()
         return self._spool
 
     def _safely(self, work: Callable[[Spool], T]) -> T | None:
         """Run a transaction of the scorer's side; count a failure and return None."""
-        with self._scoring:
-            if self._is_scoring_over:
+        with self._lock:
+            if self._is_closed:
                 return None
             try:
-                found = work(self._leasing())
+                found = work(self._connected())
             except (sqlite3.Error, OSError, QueueError) as error:
                 self._unread_since_s = self._unread_since_s or time.monotonic()
                 record_internal_error("ragtrace.queues.sqlite.lease", error)
@@ -396,18 +373,21 @@ class SqliteQueue:
 
         False when that takes too long; the leases run out by themselves then.
         """
-        if not self._scoring.acquire(timeout=max(deadline - time.monotonic(), _LAST_STATEMENT_S)):
+        if not self._lock.acquire(timeout=max(deadline - time.monotonic(), _LAST_STATEMENT_S)):
             _log.warning("the spool %s is busy: the jobs held come back in %.0f s", self.path, self._lease_s)
             return False
         try:
             if self._has_leased:
                 self._safely(lambda spool: spool.release(self._owner))
-            self._is_scoring_over = True
+            self._is_closed = True
+            for _ in self._in_hand:
+                self._ended("dropped", "spool_unwritable")
+            self._in_hand = []
             if self._spool is not None:
                 self._spool.close()
                 self._spool = None
         finally:
-            self._scoring.release()
+            self._lock.release()
         return True
 
 

@@ -242,12 +242,11 @@ class Worker:
 
     def _fill(self, tasks: set[asyncio.Task[None]]) -> None:
         tasks.difference_update([task for task in tasks if task.done()])
-        room = self._concurrency - len(tasks)
-        if room <= 0 or self._unwritten:  # no new scores could be written either
-            return
         # Units of a shared queue outlive this process: a stop finishes only those under way.
         if self._is_stopping and (not self._is_draining or self._queue.is_shared):
             return
+        # While scores cannot be written, no new ones could be either.
+        room = 0 if self._unwritten else self._concurrency - len(tasks)
         for job in self._queue.lease(room):
             task = asyncio.create_task(self._score(job))
             self._held[task] = job

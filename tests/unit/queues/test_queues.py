@@ -17,7 +17,6 @@ from ragtrace.testing.queue import Ends
 from ragtrace.testing.queue import names_of as names
 from ragtrace.testing.queue import unit_of as unit
 from tests.broken_file import break_file
-from tests.process.observing import until
 from tests.unit.queues.conftest import HandClock
 
 
@@ -38,7 +37,7 @@ def test_a_full_buffer_evicts_its_oldest(tmp_path, ends):
     with sqlite3.connect(folder / "s") as other:  # nobody can write while this holds the file
         other.execute("BEGIN IMMEDIATE")
         first = queue.put(unit("a"))
-        until(lambda: queue._in_hand)  # the writer has taken the first into its hand
+        assert not queue.flush(0.1)  # which has taken the first into its hand
         evicted = [u.record.id for name in "bcde" for u in queue.put(unit(name))]
     assert (first, evicted) == ([], ["b", "c"])
     assert queue.flush(10)

@@ -13,7 +13,6 @@ from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.testing.queue import Ends
 from ragtrace.testing.queue import names_of as names
 from ragtrace.testing.queue import unit_of as unit
-from tests.process.observing import until
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def ends():
 
 
 def test_a_flush_waits_for_units_between_buffer_and_hand(tmp_path, monkeypatch):
-    has_taken, may_go_on, lease = threading.Event(), threading.Event(), Buffer.lease
+    has_taken, may_go_on, lease, leased = threading.Event(), threading.Event(), Buffer.lease, []
 
     def slow(buffer, limit):
         jobs = lease(buffer, limit)
@@ -34,6 +33,8 @@ def test_a_flush_waits_for_units_between_buffer_and_hand(tmp_path, monkeypatch):
     monkeypatch.setattr(Buffer, "lease", slow)
     queue = SqliteQueue(tmp_path / "s")
     queue.put(unit("a"))
+    scorer = threading.Thread(target=lambda: leased.extend(queue.lease(9)))
+    scorer.start()
     assert has_taken.wait(30)
     found = []
     flush = threading.Thread(target=lambda: found.append(queue.flush(30)))
@@ -42,7 +43,8 @@ def test_a_flush_waits_for_units_between_buffer_and_hand(tmp_path, monkeypatch):
     assert found == []
     may_go_on.set()
     flush.join(30)
-    assert (found, names(queue.lease(9))) == ([True], ["a"])
+    scorer.join(30)
+    assert (found, names(leased)) == ([True], ["a"])
     assert queue.close()
 
 
@@ -61,15 +63,15 @@ def test_who_cannot_be_woken_gets_nothing_twice(tmp_path, ends):
     assert (ends, accounts.offered, dict(accounts.ends)) == ({("spooled", ""): 2}, 2, {})
 
 
-def test_a_close_accounts_for_what_waits_to_be_tried_again(tmp_path, ends, monkeypatch):
-    monkeypatch.setattr("ragtrace.queues.sqlite._BACKOFF_S", (60.0, 60.0))
+def test_a_close_accounts_for_what_waits_to_be_tried_again(tmp_path, ends):
     queue = SqliteQueue(tmp_path / "s", ended=ends)
     with sqlite3.connect(tmp_path / "s") as other:
         other.execute("CREATE TRIGGER broken BEFORE INSERT ON jobs BEGIN SELECT RAISE(ABORT, 'disk'); END")
     queue.put(unit("a"))
-    until(lambda: queue._in_hand)
-    assert not queue.close(0.5)
-    until(lambda: ends == {("dropped", "spool_unwritable"): 1})
+    queue.lease(1)
+    assert queue.size == 1
+    assert not queue.close(0.1)
+    assert ends == {("dropped", "spool_unwritable"): 1}
     assert queue.size == 0
 
 

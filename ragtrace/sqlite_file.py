@@ -103,6 +103,8 @@ class SharedFile:
             ForeignFileError: it is another program's database.
             sqlite3.Error: it cannot be opened, stayed locked, is full, read-only or broken.
         """
+        if self._is_spoiled:
+            raise sqlite3.OperationalError(f"{self.path} was being written when this process was forked")
         with self._lock:
             try:
                 yield self._current()
@@ -133,14 +135,13 @@ class SharedFile:
 
     @contextmanager
     def waiting(self, busy_s: float) -> Iterator[None]:
-        """Have transactions of this thread wait no longer than `busy_s` for another process."""
-        with self._lock:
-            usual_s = self._busy_s
-            self._set_busy(busy_s)
-            try:
-                yield
-            finally:
-                self._set_busy(usual_s)
+        """Have transactions wait no longer than `busy_s` for another process; the caller has the file to itself."""
+        usual_s = self._busy_s
+        self._set_busy(busy_s)
+        try:
+            yield
+        finally:
+            self._set_busy(usual_s)
 
     def _set_busy(self, busy_s: float) -> None:
         self._busy_s = busy_s
@@ -166,14 +167,14 @@ class SharedFile:
 
     def close(self) -> None:
         """Close the connection; the next use opens it again."""
+        if self._is_spoiled:
+            return
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
 
     def _current(self) -> sqlite3.Connection:
-        if self._is_spoiled:
-            raise sqlite3.OperationalError(f"{self.path} was being written when this process was forked")
         if self._connection is not None and self.path is not None:
             if self._inode != inode_of(self.path):
                 self.close()
@@ -258,23 +259,25 @@ class SharedFile:
 
     def close_for_fork(self, deadline: float) -> bool:
         """Close and lock the file for a fork; False when it stays busy."""
-        if not self._lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+        if self._is_spoiled or not self._lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
             return False
         if self.path is not None:
             self.close()
         return True
 
-    def unlock_in_parent(self) -> None:
-        """Give the file back to the parent."""
+    def unlock_after_fork(self) -> None:
+        """Unlock a file that was closed for a fork, in parent or child."""
         self._lock.release()
 
     def reset_in_child(self, *, is_closed: bool) -> None:
-        """Begin anew in a child; a file under a write of the parent is unusable."""
-        self._lock = threading.RLock()
+        """Begin anew in a child; a file under a write of the parent is unusable, and its lock held for ever."""
         if self._connection is not None:
             _files.inherited.append(self._connection)  # closing it would end the parent's journal
             self._connection = None
-        self._is_spoiled = self._is_spoiled or (self.path is not None and not is_closed)
+        if is_closed:
+            self.unlock_after_fork()
+        else:
+            self._is_spoiled = True
 
 
 class _Files:
@@ -294,15 +297,15 @@ class _Files:
 
     def after_in_parent(self) -> None:
         for file in self._closed:
-            file.unlock_in_parent()
+            file.unlock_after_fork()
         self._closed = []
         self.lock.release()
 
     def after_in_child(self) -> None:
-        self.lock = threading.Lock()
         for file in list(self.open):
             file.reset_in_child(is_closed=file in self._closed)
         self._closed = []
+        self.lock.release()
 
 
 _files = _Files()

@@ -12,7 +12,7 @@ LOST = frozenset({"expired", "evicted", "no_metric"})
 """Reasons for which a drawn trace is ``skipped``; duplicates and erased traces do not count as lost."""
 
 
-def is_drawn(end: End, reason: str) -> bool:
+def is_drawn(end: str, reason: str) -> bool:
     """Return whether a trace with this end was drawn to be scored; ``spooled`` is no end yet.
 
     Example:

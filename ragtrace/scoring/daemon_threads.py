@@ -39,7 +39,7 @@ class DaemonThreads(ThreadPoolExecutor):
         super().__init__(most)
         self._most = most
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._free = threading.Semaphore(1)
+        self._futures: list[Future[Any]] = []  # not done as of the last call
         self._begun: list[threading.Thread] = []
         self._begin()
 
@@ -47,7 +47,8 @@ class DaemonThreads(ThreadPoolExecutor):
         """Have a call made; from one thread at a time, as a loop does."""
         future: Future[T] = Future()
         self._calls.put(partial(_made, future, partial(fn, *args, **kwargs)))
-        if not self._free.acquire(blocking=False) and len(self._begun) < self._most:
+        self._futures = [each for each in self._futures if not each.done()] + [future]
+        if len(self._begun) < min(len(self._futures), self._most):
             with suppress(RuntimeError):  # the call waits for one of those that are there
                 self._begin()
         return future
@@ -68,7 +69,6 @@ class DaemonThreads(ThreadPoolExecutor):
         while (call := self._calls.get()) is not None:
             call()
             del call  # and with it what it holds, before the next wait
-            self._free.release()
 
 
 def _made(future: Future[Any], call: Callable[[], Any]) -> None:

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ _log = logging.getLogger("ragtrace")
 SWEEP_EVERY_S = 1.0
 FAILED_S = 5.0  # before a job is tried again after an internal error; the fifth time it is dead
 WARN_EVERY_S = 60.0
+_CANCEL_S = 0.2  # a judge that hangs lets go at once
 RETRY_S = 0.05  # after an internal error, so that a lasting one does not spin
 
 
@@ -149,6 +151,12 @@ class Worker:
             except RuntimeError:  # the loop has just closed; `stop` accounts for what is left in the queue
                 return
 
+    def call_soon(self, call: Callable[[], object]) -> None:
+        """Have the thread make a call between two jobs; nothing is called while it does not run."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has just closed
+                self._loop.call_soon_threadsafe(call)
+
     def stop(self, timeout_s: float, *, drain: bool = True) -> bool:
         """End the thread; with `drain` what is queued is handled first. False when the time is over first."""
         with self._lock:
@@ -163,6 +171,7 @@ class Worker:
             return True
         self._is_draining = False
         self.wake()
+        thread.join(_CANCEL_S)
         return False
 
     def _run(self, threads: DaemonThreads | None) -> None:

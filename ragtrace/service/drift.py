@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from ragtrace import semconv
 from ragtrace.capture import guarded, record_internal_error
@@ -17,6 +17,8 @@ from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from opentelemetry.util.types import AttributeValue
 
     from ragtrace.metrics.base import Output
     from ragtrace.model import Score
@@ -73,6 +75,7 @@ class DriftState:
         frozen_at: Unix seconds at which it was frozen; None for one that was learnt.
         changed_at: while it alarms, the number of the last score before the estimated change.
         changed_time: the Unix time of that score.
+        attributes: the point attributes, as the score counters have them.
     """
 
     metric: str
@@ -92,45 +95,55 @@ class DriftState:
     frozen_at: float | None
     changed_at: int | None
     changed_time: float | None
+    attributes: Mapping[str, AttributeValue]
 
     @property
     def state_number(self) -> int:
         """The state as its gauge shows it: 0 learning, 1 ok, 2 warning, 3 alarm."""
         return STATE_NUMBERS[self.state]
 
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """The point attributes of this detector, as the score counters have them."""
-        return clean_attributes(
-            {
-                semconv.GEN_AI_EVALUATION_NAME: self.metric,
-                semconv.GEN_AI_WORKFLOW_NAME: self.workflow,
-                semconv.JUDGE_VERSION: self.judge_version,
-                semconv.K: self.k,
-                semconv.LABEL_SCALE: self.label_scale,
-                semconv.UNIVERSE: self.universe,
-                semconv.DETECTOR: DETECTOR,
-            }
-        )
 
-
-@dataclass(slots=True, kw_only=True)
 class _Watch:
     """The detector of one series, on a learnt or a frozen baseline.
 
     Attributes:
         begun: the number of its first score among those of all series; 0 before.
-        judge_version: as its first score tells; a baseline alone does not tell whether a judge gave its scores.
+        state: of the detector as of the last score, replaced as a whole, so that any thread may read it.
     """
 
-    output: Output
-    series: Series
-    detector: EDetector
-    begun: int
-    frozen: FrozenBaseline | None
-    judge_version: str | None
+    def __init__(
+        self, output: Output, series: Series, detector: EDetector, *, begun: int, frozen: FrozenBaseline | None
+    ) -> None:
+        self.output = output
+        self.series = series
+        self.detector = detector
+        self.frozen = frozen
+        self.begin(begun, series.version)
 
-    def state(self) -> DriftState:
+    def begin(self, number: int, judge_version: str | None) -> None:
+        """Note the first score: a baseline alone does not tell whether a judge gave its scores."""
+        self.begun = number
+        self.judge_version = judge_version
+        self.attributes = clean_attributes(
+            {
+                semconv.GEN_AI_EVALUATION_NAME: self.output.name,
+                semconv.GEN_AI_WORKFLOW_NAME: self.series.workflow,
+                semconv.JUDGE_VERSION: judge_version,
+                semconv.K: self.series.k,
+                semconv.LABEL_SCALE: self.series.label_scale,
+                semconv.UNIVERSE: self.series.universe,
+                semconv.DETECTOR: DETECTOR,
+            }
+        )
+        self.state = self._state()
+
+    def add(self, value: float, weight: float, at: float) -> DriftState:
+        x = min(max(turned(self.output, value), 0.0), 1.0)
+        self.detector.add(x, weight, at)
+        self.state = self._state()
+        return self.state
+
+    def _state(self) -> DriftState:
         detector, baseline = self.detector, self.detector.baseline
         return DriftState(
             metric=self.output.name,
@@ -150,6 +163,7 @@ class _Watch:
             frozen_at=self.frozen.frozen_at if self.frozen else None,
             changed_at=detector.changed_at,
             changed_time=detector.changed_time,
+            attributes=self.attributes,
         )
 
 
@@ -158,7 +172,8 @@ class DriftMonitor:
 
     Takes scores of the random stratum in [0, 1]. A changed judge or prompt begins a detector of its own, since that
     is a change of the measurement. An alarm ends, with a logged line, when its evidence is gone. A series beyond
-    `MAX_SERIES` is not watched, and counted once as lost. Thread-safe.
+    `MAX_SERIES` is not watched, and counted once as lost. Scores and baselines come from the scorer's thread; any
+    thread may read `states` and `points`.
 
     Args:
         outputs: the outputs of the chosen metrics by name.
@@ -174,7 +189,7 @@ class DriftMonitor:
         *,
         baseline: int,
         tolerance: float = 0.02,
-        count_alarms: Callable[[Mapping[str, Any], int], None] | None = None,
+        count_alarms: Callable[[Mapping[str, AttributeValue], int], None] = lambda _attributes, _count: None,
         frozen: Callable[[], Sequence[FrozenBaseline]] | None = None,
     ) -> None:
         self._outputs = watched(outputs)
@@ -183,7 +198,6 @@ class DriftMonitor:
         self._count_alarms = count_alarms
         self._frozen = frozen
         self._numbers = itertools.count(1)
-        self._lock = threading.Lock()
         self._watches: dict[Series, _Watch] = {}
         self._refused: set[Series] = set()
         self._read_at = float("-inf")
@@ -221,14 +235,10 @@ class DriftMonitor:
 
     def states(self) -> list[DriftState]:
         """Return every detector for the gauges; of versions that differ in nothing else the last begun."""
-        with self._lock:
-            latest = {
-                watch.series._replace(version=""): watch
-                for watch in sorted(self._watches.values(), key=lambda watch: watch.begun)
-            }
-            return [watch.state() for watch in latest.values()]
+        watches = sorted(self._watches.copy().values(), key=attrgetter("begun"))
+        return list({(watch.series[:2], watch.series[3:]): watch.state for watch in watches}.values())
 
-    def points(self, field: str) -> list[tuple[float, dict[str, Any]]]:
+    def points(self, field: str) -> list[tuple[float, Mapping[str, AttributeValue]]]:
         """Return the points of a gauge: a field of every detector, where it is known, with its attributes."""
         states = self.states()
         return [(value, state.attributes) for state in states if (value := getattr(state, field)) is not None]
@@ -237,16 +247,14 @@ class DriftMonitor:
         output = self._outputs.get(frozen.metric)
         if output is None:
             return
-        with self._lock:
-            watch = self._watches.get(frozen.series)
-            if not self._has_room(frozen.series) or (watch and watch.frozen == frozen):
-                return
-            over = watch.state() if watch else None
-            # Without a score it counts as begun before all others: a version of long ago must not hide today's.
-            begun = watch.begun if watch is not None else 0
-            self._watches[frozen.series] = self._new_watch(output, frozen.series, begun=begun, frozen=frozen)
-        if over is not None and over.state == "alarm":
-            _log_over(over, "there is a new baseline")
+        watch = self._watches.get(frozen.series)
+        if not self._has_room(frozen.series) or (watch and watch.frozen == frozen):
+            return
+        # Without a score it counts as begun before all others: a version of long ago must not hide today's.
+        begun = watch.begun if watch is not None else 0
+        self._watches[frozen.series] = self._new_watch(output, frozen.series, begun=begun, frozen=frozen)
+        if watch is not None and watch.state.state == "alarm":
+            _log_over(watch.state, "there is a new baseline")
 
     def _new_watch(
         self, output: Output, series: Series, *, begun: int = 0, frozen: FrozenBaseline | None = None
@@ -257,25 +265,15 @@ class DriftMonitor:
             tolerance=self._tolerance,
             baseline=replace(baseline, mean=turned(output, baseline.mean)) if baseline else None,
         )
-        return _Watch(
-            output=output,
-            series=series,
-            detector=detector,
-            begun=begun,
-            frozen=frozen,
-            judge_version=series.version,
-        )
+        return _Watch(output, series, detector, begun=begun, frozen=frozen)
 
     def _watch(self, series: Series, output: Output, version: str | None) -> _Watch | None:
-        with self._lock:
-            watch = self._watches.get(series)
-            if watch is None and self._has_room(series):
-                watch = self._watches[series] = self._new_watch(output, series)
-            if watch is None or watch.begun:
-                return watch
-            watch.begun, watch.judge_version = next(self._numbers), version
-        if self._count_alarms is not None:
-            self._count_alarms(watch.state().attributes, 0)
+        watch = self._watches.get(series)
+        if watch is None and self._has_room(series):
+            watch = self._watches[series] = self._new_watch(output, series)
+        if watch is not None and not watch.begun:
+            watch.begin(next(self._numbers), version)
+            self._count_alarms(watch.attributes, 0)
         return watch
 
     def _has_room(self, series: Series) -> bool:
@@ -287,12 +285,10 @@ class DriftMonitor:
         return False
 
     def _add(self, watch: _Watch, value: float, weight: float, at: float) -> None:
-        with self._lock:
-            was_alarm = watch.detector.state == "alarm"
-            x = min(max(turned(watch.output, value), 0.0), 1.0)
-            if (watch.detector.add(x, weight, at) == "alarm") == was_alarm:
-                return
-            state = watch.state()
+        was_alarm = watch.state.state == "alarm"
+        state = watch.add(value, weight, at)
+        if (state.state == "alarm") == was_alarm:
+            return
         if state.state != "alarm":
             _log_over(state, "its evidence is gone")
             return
@@ -306,8 +302,7 @@ class DriftMonitor:
             state.statistic,
             state.threshold,
         )
-        if self._count_alarms is not None:
-            self._count_alarms(state.attributes, 1)
+        self._count_alarms(state.attributes, 1)
 
 
 def _log_over(state: DriftState, reason: str) -> None:

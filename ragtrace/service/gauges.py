@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace import semconv
 from ragtrace.host import file_identity
@@ -17,8 +17,11 @@ from ragtrace.service import drift
 from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from opentelemetry.util.types import AttributeValue
+
+    from ragtrace.model import End
     from ragtrace.queues import Queue
     from ragtrace.scoring import Ledger
     from ragtrace.scoring.canary.canaries import Canaries
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
     from ragtrace.service.drift import DriftMonitor
     from ragtrace.settings import Settings
 
-    Points = list[tuple[float, dict[str, Any]]]
-    Ends = Mapping[Any, int]
+    Points = Sequence[tuple[float, Mapping[str, AttributeValue]]]
+    Ends = Mapping[tuple[End, str], int] | Mapping[tuple[str, str], int]
 
 _QUEUE_FIELDS = {semconv.QUEUE_SIZE: "size", semconv.QUEUE_CAPACITY: "capacity", semconv.QUEUE_OLDEST: "oldest_s"}
 
@@ -157,7 +160,7 @@ class ServiceGauges:
     def _canary_points(self) -> Points:
         """Return the canaries' gap; nothing before a round succeeded."""
         canaries = self._canaries
-        return [(value, dict(about)) for value, about in canaries.points()] if canaries else []
+        return canaries.points() if canaries else []
 
 
 def ledger_points(accounts: Iterable[Accounts]) -> Points:
@@ -200,13 +203,13 @@ def _served(ends: Ends) -> int:
     return sum(n for (state, _), n in ends.items() if state in SERVED)
 
 
-def _budget_points(limiter: JudgeLimiter, about: dict[str, Any]) -> Points:
+def _budget_points(limiter: JudgeLimiter, about: Mapping[str, AttributeValue]) -> Points:
     """Return the rest of today's budgets: dollars and tokens, each with its unit."""
     reading = limiter.reading()
     left = {"USD": reading.budget_usd, "token": reading.budget_tokens}
     return [(float(n), {**about, semconv.UNIT: unit}) for unit, n in left.items() if n is not None]
 
 
-def _breaker_points(limiter: JudgeLimiter, about: dict[str, Any]) -> Points:
+def _breaker_points(limiter: JudgeLimiter, about: Mapping[str, AttributeValue]) -> Points:
     """Return the judge's circuit breaker: 0 closed, 1 half-open, 2 open or held."""
     return [(float(limiter.reading().breaker), about)]

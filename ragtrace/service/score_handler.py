@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -35,7 +34,7 @@ _NS = 1e9
 
 
 class ScoreHandler:
-    """Handles jobs and publishes scores. Called in the scorer's thread.
+    """Handles jobs and publishes scores. Called in the scorer's thread, and by a shutdown once that has ended.
 
     Args:
         scorer: computes scores.
@@ -68,7 +67,6 @@ class ScoreHandler:
         self._sinks = tuple(sinks)
         self._outbox = outbox
         self._limiter = limiter
-        self._republishing = threading.RLock()
         self._has_said_no_metric = False
 
     async def handle(self, job: Job) -> Outcome:
@@ -181,32 +179,30 @@ class ScoreHandler:
         """
         if self._outbox is None:
             return 0
-        with self._republishing:
-            try:
-                found = self._outbox.leftovers(abandoned_s=0.0 if is_ending else _ABANDONED_S)
-            except Exception as error:  # the file: it is looked at again
-                record_internal_error("ragtrace.service.republish", error)
-                return 0
-            for pending in found:
-                if pending.scores:  # of a newer ragtrace none may be readable
-                    self.publish(_unit_of(pending), pending.scores, 0, pending.entry)
-                else:
-                    self._outbox.published(pending.entry)
-            return len(found)
+        try:
+            found = self._outbox.leftovers(abandoned_s=0.0 if is_ending else _ABANDONED_S)
+        except Exception as error:  # the file: it is looked at again
+            record_internal_error("ragtrace.service.republish", error)
+            return 0
+        for pending in found:
+            if pending.scores:  # of a newer ragtrace none may be readable
+                self.publish(_unit_of(pending), pending.scores, 0, pending.entry)
+            else:
+                self._outbox.published(pending.entry)
+        return len(found)
 
     def resend(self, *, older_s: float | None = None) -> int:
         """Send events again that did not arrive, and nothing else of their scores; return of how many traces."""
         if self._outbox is None:
             return 0
-        with self._republishing:
-            try:
-                found = self._outbox.unsent(older_s=older_s)
-            except Exception as error:
-                record_internal_error("ragtrace.service.resend", error)
-                return 0
-            for pending in found:
-                self._resend(pending)
-            return len(found)
+        try:
+            found = self._outbox.unsent(older_s=older_s)
+        except Exception as error:
+            record_internal_error("ragtrace.service.resend", error)
+            return 0
+        for pending in found:
+            self._resend(pending)
+        return len(found)
 
     @guarded
     def _resend(self, pending: Pending) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, record_internal_error
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 _BEAT_EVERY_S = 60.0
 _MOST_MARKS = 50_000  # of events that arrived while the file cannot be written; those beyond are sent once more
 _AT_ONCE = 2_000  # places of one transaction, so that no other process waits long
-_BACKOFF_S = (0.05, 5.0)
+_PAUSE_S = 0.05
 _EVENTS_MISSING_S = 60.0  # after which an event that did not arrive is sent again
 _LOOK_EVERY_S, _FEW = 15.0, 20  # while the receiver refuses, a few traces try whether it does still
 
@@ -32,8 +34,8 @@ _LOOK_EVERY_S, _FEW = 15.0, 20  # while the receiver refuses, a few traces try w
 class ScoreOutbox:
     """The outbox of one service: scores enter it when written and leave it when delivered.
 
-    A thread writes acknowledgements within milliseconds, since a kill before that counts a score twice. The next
-    service at the file takes over scores that are left when the service or its process ends. Thread-safe.
+    The service has acknowledgements written within milliseconds, since a kill before that counts a score twice. The
+    next service at the file takes over scores that are left when the service or its process ends. Thread-safe.
 
     Args:
         storing: the service's store.
@@ -44,13 +46,11 @@ class ScoreOutbox:
         self._store, self._is_joined = storing.store, storing.is_joined
         self._receipts = receipts
         self._owner = Owner()
-        self._changed, self._noting = threading.Condition(), threading.Lock()
+        self._arrived: SimpleQueue[Receipt] = SimpleQueue()
+        self._lock = threading.Lock()  # of all that follows; held while the file is written
         self._marks: deque[tuple[int, int, int]] = deque(maxlen=_MOST_MARKS)
         self._upto, self._noted = {EVENT: 0, COUNT: 0}, {EVENT: 0, COUNT: 0}
-        self._thread: threading.Thread | None = None
-        self._is_closed = False
         self._beat_at, self._look_at = time.monotonic() + _BEAT_EVERY_S, 0.0
-        receipts.listen(self._take)
 
     # -- from the score to its publication: in the scorer's thread --
 
@@ -137,8 +137,9 @@ class ScoreOutbox:
 
     @guarded
     def sweep(self) -> None:
-        """Write a heartbeat once a minute; call it as often as you like."""
+        """Write acknowledgements that could not be written, and a heartbeat once a minute; call it often."""
         self._receipts.tick()
+        self.note()
         if time.monotonic() >= self._beat_at:
             self._beat_at = time.monotonic() + _BEAT_EVERY_S
             self._store.beat(self._owner)
@@ -148,18 +149,15 @@ class ScoreOutbox:
     def drain(self, timeout_s: float) -> bool:
         """Write acknowledgements in this thread; False when that fails until the deadline."""
         deadline = time.monotonic() + timeout_s
-        while not self._note():
+        while not self.note():
             if time.monotonic() >= deadline:
                 return False
-            time.sleep(_BACKOFF_S[0])
+            time.sleep(_PAUSE_S)
         return True
 
     def close(self, timeout_s: float) -> bool:
         """Write acknowledgements, and leave the rest to the next service at the file."""
         is_noted = self.drain(timeout_s)
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
         self._leave()
         return is_noted
 
@@ -167,51 +165,33 @@ class ScoreOutbox:
     def _leave(self) -> None:
         self._store.leave(self._owner)
 
-    def _take(self, receipt: Receipt) -> None:
-        # Called in exporters' threads: it must not wait for a file.
-        with self._changed:
-            self._marks.extend(receipt.marks)
-            self._upto[EVENT] = max(self._upto[EVENT], receipt.events_upto)
-            self._upto[COUNT] = max(self._upto[COUNT], receipt.counts_upto)
-            if self._thread is None and not self._is_closed:
-                thread = threading.Thread(target=self._run, name="ragtrace-outbox", daemon=True)
-                try:
-                    thread.start()
-                except RuntimeError:  # none begins in `atexit` from Python 3.12 on: `drain` notes it
-                    return
-                self._thread = thread
-            self._changed.notify_all()
+    def take(self, receipt: Receipt) -> None:
+        """Take an acknowledgement for the next `note`. Exporters call it in their threads: it never waits."""
+        self._arrived.put(receipt)
 
-    def _run(self) -> None:
-        wait_s = _BACKOFF_S[0]
-        while not self._is_closed:
-            with self._changed:
-                self._changed.wait_for(lambda: self._is_closed or self._has_news())
-            if self._note():
-                wait_s = _BACKOFF_S[0]
-            else:
-                time.sleep(wait_s)
-                wait_s = min(wait_s * 2, _BACKOFF_S[1])
-
-    def _has_news(self) -> bool:
-        return bool(self._marks) or self._upto != self._noted
-
-    def _note(self) -> bool:
+    def note(self) -> bool:
         """Write acknowledgements in short transactions; False when the file cannot be written."""
-        with self._noting:
-            while True:
-                with self._changed:
-                    if not self._has_news():
-                        return True
-                    marks = [self._marks.popleft() for _ in range(min(len(self._marks), _AT_ONCE))]
-                    upto = {what: min(last, self._noted[what] + _AT_ONCE) for what, last in self._upto.items()}
-                noted = self._noted
-                ranges = [(what, noted[what], last) for what, last in upto.items() if last > noted[what]]
+        with self._lock:
+            self._sort()
+            while self._marks or self._upto != self._noted:
+                marks = [self._marks.popleft() for _ in range(min(len(self._marks), _AT_ONCE))]
+                upto = {what: min(last, self._noted[what] + _AT_ONCE) for what, last in self._upto.items()}
+                ranges = [
+                    (what, self._noted[what], last) for what, last in upto.items() if last > self._noted[what]
+                ]
                 try:
                     self._store.exported(marks, EVENT, owner=self._owner, upto=ranges)
                 except Exception as error:
                     record_internal_error("ragtrace.service.outbox", error)
-                    with self._changed:
-                        self._marks.extendleft(reversed(marks))
+                    self._marks.extendleft(reversed(marks))
                     return False
                 self._noted = upto
+        return True
+
+    def _sort(self) -> None:
+        with suppress(Empty):
+            while True:
+                receipt = self._arrived.get_nowait()
+                self._marks.extend(receipt.marks)
+                self._upto[EVENT] = max(self._upto[EVENT], receipt.events_upto)
+                self._upto[COUNT] = max(self._upto[COUNT], receipt.counts_upto)

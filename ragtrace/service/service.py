@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ragtrace.sinks.base import Sink
     from ragtrace.sinks.prometheus import OpenMetricsEndpoint
     from ragtrace.telemetry.setup.providers import Providers
+    from ragtrace.telemetry.setup.receipts import Receipt
 
 _log = logging.getLogger("ragtrace")
 _ONE = {"spans": "span", "events": "event", "metrics": "metrics report"}
@@ -149,6 +150,8 @@ class Service:
             sweep=self._sweep,
             close=self._close,
         )
+        if self.outbox is not None:
+            providers.receipts.listen(self._take_receipt)
         self.sampler = Sampler(rates_of(settings), pressure=Pressure(self.gauges.load))
         self.pipeline = Pipeline(
             writer=SpanWriter(
@@ -289,15 +292,24 @@ class Service:
             _log.warning("ragtrace: shutdown, limit %.1f s: %s", timeout_s, self._left(is_exported=is_exported))
         return is_scored and is_exported
 
+    def _take_receipt(self, receipt: Receipt) -> None:
+        """Have an acknowledgement written by the scorer's thread; exporters call it in theirs."""
+        if self.outbox is not None:
+            self.outbox.take(receipt)
+            self._worker.call_soon(self.outbox.note)
+
     def _empty_outbox(self, timeout_s: float) -> bool:
         """Send what ended processes left, and events that a full queue dropped; False when time is over first.
 
-        The scorer's thread is over. Of a receiver that takes nothing no more is asked; the next process will.
+        Of a receiver that takes nothing no more is asked; the next process will. So will it where the scorer's
+        thread hangs, which may be publishing the same scores.
         """
         outbox = self.outbox
         if outbox is None:
             return True
         began = time.monotonic()
+        if self._worker.is_alive:
+            return self.providers.flush_events(timeout_s) and outbox.drain(began + timeout_s - time.monotonic())
         self.handler.republish(is_ending=True)
         while not outbox.is_refused and (left_s := began + timeout_s - time.monotonic()) > 0.0:
             if not (self.providers.flush_events(left_s) and outbox.drain(left_s)):

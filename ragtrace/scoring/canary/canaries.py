@@ -145,7 +145,7 @@ class Canaries:
         self.last = sheet.round(len(self._pairs))
         return self.last
 
-    def points(self) -> list[tuple[float, dict[str, object]]]:
+    def points(self) -> list[tuple[float, dict[str, str]]]:
         """Return the point of the gauge ``ragtrace.canary.gap``; none before the first or after a failed round."""
         last = self.last
         return [] if last is None or last.gap is None else [(last.gap, {semconv.JUDGE_MODEL: last.judge})]

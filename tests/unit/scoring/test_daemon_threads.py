@@ -24,14 +24,8 @@ def test_calls_are_made_side_by_side_in_daemon_threads_up_to_the_bound():
 
 def test_one_thread_serves_calls_that_come_one_after_another():
     threads = DaemonThreads()
-    assert len({_ended(threads).result(30) for _ in range(20)}) == 1
+    assert len({threads.submit(threading.get_ident).result(30) for _ in range(20)}) == 1
     threads.shutdown()
-
-
-def _ended(threads):
-    threads._free.acquire()  # a future is done a moment before its thread is free again
-    threads._free.release()
-    return threads.submit(threading.get_ident)
 
 
 def test_where_no_further_thread_begins_the_first_makes_every_call(monkeypatch):

@@ -15,7 +15,6 @@ from ragtrace.settings import Settings
 from ragtrace.stores import sqlite
 from ragtrace.stores.base import OutboxEntry
 from ragtrace.telemetry.setup.receipts import Receipts
-from tests.process.observing import until
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -40,6 +39,7 @@ def made(tmp_path):
             receipts = Receipts()
             receipts.events = receipts.counts = "exporter"
         outbox = ScoreOutbox(storing, receipts)
+        receipts.listen(outbox.take)
         found.append((outbox, storing))
         return outbox, storing.store, receipts
 
@@ -81,14 +81,15 @@ def test_in_the_spool_s_file_scores_are_written_with_the_job_s_end(made, tmp_pat
     assert (pending.scores, pending.record.trace_id) == ((score(),), TRACE)
 
 
-def test_what_arrived_is_noted_by_a_thread(made):
+def test_what_arrived_is_noted(made):
     outbox, store, receipts = made()
     entry = OutboxEntry()
     outbox.write([score()], record(), entry)()
     outbox.published(entry)
     receipts.delivered(arrived(entry))
     receipts.reported(2**62)
-    until(lambda: exported(store) == [1])
+    assert outbox.note()
+    assert exported(store) == [1]
 
 
 def test_an_entry_that_is_not_published_yet_holds_the_counts_behind_it_back(made):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from ragtrace import semconv
 from ragtrace.host import file_identity
 from ragtrace.model import SERVED, is_drawn
-from ragtrace.queues import SharedQueue
 from ragtrace.queues.base import counters_of
 from ragtrace.sampling import Load
 from ragtrace.service import drift
@@ -103,14 +102,6 @@ class ServiceGauges:
         if counters is None:
             return None
         return Load(size=size, capacity=capacity, served=_served(counters.ends), wanted=counters.wanted)
-
-    def fill(self) -> tuple[int, int]:
-        """Return waiting units and capacity of the place that is nearest to its bound."""
-        return max((part.fill for part in self._queue.stats()), key=lambda fill: fill[0] / fill[1])
-
-    def unread_s(self) -> float:
-        """Return the seconds for which the spool could not be read or written."""
-        return self._queue.unread_s if isinstance(self._queue, SharedQueue) else 0.0
 
     def blocked(self) -> Blocked | None:
         """Return why no call of the judge passes, None when one may."""

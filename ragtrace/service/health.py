@@ -5,97 +5,29 @@ from __future__ import annotations
 import json
 import math
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.capture import record_internal_error
 from ragtrace.host import unwritable
 from ragtrace.http_server import HttpServer
+from ragtrace.queues import SharedQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-    from ragtrace.scoring.limits import Blocked
+    from ragtrace.queues import Queue
+    from ragtrace.scoring import Worker
+    from ragtrace.scoring.limits import Blocked, JudgeLimiter
 
-    Fact = Callable[[], str | None]
+    Check = Callable[[], str | None]
 
 STALLED_S = 10.0  # a loop that turns once a second and has not for so long hangs
 _WAIT_S = 60.0  # the longest wait of one attempt for the rates, and the longest one between two attempts
 _PAIRS_S = 900.0  # eight units of 200 pairs each, on one core
 _UNREAD_S = 5.0  # the spool is looked at once a second, and a locked one is waited for
 HEALTH_PATH, READY_PATH = "/healthz", "/readyz"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthReport:
-    """Results of health checks: the reason of each that fails, None for one that passes.
-
-    Example:
-        >>> HealthReport(reasons={"queue": None}).is_well
-        True
-    """
-
-    reasons: Mapping[str, str | None]
-
-    @property
-    def is_well(self) -> bool:
-        """Whether every check passes."""
-        return not any(self.reasons.values())
-
-    def to_json(self) -> dict[str, Any]:
-        """Return status, checks and reasons as JSON-ready values."""
-        return {
-            "status": "ok" if self.is_well else "unavailable",
-            "checks": {name: "failed" if reason else "ok" for name, reason in self.reasons.items()},
-            "reasons": [f"{name}: {reason}" for name, reason in self.reasons.items() if reason],
-        }
-
-
-def run_checks(facts: Mapping[str, Fact]) -> HealthReport:
-    """Run every check; one that raises fails, and is counted. Never raises.
-
-    Example:
-        >>> run_checks({"queue": lambda: "full", "judge": lambda: None}).to_json()["reasons"]
-        ['queue: full']
-    """
-    return HealthReport(reasons={name: _asked(name, fact) for name, fact in facts.items()})
-
-
-def _asked(name: str, fact: Fact) -> str | None:
-    try:
-        return fact()
-    except Exception as error:
-        record_internal_error(f"ragtrace.service.health.{name}", error)
-        return f"cannot be told ({type(error).__name__})"
-
-
-def health_facts(
-    *,
-    is_begun: Callable[[], bool],
-    is_alive: Callable[[], bool],
-    turned_at_s: Callable[[], float],
-    clock: Callable[[], float] = time.monotonic,
-) -> dict[str, Fact]:
-    """Return the checks of ``/healthz``: the scorer's thread lives, and its loop turned within 10 s.
-
-    Args:
-        is_begun: whether the thread was ever started; it starts with the first run, and is well before.
-        is_alive: whether it runs.
-        turned_at_s: when its loop last turned, in seconds of `clock`.
-        clock: monotonic seconds.
-    """
-
-    def thread() -> str | None:
-        return "the scorer's thread has ended" if is_begun() and not is_alive() else None
-
-    def loop() -> str | None:
-        still_s = clock() - turned_at_s()
-        is_stalled = is_begun() and is_alive() and still_s > STALLED_S
-        return f"the scorer's loop has not turned for {still_s:.0f} s" if is_stalled else None
-
-    return {"thread": thread, "loop": loop}
 
 
 def longest_quiet_s(timeout_s: float, *, has_pairs: bool = False) -> float:
@@ -116,67 +48,113 @@ def longest_quiet_s(timeout_s: float, *, has_pairs: bool = False) -> float:
     return max(quiet_s, _PAIRS_S) if has_pairs else quiet_s
 
 
-def ready_facts(
-    *,
-    queue: Callable[[], tuple[int, int]],
-    spool: Path | None = None,
-    closed: Callable[[], Blocked | None] = lambda: None,
-    still_s: Callable[[], float] = lambda: 0.0,
-    quiet_s: float = math.inf,
-    unwritten: Callable[[], tuple[int, str]] = lambda: (0, ""),
-    unread_s: Callable[[], float] = lambda: 0.0,
-) -> dict[str, Fact]:
-    """Return the checks of ``/readyz``: room in the queue, a writable spool and store, a judge that answers.
+class HealthChecks:
+    """The checks of a running scorer; each returns None when it passes, else why not.
 
     A spent budget or a rate that is used up is no reason: both pass by themselves, and units wait for them.
 
     Args:
-        queue: units waiting, and most that may wait.
+        worker: the scorer's thread; it starts with the first run, and is well before.
+        queue: where units wait.
+        limiter: stands before the judge, where it has limits.
         spool: the spool's file; None = units wait in memory.
-        closed: why the judge's limiter lets nothing pass, None when it does.
-        still_s: seconds for which units were due or under way, and neither a unit nor a call of the judge ended.
-        quiet_s: how long that may last, see `longest_quiet_s`.
-        unwritten: scored units that wait because their scores cannot be written, and why.
-        unread_s: seconds for which every access to the spool failed, 0.0 when the last one did not.
+        quiet_s: how long no unit and no call of the judge may end while there are units, see `longest_quiet_s`.
+        clock: monotonic seconds.
+
+    Attributes:
+        health: the checks of ``/healthz``: the thread lives, and its loop turned within 10 s.
+        ready: the checks of ``/readyz``: room in the queue, a writable spool and store, a judge that answers.
     """
 
-    def room() -> str | None:
-        size, capacity = queue()
-        return f"full ({size} of {capacity})" if size >= capacity else None
+    def __init__(
+        self,
+        worker: Worker,
+        queue: Queue,
+        *,
+        limiter: JudgeLimiter | None = None,
+        spool: Path | None = None,
+        quiet_s: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._worker = worker
+        self._queue = queue
+        self._limiter = limiter
+        self._path = spool
+        self._quiet_s = quiet_s
+        self._clock = clock
+        self.health: dict[str, Check] = {"thread": self._thread, "loop": self._loop}
+        self.ready: dict[str, Check] = {
+            "queue": self._room,
+            "spool": self._spool,
+            "store": self._store,
+            "breaker": self._breaker,
+            "judge": self._judge,
+            "progress": self._progress,
+        }
 
-    def writable() -> str | None:
-        if spool is None:
+    def _thread(self) -> str | None:
+        return "the scorer's thread has ended" if self._worker.is_begun and not self._worker.is_alive else None
+
+    def _loop(self) -> str | None:
+        still_s = self._clock() - self._worker.turned_at_s
+        is_stalled = self._worker.is_alive and still_s > STALLED_S
+        return f"the scorer's loop has not turned for {still_s:.0f} s" if is_stalled else None
+
+    def _room(self) -> str | None:
+        for size, capacity in (part.fill for part in self._queue.stats()):
+            if size >= capacity:
+                return f"full ({size} of {capacity})"
+        return None
+
+    def _spool(self) -> str | None:
+        if self._path is None:
             return None
-        seconds = unread_s()
-        is_lasting = seconds > _UNREAD_S
-        return unwritable(spool) or (f"locked or broken for {seconds:.0f} s; see the log" if is_lasting else None)
+        unread_s = self._queue.unread_s if isinstance(self._queue, SharedQueue) else 0.0
+        is_lasting = unread_s > _UNREAD_S
+        return unwritable(self._path) or (
+            f"locked or broken for {unread_s:.0f} s; see the log" if is_lasting else None
+        )
 
-    def store() -> str | None:
-        count, because = unwritten()
+    def _store(self) -> str | None:
+        count, because = self._worker.unwritten
         return f"cannot be written ({because}), {count} scored units wait" if count else None
 
-    def breaker() -> str | None:
-        found = closed()
-        is_open = found is not None and found.reason in {"breaker_open", "probing"}
+    def _breaker(self) -> str | None:
+        blocked = self._blocked()
+        is_open = blocked is not None and blocked.reason in {"breaker_open", "probing"}
         return "open: the judge failed too often" if is_open else None
 
-    def judge() -> str | None:
-        found = closed()
-        return f"held: it refuses us ({found.refusal})" if found is not None and found.is_held else None
+    def _judge(self) -> str | None:
+        blocked = self._blocked()
+        return f"held: it refuses us ({blocked.refusal})" if blocked is not None and blocked.is_held else None
 
-    def progress() -> str | None:
-        seconds = still_s()
-        is_stuck = seconds > quiet_s and closed() is None
-        return f"no unit and no call has ended for {seconds:.0f} s, though there are units" if is_stuck else None
+    def _progress(self) -> str | None:
+        if not self._worker.is_begun:
+            return None
+        called_at_s = self._limiter.moved_at_s if self._limiter is not None else 0.0
+        still_s = self._clock() - max(self._worker.moved_at_s, called_at_s)
+        is_stuck = still_s > self._quiet_s and self._blocked() is None
+        return f"no unit and no call has ended for {still_s:.0f} s, though there are units" if is_stuck else None
 
-    return {
-        "queue": room,
-        "spool": writable,
-        "store": store,
-        "breaker": breaker,
-        "judge": judge,
-        "progress": progress,
-    }
+    def _blocked(self) -> Blocked | None:
+        return self._limiter.blocked() if self._limiter is not None else None
+
+
+def reasons_of(checks: Mapping[str, Check]) -> dict[str, str | None]:
+    """Run every check; one that raises fails, and is counted. Never raises.
+
+    Example:
+        >>> reasons_of({"queue": lambda: "full", "judge": lambda: None})
+        {'queue': 'full', 'judge': None}
+    """
+    reasons: dict[str, str | None] = {}
+    for name, check in checks.items():
+        try:
+            reasons[name] = check()
+        except Exception as error:
+            record_internal_error(f"ragtrace.service.health.{name}", error)
+            reasons[name] = f"cannot be told ({type(error).__name__})"
+    return reasons
 
 
 class HealthEndpoint(HttpServer):
@@ -188,8 +166,8 @@ class HealthEndpoint(HttpServer):
     name files (without their folders) and the judge's state, and no key and no text.
 
     Args:
-        health: facts of ``/healthz``; each returns None when it is well, else why not.
-        ready: facts of ``/readyz``.
+        health: checks of ``/healthz``; each returns None when it passes, else why not.
+        ready: checks of ``/readyz``.
         host: address to bind to.
         port: 0 takes any free port; see `port`.
         replaced: servers that are closed soon; see `ragtrace.http_server.HttpServer`.
@@ -208,22 +186,29 @@ class HealthEndpoint(HttpServer):
 
     def __init__(
         self,
-        health: Mapping[str, Fact],
-        ready: Mapping[str, Fact],
+        health: Mapping[str, Check],
+        ready: Mapping[str, Check],
         *,
         host: str = "127.0.0.1",
         port: int = 0,
         replaced: Iterable[HttpServer] = (),
     ) -> None:
-        self._facts = {HEALTH_PATH: dict(health), READY_PATH: dict(ready)}
+        self._checks = {HEALTH_PATH: health, READY_PATH: ready}
         super().__init__("health", self._check, host=host, port=port, replaced=replaced)
 
     def _check(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        facts = self._facts.get(environ["PATH_INFO"])
-        if facts is None:
-            status, said = "404 Not Found", {"status": "unknown", "paths": list(self._facts)}
+        checks = self._checks.get(environ["PATH_INFO"])
+        said: Mapping[str, object]
+        if checks is None:
+            status, said = "404 Not Found", {"status": "unknown", "paths": [*self._checks]}
         else:
-            verdict = run_checks(facts)
-            status, said = "200 OK" if verdict.is_well else "503 Service Unavailable", verdict.to_json()
+            reasons = reasons_of(checks)
+            is_well = not any(reasons.values())
+            status = "200 OK" if is_well else "503 Service Unavailable"
+            said = {
+                "status": "ok" if is_well else "unavailable",
+                "checks": {name: "failed" if reason else "ok" for name, reason in reasons.items()},
+                "reasons": [f"{name}: {reason}" for name, reason in reasons.items() if reason],
+            }
         start_response(status, [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
         return [json.dumps(said).encode() + b"\n"]

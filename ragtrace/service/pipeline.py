@@ -131,6 +131,7 @@ class Pipeline:
             self.process(root, ended)
         except Exception as error:
             record_internal_error("ragtrace.service.pipeline", error)
+            root.end(ended.ended_ns)
             self._ledger.passed("dropped", "internal_error")
             self._instruments.traces("dropped", "internal_error")
         finally:
@@ -143,19 +144,12 @@ class Pipeline:
 
     def process(self, root: Root, ended: EndedRun | WaitingRun) -> None:
         """Turn one ended run into a record, a draw, spans, and a unit where it was drawn."""
-        is_question = True
-        try:
-            finished = finished_run(ended)
-            if finished is None:  # no question: its root is never ended, so that nothing of it is exported
-                is_question = False
-                return
-            draw = self._sampler.decide(finished.record, self._metrics)
-            self._writer.write(
-                root, finished, decision=draw.decision, reason=draw.reason, probability=draw.probability
-            )
-        finally:
-            if is_question:
-                root.end(ended.ended_ns)
+        finished = finished_run(ended)
+        if finished is None:  # no question: its root is never ended, so that nothing of it is exported
+            return
+        draw = self._sampler.decide(finished.record, self._metrics)
+        self._writer.write(root, finished, decision=draw.decision, reason=draw.reason, probability=draw.probability)
+        root.end(ended.ended_ns)
         self._instruments.traces(_COUNTED.get(draw.decision, "sampled"), draw.reason)
         self._instruments.operations(finished)
         if self._storing is not None:

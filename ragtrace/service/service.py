@@ -187,43 +187,25 @@ class Service:
         Raises:
             ConfigError: the port is taken.
         """
-        if self.settings.health_port is None:
+        settings = self.settings
+        if settings.health_port is None:
             return
-        from ragtrace.service.health import HealthEndpoint, health_facts, longest_quiet_s, ready_facts  # noqa: PLC0415
+        from ragtrace.service.health import HealthChecks, HealthEndpoint, longest_quiet_s  # noqa: PLC0415
 
-        self.health = HealthEndpoint(
-            health_facts(
-                is_begun=lambda: self._worker.is_begun,
-                is_alive=lambda: self._worker.is_alive,
-                turned_at_s=lambda: self._worker.turned_at_s,
-            ),
-            ready_facts(
-                queue=self.gauges.fill,
-                spool=Path(self.settings.spool) if self.settings.spool else None,
-                closed=self.gauges.blocked,
-                still_s=self._still_s,
-                quiet_s=longest_quiet_s(self.settings.judge_timeout_s, has_pairs=self.settings.pairs is not None),
-                unwritten=lambda: self._worker.unwritten,
-                unread_s=self.gauges.unread_s,
-            ),
-            host=self.settings.health_host,
-            port=self.settings.health_port,
-            replaced=replaced,
+        checks = HealthChecks(
+            self._worker,
+            self.queue,
+            limiter=self._limiter,
+            spool=Path(settings.spool) if settings.spool else None,
+            quiet_s=longest_quiet_s(settings.judge_timeout_s, has_pairs=settings.pairs is not None),
         )
+        host, port = settings.health_host, settings.health_port
+        self.health = HealthEndpoint(checks.health, checks.ready, host=host, port=port, replaced=replaced)
 
     @property
     def servers(self) -> tuple[HttpServer, ...]:
         """The HTTP servers of metrics and health checks."""
         return tuple(server for server in (self.endpoint, self.health) if server is not None)
-
-    def _still_s(self) -> float:
-        """Return the seconds for which no unit and no attempt at the judge ended, though there are units."""
-        if not self._worker.is_begun:
-            return 0.0
-        moved_at_s = self._worker.moved_at_s
-        if self._limiter is not None:
-            moved_at_s = max(moved_at_s, self._limiter.moved_at_s)
-        return time.monotonic() - moved_at_s
 
     @guarded
     def refresh_baselines(self) -> None:

@@ -136,7 +136,7 @@ def metric(
     A function gives one number a record, exported under its name (`ragtrace.metrics.function_metric`):
 
         @ragtrace.metric(needs=("answer",), range=(0, 2000))
-        def answer_length(ctx) -> float: ...
+        def characters_in_answer(ctx) -> float: ...
 
     A class, or an object, has a ``spec`` (`ragtrace.MetricSpec`) and an async ``compute(ctx)`` that returns one
     `ragtrace.MetricResult` for each output; write ``@ragtrace.metric`` over it. Both are returned unchanged.
@@ -160,10 +160,10 @@ def metric(
     Example:
         >>> import ragtrace
         >>> @ragtrace.metric(needs=("answer",), range=(0, 2000))
-        ... def answer_length(ctx) -> float:
+        ... def characters_in_answer(ctx) -> float:
         ...     '''Characters of the answer, at most 2000.'''
         ...     return min(len(ctx.record.answer), 2000)
-        >>> select(["answer_length"])[0].spec.summary
+        >>> select(["characters_in_answer"])[0].spec.summary
         'Characters of the answer, at most 2000.'
 
         >>> @ragtrace.metric

@@ -46,3 +46,21 @@ def test_no_install_line_names_the_other_project_on_pypi() -> None:
         if re.search(r"pip install.*\bragtrace\b(?!-)", line)
     ]
     assert lines == []
+
+
+def test_the_metric_of_its_own_scores_a_run(tmp_path: Path) -> None:
+    (code,) = (
+        code
+        for code in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+        if "@ragtrace.metric" in code
+    )
+    run = """
+ragtrace.configure(console=True, sample_rate=1.0, metrics=["words_in_answer"])
+with ragtrace.query("Where?") as run:
+    run.answered("In the old town.")
+"""
+    (tmp_path / "own.py").write_text(code + run)
+    done = subprocess.run(
+        [sys.executable, "own.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "words_in_answer 4.00" in done.stderr

@@ -36,8 +36,7 @@ def _pieces(
     wholes = [letters(str(state.raw.get(passage.id, passage.text))) for passage in passages]
     at = 0
     for text in out.texts:
-        numbered = _NUMBER.match(text) if isinstance(text, str) else None
-        if numbered is None:
+        if not isinstance(text, str) or (numbered := _NUMBER.match(text)) is None:
             continue
         piece = text[numbered.end() :].strip()
         tail = letters(piece)[-_TAIL_BYTES:]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from llama_index.core.instrumentation.span import active_span_id
 
 from ragtrace.capture import guarded
 from ragtrace_llamaindex.handlers import tracer
+from ragtrace_llamaindex.nodes import NodeColumns
 from ragtrace_llamaindex.request import holder
-from ragtrace_llamaindex.selection import record_found, record_marked
+from ragtrace_llamaindex.selection import found_of, record_found, record_marked
 from ragtrace_llamaindex.streams import reading
 
 if TYPE_CHECKING:
@@ -66,7 +68,9 @@ def _mark_retrieved(documents: object, source: str | None) -> None:
     span = _current_span()
     run = span.state.run if span is not None else None
     if span is not None and run is not None:
-        record_found(span, run, documents, source, time.time_ns())
+        found = found_of(documents)
+        chars = found.chars if isinstance(found, NodeColumns) else 0
+        span.state.record(record_found, span, run, found, source, time.time_ns(), chars=chars)
 
 
 @guarded
@@ -74,7 +78,9 @@ def _mark_selected(nodes: Sequence[NodeWithScore]) -> None:
     span = _current_span()
     run = span.state.run if span is not None else None
     if span is not None and run is not None:
-        record_marked(span, run, nodes)
+        parts = run.reader.first(nodes)
+        is_plain = any(isinstance(part, str | Mapping) for part in parts)
+        span.state.record(record_marked, span, run, found_of(parts) if is_plain else NodeColumns(parts))
 
 
 def _current_span() -> OpenSpan | None:

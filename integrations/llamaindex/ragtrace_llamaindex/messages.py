@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
 from llama_index.core.base.response.schema import PydanticResponse, Response
@@ -324,6 +324,24 @@ def reply_in(response: object) -> Message | None:
         return turn_of(response.message)
     text = getattr(response, "text", None)
     return Message(role="assistant", content=text) if isinstance(text, str) else None
+
+
+class ReplyFacts(NamedTuple):
+    """The provider's facts of a reply, as they were when the call ended."""
+
+    raw: object
+    additional_kwargs: object
+
+
+def facts_of(response: object) -> ReplyFacts:
+    """Return what a response holds beside its text, in shallow copies.
+
+    Example:
+        >>> facts_of(CompletionResponse(text="In Oslo.", raw={"id": "r-7"}))
+        ReplyFacts(raw={'id': 'r-7'}, additional_kwargs={})
+    """
+    raw, more = getattr(response, "raw", None), getattr(response, "additional_kwargs", None)
+    return ReplyFacts(raw.copy() if isinstance(raw, dict) else raw, more.copy() if isinstance(more, dict) else more)
 
 
 def usage_in(response: object) -> Usage | None:

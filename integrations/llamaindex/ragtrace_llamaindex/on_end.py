@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING
 from ragtrace.capture import guarded, record_internal_error
 from ragtrace.capture.attribution import found_in
 from ragtrace.model import Message, added_usage
-from ragtrace_llamaindex.messages import (
-    answer_in,
-    facts_in,
-    fields_of,
-    reply_in,
-    usage_in,
-)
+from ragtrace_llamaindex.messages import ReplyFacts, answer_in, facts_in, facts_of, reply_in, usage_in
 from ragtrace_llamaindex.run_state import ModelSpan, ToolSpan
 from ragtrace_llamaindex.selection import settle
-from ragtrace_llamaindex.tools import record_tool_call
+from ragtrace_llamaindex.tools import report_tool_call
 
 if TYPE_CHECKING:
-    from ragtrace.capture import Run
+    from ragtrace.capture import Failure, Run
     from ragtrace.model import Outcome
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 
@@ -37,35 +31,42 @@ def answer_of(result: object) -> str | None:
 
 
 @guarded
-def conclude(state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> None:
-    """Write what is known only at a run's end: its selection, its answer, what made it fail."""
-    run, root = state.run, state.root
-    if run is None or root is None:
-        return
-    if state.is_joined and state.streams:
-        run.ends_as("partial")
-    _record_open(state, error)
+def conclude(
+    root: OpenSpan, run: Run, answer: str | None, outcome: Outcome | None, failure: Failure | None, asked: object
+) -> None:
+    """Write what is known only at a run's end: its selection, its answer, what made it fail.
+
+    Args:
+        root: the outermost call.
+        run: its run; one that was no question is dropped.
+        answer: what the call returned, None where it returned no answer.
+        outcome: None for a call that returned.
+        failure: what the call raised.
+        asked: what an interrupted workflow asks a person.
+    """
+    state = root.state
     text = answer if answer is not None else state.answer or state.last_text
-    if state.is_joined:
-        _conclude_joined(state, run, text)
-        return
     settle(root, run, text)
-    state.is_question = is_question(state, run, text)
+    if not is_question(root, run, text):
+        run.discard()
+        return
     if outcome is None and not state.is_model_asked and (not text or is_context(run, text)):
         run.expects_no_answer()
     elif text and root.kind != "retriever" and (outcome != "error" or answer is not None):
         run.answered(text, model=state.last_model, usage=state.usage)
     if outcome == "interrupted":
-        run.interrupted(fields_of(state.interrupt))
-    if error is not None and outcome in {"error", None}:
-        run.failed(error)
+        run.interrupted(asked)
+    if failure is not None and outcome in {"error", None}:
+        run.failed(failure)
 
 
-def _conclude_joined(state: RunState, run: Run, text: str) -> None:
+@guarded
+def conclude_joined(root: OpenSpan, run: Run) -> None:
     """Write last facts onto a run of the application's own, whose own words come first."""
+    state = root.state
+    text = state.answer or state.last_text
     given = run.attributes.get("answer")
-    if state.root is not None:
-        settle(state.root, run, given or text)
+    settle(root, run, given or text)
     if given is not None:
         run.attributes.setdefault("usage", state.usage)
     elif text and run.failure is None and not (is_context(run, text) and not state.is_model_asked):
@@ -74,7 +75,8 @@ def _conclude_joined(state: RunState, run: Run, text: str) -> None:
         run.expects_no_answer()
 
 
-def _record_open(state: RunState, error: BaseException | None) -> None:
+@guarded
+def report_open(state: RunState, error: BaseException | None) -> None:
     """Report what is still open when a run ends: what it had done by then, and why it stopped."""
     now_ns = time.time_ns()
     for stream in list(state.streams):
@@ -83,20 +85,30 @@ def _record_open(state: RunState, error: BaseException | None) -> None:
         if stream.is_answer:
             state.answer = stream.text or state.answer
         elif isinstance(span, ModelSpan) and (stream.pieces or error is not None):
-            record_model_call(span, None, error, now_ns)
+            report_model_call(span, None, error, now_ns)
     while error is not None and state.open:
         span = state.open.pop()  # it ends here, and not again in a thread of its own
         if span.parent is not None:
-            record_failed(span, error)
+            report_failed(span, error, now_ns)
 
 
 @guarded
-def record_failed(span: OpenSpan, error: BaseException) -> None:
+def report_failed(span: OpenSpan, error: BaseException, ended_ns: int) -> None:
     """Report a step that failed, or was open when its run did."""
     run = span.state.run
     if run is None:
         return
-    now_ns = time.time_ns()
+    if isinstance(span, ModelSpan):
+        report_model_call(span, None, error, ended_ns)
+    elif isinstance(span, ToolSpan):
+        report_tool_call(span, None, error, ended_ns)
+    elif span.kind in {"retriever", "rerank"}:
+        span.state.record(record_failed, span, run, run.failure_of(error), ended_ns)
+
+
+@guarded
+def record_failed(span: OpenSpan, run: Run, failure: Failure, ended_ns: int) -> None:
+    """Report a retriever or a postprocessor that failed."""
     if span.kind == "retriever":
         if span.within is not None:
             span.within.is_outer = True
@@ -106,30 +118,26 @@ def record_failed(span: OpenSpan, error: BaseException) -> None:
             query=span.query or None,
             top_k=span.top_k,
             started_ns=span.started_ns,
-            ended_ns=now_ns,
+            ended_ns=ended_ns,
             key=span.id,
             parent_key=span.within_key,
-            error=error,
+            error=failure,
         )
-    elif span.kind == "rerank" and span.given is not None:
+    elif span.given is not None:
         run.reranked(
             (),
             candidates=span.given.passages(run.reader),
             model=span.model or span.name,
             top_n=span.top_k,
             started_ns=span.started_ns,
-            ended_ns=now_ns,
+            ended_ns=ended_ns,
             parent_key=span.within_key,
-            error=error,
+            error=failure,
         )
-    elif isinstance(span, ModelSpan):
-        record_model_call(span, None, error, now_ns)
-    elif isinstance(span, ToolSpan):
-        record_tool_call(span, run, None, error, now_ns)
 
 
 @guarded
-def record_model_call(span: ModelSpan, response: object, error: BaseException | None, ended_ns: int) -> None:
+def report_model_call(span: ModelSpan, response: object, error: BaseException | None, ended_ns: int) -> None:
     """Report a model call that has ended, with what it said by then."""
     state = span.state
     run = state.run
@@ -138,19 +146,23 @@ def record_model_call(span: ModelSpan, response: object, error: BaseException | 
         return
     reply = reply_in(response)
     streamed = stream.text if stream is not None else ""
-    said = reply.content if reply is not None else ""
-    text = streamed if len(streamed) > len(said) else said  # a last chunk may hold the whole or its own piece
-    usage = usage_in(response)
+    if reply is None or len(streamed) > len(reply.content):  # a last chunk may hold the whole or its own piece
+        reply = Message(role="assistant", content=streamed) if streamed else None
+    state.record(record_model_call, span, run, reply, facts_of(response), run.failure_of(error), ended_ns)
+
+
+@guarded
+def record_model_call(
+    span: ModelSpan, run: Run, reply: Message | None, facts: ReplyFacts, failure: Failure | None, ended_ns: int
+) -> None:
+    """Write a model call that has ended, and keep what it said."""
+    state = span.state
+    usage = usage_in(facts)
     if not span.is_inner and span.kind == "model":
-        with state.lock:  # calls in parallel add up
-            state.last_text = text or state.last_text
-            state.last_model = span.model
-            state.usage = added_usage(state.usage, usage)
-    if reply is None or text is streamed:
-        outputs = (Message(role="assistant", content=text),) if text else ()
-    else:
-        outputs = (reply,)
-    response_model, response_id, reasons = facts_in(response)
+        state.last_text = (reply.content if reply is not None else "") or state.last_text
+        state.last_model = span.model
+        state.usage = added_usage(state.usage, usage)
+    response_model, response_id, reasons = facts_in(facts)
     run.generated(
         operation=span.operation,
         model=span.model,
@@ -158,7 +170,7 @@ def record_model_call(span: ModelSpan, response: object, error: BaseException | 
         response_model=response_model,
         response_id=response_id,
         inputs=span.messages,
-        outputs=outputs,
+        outputs=(reply,) if reply is not None and reply.content else (),
         usage=usage,
         finish_reasons=reasons,
         first_chunk_s=span.first_chunk_s,
@@ -166,15 +178,14 @@ def record_model_call(span: ModelSpan, response: object, error: BaseException | 
         started_ns=span.started_ns,
         ended_ns=ended_ns,
         parent_key=span.within_key,
-        error=error,
+        error=failure,
     )
 
 
-def is_question(state: RunState, run: Run, answer: str) -> bool:
+def is_question(root: OpenSpan, run: Run, answer: str) -> bool:
     """Tell whether a run that ends asked something: passages were searched, or a question was answered."""
-    root = state.root
-    is_asked = bool(run.attributes.get("query"))
-    if is_asked and (answer or state.is_model_asked or (root is not None and root.kind == "query")):
+    state = root.state
+    if run.attributes.get("query") and (answer or state.is_model_asked or root.kind == "query"):
         return True
     return bool(state.is_searched or state.seen or state.explicit is not None or run.selection is not None)
 

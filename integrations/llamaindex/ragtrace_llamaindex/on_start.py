@@ -20,8 +20,9 @@ from ragtrace_llamaindex.messages import (
     turns_before,
     turns_in,
 )
+from ragtrace_llamaindex.nodes import NodeColumns
 from ragtrace_llamaindex.run_state import ModelSpan, ToolSpan
-from ragtrace_llamaindex.selection import record_given, record_synthesized
+from ragtrace_llamaindex.selection import record_synthesized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,18 +38,15 @@ _PLAIN = (str, int, float, bool, list, dict, type(None))
 
 
 @guarded
-def record_question(state: RunState, run: Run, arguments: Mapping[str, object]) -> None:
+def record_question(state: RunState, arguments: Mapping[str, object]) -> None:
     """Take a run's question and the turns before it, where the outermost call's arguments have them."""
     question = question_in(arguments)
-    if question and not state.has_query:
-        run.set_query(question)
-        state.question = question
-        state.has_query = True
+    _record_first_question(state, question)
     history = () if state.is_told else history_in(arguments)
     if history and (history[-1].role, history[-1].content) == ("user", question):
         history = history[:-1]  # an agent puts it into the list that it was given
-    if history:
-        run.set_history(history)
+    if history and state.run is not None:
+        state.record(state.run.set_history, history)
         state.is_told = True
 
 
@@ -60,9 +58,8 @@ def record_history(state: RunState, turns: tuple[Message, ...], *, is_final: boo
     examples = state.examples
     if turns[: len(examples)] == examples:
         turns = turns[len(examples) :]
-    run = state.run
-    if turns and run is not None:
-        run.set_history(turns)
+    if turns and state.run is not None:
+        state.record(state.run.set_history, turns)
         state.is_told = is_final
 
 
@@ -71,20 +68,16 @@ def may_record_history(span: OpenSpan | None) -> bool:
     return span is not None and span.state.keeps_turns and span.is_top and not span.state.is_told
 
 
-def _record_first_question(span: OpenSpan, question: str) -> None:
-    state = span.state
-    run = state.run
-    if question and run is not None and not state.has_query:
-        run.set_query(question)
-        state.question = question
-        state.has_query = True
+def _record_first_question(state: RunState, question: str) -> None:
+    if question and not state.has_query and state.run is not None:
+        state.has_query, state.question = True, question
+        state.record(state.run.set_query, question)
 
 
 @guarded
 def _on_query_start(span: OpenSpan, bound: BoundArguments, _instance: object) -> None:
-    run = span.state.run
-    if run is not None and span.within is None and (not span.state.has_query or span.is_top):
-        record_question(span.state, run, bound.arguments)
+    if span.within is None and (not span.state.has_query or span.is_top):
+        record_question(span.state, bound.arguments)
 
 
 @guarded
@@ -93,7 +86,7 @@ def _on_retrieval_start(span: OpenSpan, bound: BoundArguments, instance: object)
     span.source = _source_of(instance) or span.name
     top_k = first_of(instance, ("similarity_top_k", "_similarity_top_k", "top_k"))
     span.top_k = top_k if isinstance(top_k, int) else None
-    _record_first_question(span, span.query)
+    _record_first_question(span.state, span.query)
 
 
 def _source_of(retriever: object) -> str | None:
@@ -107,7 +100,7 @@ def _source_of(retriever: object) -> str | None:
 
 @guarded
 def _on_rerank_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
-    record_given(span, argument(bound, "nodes"))
+    span.given = NodeColumns(argument(bound, "nodes"))  # before it can write into them
     model = first_of(instance, ("model_name", "model"))
     span.model = model if isinstance(model, str) else None
     top_n = first_of(instance, ("top_n",))
@@ -121,46 +114,43 @@ def _on_synthesis_start(span: OpenSpan, bound: BoundArguments, instance: object)
         template = first_of(instance, ("_text_qa_template",))
         record_history(state, before_question(turns_in(first_of(template, ("message_templates",)))), is_final=True)
     arguments = bound.arguments
-    _record_first_question(span, query_text(arguments.get("query")))
-    run = state.run
-    if run is not None:
-        record_synthesized(span, run, arguments.get("nodes"))
+    _record_first_question(state, query_text(arguments.get("query")))
+    nodes = arguments.get("nodes")
+    if nodes and span.within is None:
+        state.record(record_synthesized, span, state.run, NodeColumns(nodes))
 
 
 @guarded
 def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     if not isinstance(span, ModelSpan):
         return
-    record_prompt(span, bound, instance)
-    if span.kind == "model":
-        if span.tool is not None:
-            span.tool.has_model = True
-        span.state.is_model_asked = span.state.is_model_asked or not span.is_inner
-        span.lazy_key = (id(instance), id(asked_of(bound)))
-        if may_record_history(span.parent):
-            record_history(span.state, turns_before(span.messages, span.state.question), is_final=True)
-    run = span.state.run
-    if span.parent is None and run is not None and span.messages:
-        _record_first_question(span, next((m.content for m in reversed(span.messages) if m.role == "user"), ""))
-        run.set_history(before_question(span.messages))
-
-
-@guarded
-def record_prompt(span: ModelSpan, bound: BoundArguments, instance: object) -> None:
-    """Take the rendered prompt of a model call."""
+    state = span.state
     owner: type = type(instance)
-    span.model = model_of(instance)
-    span.provider = _provider(owner)
-    span.is_in_process = _in_process(owner)
+    span.model, span.provider, span.is_in_process = model_of(instance), _provider(owner), _in_process(owner)
     if span.kind == "embedding":
         span.operation = "embeddings"
         return
     asked = asked_of(bound)
     span.operation = "text_completion" if isinstance(asked, str) else "chat"
     span.messages = messages_of(asked)
-    run = span.state.run
-    root = span.state.root
-    if run is not None and not span.is_inner and root is not None and root.kind != "retriever":
+    span.lazy_key = (id(instance), id(asked))
+    state.record(record_prompt, span, state.run, state.root)
+    if may_record_history(span.parent):
+        record_history(state, turns_before(span.messages, state.question), is_final=True)
+    if span.parent is None and state.run is not None and span.messages:
+        _record_first_question(state, next((m.content for m in reversed(span.messages) if m.role == "user"), ""))
+        state.record(state.run.set_history, before_question(span.messages))
+
+
+@guarded
+def record_prompt(span: ModelSpan, run: Run, root: OpenSpan | None) -> None:
+    """Take the rendered prompt of a model call; the models of a retriever that was called alone write no answer."""
+    if span.tool is not None:
+        span.tool.has_model = True
+    if span.is_inner:
+        return
+    span.state.is_model_asked = True
+    if root is not None and root.kind != "retriever":
         run.add_prompt(prompt_text(span.messages))
 
 

@@ -34,7 +34,7 @@ class RunState:
     defaults: Defaults
     run: Run | None = None
     root: OpenSpan | None = None
-    arguments: Mapping[str, Any] | None = None  # of a root without a run
+    arguments: Mapping[str, object] | None = None  # of a root without a run
     interrupt: object = None  # the last input that a workflow asked a person for
     error: BaseException | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)  # a stream's finaliser may run inside it
@@ -53,7 +53,6 @@ class RunState:
     is_cancelled: bool = False
     is_waiting: bool = False  # the root has returned and its answer is being read
     is_partial: bool = False
-    is_question: bool = True
     is_searched: bool = False
     has_query: bool = False
     question: str = ""
@@ -65,6 +64,23 @@ class RunState:
     last_text: str = ""
     last_model: str | None = None
     usage: Usage | None = None
+
+    def record(self, function: Callable[..., None], *args: object, chars: int = 0) -> None:
+        """Report to the run: in the pipeline's thread, or at once where the application opened the run.
+
+        Args:
+            function: reports to the run.
+            args: its arguments, which the application must not be able to change later.
+            chars: characters of the passages in `args`.
+        """
+        run = self.run
+        if run is None:
+            return
+        if not self.is_joined:
+            run.later(function, *args, chars=chars)
+            return
+        with self.lock:
+            function(*args)
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +96,7 @@ class OpenSpan:
     within: OpenSpan | None = None  # the nearest retriever above
     tool: ToolSpan | None = None  # the nearest tool above
     is_handle: bool = False  # a workflow's run that spans the call that starts it, in early versions
-    is_inner: bool = False  # inside a retriever, a postprocessor or a check, whose prompts ask no question
+    is_check: bool = False  # an evaluator's: it searched texts that the run has
     is_outer: bool = False  # a retriever inside failed, so the own result is the pool
     name: str = ""
     query: str = ""
@@ -102,14 +118,22 @@ class OpenSpan:
         if parent is not None:
             self.within = parent if parent.kind == "retriever" else parent.within
             self.tool = parent if isinstance(parent, ToolSpan) else parent.tool
-            # An engine inside a retriever answers with passages, and its answer stands for them.
-            is_engine = self.kind == "query" and parent.kind == "retriever" and not parent.is_inner
-            self.is_inner = parent.is_inner or (parent.kind in {"retriever", "rerank"} and not is_engine)
 
     @property
     def within_key(self) -> str | None:
         """Key of the nearest retriever above, None outside retrievers."""
         return self.within.id if self.within is not None else None
+
+    @property
+    def is_inner(self) -> bool:
+        """True inside a retriever, a postprocessor or a check, whose prompts ask no question."""
+        parent = self.parent
+        if self.is_check or parent is None:
+            return self.is_check
+        if parent.kind == "rerank" or parent.is_inner:
+            return True
+        # An engine inside a retriever answers with passages, and its answer stands for them.
+        return parent.kind == "retriever" and self.kind != "query"
 
     @property
     def is_top(self) -> bool:

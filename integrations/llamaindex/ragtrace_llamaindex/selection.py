@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from math import isfinite
+from operator import attrgetter, eq, is_, ne
+from typing import TYPE_CHECKING
 
 from llama_index.core.schema import BaseNode, NodeWithScore
 
@@ -20,98 +23,81 @@ if TYPE_CHECKING:
     from ragtrace.model import Passage
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 
+_PASSAGE_TEXT = attrgetter("text")
+
 
 @guarded
-def record_retrieved(span: OpenSpan, run: Run, nodes: object, ended_ns: int, *, is_fusion: bool) -> None:
+def record_retrieved(span: OpenSpan, run: Run, column: NodeColumns, ended_ns: int, is_fusion: bool) -> None:  # noqa: FBT001 - all by place
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     state = span.state
-    column = _column(nodes)
-    with state.lock:
-        if span.within is None and _are_copies(state, column):
-            scope = span.scope()
-            scope.is_inner = scope.parent is not None
-            return
-        if span.answers:
-            passages = _behind_answers(span, run, column)
-        else:
-            passages = _first_met(state, run, column, span.source)
-        _note_search(span)
-        if span.within is None:  # a model that spoke before wrote the query
-            _forget_reply(span)
-        if not span.sources:
-            _report_retrieval(span, run, passages, ended_ns, is_fused=span.is_outer)
-        else:
-            passages = _record_composite(span, run, column, passages, ended_ns, is_fusion=is_fusion)
-        _deliver(span, passages, ended_ns)
-
-
-@guarded
-def record_given(span: OpenSpan, nodes: object) -> None:
-    """Note what a postprocessor is given, before it can write into it."""
-    span.given = _column(nodes)
-
-
-@guarded
-def record_postprocessed(span: OpenSpan, run: Run, nodes: object, ended_ns: int) -> None:
-    """Take what a postprocessor returned: fewer nodes, another order or other scores are a choice."""
-    given = span.given
-    if given is None:
+    if span.within is None and _are_copies(state, column):
+        scope = span.scope()
+        scope.is_check = scope.parent is not None
         return
-    out = _column(nodes)
-    out.known_again(given)
-    state = span.state
-    with state.lock:
-        if state.stands_for and any(name in state.stands_for for name in given.ids):
-            _choose_answers(span, run, given, out, ended_ns)
-            return
-        _report_unknown(span, run, given)
-        before = dict(zip(given.ids, given.scores, strict=True))
-        raw = state.raw
-        is_rewritten = any(
-            name not in before or raw.get(name, _MISSING) != text
-            for name, text in zip(out.ids, out.texts, strict=True)
-        )
-        if not is_rewritten and out.ids == given.ids and is_equal(out.scores, given.scores):
-            return
-        if is_rewritten:
-            chosen = out.passages(run.reader)
-            _note_text(state, out, chosen)
-            run.selected(chosen, selection_source="framework")
-        else:
-            chosen = _rescored(state, run, out, before)
-            run.reranked(
-                chosen,
-                candidates=_candidates(span, run, given),
-                model=span.model or span.name,
-                top_n=span.top_k,
-                started_ns=span.started_ns,
-                ended_ns=ended_ns,
-                parent_key=span.within_key,
-                selection_source="framework",
-            )
-        _choose(span, given.ids, chosen, ended_ns)
+    passages = _behind_answers(span, run, column) if span.answers else _first_met(state, run, column, span.source)
+    _note_search(span)
+    if span.within is None:  # a model that spoke before wrote the query
+        _forget_reply(span)
+    if not span.sources:
+        _report_retrieval(span, run, passages, ended_ns, is_fused=span.is_outer)
+    else:
+        passages = _record_composite(span, run, column, passages, ended_ns, is_fusion=is_fusion)
+    state.last = passages
+    found = {passage.id: passage for passage in passages}
+    if span.parent is None:
+        span.found = found
+    else:
+        pass_on(span, found, passages, ended_ns)
 
 
 @guarded
-def record_synthesized(span: OpenSpan, run: Run, nodes: object) -> None:
+def record_postprocessed(span: OpenSpan, run: Run, given: NodeColumns, out: NodeColumns, ended_ns: int) -> None:
+    """Take what a postprocessor returned: fewer nodes, another order or other scores are a choice."""
+    state = span.state
+    out.known_again(given)
+    if state.stands_for and any(name in state.stands_for for name in given.ids):
+        _choose_answers(span, run, given, out, ended_ns)
+        return
+    _report_unknown(span, run, given)
+    before = dict(zip(given.ids, given.scores, strict=True))
+    is_rewritten = not before.keys() >= set(out.ids) or any(map(ne, map(state.raw.get, out.ids), out.texts))
+    if is_rewritten:
+        chosen = out.passages(run.reader)
+        _note_text(state, out, chosen)
+        run.selected(chosen, selection_source="framework")
+    elif out.ids == given.ids and is_equal(out.scores, given.scores):
+        return
+    else:
+        chosen = _rescored(state, run, out, before)
+        run.reranked(
+            chosen,
+            candidates=_candidates(span, run, given),
+            model=span.model or span.name,
+            top_n=span.top_k,
+            started_ns=span.started_ns,
+            ended_ns=ended_ns,
+            parent_key=span.within_key,
+            selection_source="framework",
+        )
+    _choose(span, given.ids, chosen, ended_ns)
+
+
+@guarded
+def record_synthesized(span: OpenSpan, run: Run, out: NodeColumns) -> None:
     """Take the nodes that a synthesizer is given, where something between it and the retriever chose among them.
 
     An asynchronous postprocessor of an application's own, or a few lines of an engine's, leave no span.
     """
-    if not nodes or span.within is not None:
-        return
     scope = span.scope()
-    out = _column(nodes)
-    with span.state.lock:
-        _report_unknown(span, run, out)
-        _record_unseen_choice(span, scope, run, out)
-        note_pieces(span.state, run, out, scope.found)
-        scope.synthesized = len(scope.lists)
+    _report_unknown(span, run, out)
+    _record_unseen_choice(span, scope, run, out)
+    note_pieces(span.state, run, out, scope.found)
+    scope.synthesized = len(scope.lists)
 
 
 def _record_unseen_choice(span: OpenSpan, scope: OpenSpan, run: Run, out: NodeColumns) -> None:
     state, found = span.state, scope.found
-    if not found or not all(name in found for name in out.ids):
+    if not found or not found.keys() >= set(out.ids):
         return
     # Older versions of llama-index-core give each piece of a citation engine the id of its passage.
     names = list(dict.fromkeys(out.ids))
@@ -130,49 +116,64 @@ def _record_unseen_choice(span: OpenSpan, scope: OpenSpan, run: Run, out: NodeCo
     _choose(span, given, chosen, span.started_ns)
 
 
+def found_of(found: object) -> NodeColumns | list[object]:
+    """Return what a search found, as it is now: nodes, or texts and mappings.
+
+    Example:
+        >>> found_of("Oslo."), found_of([{"id": "d1", "text": "Oslo."}])
+        (['Oslo.'], [{'id': 'd1', 'text': 'Oslo.'}])
+    """
+    parts = list(found) if isinstance(found, list | tuple) else [found]
+    if all(isinstance(part, NodeWithScore | BaseNode) for part in parts):
+        return NodeColumns(parts)
+    return [dict(part) if isinstance(part, Mapping) else part for part in parts]
+
+
 @guarded
-def record_found(span: OpenSpan, run: Run, found: object, source: str | None, ended_ns: int) -> None:
+def record_found(
+    span: OpenSpan, run: Run, found: NodeColumns | list[object], source: str | None, ended_ns: int
+) -> None:
     """Take passages that no retriever returned: of a tool, or named by the application itself."""
     state = span.state
     scope = span if span.parent is None or span.kind == "query" else span.scope()
     if span.within is not None or span.kind == "retriever":  # what the retriever returns will tell
         return
-    with state.lock:
-        passages = _passages_of(state, run, found, source)
-        _note_search(span)
-        _forget_reply(span)
-        run.retrieved(passages, source=source, started_ns=span.started_ns, ended_ns=ended_ns)
-        state.last = passages
-        _pass_to(scope, {passage.id: passage for passage in passages}, passages, ended_ns)
-
-
-def _passages_of(state: RunState, run: Run, found: object, source: str | None) -> ReadPassages:
-    """Return nodes, texts or mappings as passages, and note them as met."""
-    parts = list(found) if isinstance(found, list | tuple) else [found]
-    if all(isinstance(part, NodeWithScore | BaseNode) for part in parts):
-        return _first_met(state, run, NodeColumns(parts), source)
-    passages = run.reader.read(parts, source)
-    state.seen.update((passage.id, passage) for passage in passages)
-    state.raw.update((passage.id, passage.text) for passage in passages)
-    return passages
+    if isinstance(found, NodeColumns):
+        passages = _first_met(state, run, found, source)
+    else:
+        passages = run.reader.read(found, source)
+        state.seen.update((passage.id, passage) for passage in passages)
+        state.raw.update((passage.id, passage.text) for passage in passages)
+    _note_search(span)
+    _forget_reply(span)
+    run.retrieved(passages, source=source, started_ns=span.started_ns, ended_ns=ended_ns)
+    state.last = passages
+    _pass_to(scope, {passage.id: passage for passage in passages}, passages, ended_ns)
 
 
 @guarded
-def record_marked(span: OpenSpan, run: Run, nodes: Any) -> None:
+def record_inner_answer(span: OpenSpan, answer: str | None, ended_ns: int) -> None:
+    """Take the end of an engine inside the run: its answer may stand for its passages in a retriever around it."""
+    if not span.sources:
+        return
+    if span.within is not None and answer:
+        span.within.answers.append((answer, span.found))
+    pass_on(span, span.found, span.last, ended_ns)
+
+
+@guarded
+def record_marked(span: OpenSpan, run: Run, nodes: NodeColumns | list[object]) -> None:
     """Take a selection that the application itself names; several add up."""
     state = span.state
-    parts = run.reader.first(nodes)
-    column = NodeColumns(parts)
-    with state.lock:
-        before = {name: passage.score for name, passage in state.seen.items()}
-        is_known = all(state.raw.get(i, _MISSING) == text for i, text in zip(column.ids, column.texts, strict=True))
-        if any(isinstance(part, str | Mapping) for part in parts):
-            chosen = run.reader.read(parts)
-        else:
-            chosen = _rescored(state, run, column, before) if is_known else column.passages(run.reader)
-        before_it = state.explicit or ()
-        known = set(_names(before_it))
-        state.explicit = ranked((*before_it, *(passage for passage in chosen if passage.id not in known)))
+    if not isinstance(nodes, NodeColumns):
+        chosen = run.reader.read(nodes)
+    elif all(map(eq, map(state.raw.get, nodes.ids), nodes.texts)):
+        chosen = _rescored(state, run, nodes, {name: passage.score for name, passage in state.seen.items()})
+    else:
+        chosen = nodes.passages(run.reader)
+    before = state.explicit or ()
+    known = set(_names(before))
+    state.explicit = ranked((*before, *(passage for passage in chosen if passage.id not in known)))
 
 
 @guarded
@@ -214,14 +215,6 @@ def _delivered(run: Run) -> Sequence[Passage]:
 
 def _names(passages: Sequence[Passage]) -> list[str]:
     return [passage.id for passage in passages]
-
-
-_MISSING = object()
-
-
-def _column(nodes: object) -> NodeColumns:
-    """Take a list of nodes apart; a retriever of an application's own may return anything else, which is none."""
-    return NodeColumns(nodes if isinstance(nodes, list | tuple) else ())
 
 
 def _are_copies(state: RunState, column: NodeColumns) -> bool:
@@ -342,17 +335,14 @@ def _choose_answers(span: OpenSpan, run: Run, given: NodeColumns, out: NodeColum
     _choose(span, list(span.scope().found), passages, ended_ns)
 
 
-def _rescored(state: RunState, run: Run, column: NodeColumns, before: dict[Any, float | None]) -> ReadPassages:
+def _rescored(state: RunState, run: Run, column: NodeColumns, before: Mapping[str, float | None]) -> ReadPassages:
     """Return chosen nodes as passages, with the scores that the choice gave them: None if it left the old ones."""
-    pairs = zip(column.ids, column.scores, strict=True)
-    is_rescored = any(not is_equal(before.get(name, _MISSING), score) for name, score in pairs)
-    scores = column.scores if is_rescored else [None] * len(column)
-    seen = state.seen
-    if all(name in seen and seen[name].text is text for name, text in zip(column.ids, column.texts, strict=True)):
-        rows = enumerate(zip(column.ids, scores, strict=True), start=1)
-        plain = all(score is None or type(score) is float for score in scores)
-        if plain and all(score is None or score - score == 0.0 for score in scores):  # finite
-            return ReadPassages(reranked_passage(seen[name], rank, score) for rank, (name, score) in rows)
+    is_rescored = not is_equal(list(map(before.get, column.ids)), column.scores)
+    scores = column.scores if is_rescored else [None] * len(column.ids)
+    met = [passage for name in column.ids if (passage := state.seen.get(name)) is not None]
+    is_plain = all(score is None or (type(score) is float and isfinite(score)) for score in scores)
+    if is_plain and len(met) == len(scores) and all(map(is_, column.texts, map(_PASSAGE_TEXT, met))):
+        return ReadPassages(map(reranked_passage, met, count(1), scores))
     return run.reader.columns(column.texts, column.ids, scores, column.metadata)
 
 
@@ -391,15 +381,6 @@ def _note_search(span: OpenSpan) -> None:
     while tool is not None:
         tool.has_found = True
         tool = tool.tool
-
-
-def _deliver(span: OpenSpan, passages: ReadPassages, ended_ns: int) -> None:
-    """Tell the scope around a retriever what it delivered."""
-    span.state.last = passages
-    if span.parent is None:
-        span.found = {passage.id: passage for passage in passages}
-        return
-    pass_on(span, {passage.id: passage for passage in passages}, passages, ended_ns)
 
 
 def pass_on(span: OpenSpan, found: dict[str, Passage], last: ReadPassages | None, ended_ns: int) -> None:

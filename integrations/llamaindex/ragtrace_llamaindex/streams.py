@@ -14,7 +14,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse
 from wrapt import ObjectProxy
 
 from ragtrace.capture import guarded
-from ragtrace_llamaindex.on_end import record_model_call
+from ragtrace_llamaindex.on_end import report_model_call
 from ragtrace_llamaindex.run_state import ModelSpan, Stream
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class OpenStreams:
         elif state.is_waiting and error is not None:
             state.error = error
         if isinstance(span, ModelSpan) and not stream.is_answer:
-            record_model_call(span, response, error, time.time_ns())
+            report_model_call(span, response, error, time.time_ns())
         else:
             self._record_answer(stream, error)
         # An answer that is read is the end, whatever a model's generator may still hold.
@@ -264,7 +264,7 @@ class OpenStreams:
             if isinstance(inner.span, ModelSpan) and inner.span.read_through is stream:
                 state.streams.discard(inner)
                 self._let_go(inner)
-                record_model_call(inner.span, None, error, time.time_ns())
+                report_model_call(inner.span, None, error, time.time_ns())
 
 
 def _watcher_of(response: object, source: object) -> Callable[[Any, StreamWatch], Any] | None:

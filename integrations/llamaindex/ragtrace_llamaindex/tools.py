@@ -3,53 +3,72 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.tools import ToolOutput
 
 from ragtrace.capture import guarded, read_mapping, shown
-from ragtrace_llamaindex.selection import record_found
+from ragtrace_llamaindex.nodes import NodeColumns
+from ragtrace_llamaindex.selection import found_of, record_found
 
 if TYPE_CHECKING:
-    from ragtrace.capture import Run
+    from ragtrace.capture import Failure, Run
     from ragtrace_llamaindex.run_state import ToolSpan
 
 _LONGEST_READ_CHARS = 1_000_000  # of a text that may be JSON
 _HANDOFF = "handoff"  # the tool by which one agent passes a question to another
 
 
+class ToolResult(NamedTuple):
+    """A tool's output as it was when the call ended."""
+
+    text: str
+    found: NodeColumns | list[object]
+    texts: list[str]
+    is_searched: bool  # the output may hold passages
+
+
 @guarded
-def record_tool_call(span: ToolSpan, run: Run, result: object, error: BaseException | None, ended_ns: int) -> None:
-    """Report a tool call that has ended; its output counts as passages where nothing was searched in it."""
+def report_tool_call(span: ToolSpan, result: object, error: BaseException | None, ended_ns: int) -> None:
+    """Report a tool call that has ended."""
+    run = span.state.run
+    if run is None:
+        return
+    value = result.raw_output if isinstance(result, ToolOutput) else result
+    is_searched = error is None and span.name != _HANDOFF and not getattr(result, "is_error", False)
+    passages = passages_in(value) if is_searched else []
+    read = ToolResult(_text_of(result), found_of(passages) if passages else [], _texts_in(value), is_searched)
+    chars = read.found.chars if isinstance(read.found, NodeColumns) else 0
+    span.state.record(record_tool_call, span, run, read, run.failure_of(error), ended_ns, chars=chars)
+
+
+@guarded
+def record_tool_call(span: ToolSpan, run: Run, result: ToolResult, failure: Failure | None, ended_ns: int) -> None:
+    """Write a tool call; its output counts as passages where nothing was searched in it."""
     run.tool_called(
         span.name,
         arguments=span.arguments,
-        result=_text_of(result) or None,
+        result=result.text or None,
         description=span.description,
         started_ns=span.started_ns,
         ended_ns=ended_ns,
-        error=error,
+        error=failure,
         key=span.id,
         parent_key=span.within_key,
     )
-    if error is None and not span.has_found and span.name != _HANDOFF and not getattr(result, "is_error", False):
-        _record_output(span, run, result, ended_ns)
-
-
-def _record_output(span: ToolSpan, run: Run, result: object, ended_ns: int) -> None:
-    value = result.raw_output if isinstance(result, ToolOutput) else result
-    passages = passages_in(value)
-    if passages:
-        record_found(span, run, passages, span.name, ended_ns)
+    if not result.is_searched or span.has_found:
+        return
+    if result.found:
+        record_found(span, run, result.found, span.name, ended_ns)
         return
     said = span.state.last_text if span.has_model else ""
-    for text in _texts_in(value) or [_text_of(result)]:
+    for text in result.texts or [result.text]:
         if text and not (said and text.strip() in said):  # else a model inside the tool wrote it
             run.add_text(text, source=span.name)
 
 
-def passages_in(value: object) -> list[Any]:
+def passages_in(value: object) -> list[object]:
     """Return the nodes or search results in a tool's value, [] where it has none.
 
     Example:
@@ -68,13 +87,14 @@ def _is_passage(part: object) -> bool:
     return isinstance(part, dict) and "role" not in part and bool(read_mapping(part)[0])
 
 
-def _read_json(text: str) -> Any:
+def _read_json(text: str) -> object:
     if len(text) > _LONGEST_READ_CHARS or not text.lstrip().startswith(("[", "{")):
         return None
     try:
-        return json.loads(text)
+        read: object = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    return read
 
 
 def _texts_in(value: object) -> list[str]:

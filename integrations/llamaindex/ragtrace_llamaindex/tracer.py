@@ -13,8 +13,16 @@ from llama_index.core.workflow import InputRequiredEvent, Workflow
 import ragtrace
 from ragtrace.capture import RecentIds, describe, entered_run, guarded, outcome_of, shown, spoken
 from ragtrace_llamaindex.attributes import first_of
-from ragtrace_llamaindex.messages import asked_of, turns_in, turns_told
-from ragtrace_llamaindex.on_end import answer_of, conclude, record_failed, record_model_call
+from ragtrace_llamaindex.messages import asked_of, fields_of, turns_in, turns_told
+from ragtrace_llamaindex.nodes import NodeColumns
+from ragtrace_llamaindex.on_end import (
+    answer_of,
+    conclude,
+    conclude_joined,
+    report_failed,
+    report_model_call,
+    report_open,
+)
 from ragtrace_llamaindex.on_start import ON_START, may_record_history, record_history, record_question
 from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.run_state import (
@@ -27,7 +35,7 @@ from ragtrace_llamaindex.run_state import (
     ToolSpan,
     ended_root,
 )
-from ragtrace_llamaindex.selection import pass_on, record_postprocessed, record_retrieved
+from ragtrace_llamaindex.selection import record_inner_answer, record_postprocessed, record_retrieved
 from ragtrace_llamaindex.span_kinds import (
     ID_TAIL,
     is_building_class,
@@ -39,7 +47,7 @@ from ragtrace_llamaindex.span_kinds import (
     kind_of,
 )
 from ragtrace_llamaindex.streams import OpenStreams, reading
-from ragtrace_llamaindex.tools import record_tool_call
+from ragtrace_llamaindex.tools import report_tool_call
 
 if TYPE_CHECKING:
     from inspect import BoundArguments
@@ -181,7 +189,7 @@ class Tracer:
         if not _closed(span):
             return
         failure = error if error is not None else RuntimeError("span dropped")
-        record_failed(span, failure)
+        report_failed(span, failure, time.time_ns())
         if span.parent is None:
             self._finish(span.state, None, outcome_of(failure), failure)
 
@@ -289,35 +297,33 @@ class Tracer:
         )
         run.before_finish(lambda: self._cut_short(state), OWNER)
         describe(run, defaults, request)
-        if state.arguments is not None:
-            record_question(state, run, state.arguments)
-            state.arguments = None
         state.run = run
+        if state.arguments is not None:
+            record_question(state, state.arguments)
+            state.arguments = None
 
     # ends
 
     def _end(self, span: OpenSpan, instance: object, result: object) -> None:
-        ended_ns = time.time_ns()
-        run = span.state.run
-        if run is None:
+        state, ended_ns = span.state, time.time_ns()
+        if state.run is None:
             return
-        run.last_activity = time.monotonic()
         if span.kind == "retriever":
-            record_retrieved(span, run, result, ended_ns, is_fusion=is_fusion(type(instance)))
+            found = NodeColumns(result)
+            is_outer = is_fusion(type(instance))
+            state.record(record_retrieved, span, state.run, found, ended_ns, is_outer, chars=found.chars)
         elif span.kind == "rerank":
-            record_postprocessed(span, run, result, ended_ns)
+            if span.given is not None:
+                state.record(record_postprocessed, span, state.run, span.given, NodeColumns(result), ended_ns)
         elif isinstance(span, ModelSpan):
             if type(result) in _GENERATORS:
                 self._streams.watch_call(span, result)
             else:
-                record_model_call(span, result, None, ended_ns)
+                report_model_call(span, result, None, ended_ns)
         elif isinstance(span, ToolSpan):
-            record_tool_call(span, run, result, None, ended_ns)
-        elif span.kind == "query" and span.sources and span.parent is not None:
-            with span.state.lock:
-                if span.within is not None and (said := answer_of(result)):
-                    span.within.answers.append((said, span.found))
-                pass_on(span, span.found, span.last, ended_ns)
+            report_tool_call(span, result, None, ended_ns)
+        elif span.kind == "query" and span.parent is not None:
+            state.record(record_inner_answer, span, answer_of(result), ended_ns)
 
     def _root_exited(self, root: OpenSpan, result: object) -> None:
         state = root.state
@@ -345,16 +351,12 @@ class Tracer:
         self, state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None
     ) -> None:
         """End the run whatever becomes of its last facts, and forget the tree."""
-        with state.lock:
-            run = state.run
-            if not _concluded(state, answer, outcome, error):
-                return
+        run = state.run
+        if not _concluded(state, answer, outcome, error):
+            return
         if run is not None:
             run.before_finish(_nothing, OWNER)  # lets go of the tree
-            if state.is_question:
-                run.finish(outcome)
-            else:
-                run.discard()
+            run.finish(outcome)
         self._forget(state, is_late_expected=outcome is not None)
 
     @guarded
@@ -366,9 +368,7 @@ class Tracer:
     @guarded
     def _cut_short(self, state: RunState) -> None:
         """Report what is there when the recorder ends a run, such as one whose stream nobody read."""
-        run = state.run
-        if _concluded(state, None, "partial", None) and run is not None and not state.is_question:
-            run.discard()
+        _concluded(state, None, "partial", None)
         self._forget(state, is_late_expected=True)
 
     def _forget(self, state: RunState, *, is_late_expected: bool = False) -> None:
@@ -385,8 +385,7 @@ class Tracer:
             self._streams.forget(state)
             state.ids = []
             state.open.clear()
-            state.root = state.run = state.arguments = state.interrupt = state.explicit = state.error = None
-            state.seen, state.raw, state.stands_for, state.pieces, state.last = {}, {}, {}, {}, None
+            state.root = state.run = state.arguments = state.interrupt = state.error = None
 
     def _let_go(self, state: RunState, id_: str) -> None:
         if len(state.ids) > MAX_IDS:
@@ -401,13 +400,28 @@ class Tracer:
 
 
 def _concluded(state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> bool:
-    """Write a run's last facts, and tell whether that was still to do; who else ends it waits for that."""
+    """Have a run's last facts written, and tell whether that was still to do; other threads that end it wait."""
     with state.lock:
         if state.is_ended:
             return False
         state.is_ended = True
-        conclude(state, answer, outcome, error)
+        _report_end(state, answer, outcome, error)
     return True
+
+
+@guarded
+def _report_end(state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> None:
+    root, run = state.root, state.run
+    if root is None or run is None:
+        return
+    if state.is_joined and state.streams:
+        run.ends_as("partial")
+    report_open(state, error)
+    if state.is_joined:
+        state.record(conclude_joined, root, run)
+    else:
+        asked = fields_of(state.interrupt) if outcome == "interrupted" else None
+        state.record(conclude, root, run, answer, outcome, run.failure_of(error), asked)
 
 
 def _closed(span: OpenSpan) -> bool:
@@ -427,8 +441,8 @@ def _note_top(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     if keeps_turns(owner):
         state.keeps_turns = True
         state.examples = spoken(turns_in(first_of(instance, ("_prefix_messages",))))
-    if span.kind == "other" and state.run is not None:
-        record_question(state, state.run, bound.arguments)
+    if span.kind == "other":
+        record_question(state, bound.arguments)
 
 
 def _nothing() -> None:

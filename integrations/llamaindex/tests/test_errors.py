@@ -82,9 +82,7 @@ def test_a_failure_that_the_application_catches_is_none_of_the_run(keeper):
     assert (run.record.outcome, run.failure, len(ids(run, "retrieved"))) == ("answered", None, 6)
 
 
-@pytest.mark.parametrize(
-    "site", ["record_retrieved", "record_given", "record_postprocessed", "settle", "record_synthesized"]
-)
+@pytest.mark.parametrize("site", ["record_retrieved", "record_postprocessed", "settle", "record_synthesized"])
 @pytest.mark.usefixtures("loses")
 def test_our_own_failure_is_counted_and_harmless(keeper, recorder, monkeypatch, site):
     def broken(*_, **__):

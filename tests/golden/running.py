@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ragtrace.judges.llm.judge import LLMJudge
     from ragtrace.metrics.base import Metric
     from ragtrace.model import MetricResult
 
@@ -66,6 +67,10 @@ async def computed(metrics: Sequence[Metric], case: EvalContext) -> dict[str, Me
     return {result.key: result for result in await evaluate(metrics, case)}
 
 
+def not_blank(texts: Sequence[str]) -> int:
+    return sum(bool(text.strip()) for text in texts)
+
+
 def check(result: MetricResult, expected: float | None, record: dict[str, Any]) -> None:
     if expected is None:
         assert result.value is None, f"{result.name} must have no value, got {result.value}"
@@ -88,15 +93,13 @@ def same(found: float | None, expected: float | None, name: str) -> None:
 _ERRORS = {"zero_embedding", "invalid_grade"}
 
 
-async def faithfulness(record: dict[str, Any]) -> None:
+async def faithfulness(record: dict[str, Any], judge: LLMJudge | None = None) -> None:
     inputs = record["inputs"]
     contexts = inputs.get("contexts") or []
     made = RagRecord(
         id="1", query=inputs.get("query") or "", answer=inputs.get("answer") or "", pools=used(contexts)
     )
-    judge = replies.judge(
-        record, lambda: replies.faithfulness(record, sum(bool(text.strip()) for text in contexts))
-    )
+    judge = judge or replies.judge(record, lambda: replies.faithfulness(record, not_blank(contexts)))
     options = MetricOptions(zero_on_empty_context=inputs.get("on_empty_context") == "zero")
     results = await computed(select(["faithfulness"]), EvalContext(made, judge=judge, options=options))
     check(results["faithfulness"], record["expected"], record)
@@ -147,7 +150,7 @@ async def citations(record: dict[str, Any]) -> None:
             assert details[name] == pytest.approx(expected[name], rel=0, abs=TOLERANCE)
 
 
-async def context_precision(record: dict[str, Any]) -> None:
+async def context_precision(record: dict[str, Any], judge: LLMJudge | None = None) -> None:
     inputs = record["inputs"]
     with_reference = inputs.get("mode", "without_reference") == "with_reference"
     target, contexts = inputs.get("reference_or_answer") or "", inputs.get("contexts") or []
@@ -158,7 +161,7 @@ async def context_precision(record: dict[str, Any]) -> None:
         reference=target if with_reference else None,
         pools=used(contexts),
     )
-    judge = replies.judge(record, lambda: replies.relevance(record, contexts))
+    judge = judge or replies.judge(record, lambda: replies.relevance(record, contexts))
     metric = ContextPrecision(needs_reference=with_reference)
     result = (await computed([metric], EvalContext(made, judge=judge)))["context_precision"]
     check(result, record["expected"], record)
@@ -264,18 +267,23 @@ def _check_facts(expected: dict[str, Any], result: MetricResult, values: set[str
             assert found == pytest.approx(value, rel=0, abs=TOLERANCE), key
 
 
-async def umbrela(record: dict[str, Any]) -> None:
-    inputs, expected = record["inputs"], record["expected"] or {}
+def umbrela_record(inputs: dict[str, Any]) -> RagRecord:
     number = inputs["passages"]
     count = number if isinstance(number, int) else len(number)
     pool = Pool(stage="retrieved", passages=passages(f"d{place}" for place in range(count)))
-    made = RagRecord(id="1", query=inputs.get("query") or "", pools=(pool,))
-    judge = replies.judge(record, lambda: replies.umbrela_grades(record, made)[0])
+    return RagRecord(id="1", query=inputs.get("query") or "", pools=(pool,))
+
+
+async def umbrela(record: dict[str, Any], judge: LLMJudge | None = None, scale: str = "direct5") -> None:
+    made, expected = umbrela_record(record["inputs"]), record["expected"] or {}
+    judge = judge or replies.judge(record, lambda: replies.umbrela_grades(record, made)[0])
     case = EvalContext(made, judge=judge, options=MetricOptions(k_values=(1, 3, 5)))
     results = await computed([P_AT_K, AP_RETRIEVED, MRR], case)
     if record["expected"] is None:
         check(results["p_at_k"], None, record)
         return
+    assert results["mrr"].judge is not None
+    assert results["mrr"].judge.label_scale == scale
     grades: Any = results["mrr"].details["grades"]
     assert grades == expected["grades_1_5"]
     mean = sum(map(to_umbrela, grades)) / len(grades)

@@ -8,73 +8,33 @@ from ragtrace.judges.llm.audit import MAX_CLAIMS
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.numbering import grading_batches
 from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.scales import to_umbrela
-from ragtrace.metrics.context.context_precision import ContextPrecision
-from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.registry import select
-from ragtrace.model import Pool, RagRecord
 from tests.golden import replies, running
-from tests.golden.running import check, computed, passages, used
+from tests.golden.running import not_blank
 
 if TYPE_CHECKING:
     from ragtrace.judges.llm.chat import ChatModel
+    from ragtrace.model import RagRecord
 
 
 async def faithfulness(record: dict[str, Any]) -> None:
     await running.faithfulness(record)
-    inputs = record["inputs"]
-    contexts = inputs.get("contexts") or []
-    made = RagRecord(
-        id="1", query=inputs.get("query") or "", answer=inputs.get("answer") or "", pools=used(contexts)
-    )
-    n_contexts = sum(bool(text.strip()) for text in contexts)
+    n_contexts = not_blank(record["inputs"].get("contexts") or [])
     # One batch, as the ids of a record run through all of its claims.
     judge = LLMJudge(_chat(record, lambda: _in_steps(record, n_contexts)), fused=False, claim_batch=MAX_CLAIMS)
-    options = MetricOptions(zero_on_empty_context=inputs.get("on_empty_context") == "zero")
-    results = await computed(select(["faithfulness"]), EvalContext(made, judge=judge, options=options))
-    check(results["faithfulness"], record["expected"], record)
+    await running.faithfulness(record, judge)
 
 
 async def context_precision(record: dict[str, Any]) -> None:
     await running.context_precision(record)
-    inputs = record["inputs"]
-    with_reference = inputs.get("mode", "without_reference") == "with_reference"
-    target, contexts = inputs.get("reference_or_answer") or "", inputs.get("contexts") or []
-    made = RagRecord(
-        id="1",
-        query=inputs.get("query") or "",
-        answer="" if with_reference else target,
-        reference=target if with_reference else None,
-        pools=used(contexts),
-    )
-    n_contexts = sum(bool(text.strip()) for text in contexts)
-    judge = LLMJudge(_chat(record, lambda: _one_by_one(record, contexts, n_contexts)), fused=False)
-    metric = ContextPrecision(needs_reference=with_reference)
-    check(
-        (await computed([metric], EvalContext(made, judge=judge)))["context_precision"], record["expected"], record
-    )
+    contexts = record["inputs"].get("contexts") or []
+    chat = _chat(record, lambda: _one_by_one(record, contexts, not_blank(contexts)))
+    await running.context_precision(record, LLMJudge(chat, fused=False))
 
 
 async def umbrela(record: dict[str, Any]) -> None:
     await running.umbrela(record)
-    inputs, expected = record["inputs"], record["expected"] or {}
-    number = inputs["passages"]
-    count = number if isinstance(number, int) else len(number)
-    pool = Pool(stage="retrieved", passages=passages(f"d{place}" for place in range(count)))
-    made = RagRecord(id="1", query=inputs.get("query") or "", pools=(pool,))
-    judge = LLMJudge(_chat(record, lambda: _graded(record, made)), scale="umbrela")
-    results = await computed(
-        select(["mrr", "p_at_k"]), EvalContext(made, judge=judge, options=MetricOptions(k_values=(1,)))
-    )
-    if record["expected"] is None:
-        check(results["p_at_k"], None, record)
-        return
-    grades: Any = results["mrr"].details["grades"]
-    assert grades == expected["grades_1_5"]
-    assert sum(map(to_umbrela, grades)) / len(grades) == expected["umbrela_mean"]
-    assert results["mrr"].judge is not None
-    assert results["mrr"].judge.label_scale == "umbrela_mapped"
-    check(results["mrr"], expected["mrr"], record)
+    chat = _chat(record, lambda: _graded(record, running.umbrela_record(record["inputs"])))
+    await running.umbrela(record, LLMJudge(chat, scale="umbrela"), "umbrela_mapped")
 
 
 def _chat(record: dict[str, Any], script: Any) -> ChatModel:

@@ -6,15 +6,26 @@ from typing import Any
 
 import pytest
 
-from tests.golden.running import RUNNERS
+from tests.golden.test_golden import RUNNERS
 
-REF = {"query": "q", "contexts": ["The lab is in Oslo."], "reference": "r"}
 LAB = {"query": "Where is the lab?", "answer": "a", "contexts": ["The lab is in Oslo.", "It opened in 2010."]}
 UNIT = {"query": "q", "answer": "a", "query_embedding": [1.0, 0.0]}
 LABELS = {"d0": 5, "d1": 4, "d2": 4, "d3": 3, "d4": 2}
 SETS = ("ra_nwg", "proc", "pct_proc", "n_recall4", "n_recall5", "precision4", "harm")
-PARTS = [{"text": "s1", "citations": ["1"]}, {"text": "s2", "citations": ["9"]}]
 TEXTS = {"1": "a", "2": "b"}
+FULL = {"citation": "1", "support": "full"}
+RANKED = {"labels": {"a": 3}, "rel_threshold": 2}
+RANKS = ("p_at_k", "ap_at_k_retrieved", "ap_at_k", "mrr", "mrr_at_k", "ndcg_at_k")
+NOISE = {"user_input": "Where?", "response": "a", "reference": "r", "retrieved_contexts": ["c0", "c1"]}
+TABLES = {
+    "reference_fact_by_context": [[1, 0]],
+    "answer_claim_by_context": [[0, 1], [1, 0]],
+    "answer_claim_correct": [0, 1],
+}
+SHARES = ("relevant", "irrelevant", "unattributed", "incorrect_rate")
+RATIOS = ("precision", "recall", "f1")
+FACTUAL = {"answer": "a", "reference": "r"}
+NAMES = {"reference_entities": ["Oslo"], "context_entities": ["oslo"]}
 
 
 def edge(
@@ -36,6 +47,72 @@ def sets(name: str, expected: Any, **inputs: Any) -> Any:
     return edge("set_metrics", name, given, None, expected)
 
 
+def relevancy(name: str, embeddings: Any, flags: Any, expected: Any, na: str | None = None, **inputs: Any) -> Any:
+    given = {**UNIT, "question_embeddings": embeddings, **inputs}
+    return edge("answer_relevancy", name, given, {"noncommittal": flags}, expected, na)
+
+
+def cites(
+    name: str, cited: Any, verdicts: Any, values: Any, na: str | None = None, *, passages: Any = TEXTS, **facts: Any
+) -> Any:
+    """Return the case of an answer whose parts cite these ids; `values` are precision, recall, F1 and micro precision."""
+    inputs = {"parts": [{"text": "s", "citations": ids} for ids in cited], "passages": passages}
+    expected = values and dict(zip(("precision", "recall", "f1", "precision_micro"), values, strict=True)) | facts
+    return edge("citations", name, inputs, verdicts, expected, na)
+
+
+def precision(name: str, relevant: Any, expected: Any, na: str | None = None, **inputs: Any) -> Any:
+    given = {"query": "q", "mode": "with_reference", "reference_or_answer": "r", "contexts": ["c"], **inputs}
+    return edge("context_precision", name, given, relevant and {"relevant": relevant}, expected, na)
+
+
+def recall(name: str, verdicts: Any, expected: Any, na: str | None = None, **inputs: Any) -> Any:
+    return edge("context_recall", name, {**LAB, "reference": "r", **inputs}, verdicts, expected, na)
+
+
+def noise(name: str, verdicts: Any, expected: Any, na: str | None = None, **inputs: Any) -> Any:
+    values = dict(zip(SHARES, expected, strict=True)) if expected else None
+    return edge("noise_sensitivity", name, NOISE | inputs, verdicts, values, na)
+
+
+def factual(name: str, verdicts: Any, expected: Any, na: str | None = None, **inputs: Any) -> Any:
+    values = dict(zip(RATIOS, expected, strict=True)) if expected else None
+    return edge("factual_correctness", name, FACTUAL | inputs, verdicts, values, na)
+
+
+def entailed(answer: Any, reference: Any, **more: Any) -> dict[str, Any]:
+    return {"answer_claims_entailed": answer, "reference_claims_entailed": reference, **more}
+
+
+def entities(name: str, verdicts: Any, expected: float | None, na: str | None = None, **inputs: Any) -> Any:
+    return edge(
+        "context_entities_recall",
+        name,
+        {"reference": "r", "contexts": ["The lab is in Oslo."]} | inputs,
+        verdicts,
+        expected,
+        na,
+    )
+
+
+def similarity(name: str, a: Any, b: Any, expected: float | None, na: str | None = None) -> Any:
+    return edge("semantic_similarity", name, {"a": a, "b": b}, None, expected, na)
+
+
+def aggregate(
+    name: str, runs: Any, per_judge: Any, score: float | None, apart: float | None, na: str | None = None
+) -> Any:
+    expected = {
+        "per_judge": [dict(zip(("score", "std", "failures"), judge, strict=True)) for judge in per_judge],
+        "score_1_5": score,
+        "score_0_1": None if score is None else (score - 1) / 4,
+        "passed_3": score is not None and score >= 3,
+        "passed_4": score is not None and score >= 4,
+        "mean_abs_diff": apart,
+    }
+    return edge("judge_aggregate", name, {}, {"runs_per_judge_0_means_failed": runs}, expected, na)
+
+
 EDGES = [
     edge("faithfulness", "blank-answer", {**LAB, "answer": " \n"}, None, None, "no_answer"),
     edge("faithfulness", "blank-contexts", {**LAB, "contexts": ["", " "]}, None, None, "no_contexts"),
@@ -49,186 +126,44 @@ EDGES = [
     edge("faithfulness", "contradicted", LAB, {"claims": 2, "supported": [1, "contradicted"]}, 0.5),
     edge("answer_relevancy", "blank-query", {**UNIT, "query": " "}, None, None, "missing_input:query"),
     edge("answer_relevancy", "blank-answer", {**UNIT, "answer": ""}, None, None, "no_answer"),
-    edge(
-        "answer_relevancy",
-        "opposite",
-        {**UNIT, "question_embeddings": [[-1.0, 0.0]]},
-        {"noncommittal": [0]},
-        0.0,
-    ),
-    edge(
-        "answer_relevancy",
-        "one-noncommittal",
-        {**UNIT, "question_embeddings": [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]},
-        {"noncommittal": [1, 0, 0]},
-        2 / 3,
-    ),
-    edge(
-        "answer_relevancy",
-        "the-committal-one-is-empty",
-        {**UNIT, "question_embeddings": [[1.0, 0.0], None]},
-        {"noncommittal": [1, 0]},
-        0.0,
-    ),
-    edge(
-        "answer_relevancy",
-        "query-zero",
-        {**UNIT, "query_embedding": [0.0, 0.0], "question_embeddings": [[1.0, 0.0]]},
-        {"noncommittal": [0]},
-        None,
-        "zero_embedding",
-    ),
-    edge(
-        "answer_relevancy",
-        "all-zero",
-        {**UNIT, "question_embeddings": [[0.0, 0.0], [0.0, 0.0]]},
-        {"noncommittal": [0, 0]},
-        None,
-        "zero_embedding",
-    ),
-    edge(
-        "answer_relevancy",
-        "exception",
-        {**UNIT, "question_embeddings": [[1.0, 0.0]]},
-        {"noncommittal": "exception"},
-        None,
-        "judge_error",
-    ),
-    edge(
-        "citations",
-        "no-parts",
-        {"parts": [], "passages": TEXTS},
-        [],
-        {"precision": None, "recall": None, "f1": None, "precision_micro": None, "dangling": 0, "parts": 0},
-    ),
-    edge(
-        "citations",
-        "no-citations",
-        {"parts": [{"text": "s1", "citations": []}], "passages": TEXTS},
-        [[]],
-        {"precision": None, "recall": 0.0, "f1": None, "precision_micro": None, "cited_parts": 0, "parts": 1},
-    ),
-    edge(
-        "citations",
-        "dangling-only",
-        {"parts": PARTS[1:], "passages": TEXTS},
-        None,
-        {"precision": 0.0, "recall": 0.0, "f1": 0.0, "precision_micro": 0.0, "dangling": 1, "cited_parts": 1},
-    ),
-    edge(
-        "citations",
-        "dangling-part",
-        {"parts": PARTS, "passages": TEXTS},
-        [[{"citation": "1", "support": "full"}], [{"citation": "9", "support": "full"}]],
-        {"precision": 0.5, "recall": 0.5, "f1": 0.5, "precision_micro": 0.5, "dangling": 1, "dangling_rate": 0.5},
-    ),
-    edge(
-        "citations",
-        "passages-out-of-order",
-        {"parts": [{"text": "s", "citations": ["1", "2"]}], "passages": {"2": "b", "1": "a"}},
-        [[{"citation": "1", "support": "full"}, {"citation": "2", "support": "none"}]],
-        {"precision": 0.5, "recall": 0.5, "f1": 0.5, "precision_micro": 0.5},
-    ),
-    edge("citations", "verdict-missing", {"parts": PARTS[:1], "passages": TEXTS}, [[]], None, "judge_incomplete"),
-    edge("citations", "exception", {"parts": PARTS[:1], "passages": TEXTS}, "exception", None, "judge_error"),
-    edge(
-        "context_precision",
-        "blank-reference",
-        {"query": "q", "mode": "with_reference", "reference_or_answer": " ", "contexts": ["c"]},
-        None,
-        None,
-        "missing_input:reference",
-    ),
-    edge(
-        "context_precision",
-        "blank-answer",
-        {"query": "q", "mode": "without_reference", "reference_or_answer": "", "contexts": ["c"]},
-        None,
-        None,
-        "no_answer",
-    ),
-    edge(
-        "context_precision",
-        "blank-query",
-        {"query": "", "mode": "with_reference", "reference_or_answer": "r", "contexts": ["c"]},
-        None,
-        None,
-        "missing_input:query",
-    ),
-    edge(
-        "context_precision",
-        "blank-contexts",
-        {"query": "q", "mode": "with_reference", "reference_or_answer": "r", "contexts": [" ", ""]},
-        None,
-        None,
-        "no_contexts",
-    ),
-    edge(
-        "context_precision",
-        "blank-among",
-        {"query": "q", "mode": "with_reference", "reference_or_answer": "r", "contexts": ["", "c1", "c2"]},
-        {"relevant": [0, 1]},
-        0.5,
-    ),
-    edge(
-        "context_precision",
-        "shorter",
-        {"query": "q", "mode": "without_reference", "reference_or_answer": "a", "contexts": ["c0", "c1"]},
-        {"relevant": [1]},
-        None,
-        "judge_incomplete",
-    ),
-    edge(
-        "context_precision",
-        "exception",
-        {"query": "q", "mode": "without_reference", "reference_or_answer": "a", "contexts": ["c0"]},
-        {"relevant": ["exception"]},
-        None,
-        "judge_error",
-    ),
-    edge("context_recall", "no-reference", {**LAB, "reference": None}, None, None, "missing_input:reference"),
-    edge("context_recall", "blank-reference", {**LAB, "reference": ""}, None, None, "missing_input:reference"),
-    edge("context_recall", "no-contexts", {"query": "q", "contexts": [], "reference": "r"}, None, 0.0),
-    edge("context_recall", "no-query", {**REF, "query": ""}, {"facts": 1, "attributed": [1]}, 1.0),
-    edge("context_recall", "no-facts", REF, {"facts": 0, "attributed": []}, None, "no_claims"),
-    edge(
-        "context_recall",
-        "shorter",
-        {**LAB, "reference": "r"},
-        {"facts": 3, "attributed": [1, 0], "source_context": [2, None]},
-        None,
-        "judge_incomplete",
-    ),
-    edge(
-        "context_recall",
-        "longer",
-        {**LAB, "reference": "r"},
-        {"facts": 1, "attributed": [1, 0]},
-        None,
-        "judge_incomplete",
-    ),
-    edge("context_recall", "exception", {**LAB, "reference": "r"}, "exception", None, "judge_error"),
+    relevancy("opposite", [[-1.0, 0.0]], [0], 0.0),
+    relevancy("one-noncommittal", [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1, 0, 0], 2 / 3),
+    relevancy("the-committal-one-is-empty", [[1.0, 0.0], None], [1, 0], 0.0),
+    relevancy("query-zero", [[1.0, 0.0]], [0], None, "zero_embedding", query_embedding=[0.0, 0.0]),
+    relevancy("all-zero", [[0.0, 0.0], [0.0, 0.0]], [0, 0], None, "zero_embedding"),
+    relevancy("exception", [[1.0, 0.0]], "exception", None, "judge_error"),
+    cites("no-parts", [], [], (None, None, None, None), dangling=0, parts=0),
+    cites("no-citations", [[]], [[]], (None, 0.0, None, None), cited_parts=0, parts=1),
+    cites("dangling-only", [["9"]], None, (0.0, 0.0, 0.0, 0.0), dangling=1, cited_parts=1),
+    cites("dangling-part", [["1"], ["9"]], [[FULL], [{**FULL, "citation": "9"}]], (0.5,) * 4, dangling=1,
+          dangling_rate=0.5),
+    cites("passages-out-of-order", [["1", "2"]], [[FULL, {"citation": "2", "support": "none"}]], (0.5,) * 4,
+          passages={"2": "b", "1": "a"}),
+    cites("verdict-missing", [["1"]], [[]], None, "judge_incomplete"),
+    cites("exception", [["1"]], "exception", None, "judge_error"),
+    precision("blank-reference", None, None, "missing_input:reference", reference_or_answer=" "),
+    precision("blank-answer", None, None, "no_answer", mode="without_reference", reference_or_answer=""),
+    precision("blank-query", None, None, "missing_input:query", query=""),
+    precision("blank-contexts", None, None, "no_contexts", contexts=[" ", ""]),
+    precision("blank-among", [0, 1], 0.5, contexts=["", "c1", "c2"]),
+    precision("shorter", [1], None, "judge_incomplete", mode="without_reference", contexts=["c0", "c1"]),
+    precision("exception", ["exception"], None, "judge_error", mode="without_reference"),
+    recall("no-reference", None, None, "missing_input:reference", reference=None),
+    recall("blank-reference", None, None, "missing_input:reference", reference=""),
+    recall("no-contexts", None, 0.0, contexts=[]),
+    recall("no-query", {"facts": 1, "attributed": [1]}, 1.0, query=""),
+    recall("no-facts", {"facts": 0, "attributed": []}, None, "no_claims"),
+    recall("shorter", {"facts": 3, "attributed": [1, 0], "source_context": [2, None]}, None, "judge_incomplete"),
+    recall("longer", {"facts": 1, "attributed": [1, 0]}, None, "judge_incomplete"),
+    recall("exception", "exception", None, "judge_error"),
     edge("no_answer", "wrong", {"query": "q", "answer": "Rome."}, "yes", {"attempted": True}),
     edge("no_answer", "exception", {"query": "q", "answer": "Rome."}, "exception", None, "judge_error"),
     edge("no_answer", "unparseable", {"query": "q", "answer": "Rome."}, "perhaps", None, "judge_invalid_output"),
     edge("umbrela", "missing", {"query": "q", "passages": 2}, [3, None], None, "judge_incomplete"),
     edge("umbrela", "unparseable", {"query": "q", "passages": 1}, ["three"], None, "judge_invalid_output"),
     edge("umbrela", "exception", {"query": "q", "passages": 1}, ["exception"], None, "judge_error"),
-    edge(
-        "rank_metrics",
-        "k-zero",
-        {"labels": {"a": 3}, "ranked": ["a"], "k": 0, "rel_threshold": 2},
-        None,
-        dict.fromkeys(("p_at_k", "ap_at_k_retrieved", "ap_at_k", "mrr", "mrr_at_k", "ndcg_at_k")),
-        "k_not_positive",
-    ),
-    edge(
-        "rank_metrics",
-        "nothing-ranked",
-        {"labels": {"a": 3}, "ranked": [], "k": 3, "rel_threshold": 2},
-        None,
-        {"p_at_k": 0.0, "ap_at_k_retrieved": 0.0, "ap_at_k": 0.0, "mrr": 0.0, "mrr_at_k": 0.0, "ndcg_at_k": 0.0},
-    ),
+    edge("rank_metrics", "k-zero", {**RANKED, "ranked": ["a"], "k": 0}, None, dict.fromkeys(RANKS), "k_not_positive"),
+    edge("rank_metrics", "nothing-ranked", {**RANKED, "ranked": [], "k": 3}, None, dict.fromkeys(RANKS, 0.0)),
     sets("k-negative", family("k_not_positive", dup_count=0), k=-1),
     sets("k-zero-before-no-labels", family("k_not_positive", dup_count=1), k=0, labels={}, topk=["x", "x"]),
     sets("no-labels-before-unlabelled", family("no_labels"), labels={}),
@@ -255,9 +190,67 @@ EDGES = [
                             proc=1.0, pct_proc=0.05, n_recall4=0.0, n_recall5=0.0, precision4=0.0, harm=0.0),
          labels={"a": 5, "t": 3, **{f"d{n}": 4 for n in range(10)}}, topk=["t"], pool=["a"], k=1,
          params={"monotone": True}),
+    noise("plain", TABLES, [0.0, 0.5, 0.0, 0.5]),
+    noise("blank-answer", None, None, "no_answer", response=" "),
+    noise("blank-reference", None, None, "missing_input:reference", reference="\n"),
+    noise("no-reference", None, None, "missing_input:reference", reference=None),
+    noise("no-contexts", None, None, "no_contexts", retrieved_contexts=["", " "]),
+    noise("no-claims", TABLES | {"answer_claim_by_context": [], "answer_claim_correct": []}, None, "no_claims"),
+    noise("no-facts", TABLES | {"reference_fact_by_context": []}, [0.0, 0.5, 0.0, 0.5]),
+    noise("a-blank-context", TABLES, [0.0, 0.5, 0.0, 0.5], retrieved_contexts=["c0", "c1", " "]),
+    noise("no-query", TABLES, [0.0, 0.5, 0.0, 0.5], user_input=""),
+    noise("short-row-list", TABLES | {"answer_claim_by_context": [[0, 1]], "claims": 2}, None, "judge_incomplete"),
+    noise("missing-row", TABLES | {"answer_claim_by_context": [[0, 1], None]}, None, "judge_incomplete"),
+    noise("short-verdicts", TABLES | {"answer_claim_correct": [1]}, None, "judge_incomplete"),
+    noise("long-verdicts", TABLES | {"answer_claim_correct": [1, 1, 1]}, None, "judge_incomplete"),
+    noise("context-that-is-not", TABLES | {"answer_claim_by_context": [[0, 0, 1], [1]]}, None, "judge_incomplete"),
+    noise("garbage", TABLES | {"answer_claim_correct": ["perhaps", 1]}, None, "judge_invalid_output"),
+    noise("transport", TABLES | {"answer_claim_correct": "exception"}, None, "judge_error"),
+    factual("no-answer-claims", entailed([], [1, 0]), [None, 0.5, None], "no_claims"),
+    factual("no-claims-at-all", entailed([], []), None, "no_claims"),
+    factual("words", entailed(["entailed", "contradicted"], ["neutral", "entailed"]), [0.5, 0.5, 0.5]),
+    factual("beta", entailed([1, 1], [1, 0]), [1.0, 0.5, 5 * 0.5 / 4.5], beta=2.0),
+    factual("blank-answer", None, None, "no_answer", answer=""),
+    factual("no-reference", None, None, "missing_input:reference", reference=None),
+    factual("short", entailed([1], [1], answer_claims=2), None, "judge_incomplete"),
+    factual("long", entailed([1, 1, 1], [1], answer_claims=2), None, "judge_incomplete"),
+    factual("long-reference", entailed([1, 1], [1, 1], reference_claims=1), None, "judge_incomplete"),
+    factual("transport", entailed("exception", [1]), None, "judge_error"),
+    factual("timeout", entailed("exception", [1]), None, "judge_timeout"),
+    entities("no-contexts", None, 0.0, contexts=[]),
+    entities("no-reference", None, None, "missing_input:reference", reference=""),
+    entities("nothing-in-either", {"reference_entities": [], "context_entities": []}, None, "no_entities"),
+    entities("punctuation-alone", NAMES | {"reference_entities": ["...", " "]}, None, "no_entities"),
+    entities("doubled", NAMES | {"reference_entities": ["Oslo", "OSLO ", "\u201cOslo\u201d", "Rome"]}, 0.5),
+    entities(
+        "width",
+        {"reference_entities": ["\uff2f\uff33\uff2c\uff2f\u3000Lab"], "context_entities": ["Oslo  lab."]},
+        1.0,
+    ),
+    entities("sharp-s", {"reference_entities": ["Stra\u00dfe"], "context_entities": ["STRASSE"]}, 1.0),
+    entities("no-list", {"reference_entities": "Oslo", "context_entities": []}, None, "judge_invalid_output"),
+    entities("transport", "exception", None, "judge_error"),
+    similarity("opposite", [1.0, 0.0], [-2.0, 0.0], -1.0),
+    similarity("zero", [0.0, 0.0], [1.0, 0.0], None, "zero_embedding"),
+    similarity("zero-reference", [1.0, 0.0], [0.0, 0.0], None, "zero_embedding"),
+    similarity("no-reference", [1.0, 0.0], None, None, "missing_input:reference"),
+    similarity("no-answer", None, [1.0, 0.0], None, "no_answer"),
+    similarity("huge", [1e200, 1e200], [1e-200, 0.0], 2**-0.5),
+    aggregate("one-run", [[5]], [(5.0, 0.0, 0)], 5.0, None),
+    aggregate("all-zero", [[0, 0, 0]], [(None, None, 3)], None, None, "judge_error"),
+    aggregate("one-zero", [[0]], [(None, None, 1)], None, None, "judge_error"),
+    aggregate("mixed-failures", [[0, 7], [0, "exception"]], [(None, None, 2)] * 2, None, None, "judge_error"),
+    aggregate("no-grades", [[4, 6, 2.5, "x", True, 4.0], [3]], [(4.0, 0.0, 5), (3.0, 0.0, 0)], 3.5, 1.0),
+    aggregate("failed-in-the-middle", [[4, 0, 5], [2, 2, 0]], [(4.5, 0.5**0.5, 1), (2.0, 0.0, 1)], 3.25, 2.5),
+    aggregate("fourteen-thirds", [[5, 5, 4]], [(14 / 3, 3**-0.5, 0)], 14 / 3, None),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("record", EDGES)
 async def test_edge(record: dict[str, Any]) -> None:
     await RUNNERS[record["metric"]](record)
+
+
+async def test_a_record_without_runs_has_no_score() -> None:
+    record = {"inputs": {}, "judge_verdicts": {"runs_per_judge_0_means_failed": [[]]}, "expected": None}
+    await RUNNERS["judge_aggregate"](record)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from ragtrace.judges.scales import from_umbrela, to_umbrela
-from ragtrace.metrics.context.context_precision import ContextPrecision
+from ragtrace.metrics.base import CoroutineMetric
+from ragtrace.metrics.context.context_precision import METRIC as CONTEXT_PRECISION
+from ragtrace.metrics.context.context_precision import context_precision as precision_over
 from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.ranking import rank
@@ -162,7 +165,7 @@ async def context_precision(record: dict[str, Any], judge: LLMJudge | None = Non
         pools=used(contexts),
     )
     judge = judge or replies.judge(record, lambda: replies.relevance(record, contexts))
-    metric = ContextPrecision(needs_reference=with_reference)
+    metric = CoroutineMetric(CONTEXT_PRECISION.spec, partial(precision_over, needs_reference=with_reference))
     result = (await computed([metric], EvalContext(made, judge=judge)))["context_precision"]
     check(result, record["expected"], record)
     assert result.state == "error" or result.details["mode"] == inputs.get("mode", "without_reference")

@@ -9,13 +9,16 @@ import json
 import random
 import re
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.metrics.context.context_precision import ContextPrecision
+from ragtrace.metrics.base import CoroutineMetric
+from ragtrace.metrics.context.context_precision import METRIC as CONTEXT_PRECISION
+from ragtrace.metrics.context.context_precision import context_precision as precision_over
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
@@ -231,7 +234,7 @@ async def ours(metric: str, of: World, options: MetricOptions | None = None) -> 
     if metric == "context_precision":
         record = replace(record, reference=None)
     chosen = (
-        [ContextPrecision(needs_reference=True)]
+        [CoroutineMetric(CONTEXT_PRECISION.spec, partial(precision_over, needs_reference=True))]
         if metric == "context_precision_with_reference"
         else select([metric])
     )

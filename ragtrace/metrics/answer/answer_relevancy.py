@@ -25,8 +25,7 @@ async def answer_relevancy(ctx: EvalContext) -> list[MetricResult]:
     ragas 0.4 uses ALL too, 0.2.15 used ANY, and neither cuts raw to [0, 1]; llm4s maps cosines by (cos + 1) / 2.
 
     ``na``: missing_input:query, no_answer, partial_run, unsupported_by_judge. ``error``: judge_incomplete without a
-    question, zero_embedding where the query or all questions have no direction. Source: RAGAS, Es
-    et al. 2023.
+    question, zero_embedding where the query or all questions have no direction. Source: RAGAS, Es et al. 2023.
 
     Example:
         >>> import asyncio

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import JudgeIncomplete
-from ragtrace.metrics.base import MetricSpec, Output, answer_lacking, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, answer_lacking, result
 from ragtrace.metrics.ranking import rank
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ragtrace.model import MetricResult
 
 
-class ContextPrecision:
+async def context_precision(ctx: EvalContext, *, needs_reference: bool = False) -> list[MetricResult]:
     """Mean precision at each relevant context, in the order delivered, in [0, 1], higher is better.
 
     sum over relevant places i of (relevant up to i / i), over the number of relevant contexts. A context is
@@ -23,10 +23,10 @@ class ContextPrecision:
     not judged.
 
     ``na``: missing_input:query, no_answer and partial_run (without reference), no_contexts. ``error``:
-    judge_incomplete where a context has no verdict; llm4s counts it as irrelevant. Coroutine-safe. Source: RAGAS
-    context precision.
+    judge_incomplete where a context has no verdict; llm4s counts it as irrelevant. Source: RAGAS context precision.
 
     Args:
+        ctx: the record and the judge.
         needs_reference: a record without a reference is ``na missing_input:reference``.
 
     Example:
@@ -42,8 +42,31 @@ class ContextPrecision:
         >>> asyncio.run(METRIC.compute(ctx))[0].value
         0.5
     """
+    has_reference = bool((ctx.record.reference or "").strip())
+    mode = "with_reference" if has_reference or needs_reference else "without_reference"
+    missing = _missing(ctx, has_reference=has_reference, needs_reference=needs_reference)
+    if missing is not None:
+        return METRIC.spec.every(missing, {"mode": mode})
+    relevant = (await ctx.relevance()).relevant
+    indexes = [index for index, _ in ctx.contexts()]
+    if set(relevant) != set(indexes):
+        raise JudgeIncomplete("the judge's verdicts are not those of the contexts")
+    found = [relevant[index] for index in indexes]
+    details = {"mode": mode, "relevant": [index for index in indexes if relevant[index]], "contexts": indexes}
+    return [result("context_precision", rank.average_precision(found, sum(found)), details)]
 
-    spec = MetricSpec(
+
+def _missing(ctx: EvalContext, *, has_reference: bool, needs_reference: bool) -> str | None:
+    if not ctx.record.query.strip():
+        return "missing_input:query"
+    if needs_reference and not has_reference:
+        return "missing_input:reference"
+    lacking = None if has_reference else answer_lacking(ctx.record)
+    return lacking or (None if ctx.contexts() else "no_contexts")
+
+
+METRIC = CoroutineMetric(
+    MetricSpec(
         name="context_precision",
         aliases=("context_utilization",),
         summary="Do the contexts that helped stand before those that did not.",
@@ -53,36 +76,6 @@ class ContextPrecision:
         outputs=(Output(name="context_precision"),),
         calls="1 judge call",
         source="ragas context precision, with and without reference",
-    )
-
-    def __init__(self, *, needs_reference: bool = False) -> None:
-        self._needs_reference = needs_reference
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return the value; raises JudgeError when the judge has no usable verdicts."""
-        name = self.spec.name
-        has_reference = bool((ctx.record.reference or "").strip())
-        mode = "with_reference" if has_reference or self._needs_reference else "without_reference"
-        missing = self._missing(ctx, has_reference=has_reference)
-        if missing is not None:
-            return [result(name, missing, {"mode": mode})]
-        relevant = (await ctx.relevance()).relevant
-        indexes = [index for index, _ in ctx.contexts()]
-        if set(relevant) != set(indexes):
-            raise JudgeIncomplete("the judge's verdicts are not those of the contexts")
-        found = [relevant[index] for index in indexes]
-        details = {"mode": mode, "relevant": [index for index in indexes if relevant[index]], "contexts": indexes}
-        value = rank.average_precision(found, sum(found))
-        return [result(name, value, details)]
-
-    def _missing(self, ctx: EvalContext, *, has_reference: bool) -> str | None:
-        record = ctx.record
-        if not record.query.strip():
-            return "missing_input:query"
-        if self._needs_reference and not has_reference:
-            return "missing_input:reference"
-        lacking = None if has_reference else answer_lacking(record)
-        return lacking or (None if ctx.contexts() else "no_contexts")
-
-
-METRIC = ContextPrecision()
+    ),
+    context_precision,
+)

@@ -18,8 +18,7 @@ async def context_use(ctx: EvalContext) -> list[MetricResult]:
 
     Blank contexts are left out. A low value under a good answer says that fewer passages would do. It has no
     threshold, because one passage may hold all there is to say. `context_precision` asks whether a context is
-    relevant, used or not. ``na``: no_answer, partial_run, no_contexts, abstained, no_claims.
-    Source: ragtrace.
+    relevant, used or not. ``na``: no_answer, partial_run, no_contexts, abstained, no_claims. Source: ragtrace.
 
     Example:
         >>> import asyncio

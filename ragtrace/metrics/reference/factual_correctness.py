@@ -49,8 +49,7 @@ async def factual_correctness(ctx: EvalContext) -> list[MetricResult]:
     and 1 of 2 facts covered give a recall of .8 there and .5 here.
 
     A text without claims: its side and the F measure are ``na no_claims``. Other ``na``: no_answer, partial_run,
-    missing_input:reference, unsupported_by_judge. Source: claim precision and recall as in
-    open-rag-eval.
+    missing_input:reference, unsupported_by_judge. Source: claim precision and recall as in open-rag-eval.
 
     Example:
         >>> import asyncio

@@ -72,8 +72,8 @@ async def noise_sensitivity(ctx: EvalContext) -> list[MetricResult]:
 
     A reference without facts makes every context irrelevant. The details keep both matrices, as the 0-based indexes
     of the contexts that support each claim. ``na``: no_answer, partial_run, no_contexts, missing_input:reference,
-    unsupported_by_judge, and no_claims where the answer holds none. Source: RAGAS noise
-    sensitivity, after RAGChecker (2024).
+    unsupported_by_judge, and no_claims where the answer holds none. Source: RAGAS noise sensitivity, after
+    RAGChecker (2024).
 
     Example:
         >>> import asyncio

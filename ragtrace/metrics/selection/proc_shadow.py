@@ -36,11 +36,10 @@ def proc_shadow(source: Graded, k: int, _options: MetricOptions) -> AtK:
     With published weights the bound fails in 3 to 11 % of draws, with frozen ones in none.
 
     The retriever is called for `DeepRetriever.rate` of the records; the others are ``skipped not_sampled``. The
-    judge grades the passages that are new by id and by text, and none once K fives are known: deeper search
-    cannot change the value then. Labels of the scope ``shadow`` in the record are taken instead, with their number
-    as the depth.
-    ``na``: no_labels (no retriever), k_not_positive, unlabelled_topk, zero_oracle; ``error``: judge_error where
-    the retriever raised, judge_timeout where it was too slow. Source: arXiv 2511.09545.
+    judge grades the passages that are new by id and by text, and none once K fives are known: deeper search cannot
+    change the value then. Labels of the scope ``shadow`` in the record are taken instead, with their number as the
+    depth. ``na``: no_labels (no retriever), k_not_positive, unlabelled_topk, zero_oracle; ``error``: judge_error
+    where the retriever raised, judge_timeout where it was too slow. Source: arXiv 2511.09545.
 
     Example:
         >>> import asyncio

@@ -14,9 +14,8 @@ from ragtrace.metrics.cosine import cosines_with_first
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import all_metrics, select
-from ragtrace.model import AnswerPart, Passage, Pool, RagRecord
-
-POOL = (Pool(stage="used", passages=(Passage(id="p1", text="The lab is in Oslo.", rank=1),)),)
+from ragtrace.model import AnswerPart
+from tests.unit.metrics import cases
 
 
 class Given:
@@ -34,8 +33,7 @@ class Given:
 
 
 async def run(name, made, judge=None, embedder=None):
-    results = await evaluate(select([name]), EvalContext(made, judge=judge, embedder=embedder))
-    return {result.name: result for result in results}
+    return await cases.run(name, made, judge=judge, embedder=embedder)
 
 
 def session(*texts):
@@ -43,7 +41,7 @@ def session(*texts):
 
 
 def answered(query="Where is the lab?", answer="The lab is in Oslo.", **more):
-    return RagRecord(id="1", query=query, answer=answer, pools=POOL, **more)
+    return cases.record("The lab is in Oslo.", query=query, answer=answer, **more)
 
 
 async def test_similarity_works_offline_and_tells_topics_apart() -> None:

@@ -23,6 +23,7 @@ from ragtrace.metrics.panel import agreed, combined, mean_abs_diff
 from ragtrace.metrics.registry import select
 from ragtrace.model import Labels, MetricResult, Passage, Pool, RagRecord
 from tests.unit.judges.records import audit, record, verdict
+from tests.unit.metrics import cases
 
 LATE = JudgeTimeout("late")
 VERDICTS = ("supported", "contradicted")
@@ -38,8 +39,7 @@ def judge(name: str, *replies: Any, always: Any = None, **more: Any) -> LLMJudge
 
 async def run(names: list[str], panel: Any, made: RagRecord | None = None, **more: Any) -> dict[str, MetricResult]:
     made = made or record("The lab is in Oslo.")
-    found = await evaluate(select(names), EvalContext(made, judge=panel, embedder=OverlapEmbedder(), **more))
-    return {result.key: result for result in found}
+    return await cases.run(names, made, judge=panel, embedder=OverlapEmbedder(), **more)
 
 
 async def test_judges_are_averaged_and_their_distance_is_told() -> None:
@@ -162,7 +162,7 @@ async def test_grades_are_combined_for_each_k_and_keep_their_scale() -> None:
         for name, row in zip("ab", rows, strict=True)
     ]
     made = record("Oslo.", "Oslo.", "Oslo.", ids=("x", "y", "z"), trace_id="1" * 32)
-    results = await run(["p_at_k"], ConsensusPanel(members), made, options=MetricOptions(k_values=(3, 1)))
+    results = await run(["p_at_k"], ConsensusPanel(members), made, k_values=(3, 1))
     assert results["p_at_k"].value == 0.5
     assert [one["score"] for one in results["p_at_k"].details["panel"]["judges"]] == [2 / 3, 1 / 3]
     assert (results["p_at_k"].k, results["p_at_k@1"].k) == (3, 1)
@@ -174,7 +174,7 @@ async def test_grades_are_combined_for_each_k_and_keep_their_scale() -> None:
 async def test_a_run_that_failed_as_a_whole_counts_for_each_k() -> None:
     fine = {"grades": [{"id": 1, "grade": 5}, {"id": 2, "grade": 5}]}
     panel = ConsensusPanel([judge("a", always=fine), judge("b", always=LATE)])
-    results = await run(["p_at_k"], panel, record("Oslo.", "Oslo."), options=MetricOptions(k_values=(2, 1)))
+    results = await run(["p_at_k"], panel, record("Oslo.", "Oslo."), k_values=(2, 1))
     assert {key: found.value for key, found in results.items()} == {"p_at_k": 1.0, "p_at_k@1": 1.0}
     for found in results.values():
         assert found.details["panel"]["judges"][1]["failures"] == 1

@@ -7,26 +7,19 @@ import pytest
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import Passage, Pool, RagRecord
-
-
-def record(*texts, **more):
-    passages = tuple(Passage(id=f"p{n}", text=text, rank=n) for n, text in enumerate(texts, start=1))
-    return RagRecord(id="1", query="q", answer="an answer", pools=(Pool(stage="used", passages=passages),), **more)
+from tests.unit.metrics import cases
+from tests.unit.metrics.cases import record
 
 
 async def run(name, made, judge):
-    return (await evaluate(select([name]), EvalContext(made, judge=judge)))[0]
+    return (await cases.run(name, made, judge=judge))[name]
 
 
 @pytest.mark.parametrize(
     ("reference", "mode", "shown"),
     [
-        (None, "without_reference", "an answer"),
-        (" ", "without_reference", "an answer"),
+        (None, "without_reference", "In Oslo."),
+        (" ", "without_reference", "In Oslo."),
         ("gold", "with_reference", "gold"),
     ],
 )

@@ -139,6 +139,7 @@ def with_invention(answer: str, i: int) -> str:
     return f"{answer[: chosen.start()]}{new}{answer[chosen.end() :]}"
 
 
+@pytest.mark.slow
 async def test_a_model_that_invents_in_one_answer_of_ten_moves_its_mean(shared_dir: Path) -> None:
     path = shared_dir / "data" / "faith_mtrag_dev.jsonl.gz"
     if not path.exists():

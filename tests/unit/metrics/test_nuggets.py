@@ -14,10 +14,10 @@ from ragtrace.judges.llm.nuggets import AssignedNugget
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.answer.nuggets import nugget_scores
-from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import Labels, MetricResult, Passage, Pool, RagRecord
+from ragtrace.metrics.eval_context import MetricOptions
+from ragtrace.model import Labels, MetricResult, RagRecord
+from tests.unit.metrics import cases
+from tests.unit.metrics.cases import record
 
 SCRIPT = [
     {"nuggets": ["in Oslo", "since 2010"]},
@@ -27,15 +27,8 @@ SCRIPT = [
 NAMES = ("nuggets_all", "nuggets_vital", "nuggets_weighted")
 
 
-def record(*texts: str, **more: Any) -> RagRecord:
-    passages = tuple(Passage(id=f"p{n}", text=text, rank=n) for n, text in enumerate(texts, start=1))
-    fields: dict[str, Any] = {"query": "Where?", "answer": "In Oslo."}
-    return RagRecord(id="1", pools=(Pool(stage="used", passages=passages),), **(fields | more))
-
-
 async def run(made: RagRecord, chat: ScriptedChat, judge: Any = None, **options: Any) -> dict[str, MetricResult]:
-    case = EvalContext(made, judge=judge or LLMJudge(chat), options=MetricOptions(**options))
-    return {result.name: result for result in await evaluate(select(["nuggets"]), case)}
+    return await cases.run("nuggets", made, judge=judge or LLMJudge(chat), **options)
 
 
 def shown(chat: ScriptedChat, name: str = "nuggets_create") -> str:

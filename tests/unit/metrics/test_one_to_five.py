@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,7 +13,11 @@ from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.registry import select
-from ragtrace.model import MetricResult, Passage, Pool, RagRecord
+from tests.unit.judges.records import data_of
+from tests.unit.metrics import cases
+
+if TYPE_CHECKING:
+    from ragtrace.model import MetricResult, RagRecord
 
 NAMES = ("faithfulness_1to5", "answer_relevancy_1to5", "answer_coverage_1to5")
 every_name = pytest.mark.parametrize("name", NAMES)
@@ -22,9 +25,7 @@ PARAGRAPH = "Length is no sign of quality"
 
 
 def record(*texts: str, **more: Any) -> RagRecord:
-    passages = tuple(Passage(id=f"p{n}", text=text, rank=n) for n, text in enumerate(texts, start=1))
-    fields: dict[str, Any] = {"query": "Where?", "answer": "In Oslo.", "reference": "It is in Oslo."}
-    return RagRecord(id="1", pools=(Pool(stage="used", passages=passages),), **(fields | more))
+    return cases.record(*texts, **{"reference": "It is in Oslo.", **more})
 
 
 def graded(grade: Any, **more: Any) -> dict[str, Any]:
@@ -33,13 +34,7 @@ def graded(grade: Any, **more: Any) -> dict[str, Any]:
 
 async def run(name: str, chat: Any, made: RagRecord | None = None, **options: Any) -> list[MetricResult]:
     made = made or record("The lab is in Oslo.")
-    return await evaluate(select([name]), EvalContext(made, judge=LLMJudge(chat), options=MetricOptions(**options)))
-
-
-def data(chat: ScriptedChat) -> dict[str, Any]:
-    body = chat.prompts[-1].user.partition(">\n")[2].partition("\n</data-")[0]
-    shown: dict[str, Any] = json.loads(body)
-    return shown
+    return list((await cases.run(name, made, judge=LLMJudge(chat), **options)).values())
 
 
 @every_name
@@ -154,16 +149,16 @@ async def test_only_faithfulness_asks_whether_it_is_an_attempt() -> None:
 async def test_coverage_reads_the_reference_and_else_the_contexts() -> None:
     chat = ScriptedChat(always=graded(4))
     given = await run("answer_coverage_1to5", chat, record("Oslo.", " ", "Bergen."))
-    assert data(chat) == {"query": "Where?", "answer": "In Oslo.", "reference": "It is in Oslo."}
+    assert data_of(chat) == {"query": "Where?", "answer": "In Oslo.", "reference": "It is in Oslo."}
     found = await run("answer_coverage_1to5", chat, record("Oslo.", " ", "Bergen.", reference=None))
-    assert data(chat) == {"query": "Where?", "answer": "In Oslo.", "contexts": {"1": "Oslo.", "2": "Bergen."}}
+    assert data_of(chat) == {"query": "Where?", "answer": "In Oslo.", "contexts": {"1": "Oslo.", "2": "Bergen."}}
     assert (given[0].details["mode"], found[0].details["mode"]) == ("with_reference", "without_reference")
 
 
 async def test_relevancy_does_not_see_the_contexts() -> None:
     chat = ScriptedChat([graded(4)])
     await run("answer_relevancy_1to5", chat)
-    assert set(data(chat)) == {"query", "answer"}
+    assert set(data_of(chat)) == {"query", "answer"}
 
 
 async def test_a_judge_that_asks_no_prompts_cannot_do_it() -> None:

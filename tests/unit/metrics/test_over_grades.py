@@ -8,13 +8,11 @@ from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.judges.scales import from_umbrela
-from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.ranking import rank
-from ragtrace.metrics.registry import select
 from ragtrace.metrics.selection.ra_nwg import ra_nwg
 from ragtrace.metrics.selection.set_family import FROZEN, SetParams
 from ragtrace.model import Labels, Passage, Pool, RagRecord
+from tests.unit.metrics.cases import run
 
 ALL = (
     "p_at_k",
@@ -40,11 +38,6 @@ def record(pool="abcd", used="ab", labels=None, universe="gold", texts=None, **m
     given = None if labels is None else Labels(grades=labels, label_scope=universe)
     pools = (stage("retrieved", pool, texts), stage("used", used, texts))
     return RagRecord(id="1", query="q", pools=pools, labels=given, **more)
-
-
-async def run(names, made, judge=None, **options):
-    case = EvalContext(made, judge=judge, options=MetricOptions(**options))
-    return {result.key: result for result in await evaluate(select(names), case)}
 
 
 async def test_every_output_names_its_k_universe_grader_and_list() -> None:
@@ -171,11 +164,10 @@ async def test_several_k_are_told_apart() -> None:
 
 async def test_without_a_place_nothing_is_asked() -> None:
     chat = ScriptedChat()
-    results = await run(
-        [name for name in ALL if name != "context_precision_graded"], RagRecord(id="1"), LLMJudge(chat)
-    )
+    asked = [name for name in ALL if name != "context_precision_graded"]
+    results = await run(asked, RagRecord(id="1"), judge=LLMJudge(chat))
     assert {(result.state, result.reason) for result in results.values()} == {("na", "k_not_positive")}
-    empty = await run(["context_precision_graded"], RagRecord(id="1"), LLMJudge(chat))
+    empty = await run(["context_precision_graded"], RagRecord(id="1"), judge=LLMJudge(chat))
     assert empty["context_precision_graded"].reason == "no_contexts"
     assert chat.calls == 0
 
@@ -208,7 +200,9 @@ async def test_ndcg_of_a_judge_that_grades_strictly_is_that_of_one_that_does_not
     for scale in ("umbrela", "umbrela_strict"):
         rows = [{"id": n, "grade": grade} for n, grade in ((1, 1), (2, 0), (3, 3))]
         judge = LLMJudge(ScriptedChat([{"grades": rows}]), scale=scale)
-        values.add((await run(["ndcg"], record(pool="abc", used="abc", texts=texts), judge))["ndcg_at_k"].value)
+        values.add(
+            (await run(["ndcg"], record(pool="abc", used="abc", texts=texts), judge=judge))["ndcg_at_k"].value
+        )
     assert len(values) == 1
     assert None not in values
 
@@ -232,15 +226,14 @@ async def test_copies_count_once_and_are_reported() -> None:
 
 
 async def test_bounds_are_given_when_asked_for() -> None:
-    metric = ra_nwg(has_bounds=True)
-    case = EvalContext(record(used="ax", pool="abx", labels={"a": 5, "b": 5}))
-    result = (await evaluate([metric], case))[0]
+    made = record(used="ax", pool="abx", labels={"a": 5, "b": 5})
+    result = (await run([ra_nwg(has_bounds=True)], made))["ra_nwg_at_k"]
     assert result.reason == "unlabelled_topk"
     assert result.details["bounds"]["ra_nwg"] == [0.5, 1.0]
 
 
 async def test_the_monotone_form_has_names_of_its_own() -> None:
     metric = ra_nwg(SetParams(monotone=True))
-    results = await evaluate([metric], EvalContext(record(labels={"a": 5, "b": 4})))
-    assert [result.name for result in results][:2] == ["ra_nwg_monotone_at_k", "proc_monotone_at_k"]
+    results = await run([metric], record(labels={"a": 5, "b": 4}))
+    assert list(results)[:2] == ["ra_nwg_monotone_at_k", "proc_monotone_at_k"]
     assert not {output.name for output in metric.spec.outputs} & {output.name for output in ra_nwg().spec.outputs}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -19,9 +18,12 @@ from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.reference.factual_correctness import f_beta
-from ragtrace.metrics.reference.noise_sensitivity import incorrect_claims
 from ragtrace.metrics.registry import select
-from ragtrace.model import Passage, Pool, RagRecord
+from tests.unit.judges.records import data_of as data
+from tests.unit.metrics import cases
+
+if TYPE_CHECKING:
+    from ragtrace.model import RagRecord
 
 CLAIMS = {"answer_claims": ["in Oslo", "since 2010"], "reference_claims": ["is in Oslo"]}
 VERDICTS = {
@@ -36,18 +38,11 @@ BOTH = ["noise_sensitivity", "factual_correctness"]
 
 
 def record(*texts: str, **more: Any) -> RagRecord:
-    passages = tuple(Passage(id=f"p{n}", text=text, rank=n) for n, text in enumerate(texts, start=1))
-    fields: dict[str, Any] = {"query": "Where?", "answer": "In Oslo since 2010.", "reference": "It is in Oslo."}
-    return RagRecord(id="1", pools=(Pool(stage="used", passages=passages),), **(fields | more))
+    return cases.record(*texts, **{"answer": "In Oslo since 2010.", "reference": "It is in Oslo.", **more})
 
 
 async def run(names, made, chat, **options):
-    case = EvalContext(made, judge=LLMJudge(chat), options=MetricOptions(**options))
-    return {result.name: result for result in await evaluate(select(names), case)}
-
-
-def data(chat: ScriptedChat, call: int) -> Any:
-    return json.loads(chat.prompts[call].user.split("\n{", 1)[1].split("}\n</data-", 1)[0].join("{}"))
+    return await cases.run(names, made, judge=LLMJudge(chat), **options)
 
 
 async def test_noise_takes_three_calls_and_keeps_both_matrices_by_the_records_indexes() -> None:
@@ -149,19 +144,6 @@ async def test_only_the_first_claims_of_a_long_text_are_checked() -> None:
     assert (details["answer"]["entailed"], details["reference"]["entailed"]) == (MAX_CLAIMS, 1)
 
 
-@given(
-    st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 4), max_size=5)), max_size=12),
-    st.frozensets(st.integers(0, 4)),
-)
-def test_every_incorrect_claim_stands_in_one_of_three_counts(claims, relevant) -> None:
-    correct, sources = [right for right, _ in claims], [behind for _, behind in claims]
-    found = incorrect_claims(correct, sources, relevant)
-    assert found.total == found.relevant + found.irrelevant + found.unattributed == correct.count(False)
-    wrong = [set(behind) for right, behind in claims if not right]
-    assert found.relevant == sum(1 for behind in wrong if behind & relevant)
-    assert found.irrelevant == sum(1 for behind in wrong if behind and not behind & relevant)
-
-
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 100))
 def test_f_beta_lies_between_precision_and_recall(precision, recall, beta) -> None:
     low, high = min(precision, recall), max(precision, recall)
@@ -175,13 +157,11 @@ def test_a_beta_out_of_range_is_refused(beta) -> None:
 
 
 async def test_beta_starts_a_new_series() -> None:
-    versions = set()
-    for beta in (1.0, 2.0):
-        chat = ScriptedChat([CLAIMS, VERDICTS])
-        versions.add(
-            (await run(["factual_correctness"], record(), chat, factual_beta=beta))["factual_correctness"].version
-        )
-    assert len(versions) == 2
+    one, two = [
+        await run(["factual_correctness"], record(), ScriptedChat([CLAIMS, VERDICTS]), factual_beta=beta)
+        for beta in (1.0, 2.0)
+    ]
+    assert one["factual_correctness"].version != two["factual_correctness"].version
 
 
 @pytest.mark.parametrize("name", [*BOTH, "context_entities_recall", "semantic_similarity"])

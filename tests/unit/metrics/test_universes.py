@@ -16,14 +16,14 @@ from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.panel import ConsensusPanel
 from ragtrace.metrics.deep_retrieval import MAX_CALLS, DeepRetriever
-from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate
+from ragtrace.metrics.eval_context import MetricOptions
 from ragtrace.metrics.registry import select
 from ragtrace.metrics.selection.census import KnownGrades, census_scores, intervals
 from ragtrace.metrics.selection.set_family import SetParams, set_scores
 from ragtrace.model import Labels, LabelStratum, Passage, Pool, RagRecord
 from ragtrace.queues import Unit
 from ragtrace.scoring import Scorer
+from tests.unit.metrics import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,8 +64,7 @@ async def run(
     shadow: DeepRetriever | None = None,
     **options: Any,
 ) -> dict[str, MetricResult]:
-    case = EvalContext(made, judge=judge, deep_retriever=shadow, options=MetricOptions(**options))
-    return {result.key: result for result in await evaluate(select(names), case)}
+    return await cases.run(names, made, judge=judge, deep_retriever=shadow, **options)
 
 
 # -- the cache of a query --
@@ -319,7 +318,7 @@ async def test_one_partial_stratum_is_a_uniform_sample_and_refused() -> None:
 def test_the_interval_over_strata_covers_what_it_estimates() -> None:
     rng = random.Random(7)
     covered = 0
-    for _ in range(100):
+    for _ in range(40):
         corpus = [5] * 12 + [4] * 30 + [1] * 358
         rng.shuffle(corpus)
         sample = corpus[:120]
@@ -333,7 +332,7 @@ def test_the_interval_over_strata_covers_what_it_estimates() -> None:
         truth = census_scores((13, 30, 0), known, 30, FROZEN).ra_nwg
         assert truth is not None
         covered += low - 1e-12 <= truth <= high + 1e-12
-    assert covered >= 88
+    assert covered >= 35
 
 
 # -- the directions of the table of estimators in docs/reference/metrics.md --

@@ -90,10 +90,11 @@ class Outbox(Generic[T]):
         self._longest_wait_s = longest_wait_s
         self._is_closed = False
         self._told: set[str] = set()
-        self._begin()
+        self.reset_after_fork()
         after_fork_in_child(self.reset_after_fork)
 
-    def _begin(self) -> None:
+    def reset_after_fork(self) -> None:
+        """Begin with an empty outbox, in a forked child."""
         self._changed = threading.Condition()
         self._waiting: deque[T] = deque()
         self._under_way = 0
@@ -165,10 +166,6 @@ class Outbox(Generic[T]):
             self._count(left, "closed")
             return self._report()
 
-    def reset_after_fork(self) -> None:
-        """Begin with an empty outbox, in a forked child."""
-        self._begin()
-
     # -- the thread --
 
     def _run(self) -> None:
@@ -205,7 +202,12 @@ class Outbox(Generic[T]):
         """Return the last attempt at a batch."""
         backoff_s = self._backoff_s
         for tries in range(1, self._attempts + 1):
-            attempt = self._once(batch)
+            try:
+                attempt = self._deliver(batch)
+            except Exception as error:
+                _log.debug("a delivery of %s failed", self._site, exc_info=True)
+                complaint = f"{self._site}: a delivery failed inside ragtrace ({type(error).__name__})"
+                attempt = Attempt(complaint=complaint)
             self._tell(attempt.complaint)
             if attempt.is_delivered or not attempt.may_repeat or tries == self._attempts:
                 return attempt
@@ -214,13 +216,6 @@ class Outbox(Generic[T]):
                 return attempt
             backoff_s *= 2
         raise AssertionError("attempts is at least 1")
-
-    def _once(self, batch: Sequence[T]) -> Attempt:
-        try:
-            return self._deliver(batch)
-        except Exception as error:
-            _log.debug("a delivery of %s failed", self._site, exc_info=True)
-            return Attempt(complaint=f"{self._site}: a delivery failed inside ragtrace ({type(error).__name__})")
 
     def _waited(self, wait_s: float) -> bool:
         """Wait before a further attempt; False when the time of `close` is over."""

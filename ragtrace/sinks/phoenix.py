@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ragtrace._version import __version__
 from ragtrace.errors import ConfigError
@@ -80,7 +80,7 @@ class PhoenixSink:
             raise ConfigError("timeout_s, queue and attempts of PhoenixSink must be above 0")
         self._has_content = content == "full"
         self._timeout_s = timeout_s
-        self._outbox: Outbox[dict[str, Any]] = Outbox(
+        self._outbox: Outbox[dict[str, object]] = Outbox(
             self._deliver, site="ragtrace.sinks.phoenix", capacity=queue, attempts=attempts
         )
 
@@ -97,7 +97,7 @@ class PhoenixSink:
         """Post pending annotations and stop within `timeout_s`; the rest is counted as lost."""
         return self._outbox.close(timeout_s)
 
-    def _deliver(self, batch: Sequence[Mapping[str, Any]]) -> Attempt:
+    def _deliver(self, batch: Sequence[Mapping[str, object]]) -> Attempt:
         body = to_json({"data": batch}).encode()
         reply = self._address.post(PATH, body, self._headers, timeout_s=self._timeout_s)
         return Attempt(
@@ -109,7 +109,7 @@ class PhoenixSink:
         )
 
 
-def span_annotations(record: RagRecord, scores: Sequence[Score], *, has_content: bool) -> list[dict[str, Any]]:
+def span_annotations(record: RagRecord, scores: Sequence[Score], *, has_content: bool) -> list[dict[str, object]]:
     """Return the annotations of one scored record, as Phoenix's ``POST /v1/span_annotations`` takes them.
 
     A score of state ``na`` or ``error`` has no number: its label is the state and its explanation the reason,
@@ -164,9 +164,9 @@ def _is_worth_saying(result: MetricResult) -> bool:
     return result.state != "skipped"
 
 
-def _result(result: MetricResult, *, has_content: bool) -> dict[str, Any]:
+def _result(result: MetricResult, *, has_content: bool) -> dict[str, object]:
     said = explanation(result) if has_content else None
-    found: dict[str, Any]
+    found: dict[str, object]
     if result.state != "ok":
         # A reason is from a closed list and quotes nothing.
         found = {"label": result.state, "explanation": f"{result.reason}: {said}" if said else result.reason}
@@ -176,7 +176,7 @@ def _result(result: MetricResult, *, has_content: bool) -> dict[str, Any]:
     return {name: _without_nul(value) for name, value in found.items() if value is not None}
 
 
-def _metadata(record: RagRecord, score: Score) -> dict[str, Any]:
+def _metadata(record: RagRecord, score: Score) -> dict[str, object]:
     """Return judge, version and cut-off, so that nobody averages different measures."""
     result = score.result
     judge = result.judge
@@ -198,7 +198,7 @@ def _metadata(record: RagRecord, score: Score) -> dict[str, Any]:
     return {name: _without_nul(value) for name, value in facts.items() if value is not None}
 
 
-def _without_nul(value: Any) -> Any:
+def _without_nul(value: object) -> object:
     # PostgreSQL, which Phoenix may store in, refuses U+0000 in texts.
     return value.replace("\0", "�") if isinstance(value, str) else value
 

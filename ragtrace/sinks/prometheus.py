@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.metrics.export import (
+    ExponentialHistogram,
     ExponentialHistogramDataPoint,
+    Histogram,
     HistogramDataPoint,
-    MetricReader,
+    InMemoryMetricReader,
     Sum,
 )
 from opentelemetry.trace import format_span_id, format_trace_id
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from opentelemetry.sdk.metrics.export import Metric as OTelMetric
-    from opentelemetry.sdk.metrics.export import MetricsData, NumberDataPoint
+    from opentelemetry.sdk.metrics.export import NumberDataPoint
 
     Labels = dict[str, str]
 
@@ -37,7 +38,7 @@ _OPENMETRICS = "application/openmetrics-text"
 _MOST_LABEL_CHARS = 1_024
 
 
-class ScrapeReader(MetricReader):
+class ScrapeReader(InMemoryMetricReader):
     """Collects when it is asked to; cumulative, as Prometheus wants it.
 
     Attributes:
@@ -53,31 +54,11 @@ class ScrapeReader(MetricReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._scrape_lock = threading.Lock()
-        self._data: MetricsData | None = None
         self.answered: Callable[[int], None] = lambda _: None
 
-    def read(self) -> MetricsData | None:
-        """Collect and return all metrics; None where there is no provider."""
-        with self._scrape_lock:
-            self._data = None
-            self.collect()
-            return self._data
-
-    def _receive_metrics(
-        self,
-        metrics_data: MetricsData,
-        timeout_millis: float = 10_000,  # noqa: ARG002 - the SDK's signature
-        **kwargs: Any,  # noqa: ARG002
-    ) -> None:
-        self._data = metrics_data
-
-    def force_flush(self, timeout_millis: float = 10_000) -> bool:  # noqa: ARG002
-        """Do nothing: a scrape collects for itself."""
+    def force_flush(self, timeout_millis: float = 10_000) -> bool:  # noqa: ARG002 - the SDK's signature
+        """Do nothing: a scrape collects for itself, and the SDK gives each exemplar out once."""
         return True
-
-    def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
-        """Do nothing: the endpoint is closed by its owner."""
 
 
 class OTelCollector(Collector):
@@ -94,7 +75,7 @@ class OTelCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families of one collection."""
-        data = self._reader.read()
+        data = self._reader.get_metrics_data()
         seen: set[str] = set()
         for resource_metrics in data.resource_metrics if data else ():
             if not seen:
@@ -112,14 +93,13 @@ class OTelCollector(Collector):
         is_counter = isinstance(metric.data, Sum) and metric.data.is_monotonic
         sample = prometheus_name(metric.name, metric.unit or "", is_counter=is_counter)
         name = sample.removesuffix("_total") if is_counter else sample
-        points: list[Any] = list(metric.data.data_points)
-        is_histogram = any(isinstance(it, HistogramDataPoint | ExponentialHistogramDataPoint) for it in points)
+        is_histogram = isinstance(metric.data, Histogram | ExponentialHistogram)
         kind = "counter" if is_counter else "histogram" if is_histogram else "gauge"
         unit = "seconds" if name.endswith("_seconds") else ""
         family = Metric(name, metric.description or "", kind, unit)
-        for point in points:
+        for point in metric.data.data_points:
             labels = _labels(point.attributes or {})
-            if is_histogram:
+            if isinstance(point, HistogramDataPoint | ExponentialHistogramDataPoint):
                 self._add_histogram(family, point, labels)
             else:
                 exemplars = self._kept(name, labels, point) if is_counter else {}
@@ -212,7 +192,7 @@ class OpenMetricsEndpoint(HttpServer):
         return text
 
 
-def _labels(attributes: Mapping[str, Any]) -> Labels:
+def _labels(attributes: Mapping[str, object]) -> Labels:
     """Return labels; values of keys that fall on one name are joined by ``;``, in the order of the keys."""
     found: Labels = {}
     for key in sorted(attributes):
@@ -227,7 +207,7 @@ def _label_name(key: str) -> str:
     return f"_{name}" if not name or name[0].isdigit() else name
 
 
-def _label_value(value: Any) -> str:
+def _label_value(value: object) -> str:
     if isinstance(value, bool):
         value = "true" if value else "false"
     elif isinstance(value, list | tuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.model import Passage, RagRecord
 
@@ -15,7 +15,7 @@ _MOST_SHOWN = 20
 _MOST_CHARS = 160
 
 
-def facts_of(record: RagRecord, ignoring: Collection[str] = ()) -> dict[str, Any]:
+def facts_of(record: RagRecord, ignoring: Collection[str] = ()) -> dict[str, object]:
     """Return a record's facts under flat names: ``query``, ``retrieved[1].score``, ``used.length``.
 
     Identity and times are not among them.
@@ -32,7 +32,7 @@ def facts_of(record: RagRecord, ignoring: Collection[str] = ()) -> dict[str, Any
         >>> facts["query"], facts["stages"], facts["retrieved[1].id"]
         ('Where?', ('retrieved',), 'a')
     """
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         one.name: getattr(record, one.name)
         for one in fields(record)
         if one.name not in IDENTITY and one.name != "pools" and one.name not in ignoring

@@ -34,12 +34,13 @@ from ragtrace.testing.plan import (
 from ragtrace.testing.recording import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opentelemetry.sdk.trace import ReadableSpan
 
     from ragtrace.capture import Recorder
     from ragtrace.model import RagRecord
+    from ragtrace.settings import ContentMode
 
 Capability = Literal[
     "reranker",
@@ -123,7 +124,7 @@ class IntegrationConformance:
 
     def test_the_result_is_the_application_s(self) -> None:
         """Capture changes nothing in what the application returns."""
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self._usual()
         with self.recording() as kept:
             same("the answer", self.ask(plan, kept.recorder), plan.answer)
 
@@ -189,7 +190,7 @@ class IntegrationConformance:
 
     def test_a_prompt_that_cuts_its_passages(self) -> None:
         """The record holds the part of each passage that the prompt shows, and that it was cut."""
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, shown_chars=60)
+        plan = self._usual(shown_chars=60)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             self.same_as_planned(kept.only, plan)
@@ -206,7 +207,7 @@ class IntegrationConformance:
             k=2,
             tags=("beta", "paid"),
         )
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, request=request)
+        plan = self._usual(request=request)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             self.ask(self.plan(1, question="And then?"), kept.recorder)
@@ -218,7 +219,7 @@ class IntegrationConformance:
         """The turns before the question are history; the question is the last one's."""
         self._needs("history")
         turns = (Message(role="user", content="Hello."), Message(role="assistant", content="Good day."))
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, history=turns)
+        plan = self._usual(history=turns)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             self.same_as_planned(kept.only, plan)
@@ -228,7 +229,7 @@ class IntegrationConformance:
     def test_inside_a_block_of_the_application(self) -> None:
         """All that is called inside the block is part of its run; the next request is one of its own."""
         self._needs("block")
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self._usual()
         after = self.plan(2, "next", question="And then?")
         with self.recording() as kept:
             with kept.recorder.start(query="Block?"):
@@ -266,7 +267,7 @@ class IntegrationConformance:
     def test_a_block_of_another_recorder_is_left_alone(self) -> None:
         """A run that the application opened on another recorder takes nothing of this one's."""
         self._needs("block")
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self._usual()
         with self.recording() as kept, self.recording() as other:
             with other.recorder.start(query="Other?"):
                 self.ask(plan, kept.recorder)
@@ -285,7 +286,7 @@ class IntegrationConformance:
 
     def test_megabytes_of_documents_make_small_whole_spans(self) -> None:
         """Long texts are cut within the spans' budget: every id stays, and no JSON text is broken."""
-        whole = self.plan(50, choice=CHOICE if self._has("reranker") else None)
+        whole = self._usual(50)
         documents = tuple(replace(one, text=f"{one.text} " + '"é \\ ' * 6_000) for one in whole.documents)
         plan = replace(whole, documents=documents, shown_chars=60)
         with self.recording() as kept:
@@ -299,7 +300,7 @@ class IntegrationConformance:
 
     def test_content_none_writes_no_text(self) -> None:
         """In content mode ``none`` spans hold ids, scores and counts, and no text of anybody's."""
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self._usual()
         with self.recording(content="none") as kept:
             self.ask(plan, kept.recorder)
             failing = replace(plan, fails="model", failure=plan.answer)
@@ -311,7 +312,7 @@ class IntegrationConformance:
 
     def test_redaction_comes_before_anything_is_kept(self) -> None:
         """Nothing that redaction takes out stands anywhere in what is kept, on failures too; ids and scores do."""
-        whole = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        whole = self._usual()
         documents = tuple(replace(one, text=f"{one.text} {SECRET}") for one in whole.documents)
         plan = replace(whole, question=f"Where is {SECRET}?", documents=documents, answer=f"{SECRET} is in Oslo.")
         with self.recording(redact=lambda text: text.replace(SECRET, "[name]")) as kept:
@@ -361,7 +362,7 @@ class IntegrationConformance:
 
     def test_the_model_fails(self) -> None:
         """A model's error leaves pool, selection and prompt, and no answer."""
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, fails="model")
+        plan = self._usual(fails="model")
         with self.recording() as kept:
             self._fails(plan, kept)
             _failed(kept.only, plan)
@@ -370,7 +371,7 @@ class IntegrationConformance:
 
     def test_the_next_run_after_a_failure_is_clean(self) -> None:
         """A run that failed leaves nothing to the one behind it."""
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self._usual()
         with self.recording() as kept:
             for stage in ("retriever", "reranker", "model") if self._has("reranker") else ("retriever", "model"):
                 self._fails(replace(plan, fails=stage), kept)
@@ -383,7 +384,7 @@ class IntegrationConformance:
     def test_a_stream_that_is_read(self) -> None:
         """The reader gets every piece; the record is that of the answer in one."""
         self._needs("stream")
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self._usual()
         with self.recording() as kept:
             same("the answer", "".join(self.stream(plan, kept.recorder)), plan.answer)
             self.same_as_planned(kept.only, plan)
@@ -393,7 +394,7 @@ class IntegrationConformance:
     def test_a_stream_that_is_left_half_read(self) -> None:
         """It ends as ``partial`` with what had come."""
         self._needs("stream")
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self._usual()
         with self.recording() as kept:
             pieces = self.stream(plan, kept.recorder)
             read = next(pieces) + next(pieces)
@@ -404,7 +405,7 @@ class IntegrationConformance:
     def test_a_stream_that_is_kept_and_not_read_on(self) -> None:
         """The time limit ends it as ``partial`` with what had come; what is read later changes nothing."""
         self._needs("stream")
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self._usual()
         with self.recording() as kept:
             pieces = self.stream(plan, kept.recorder)
             read = next(pieces) + next(pieces)
@@ -438,7 +439,7 @@ class IntegrationConformance:
     def test_a_stream_that_breaks(self) -> None:
         """The model's error reaches the reader behind the pieces that came; the run is an error."""
         self._needs("stream")
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, fails="model")
+        plan = self._usual(fails="model")
         read: list[str] = []
         with self.recording() as kept:
             try:
@@ -453,7 +454,7 @@ class IntegrationConformance:
     def test_async(self) -> None:
         """The same record from the asynchronous form."""
         self._needs("async")
-        plan = self.plan(6, choice=CHOICE if self._has("reranker") else None)
+        plan = self._usual()
         with self.recording() as kept:
             same("the answer", asyncio.run(self.aask(plan, kept.recorder)), plan.answer)
             self.same_as_planned(kept.only, plan)
@@ -494,7 +495,7 @@ class IntegrationConformance:
 
         async def cancelled(kept: Recording) -> None:
             gate = Barrier()
-            plan = self.plan(6, choice=CHOICE if self._has("reranker") else None, gate=gate)
+            plan = self._usual(gate=gate)
             task = asyncio.ensure_future(self.aask(plan, kept.recorder))
             await asyncio.wait_for(gate.reached.wait(), 10)
             task.cancel()
@@ -513,10 +514,12 @@ class IntegrationConformance:
     # what the tests above are made of
 
     @contextmanager
-    def recording(self, **options: Any) -> Iterator[Recording]:
+    def recording(
+        self, *, content: ContentMode = "full", redact: Callable[[str], str] | None = None
+    ) -> Iterator[Recording]:
         """Give a `Recording`; when the block ends nothing may be open, remembered or lost."""
         before = internal_errors()
-        kept = Recording(**options)
+        kept = Recording(content=content, redact=redact)
         yield kept
         gc.collect()
         same("open runs", kept.recorder.open_runs, 0)
@@ -528,6 +531,9 @@ class IntegrationConformance:
         """Return a plan of so many documents, with the texts of this suite."""
         made = plan_of(size, prefix, **facts)
         return made if self.texts == "plain" else difficult(made)
+
+    def _usual(self, size: int = 6, **facts: Any) -> Plan:
+        return self.plan(size, choice=CHOICE if self._has("reranker") else None, **facts)
 
     def expected(self, plan: Plan) -> RagRecord:
         """Return the record that this framework's application should leave."""
@@ -561,9 +567,8 @@ class IntegrationConformance:
                 raise unittest.SkipTest(f"{one}: {self.lacks[one]}")  # pytest shows the reason
 
     def _plans(self, count: int) -> list[Plan]:
-        choice = CHOICE if self._has("reranker") else None
         return [
-            self.plan(6, f"run{number}-", choice=choice, question=f"Question {number}?", answer=f"Answer {number}.")
+            self._usual(prefix=f"run{number}-", question=f"Question {number}?", answer=f"Answer {number}.")
             for number in range(count)
         ]
 

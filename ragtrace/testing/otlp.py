@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import gzip
 import threading
-import time
 from concurrent import futures
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+Request = TypeVar("Request")
 Protocol = Literal["http/protobuf", "grpc"]
 _WAIT_S = 10.0
 _MOST_BYTES = 4 * 1024 * 1024  # what a gRPC receiver takes by default
@@ -52,7 +52,7 @@ class OtlpReceiver:
     def __init__(self, protocol: Protocol = "http/protobuf", *, status: int = 200) -> None:
         self.protocol = protocol
         self.status = status
-        self.requests: list[Any] = []
+        self.requests: list[object] = []
         self._arrived = threading.Condition()
         start = _start_grpc if protocol == "grpc" else _start_http
         self.port, self._stop = start(self)
@@ -103,11 +103,10 @@ class OtlpReceiver:
 
     def wait_for(self, condition: Callable[[OtlpReceiver], bool], timeout_s: float = _WAIT_S) -> bool:
         """Block until `condition` holds for what was received; False when the time is over first."""
-        deadline = time.monotonic() + timeout_s
         with self._arrived:
-            return self._arrived.wait_for(lambda: condition(self), max(deadline - time.monotonic(), 0.0))
+            return self._arrived.wait_for(lambda: condition(self), timeout_s)
 
-    def take(self, request: Any) -> None:
+    def take(self, request: object) -> None:
         """Keep one request; called by the servers."""
         with self._arrived:
             self.requests.append(request)
@@ -125,11 +124,11 @@ class OtlpReceiver:
     ) -> None:
         self.close()
 
-    def _of(self, kind: Any) -> Iterator[Any]:
+    def _of(self, kind: type[Request]) -> Iterator[Request]:
         return (request for request in list(self.requests) if isinstance(request, kind))
 
 
-def attributes_of(pairs: Any) -> dict[str, Any]:
+def attributes_of(pairs: Iterable[KeyValue]) -> dict[str, Any]:
     """Return OTLP attributes as a dictionary of plain values.
 
     Example:
@@ -137,7 +136,7 @@ def attributes_of(pairs: Any) -> dict[str, Any]:
         >>> attributes_of([KeyValue(key="k", value=AnyValue(int_value=3))])
         {'k': 3}
     """
-    return {pair.key: _value_of(pair.value) for pair in cast("list[KeyValue]", pairs)}
+    return {pair.key: _value_of(pair.value) for pair in pairs}
 
 
 def _value_of(value: AnyValue) -> Any:
@@ -168,7 +167,7 @@ def _start_http(receiver: OtlpReceiver) -> tuple[int, Callable[[], None]]:
             self.end_headers()
             self.wfile.write(answer)
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
             """Requests are looked at by the test."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), ReceiverHandler)

@@ -103,8 +103,8 @@ class QueueConformance(unittest.TestCase):
         self.assertEqual((self.queue.lease(5), self.queue.next_due_s(), self.waiting()), ([], None, 0))
 
     def test_units_are_leased_whole_and_in_order(self) -> None:
-        facts: dict[str, Any] = {"probability": 0.25, "rates": {"faithfulness": 0.25}, "reason": "rule"}
-        self.assertEqual(self.queue.put(unit_of("a", **facts)), [])
+        unit = unit_of("a", probability=0.25, rates={"faithfulness": 0.25}, reason="rule")
+        self.assertEqual(self.queue.put(unit), [])
         self.put("b", "c")
         self.assertEqual((self.waiting(), self.queue.next_due_s()), (3, 0.0))
         first, second = self.queue.lease(2)

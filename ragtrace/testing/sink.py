@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 import unittest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.sinks.base import sinks_of
@@ -68,7 +68,7 @@ class SinkConformance(unittest.TestCase):
 
     def end(self, method: str) -> bool:
         """Call ``flush`` or ``close`` where the sink has it; return whether nothing was lost."""
-        found: Any = getattr(self.sink, method, None)
+        found = getattr(self.sink, method, None)
         if found is None:
             return True
         began = time.monotonic()

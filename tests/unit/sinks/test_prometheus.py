@@ -135,7 +135,7 @@ def test_keys_that_fall_on_one_label_are_joined(endpoint):
     ("path", "method", "code"), [("/", "GET", 404), ("/metrics", "DELETE", 405), ("/metrics", "GET", 500)]
 )
 def test_other_paths_other_methods_and_a_failing_collection(endpoint, monkeypatch, path, method, code):
-    monkeypatch.setattr(endpoint.reader, "read", lambda: 1 / 0)
+    monkeypatch.setattr(endpoint.reader, "get_metrics_data", lambda: 1 / 0)
     with pytest.raises(urllib.error.HTTPError) as caught:
         get(endpoint, path=path, method=method)
     assert caught.value.code == code

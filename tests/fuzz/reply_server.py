@@ -35,6 +35,12 @@ BODIES = [
     b'{"choices": [' + b"[]," * 200_000 + b"[]]}", b'{"choices": [' + b'"ab",' * 150_000 + b"1]}",
     b'{"choices": ' + b"[" * 900 + b"]" * 900 + b"}", b'{"error": ' + b"[" * 900 + b"]" * 900 + b"}",
     b'{"error": {"message": "\\ud800\\u001b[31m' + b"x" * 9_000 + b'"}}', "{}".encode("utf-16"), b"{" * 900_000,
+    b'{"choices": [{"message": {"content": ' + b"[" * 900 + b"]" * 900 + b"}}]}",
+    b'{"choices": [{"message": {"content": "\\ud800"}}]}', b'{"choices": [{"message": {"content": "\xff\xfe"}}]}',
+    b'{"choices": [{"message": {"content": "{}"}}], "choices": []}',
+    b'{"choices": [{"message": {"content": NaN}}], "usage": {"prompt_tokens": Infinity}}',
+    b'{"choices": [{"message": {"content": "{}", "refusal": 7}, "finish_reason": [1]}]}',
+    b'{"error": {"code": ' + b"[" * 900 + b"]" * 900 + b', "message": "x", "param": 7}}', "{}".encode("utf-32"),
 ]  # fmt: skip
 STATUSES = [
     201, 204, 206, 226, 299, 300, 301, 302, 303, 304, 307, 308, 400, 400, 400, 401, 402, 403, 404, 405, 408, 409, 410,
@@ -43,11 +49,15 @@ STATUSES = [
 LINES = [
     "Retry-After: 5", "Retry-After: 0.001", f"Retry-After: {'9' * 400}", "Retry-After: nan", "Retry-After: -1",
     "Retry-After: Wed, 21 Oct 2037 07:28:00 GMT", "Retry-After: Fri, 99 Foo 99999 99:99:99", "retry-after-ms: 3",
-    "retry-after-ms: 1e400", "Retry-After: \x1b[31m", "x-should-retry: true", "x-should-retry: false",
+    "Retry-After: inf", "Retry-After: 1e9", f"Retry-After: {'9' * 50_000}", "Retry-After: \xb2",
+    "Retry-After: Mon, 01 Jan 0000 00:00:00 +9999", f"retry-after-ms: {'9' * 309}", "retry-after-ms: 1e400",
+    "Retry-After: \x1b[31m", "x-should-retry: true", "x-should-retry: false",
     "Content-Type: text/event-stream", "Content-Type: text/plain; charset=hex", "Content-Type: ;;;",
+    "Content-Type: text/html; charset=punycode",
     "Content-Type: application/json; charset=utf-16", "Location: http://ada:pw@127.0.0.1:1/", "Location: http://[::1",
     "Location: \x1b]0;x\x07", f"Location: {'a' * 20_000}", f"Set-Cookie: a={'b' * 4_000}", "Set-Cookie: ;;=;",
     "Content-Encoding: br", "Content-Encoding: zstd", "Content-Encoding: identity", "Content-Encoding: gzip, gzip",
+    "Content-Encoding: gzip", "Content-Encoding: ,,,",
     "Connection: close", "Keep-Alive: timeout=0", f"X-Long: {'a' * 60_000}", "X-Bytes: \xff\xfe", "Trailer: x",
     "Transfer-Encoding: gzip", "Content-Length: 3", "openai-processing-ms: x", "X: y\r\n" * 200 + "X: z",
 ]  # fmt: skip

@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.judges.offline.words import is_english
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import MetricResult, Passage, Pool, RagRecord
+from tests.unit.judges.offline.scoring import results
+
+if TYPE_CHECKING:
+    from ragtrace.model import MetricResult
 
 ENGLISH = "The desk costs 12 euros and is delivered within five working days."
 ANSWERS = {
@@ -39,6 +40,9 @@ ANSWERS = {
 REFUSALS = {
     "English": (
         "I don't know.",
+        "I can't help with that.",
+        "The document does not say.",
+        "No result found",
         "I'm sorry, but I couldn't find that in the documents. Let me know if I can help!",
     ),
     "German": ("Das weiß ich leider nicht.", "Tut mir leid, dazu habe ich keine Informationen."),
@@ -66,17 +70,15 @@ REFUSALS = {
 NAMES = ["faithfulness", "invented_specifics", "context_use", "no_answer"]
 
 
-async def results(answer: str, context: str = ENGLISH) -> dict[str, MetricResult]:
-    pool = Pool(stage="used", passages=(Passage(id="a", text=context, rank=1),))
-    record = RagRecord(id="1", query="q", answer=answer, pools=(pool,))
-    return {one.name: one for one in await evaluate(select(NAMES), EvalContext(record, judge=OverlapJudge()))}
+async def scores(answer: str, context: str = ENGLISH) -> dict[str, MetricResult]:
+    return await results(answer, context, metrics=NAMES)
 
 
 @pytest.mark.parametrize("language", ANSWERS)
 @pytest.mark.parametrize("context", ["English", "its own"])
 async def test_an_answer_in_another_language_is_no_number(language: str, context: str) -> None:
     answer = ANSWERS[language]
-    found = await results(answer, ENGLISH if context == "English" else answer)
+    found = await scores(answer, ENGLISH if context == "English" else answer)
     states = {name: (found[name].state, found[name].reason) for name in NAMES[:3]}
     assert set(states.values()) == {("na", "unsupported_language")}, states
     assert found["answered"].value == 1.0
@@ -84,12 +86,12 @@ async def test_an_answer_in_another_language_is_no_number(language: str, context
 
 @pytest.mark.parametrize("language", ANSWERS)
 async def test_an_english_answer_over_other_contexts_is_no_number(language: str) -> None:
-    assert (await results(ENGLISH, ANSWERS[language]))["faithfulness"].reason == "unsupported_language"
+    assert (await scores(ENGLISH, ANSWERS[language]))["faithfulness"].reason == "unsupported_language"
 
 
 @pytest.mark.parametrize("answer", [one for refusals in REFUSALS.values() for one in refusals])
 async def test_a_refusal_is_an_abstention(answer: str) -> None:
-    found = await results(answer)
+    found = await scores(answer)
     assert (found["faithfulness"].state, found["faithfulness"].reason) == ("na", "abstained")
     assert found["invented_specifics"].reason == "abstained"
     assert found["answered"].value == 0.0
@@ -98,6 +100,8 @@ async def test_a_refusal_is_an_abstention(answer: str) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
+        "I cannot help, but Paris is the capital.",
+        "The text does not say when. The lab is in Oslo.",
         "Das weiß ich nicht genau, aber der Tisch kostet 12 Euro.",
         "Je ne sais pas tout, mais le bureau coûte 12 euros.",
         "Leider ist der Tisch ausverkauft.",
@@ -105,7 +109,7 @@ async def test_a_refusal_is_an_abstention(answer: str) -> None:
     ],
 )
 async def test_an_answer_beside_a_regret_is_an_attempt(answer: str) -> None:
-    assert (await results(answer))["answered"].value == 1.0
+    assert (await scores(answer))["answered"].value == 1.0
 
 
 @pytest.mark.parametrize(

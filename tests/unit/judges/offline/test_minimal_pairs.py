@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.judges.offline.judge import THRESHOLD, OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import MetricResult, Passage, Pool, RagRecord
+from ragtrace.judges.offline.judge import THRESHOLD
 from tests.unit.judges.offline.minimal_pairs import PAIRS, UNSEEN, Pair
+from tests.unit.judges.offline.scoring import results
+
+if TYPE_CHECKING:
+    from ragtrace.model import MetricResult
 
 
 async def judged(answer: str, *contexts: str) -> MetricResult:
-    passages = tuple(Passage(id=f"p{i}", text=text, rank=i) for i, text in enumerate(contexts, start=1))
-    record = RagRecord(id="1", query="q", answer=answer, pools=(Pool(stage="used", passages=passages),))
-    return (await evaluate(select(["faithfulness"]), EvalContext(record, judge=OverlapJudge())))[0]
+    return (await results(answer, *contexts))["faithfulness"]
 
 
 async def is_right(pair: Pair) -> bool:

@@ -7,15 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragtrace.errors import JudgeUnsupported
 from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.judges.offline.judge import THRESHOLD, OverlapJudge
-from ragtrace.judges.offline.reading import is_attempt
-from ragtrace.judges.offline.words import sentences, stems
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import Passage, Pool, RagRecord
+from tests.unit.judges.offline.scoring import results
+from tests.unit.judges.records import record
 
 CONTEXTS = (
     "The lab is in Oslo. It opened in 2010.",
@@ -23,14 +18,8 @@ CONTEXTS = (
 )
 
 
-def record(answer: str, contexts: tuple[str, ...] = CONTEXTS, **facts) -> RagRecord:
-    passages = tuple(Passage(id=f"p{i}", text=text, rank=i + 1) for i, text in enumerate(contexts))
-    pools = (Pool(stage="used", passages=passages),) if contexts else ()
-    return RagRecord(id="1", query="q", answer=answer, pools=pools, **facts)
-
-
 async def audit(answer: str, contexts: tuple[str, ...] = CONTEXTS):
-    return await OverlapJudge().audit(record(answer, contexts))
+    return await OverlapJudge().audit(record(*contexts, answer=answer))
 
 
 async def test_a_supported_sentence_points_at_its_context() -> None:
@@ -56,30 +45,6 @@ async def test_an_unseen_number_and_name_cost_what_is_stated() -> None:
     assert "Igor" in name.reason
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "",
-        "  ",
-        "I don't know.",
-        "I can't help with that.",
-        "The document does not say.",
-        "No result found",
-        "Sorry, I am unable to answer.",
-    ],
-)
-def test_a_refusal_is_no_attempt(answer: str) -> None:
-    assert not is_attempt(answer)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    ["Oslo.", "I cannot help, but Paris is the capital.", "The text does not say when. The lab is in Oslo."],
-)
-def test_a_mixed_refusal_is_an_attempt(answer: str) -> None:
-    assert is_attempt(answer)
-
-
 async def test_list_marks_and_courtesies_are_no_claims() -> None:
     claims = (await audit("Sure!\n\n1. **The lab is in Oslo.**\n2. It opened in 2010.")).claims
     assert [claim.text for claim in claims] == ["The lab is in Oslo.", "It opened in 2010."]
@@ -90,22 +55,10 @@ async def test_a_one_word_answer_is_judged() -> None:
     assert claim.support == 1.0
 
 
-async def test_what_it_cannot_do_it_refuses() -> None:
-    judge, given_record = OverlapJudge(), record("a")
-    for ask in (
-        judge.grades(given_record),
-        judge.questions(given_record, 3),
-        judge.facts(given_record),
-        judge.relevance(given_record, with_reference=False),
-    ):
-        with pytest.raises(JudgeUnsupported):
-            await ask
-
-
 @settings(max_examples=150, deadline=None)
 @given(answer=st.text(max_size=400), contexts=st.lists(st.text(max_size=400), max_size=4))
 async def test_no_text_breaks_it(answer: str, contexts: list[str]) -> None:
-    found = await OverlapJudge().audit(record(answer, tuple(contexts)))
+    found = await OverlapJudge().audit(record(*contexts, answer=answer))
     assert all(0.0 <= claim.support <= 1.0 for claim in found.claims)
     assert all(0 <= source < len(contexts) for claim in found.claims for source in claim.sources)
 
@@ -138,11 +91,6 @@ print(repr(asyncio.run(OverlapJudge().audit(r)).claims[0].support))
     assert len(seen) == 1
 
 
-async def results(answer: str, name: str, contexts: tuple[str, ...] = CONTEXTS, **facts):
-    case = EvalContext(record(answer, contexts, **facts), judge=OverlapJudge(), embedder=OverlapEmbedder())
-    return (await evaluate(select([name]), case))[0]
-
-
 @pytest.mark.parametrize(
     ("answer", "contexts", "facts", "reason"),
     [
@@ -151,22 +99,18 @@ async def results(answer: str, name: str, contexts: tuple[str, ...] = CONTEXTS, 
         ("The lab is in Oslo.", (" ", ""), {}, "no_contexts"),
         ("I don't know.", CONTEXTS, {}, "abstained"),
         ("Shall we?", CONTEXTS, {}, "no_claims"),
-        ("The lab", CONTEXTS, {"outcome": "partial"}, "partial_run"),
     ],
 )
 async def test_faithfulness_is_na_with_its_reason(
     answer: str, contexts: tuple[str, ...], facts: dict, reason: str
 ) -> None:
-    found = await results(answer, "faithfulness", contexts, **facts)
-    allowed = {reason, "abstained"} if reason == "no_claims" else {reason}
-    assert found.state == "na"
-    assert found.reason in allowed
-    assert found.value is None
+    found = (await results(answer, *contexts, **facts))["faithfulness"]
+    assert (found.state, found.reason, found.value) == ("na", reason, None)
 
 
 async def test_faithfulness_passes_at_the_judges_own_threshold() -> None:
-    good = await results("The lab is in Oslo.", "faithfulness")
-    bad = await results("Penguins rule the southern harbours.", "faithfulness")
+    good = (await results("The lab is in Oslo.", *CONTEXTS))["faithfulness"]
+    bad = (await results("Penguins rule the southern harbours.", *CONTEXTS))["faithfulness"]
     assert (good.value, good.passed) == (1.0, True)
     assert bad.passed is False
     assert bad.details["unsupported"] == ["Penguins rule the southern harbours."]
@@ -174,18 +118,11 @@ async def test_faithfulness_passes_at_the_judges_own_threshold() -> None:
     assert len(good.version) == 8
 
 
-async def test_a_blank_query_fails_nothing() -> None:
-    case = EvalContext(
-        RagRecord(id="1", answer="The lab is in Oslo.", pools=record("x").pools), judge=OverlapJudge()
-    )
-    assert (await evaluate(select(["faithfulness"]), case))[0].value == 1.0
-
-
-async def test_answered() -> None:
-    assert (await results("", "no_answer")).value == 0.0
-    assert (await results("I do not know!", "no_answer")).details["short_circuit"] is True
-    assert (await results("The lab is in Oslo.", "no_answer")).value == 1.0
-    assert (await results("The", "no_answer", outcome="cancelled")).reason == "partial_run"
+@pytest.mark.parametrize(("answer", "value"), [("", 0.0), ("I do not know!", 0.0), ("The lab is in Oslo.", 1.0)])
+async def test_answered(answer: str, value: float) -> None:
+    found = (await results(answer, *CONTEXTS, metrics=["no_answer"], query=""))["answered"]
+    assert found.value == value
+    assert found.details.get("short_circuit", False) == (not value)
 
 
 async def test_the_embedder_gives_unit_rows_and_zero_for_nothing() -> None:
@@ -194,8 +131,3 @@ async def test_the_embedder_gives_unit_rows_and_zero_for_nothing() -> None:
     assert rows[0] @ rows[1] == pytest.approx(1.0)
     assert rows[0] @ rows[2] == 0.0
     assert not rows[3].any()
-
-
-def test_words() -> None:
-    assert sentences("One. Two!\n- Three") == ["One.", "Two!", "Three"]
-    assert stems("The cities' refunded parcels") == stems("city refunding parcel")

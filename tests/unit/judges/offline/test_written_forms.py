@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from ragtrace.judges.offline.judge import THRESHOLD, OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import MetricResult, Passage, Pool, RagRecord
+from ragtrace.judges.offline.judge import THRESHOLD
+from tests.unit.judges.offline.scoring import results
 from tests.unit.judges.offline.written_forms import CONTEXTS, FORMS, SUPPORTED, UNSUPPORTED
+
+if TYPE_CHECKING:
+    from ragtrace.model import MetricResult
 
 
 async def scores(answer: str) -> dict[str, MetricResult]:
-    passages = tuple(Passage(id=f"p{i}", text=text, rank=i) for i, text in enumerate(CONTEXTS, start=1))
-    record = RagRecord(id="1", query="q", answer=answer, pools=(Pool(stage="used", passages=passages),))
-    results = await evaluate(
-        select(["faithfulness", "invented_specifics"]), EvalContext(record, judge=OverlapJudge())
-    )
-    return {result.name: result for result in results}
+    return await results(answer, *CONTEXTS, metrics=("faithfulness", "invented_specifics"))
 
 
 def in_form(form: str, claim: str) -> str:
     return form.format(s=claim, c=claim.removesuffix("."))
-
-
-def test_there_are_enough_forms() -> None:
-    assert len(FORMS) >= 60
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -22,17 +22,13 @@ from ragtrace.errors import ConfigError, JudgeError, JudgeInvalidOutput, JudgeRa
 from ragtrace.judges.llm import replies
 from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
 from ragtrace.judges.openai.http_client import MOST_ERROR_BYTES
-from ragtrace.judges.openai.transport import RetryPolicy
+from tests.unit.judges.openai.asking import GOOD, ONCE, Counting, ask, chat_of, limiter_of
 from tests.unit.judges.openai.judge_server import Answer, completion
-from tests.unit.judges.openai.test_limiter import Counting, ask, chat_of, limiter_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.unit.judges.openai.judge_server import JudgeServer
-
-GOOD = completion({"a": 1})
-ONCE = RetryPolicy(attempts=1, backoff_s=0.001)
 
 
 class RawServer:
@@ -118,7 +114,7 @@ async def test_an_endless_body_is_left(raw: Any, status: int) -> None:
         yield from itertools.repeat(b"x" * 65_536, 20_000)  # 1.3 GB
 
     server = raw(reply)
-    model = chat_of(server.url, None, retry=ONCE)
+    model = chat_of(server.url, retry=ONCE)
     peak, error = await peak_of(model)
     assert peak < 8_000_000
     assert server.sent < 40_000_000  # what stands in the sockets' buffers among it
@@ -137,7 +133,7 @@ async def test_a_bomb_is_not_unpacked(raw: Any, status: int, packing: str) -> No
         yield head(status, f"Content-Encoding: {packing}", f"Content-Length: {len(bomb)}")
         yield bomb
 
-    peak, error = await peak_of(chat_of(raw(reply).url, None, retry=ONCE))
+    peak, error = await peak_of(chat_of(raw(reply).url, retry=ONCE))
     assert peak < 8_000_000
     assert isinstance(error, JudgeInvalidOutput | JudgeUnavailable)
 
@@ -147,7 +143,7 @@ async def test_a_packed_reply_is_read(judge_server: JudgeServer, packing: str) -
     body = json.dumps(completion({"a": "x" * 200_000})).encode()
     packed = gzip.compress(body) if "gzip" in packing.lower() else body
     judge_server.answers = [Answer(200, packed, {"Content-Encoding": packing} if packing else {})]
-    assert len((await ask(chat_of(judge_server, None))).text) > 200_000
+    assert len((await ask(chat_of(judge_server))).text) > 200_000
     assert judge_server.requests[0].headers["accept-encoding"] == "gzip"
 
 
@@ -156,14 +152,14 @@ async def test_a_packed_error_says_what_it_is(judge_server: JudgeServer, status:
     body = gzip.compress(json.dumps({"error": {"message": "no " * 50_000}}).encode())
     judge_server.always = lambda _: Answer(status, body, {"Content-Encoding": "gzip"})
     with pytest.raises(JudgeError) as caught:
-        await ask(chat_of(judge_server, None, retry=ONCE))
+        await ask(chat_of(judge_server, retry=ONCE))
     assert caught.value.status == status
 
 
 async def test_an_error_within_the_bound_is_read_whole(judge_server: JudgeServer) -> None:
     said = "seed is not supported " + "x" * (MOST_ERROR_BYTES - 500)
-    judge_server.answers = [Answer(400, {"error": {"message": said, "param": "seed"}}), Answer(200, GOOD)]
-    assert (await ask(chat_of(judge_server, None, model="long complaint"))).text == '{"a": 1}'
+    judge_server.answers = [Answer(400, {"error": {"message": said, "param": "seed"}}), GOOD]
+    assert (await ask(chat_of(judge_server, model="long complaint"))).text == '{"a": 1}'
     assert "seed" not in judge_server.requests[1].body
 
 
@@ -220,48 +216,19 @@ async def test_a_redirect_is_refused_and_named(judge_server: JudgeServer, raw: A
 async def test_a_redirect_to_anywhere_is_one_line(raw: Any, place: str) -> None:
     server = raw(lambda: iter([head(307, f"Location: {place}", "Content-Length: 0")]))
     with pytest.raises(JudgeUnavailable) as caught:
-        await ask(chat_of(server.url, None, retry=ONCE))
+        await ask(chat_of(server.url, retry=ONCE))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 300
 
 
 async def test_cookies_are_not_kept(judge_server: JudgeServer) -> None:
     judge_server.always = lambda _: Answer(
-        200, GOOD, {"Set-Cookie": f"c{len(judge_server.requests)}={'x' * 9_000}"}
+        200, GOOD.body, {"Set-Cookie": f"c{len(judge_server.requests)}={'x' * 9_000}"}
     )
-    model = chat_of(judge_server, None)
+    model = chat_of(judge_server)
     for _ in range(5):
         await ask(model)
     assert not any("cookie" in request.headers for request in judge_server.requests)
-
-
-HEADERS = [
-    f"Retry-After: {'9' * 400}", "Retry-After: nan", "Retry-After: inf", "Retry-After: -5", "Retry-After: 1e9",
-    f"Retry-After: {'9' * 50_000}", "Retry-After: \x1b[31m", "Retry-After: Fri, 99 Foo 99999 99:99:99 GMT",
-    "Retry-After: Mon, 01 Jan 0000 00:00:00 +9999", "retry-after-ms: 1e400", f"retry-after-ms: {'9' * 309}",
-    "Retry-After: \xb2", "Content-Type: text/plain; charset=hex", "Content-Type: text/html; charset=punycode",
-    "x-should-retry: true", "Set-Cookie: a=b; expires=Fri, 99 Foo", "Content-Encoding: gzip", "Content-Encoding: ,,,",
-    f"X-Long: {'a' * 60_000}", *[],
-]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("status", [200, 429, 503])
-@pytest.mark.parametrize("line", HEADERS, ids=lambda line: line[:40])
-async def test_no_header_raises_anything_else(raw: Any, status: int, line: str) -> None:
-    body = json.dumps(GOOD).encode()
-    server = raw(lambda: iter([head(status, line, f"Content-Length: {len(body)}"), body]))
-    limiter = Counting(limiter_of())
-    try:
-        reply = await asyncio.wait_for(
-            ask(chat_of(server.url, limiter, retry=RetryPolicy(attempts=2, backoff_s=0.001))), 20
-        )
-        assert (reply.text, status) == ('{"a": 1}', 200)
-    except JudgeError as error:
-        assert error.retry_after_s is None or 0.0 <= error.retry_after_s <= 86_400.0  # noqa: PT017
-    assert limiter.limiter.reading().under_way == 0
-    closed = limiter.limiter.blocked()
-    assert closed is None or closed.wait_s <= 7_200.0
 
 
 @pytest.mark.parametrize(
@@ -274,44 +241,9 @@ async def test_lines_without_end_are_left(raw: Any, begin: bytes) -> None:
         yield begin
         yield from itertools.repeat(b"a: b\r\n" * 10_000, 5_000)  # 300 MB
 
-    peak, error = await peak_of(chat_of(raw(reply).url, None, retry=ONCE))
+    peak, error = await peak_of(chat_of(raw(reply).url, retry=ONCE))
     assert isinstance(error, JudgeUnavailable)
     assert peak < 8_000_000
-
-
-BODIES: list[bytes] = [
-    b'{"choices": ' + b"[" * 200_000,
-    b'{"choices": [{"message": {"content": ' + b"[" * 900 + b"]" * 900 + b"}}]}",
-    b'{"a": ' * 900 + b"1" + b"}" * 900,
-    b'{"usage": {"prompt_tokens": ' + b"9" * 10_000 + b'}, "choices": []}',
-    b'{"choices": [{"message": {"content": "\\ud800"}}]}',
-    b'{"choices": [{"message": {"content": "\xff\xfe"}}]}',
-    b'{"choices": [{"message": {"content": "{}"}}], "choices": []}',
-    b'{"choices": [{"message": {"content": NaN}}], "usage": {"prompt_tokens": Infinity}}',
-    b'{"error": {"message": "\\ud800\\u001b[31m"}}',
-    b'{"error": ' + b"[" * 900 + b"]" * 900 + b"}",
-    b'{"choices": [{"message": {"content": [{"text": 1}, {"text": {"a": 1}}, null]}, "finish_reason": {}}]}',
-    b'{"choices": [{"message": {"content": "{}", "refusal": 7}, "finish_reason": [1]}]}',
-    b'{"error": {"code": ' + b"[" * 900 + b"]" * 900 + b', "message": "x", "param": 7}}',
-    b"[" * 60_000,
-    "{}".encode("utf-16"), "{}".encode("utf-32"), b"\x00" * 100, b"null", b'"x"', b"1" * 5_000, b"",
-]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("status", [200, 400, 422, 500])
-@pytest.mark.parametrize("number", range(len(BODIES)))
-async def test_no_body_raises_anything_else(judge_server: JudgeServer, status: int, number: int) -> None:
-    judge_server.always = lambda _: Answer(status, BODIES[number])
-    limiter = Counting(limiter_of(tokens_per_day=28_800_000))
-    model = chat_of(judge_server, limiter, model=f"{status} {number}", retry=ONCE)
-    try:
-        await ask(model)
-    except JudgeError as error:
-        said = str(error)
-        assert said.isprintable()
-    assert limiter.limiter.reading().under_way == 0
-    assert 28_800_000 - limiter.limiter.reading().budget_tokens < 100_000
 
 
 @pytest.mark.parametrize(
@@ -325,7 +257,7 @@ async def test_no_body_raises_anything_else(judge_server: JudgeServer, status: i
 )
 async def test_json_of_many_values_takes_little_memory(judge_server: JudgeServer, text: str) -> None:
     judge_server.always = lambda _: Answer(200, b'{"choices": ' + text.encode() + b"}")
-    peak, error = await peak_of(chat_of(judge_server, None))
+    peak, error = await peak_of(chat_of(judge_server))
     assert error is not None
     assert peak < 40_000_000
 
@@ -400,8 +332,8 @@ def secretive(judge_server: JudgeServer) -> str:
 
 
 async def test_login_and_query_of_the_address_are_sent(judge_server: JudgeServer, secretive: str) -> None:
-    judge_server.always = lambda _: Answer(200, GOOD)
-    assert (await ask(chat_of(secretive, None, api_key="k"))).text == '{"a": 1}'
+    judge_server.always = lambda _: GOOD
+    assert (await ask(chat_of(secretive, api_key="k"))).text == '{"a": 1}'
     [request] = judge_server.requests
     assert request.path == f"/v1/chat/completions?api-key={TOKEN}&api-version=1"
     assert request.headers["authorization"] == f"Basic {LOGIN}", "a login in the address goes before the key"
@@ -419,8 +351,8 @@ async def test_no_secret_of_the_address_is_in_a_log_or_error(
         drop=not status,
     )
     if status == 200:
-        judge_server.always = lambda _: Answer(200, GOOD)
-    model = chat_of(secretive, None, retry=ONCE)
+        judge_server.always = lambda _: GOOD
+    model = chat_of(secretive, retry=ONCE)
     with everything_logged(caplog, "httpx", "httpx2", "httpcore", "httpcore2", "openai", "ragtrace"):
         (outcome,) = await asyncio.gather(ask(model), return_exceptions=True)
     shown = caplog.text + "".join(repr(record.__dict__) for record in caplog.records)
@@ -438,10 +370,10 @@ async def test_no_secret_that_a_server_sends_back_is_in_a_log(
     """A redirect to https repeats the query; a debugging proxy repeats every header."""
     secrets = (PASSWORD, TOKEN, LOGIN, "sk-9f31c0")
     headers = {"Location": f"/v1/chat?api-key={TOKEN}", "X-Echo": ", ".join(secrets), "X-Version": "1"}
-    judge_server.always = lambda _: Answer(status, GOOD, headers)
+    judge_server.always = lambda _: Answer(status, GOOD.body, headers)
     with everything_logged(caplog, "httpx2", "httpcore2", "openai"):
         await asyncio.gather(
-            ask(chat_of(secretive, None, retry=ONCE, api_key="sk-9f31c0")),
+            ask(chat_of(secretive, retry=ONCE, api_key="sk-9f31c0")),
             return_exceptions=True,
         )
     shown = caplog.text + "".join(repr(record.__dict__) for record in caplog.records)
@@ -458,7 +390,7 @@ async def test_no_secret_in_a_reason_phrase_or_a_host_is_in_a_log_or_error(
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("httpx2").setLevel(logging.INFO)
         (outcome,) = await asyncio.gather(
-            ask(chat_of(f"{server.url}?api-key={TOKEN}&v=1", None, retry=ONCE)),
+            ask(chat_of(f"{server.url}?api-key={TOKEN}&v=1", retry=ONCE)),
             return_exceptions=True,
         )
     assert f'"{line.partition(chr(13))[0].format("[key]")}"' in caplog.text, "the client logs the status line"

@@ -12,57 +12,15 @@ import pytest
 
 from ragtrace.errors import JudgeRateLimited, JudgeTimeout, JudgeUnavailable
 from ragtrace.judges.limiter import AttemptResult
-from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
+from ragtrace.judges.openai.client import OpenAIEmbedder
 from ragtrace.judges.openai.transport import RetryPolicy
-from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion, refusal
+from tests.unit.judges.openai.asking import GOOD, Counting, ask, chat_of, limiter_of
+from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragtrace.judges.limiter import JudgeRequest, Permit
-    from ragtrace.judges.llm.chat import ChatModel, ChatReply
-
-GOOD = Answer(200, completion({"a": 1}))  # 120 prompt tokens, 7 of the reply
-
-
-class Counting:
-    """A real limiter, and what it was told of each attempt."""
-
-    def __init__(self, limiter: JudgeLimiter) -> None:
-        self.limiter = limiter
-        self.needs: list[JudgeRequest] = []
-        self.results: list[AttemptResult] = []
-
-    async def acquire(self, request: JudgeRequest) -> Permit:
-        passed = await self.limiter.acquire(request)
-        self.needs.append(request)
-        outer = self
-
-        class Told:
-            def release(self, result: AttemptResult) -> None:
-                outer.results.append(result)
-                passed.release(result)
-
-        return Told()
-
-
-def limiter_of(path: Path | None = None, **caps: float) -> JudgeLimiter:
-    off = dict.fromkeys(("usd_per_day", "tokens_per_day", "requests_per_minute", "tokens_per_minute"))
-    own = Prices(input_usd_per_million=1.0, output_usd_per_million=1.0)
-    return JudgeLimiter(host="judge", caps=Caps(**{**off, **caps}), path=path, prices=own)
-
-
-def chat_of(server: JudgeServer | str, limiter: Any, model: str = "gated", **settings: Any) -> OpenAIChat:
-    url = server if isinstance(server, str) else server.url
-    settings = {"timeout_s": 5.0, "retry": RetryPolicy(backoff_s=0.001)} | settings
-    return OpenAIChat(model, base_url=url, limiter=limiter, **settings)
-
-
-async def ask(model: ChatModel) -> ChatReply:
-    return await model.complete(
-        system="S", user="U", schema_name="s", schema={}, max_output_tokens=50, temperature=0.0
-    )
+    from tests.unit.judges.openai.judge_server import JudgeServer
 
 
 async def test_attempts_probes_and_tokens_all_pass(judge_server: JudgeServer) -> None:
@@ -70,7 +28,6 @@ async def test_attempts_probes_and_tokens_all_pass(judge_server: JudgeServer) ->
     judge_server.answers = [Answer(500, {}), refusal(400, "response_format is not supported"), GOOD]
     chat = chat_of(judge_server, limiter)
     await ask(chat)
-    await chat.aclose()
     assert [result.fate for result in limiter.results] == ["failed", "answered", "answered"]
     assert len(judge_server.requests) == len(limiter.needs) == 3
     assert {need.max_output_tokens for need in limiter.needs} == {50}
@@ -81,9 +38,7 @@ async def test_embeddings_pass_too(judge_server: JudgeServer) -> None:
     limiter = Counting(limiter_of())
     body = {"data": [{"index": 0, "embedding": [1.0]}], "usage": {"prompt_tokens": 3, "total_tokens": 3}}
     judge_server.answers = [Answer(200, body)]
-    embedder = OpenAIEmbedder("e", base_url=judge_server.url, limiter=limiter)
-    await embedder.embed(["x"])
-    await embedder.aclose()
+    await OpenAIEmbedder("e", base_url=judge_server.url, limiter=limiter).embed(["x"])
     assert limiter.results[0].input_tokens == 3
 
 
@@ -102,7 +57,6 @@ async def test_a_storm_of_429_with_a_short_retry_after_is_ridden_out(judge_serve
     limiter = Counting(limiter_of(tokens_per_day=28_800_000))
     chat = chat_of(judge_server, limiter, retry=RetryPolicy(attempts=20, backoff_s=0.001))
     replies = await asyncio.wait_for(asyncio.gather(*(ask(chat) for _ in range(12))), 60)
-    await chat.aclose()
     assert len(replies) == answered == 12
     limited = [result for result in limiter.results if result.fate == "rate_limited"]
     assert limited
@@ -119,7 +73,6 @@ async def test_a_retry_after_of_an_hour_closes_the_gate_and_is_not_slept(judge_s
     for _ in range(5):
         with pytest.raises(JudgeRateLimited):
             await ask(chat)
-    await chat.aclose()
     assert len(judge_server.requests) == 1
     assert 3_590 < limiter.blocked().wait_s <= 3_600
 
@@ -132,7 +85,6 @@ async def test_a_judge_that_is_down_is_asked_ten_times_and_then_left_alone() -> 
     for _ in range(30):
         with pytest.raises(JudgeUnavailable):
             await ask(chat)
-    await chat.aclose()
     assert [result.fate for result in limiter.results] == ["failed"] * 10
     assert limiter.limiter.reading().breaker == 2
     assert limiter.limiter.reading().budget_tokens == 28_800_000  # an outage costs nothing
@@ -144,7 +96,6 @@ async def test_a_slow_judge_times_out_and_opens_the_breaker(judge_server: JudgeS
     limiter = Counting(limiter_of())
     chat = chat_of(judge_server, limiter, timeout_s=0.1)
     outcomes = await asyncio.gather(*(ask(chat) for _ in range(24)), return_exceptions=True)
-    await chat.aclose()
     never.set()
     assert {type(outcome) for outcome in outcomes} == {JudgeTimeout, JudgeUnavailable}
     assert 10 <= len(limiter.results) <= 17  # ten that count, and those under way with them
@@ -169,7 +120,6 @@ async def test_a_refusal_holds_the_gate(judge_server: JudgeServer, answer: Answe
     for _ in range(3):
         with pytest.raises(JudgeUnavailable):
             await ask(chat)
-    await chat.aclose()
     assert len(judge_server.requests) == 1
     assert limiter.reading().held == reason
 
@@ -190,7 +140,6 @@ async def test_a_cancelled_call_leaves_the_gate(judge_server: JudgeServer) -> No
     with pytest.raises(asyncio.CancelledError):
         await task
     release.set()
-    await chat.aclose()
     assert limiter.results == [AttemptResult(fate="abandoned")]
     assert limiter.limiter.reading().under_way == 0
 
@@ -202,8 +151,7 @@ async def test_two_processes_share_a_budget(judge_server: JudgeServer, tmp_path:
     await asyncio.gather(*(ask(chat) for chat in chats for _ in range(2)), return_exceptions=True)
     left = {limiter.reading().budget_tokens for limiter in pair}
     assert left == {288 * 600 - 127 * len(judge_server.requests)}
-    for chat, limiter in zip(chats, pair, strict=True):
-        await chat.aclose()
+    for limiter in pair:
         limiter.close()
 
 

@@ -14,8 +14,8 @@ from ragtrace.errors import JudgeRefused, JudgeTruncated, JudgeUnavailable
 from ragtrace.judges.limiter import ALLOWANCE_TOKENS, USAGE_INVALID, JudgeRequest, counted
 from ragtrace.judges.openai.client import OpenAIEmbedder
 from ragtrace.model import JudgeUsage, Usage
+from tests.unit.judges.openai.asking import Counting, ask, chat_of, limiter_of
 from tests.unit.judges.openai.judge_server import Answer, completion
-from tests.unit.judges.openai.test_limiter import Counting, ask, chat_of, limiter_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,61 @@
+"""Requests of a judge's client to a server, and a limiter that keeps what it is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.judges.openai.client import OpenAIChat
+from ragtrace.judges.openai.transport import RetryPolicy
+from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
+from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ragtrace.judges.limiter import AttemptResult, JudgeRequest, Permit
+    from ragtrace.judges.llm.chat import ChatModel, ChatReply
+
+GOOD = Answer(200, completion({"a": 1}))  # 120 prompt tokens, 7 of the reply
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+KEY = "sk-test-5f0c9d1e"
+QUICK = RetryPolicy(backoff_s=0.001)
+ONCE = RetryPolicy(attempts=1)
+
+
+class Counting:
+    """A real limiter, and what it was told of each attempt."""
+
+    def __init__(self, limiter: JudgeLimiter) -> None:
+        self.limiter = limiter
+        self.needs: list[JudgeRequest] = []
+        self.results: list[AttemptResult] = []
+
+    async def acquire(self, request: JudgeRequest) -> Permit:
+        passed = await self.limiter.acquire(request)
+        self.needs.append(request)
+        outer = self
+
+        class Told:
+            def release(self, result: AttemptResult) -> None:
+                outer.results.append(result)
+                passed.release(result)
+
+        return Told()
+
+
+def limiter_of(path: Path | None = None, **caps: float) -> JudgeLimiter:
+    off = dict.fromkeys(("usd_per_day", "tokens_per_day", "requests_per_minute", "tokens_per_minute"))
+    own = Prices(input_usd_per_million=1.0, output_usd_per_million=1.0)
+    return JudgeLimiter(host="judge", caps=Caps(**{**off, **caps}), path=path, prices=own)
+
+
+def chat_of(server: JudgeServer | str, limiter: Any = None, model: str = "m", **settings: Any) -> OpenAIChat:
+    url = server if isinstance(server, str) else server.url
+    settings = {"api_key": KEY, "timeout_s": 5.0, "retry": QUICK} | settings
+    return OpenAIChat(model, base_url=url, limiter=limiter, **settings)
+
+
+async def ask(model: ChatModel) -> ChatReply:
+    return await model.complete(
+        system="S", user="U", schema_name="audit", schema=SCHEMA, max_output_tokens=50, temperature=0.0
+    )

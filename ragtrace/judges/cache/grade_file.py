@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,21 +56,6 @@ class GradeFile:
 
     Raises:
         ConfigError: the file cannot be opened, or is another program's.
-
-    Example:
-        >>> import tempfile
-        >>> from ragtrace.judges.cache.grade_cache import CachedGrade, grade_key, text_key, universe_key
-        >>> cache = GradeFile(Path(tempfile.mkdtemp()) / "grades.sqlite")
-        >>> universe, passage = universe_key("Where?", "", "r", "j"), text_key("Oslo.")
-        >>> grade = CachedGrade(
-        ...     key=grade_key("Where?", "Oslo.", "r", "j"), grade=4, universe=universe, passage=passage
-        ... )
-        >>> asyncio.run(cache.put([grade]))
-        >>> asyncio.run(cache.get([grade.key])) == {grade.key: 4}
-        True
-        >>> asyncio.run(cache.labels(universe)).version
-        1
-        >>> cache.close()
     """
 
     def __init__(self, path: Path | str, *, max_bytes: int = 268_435_456, frozen: int | None = None) -> None:
@@ -101,8 +86,10 @@ class GradeFile:
 
     def facts(self) -> FileFacts:
         """Return what the file holds; `FileFacts.version` is the number to freeze at. Raises OSError."""
+        asked = "SELECT count(*), count(DISTINCT universe), coalesce(max(seq), 0), max(added_at) FROM labels"
         with self._lent() as db:
-            return _facts(db)
+            labels, queries, version, grown_at = db.execute(asked).fetchone()
+        return FileFacts(labels=labels, queries=queries, version=version, grown_at=grown_at)
 
     async def aclose(self) -> None:
         """Close the file; it is opened again when it is used again."""
@@ -121,12 +108,28 @@ class GradeFile:
             raise OSError(f"grade cache {self.path}: {error}") from error
 
     def _known(self, keys: Sequence[str]) -> dict[str, int]:
+        found: dict[str, int] = {}
         with self._lent() as db:
-            return _known(db, keys)
+            for first in range(0, len(keys), _KEYS_A_QUERY):
+                some = [bytes.fromhex(key) for key in keys[first : first + _KEYS_A_QUERY]]
+                marks = ",".join("?" * len(some))
+                asked = f"SELECT key, grade FROM labels WHERE key IN ({marks}) ORDER BY seq DESC"  # noqa: S608
+                found |= {key.hex(): grade for key, grade in db.execute(asked, some)}
+        return found
 
     def _labels(self, universe: str) -> LabelSet | None:
+        asked = "SELECT passage, grade, seq, added_at FROM labels WHERE universe = ? AND seq <= ? ORDER BY seq"
+        most = 2**62 if self.frozen is None else self.frozen
         with self._lent() as db:
-            return _labels(db, universe, self.frozen)
+            rows = db.execute(asked, (bytes.fromhex(universe), most)).fetchall()
+        if not rows:
+            return None
+        return LabelSet(
+            grades={passage.hex(): grade for passage, grade, _, _ in rows},
+            version=rows[-1][2],
+            grown_at=rows[-1][3],
+            frozen=self.frozen,
+        )
 
     def _keep(self, grades: Sequence[CachedGrade]) -> None:
         rows = {(bytes.fromhex(g.universe), bytes.fromhex(g.passage)): g for g in grades}
@@ -167,40 +170,6 @@ def _make(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def _known(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for first in range(0, len(keys), _KEYS_A_QUERY):
-        some = [bytes.fromhex(key) for key in keys[first : first + _KEYS_A_QUERY]]
-        marks = ",".join("?" * len(some))
-        rows = db.execute(f"SELECT key, grade FROM labels WHERE key IN ({marks}) ORDER BY seq DESC", some)  # noqa: S608
-        found |= {key.hex(): grade for key, grade in rows}
-    return found
-
-
 def _is_known(db: sqlite3.Connection, at: tuple[bytes, bytes]) -> bool:
     asked = "SELECT 1 FROM labels WHERE universe = ? AND passage = ?"
     return db.execute(asked, at).fetchone() is not None
-
-
-def _labels(db: sqlite3.Connection, universe: str, frozen: int | None) -> LabelSet | None:
-    with closing(
-        db.execute(
-            "SELECT passage, grade, seq, added_at FROM labels WHERE universe = ? AND seq <= ? ORDER BY seq",
-            (bytes.fromhex(universe), 2**62 if frozen is None else frozen),
-        )
-    ) as cursor:
-        rows = cursor.fetchall()
-    if not rows:
-        return None
-    return LabelSet(
-        grades={passage.hex(): grade for passage, grade, _, _ in rows},
-        version=rows[-1][2],
-        grown_at=rows[-1][3],
-        frozen=frozen,
-    )
-
-
-def _facts(db: sqlite3.Connection) -> FileFacts:
-    asked = "SELECT count(*), count(DISTINCT universe), coalesce(max(seq), 0), max(added_at) FROM labels"
-    labels, queries, version, grown_at = db.execute(asked).fetchone()
-    return FileFacts(labels=labels, queries=queries, version=version, grown_at=grown_at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.cache.grade_cache import CachedGrade, LabelCache, grade_key, text_key, universe_key
@@ -85,14 +85,6 @@ class GradeMemory:
             return None
         found: LabelSet | None = await self.cache.labels(self._universe(record))
         return found
-
-    def over(self, cache: GradeCache | None) -> GradeMemory:
-        """Return the memory of the same judge over another cache."""
-        return replace(self, cache=cache)
-
-    def reseeded(self, seed: int) -> GradeMemory:
-        """Return the memory of a repeat: a repeat that read the first one's grades would be none."""
-        return replace(self, judge=f"{self.judge} repeat={seed}")
 
     async def aclose(self) -> None:
         """Release the cache."""

@@ -83,26 +83,6 @@ async def audited_in_steps(record: RagRecord, session: JudgeSession, claim_batch
     """Ask for the audit in 1 + ceil(claims / claim_batch) calls, and one more where parts cite.
 
     The answer is split without a look at the contexts. One repair in all. Raises JudgeError.
-
-    Args:
-        record: the record to audit.
-        session: the evaluation, with the prompt audit_claims.
-        claim_batch: claims checked in one call, at least 1.
-
-    Example:
-        >>> import asyncio
-        >>> from ragtrace.judges.llm.judge import LLMJudge
-        >>> from ragtrace.judges.llm.scripted import ScriptedChat
-        >>> from ragtrace.model import RagRecord
-        >>> row = {"id": 1, "verdict": "not_supported", "sources": [], "reason": "no context tells"}
-        >>> chat = ScriptedChat([
-        ...     {"attempted": True, "noncommittal": False, "claims": ["It is red."]},
-        ...     {"verdicts": [row]},
-        ... ])
-        >>> record = RagRecord(id="1", query="Which?", answer="It is red.")
-        >>> audit = asyncio.run(LLMJudge(chat, fused=False).audit(record))
-        >>> audit.claims[0].verdict, audit.usage.llm_calls
-        ('not_supported', 2)
     """
     contexts = Numbered(record)
     reply = await session.ask({"query": record.query, "answer": record.answer}, AnswerClaimsReply)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import CustomTask, Verdict
-from ragtrace.judges.llm.numbering import Numbered
+from ragtrace.judges.llm.numbering import Numbered, numbered
 from ragtrace.judges.llm.replies import Form, Listed, NumberedRow, SourcedRow, asked_rows
 from ragtrace.model import JudgeUsage
 
@@ -71,19 +71,6 @@ async def checked(judge: PromptJudge, record: RagRecord) -> Correctness:
 
     Raises:
         JudgeError: no usable reply; JudgeIncomplete when a verdict stays missing after the repair.
-
-    Example:
-        >>> import asyncio
-        >>> from ragtrace.judges.llm.judge import LLMJudge
-        >>> from ragtrace.judges.llm.scripted import ScriptedChat
-        >>> from ragtrace.model import RagRecord
-        >>> chat = ScriptedChat([
-        ...     {"answer_claims": ["It is in Oslo."], "reference_claims": []},
-        ...     {"verdicts": [{"id": 1, "verdict": "supported"}]},
-        ... ])
-        >>> record = RagRecord(id="1", answer="It is in Oslo, I think.", reference="Oslo.")
-        >>> asyncio.run(checked(LLMJudge(chat), record)).answer
-        (CheckedClaim(text='It is in Oslo.', verdict='supported'),)
     """
     session = judge.session("claims")
     data = {"query": record.query, "answer": record.answer, "reference": record.reference or ""}
@@ -103,24 +90,14 @@ async def checked(judge: PromptJudge, record: RagRecord) -> Correctness:
 CORRECTNESS = CustomTask(name="correctness", prompts=("claims", "claim_verdicts"), ask=checked)
 
 
-def numbered_from(first: int, texts: list[str]) -> dict[str, str]:
-    """Return texts by their number as a judge sees it.
-
-    Example:
-        >>> numbered_from(3, ["a", "b"])
-        {'3': 'a', '4': 'b'}
-    """
-    return {str(number): text for number, text in enumerate(texts, start=first)}
-
-
 async def _verdicts(
     session: JudgeSession, data: dict[str, str], answer: list[str], reference: list[str]
 ) -> list[Verdict]:
     if not answer and not reference:
         return []
     claims = {
-        "answer_claims": numbered_from(1, answer),
-        "reference_claims": numbered_from(1 + len(answer), reference),
+        "answer_claims": numbered(answer),
+        "reference_claims": numbered(reference, first=1 + len(answer)),
     }
     rows = await asked_rows(
         session, {**data, **claims}, tuple(claims), ClaimVerdictsReply, lambda reply: reply.verdicts
@@ -162,18 +139,6 @@ def claim_sources(claims: Correctness) -> CustomTask[ClaimSources]:
 
     It is one evaluation with the one that took the claims: when that used its repair, none is left. Its
     coroutine raises JudgeError, JudgeIncomplete when a row stays missing or names a context that does not exist.
-
-    Example:
-        >>> import asyncio
-        >>> from ragtrace.judges.llm.judge import LLMJudge
-        >>> from ragtrace.judges.llm.scripted import ScriptedChat
-        >>> from ragtrace.model import Passage, Pool, RagRecord
-        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="It is in Oslo.", rank=1),))
-        >>> claim = CheckedClaim(text="It is in Oslo.", verdict="supported")
-        >>> judge = LLMJudge(ScriptedChat([{"table": [{"id": 1, "sources": [1]}]}]))
-        >>> task = claim_sources(Correctness(answer=(claim,), reference=()))
-        >>> asyncio.run(task.ask(judge, RagRecord(id="1", pools=(pool,)))).answer
-        ((0,),)
     """
 
     async def ask(judge: PromptJudge, record: RagRecord) -> ClaimSources:
@@ -182,7 +147,7 @@ def claim_sources(claims: Correctness) -> CustomTask[ClaimSources]:
             session.without_repair()
         contexts = Numbered(record)
         texts = [claim.text for claim in (*claims.answer, *claims.reference)]
-        data = {"contexts": contexts.shown(), "claims": numbered_from(1, texts)}
+        data = {"contexts": contexts.shown(), "claims": numbered(texts)}
         with session:
             rows = await asked_rows(
                 session, data, ("claims",), ClaimSourcesReply, lambda reply: reply.table, n_contexts=len(contexts)

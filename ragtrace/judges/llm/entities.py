@@ -1,14 +1,4 @@
-"""Entities that the reference and the contexts name.
-
-Example:
-    >>> import asyncio
-    >>> from ragtrace.judges.llm.judge import LLMJudge
-    >>> from ragtrace.judges.llm.scripted import ScriptedChat
-    >>> from ragtrace.model import RagRecord
-    >>> judge = LLMJudge(ScriptedChat([{"reference_entities": ["Oslo"], "context_entities": []}]))
-    >>> asyncio.run(OF_BOTH.ask(judge, RagRecord(id="1", reference="In Oslo."))).reference
-    ('Oslo',)
-"""
+"""Entities that the reference and the contexts name."""
 
 from __future__ import annotations
 

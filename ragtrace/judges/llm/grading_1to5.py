@@ -64,16 +64,6 @@ def answer_grade(
         length_debias: False asks the prompt without its paragraph on length.
 
     Its coroutine raises JudgeError; JudgeInvalidOutput when the repair brings no whole number from 1 to 5 either.
-
-    Example:
-        >>> import asyncio
-        >>> from ragtrace.judges.llm.judge import LLMJudge
-        >>> from ragtrace.judges.llm.scripted import ScriptedChat
-        >>> from ragtrace.model import RagRecord
-        >>> judge = LLMJudge(ScriptedChat([{"reason": "It drifts.", "grade": 0}, {"reason": "", "grade": 3}]))
-        >>> task = answer_grade("answer_relevancy_1to5", {"query": "Where?", "answer": "In Oslo."})
-        >>> asyncio.run(task.ask(judge, RagRecord(id="1"))).grade
-        3
     """
     prompts = (prompt_id,) if length_debias else plain_forms((prompt_id,))
 

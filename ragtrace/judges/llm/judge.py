@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from ragtrace.errors import JudgeIncomplete
@@ -13,7 +14,7 @@ from ragtrace.judges.cache.grade_memory import GradeMemory
 from ragtrace.judges.cache.lru import Lru
 from ragtrace.judges.llm.audit import MAX_CLAIMS, STEPS, audited, audited_in_steps
 from ragtrace.judges.llm.chat import ChatModel, ChatReply, SeededModel
-from ragtrace.judges.llm.numbering import Numbered, grading_batches
+from ragtrace.judges.llm.numbering import Numbered, grading_batches, numbered
 from ragtrace.judges.llm.replies import (
     FactsRepair,
     FactsReply,
@@ -185,7 +186,7 @@ class LLMJudge(Judge):
             for batch in self._batches(record, unseen, in_order=enough_fives is not None):
                 if enough_fives is not None and sum(grade == 5 for grade in grades.values()) >= enough_fives:
                     break
-                shown = {str(n): passage.text for n, passage in enumerate(batch, start=1)}
+                shown = numbered(passage.text for passage in batch)
                 data = {"query": record.query, "passages": shown}
                 found = await self._rubric.graded(session, data)
                 given = {passage.id: found[n] for n, passage in enumerate(batch, start=1)}
@@ -224,7 +225,7 @@ class LLMJudge(Judge):
     def without_grade_cache(self) -> LLMJudge:
         """Return the same judge asking for every passage."""
         other = copy.copy(self)
-        other._memory = self._memory.over(None)  # noqa: SLF001 -- our own
+        other._memory = replace(self._memory, cache=None)  # noqa: SLF001 -- our own
         return other
 
     async def questions(self, record: RagRecord, n: int) -> Questions:
@@ -282,7 +283,7 @@ class LLMJudge(Judge):
         with session:
             for first in range(0, len(contexts), size):
                 batch = contexts.kept[first : first + size]
-                shown = {str(n): passage.text for n, (_, passage) in enumerate(batch, start=1)}
+                shown = numbered(passage.text for _, passage in batch)
                 data = {"query": record.query, "contexts": shown, "answer": target}
                 rows = await asked_rows(session, data, ("contexts",), RelevanceReply, lambda reply: reply.verdicts)
                 relevant |= {batch[n - 1][0]: row.relevant for n, row in sorted(rows.items())}
@@ -299,7 +300,8 @@ class LLMJudge(Judge):
         if isinstance(self._model, SeededModel):
             vars(other).update(_model=self._model.with_seed(seed))
         other.nugget_cache = Lru(NUGGET_SETS)
-        other._memory = self._memory.reseeded(seed)  # noqa: SLF001 -- our own
+        # A repeat that read the first one's grades would be none.
+        other._memory = replace(self._memory, judge=f"{self._memory.judge} repeat={seed}")  # noqa: SLF001 -- our own
         return other
 
     def session(self, prompt_id: str) -> JudgeSession:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from ragtrace.judges.base import CustomTask
 from ragtrace.judges.cache.grade_cache import joint_key, normal_form, text_key
+from ragtrace.judges.llm.numbering import numbered
 from ragtrace.judges.llm.replies import Form, FormT, Listed, NumberedRow, RowT, asked_rows
 from ragtrace.model import JudgeUsage
 
@@ -125,21 +126,6 @@ def nuggets_of(places: Collection[int], max_scored: int = 20) -> CustomTask[Assi
     Args:
         places: 0-based indexes into the record's contexts.
         max_scored: nuggets looked up, the first in the order vital, okay.
-
-    Example:
-        >>> import asyncio
-        >>> from ragtrace.judges.llm.judge import LLMJudge
-        >>> from ragtrace.judges.llm.scripted import ScriptedChat
-        >>> from ragtrace.model import Passage, Pool, RagRecord
-        >>> pool = Pool(stage="used", passages=(Passage(id="a", text="The lab is in Oslo.", rank=1),))
-        >>> record = RagRecord(id="1", query="Where?", answer="In Norway.", pools=(pool,))
-        >>> judge = LLMJudge(ScriptedChat([
-        ...     {"nuggets": ["The lab is in Oslo"]},
-        ...     {"labels": [{"id": 1, "importance": "vital"}]},
-        ...     {"assignments": [{"id": 1, "support": "partial_support"}]},
-        ... ]))
-        >>> asyncio.run(nuggets_of([0]).ask(judge, record)).nuggets
-        (AssignedNugget(text='The lab is in Oslo', is_vital=True, support='partial_support'),)
     """
 
     async def ask(judge: PromptJudge, record: RagRecord) -> AssignedNuggets:
@@ -194,7 +180,7 @@ async def _made(session: JudgeSession, query: str, texts: Sequence[str]) -> Nugg
     found: list[str] = []
     truncated = False
     for first in range(0, len(texts), WINDOW):
-        data: dict[str, object] = {"query": query, "contexts": _numbered(texts[first : first + WINDOW])}
+        data: dict[str, object] = {"query": query, "contexts": numbered(texts[first : first + WINDOW])}
         if found:
             data["nuggets"] = found
         listed = _distinct((await session.ask(data, NuggetsReply)).nuggets)
@@ -222,14 +208,10 @@ async def _in_batches(
     """Return one sound row for each nugget, in their order."""
     rows: list[RowT] = []
     for first in range(0, len(texts), BATCH):
-        shown = {**data, "nuggets": _numbered(texts[first : first + BATCH])}
+        shown = {**data, "nuggets": numbered(texts[first : first + BATCH])}
         found = await asked_rows(session, shown, ("nuggets",), form, rows_of)
         rows += [row for _, row in sorted(found.items())]
     return rows
-
-
-def _numbered(texts: Sequence[str]) -> dict[str, str]:
-    return {str(number): text for number, text in enumerate(texts, start=1)}
 
 
 def _distinct(texts: Sequence[str]) -> list[str]:
@@ -255,11 +237,5 @@ def nugget_key(query: str, texts: Collection[str], judge: str) -> str:
         query: the query.
         texts: texts of the passages.
         judge: name and versions of the judge.
-
-    Example:
-        >>> nugget_key("Where  is it?", ["a", "b"], "j") == nugget_key("Where is it? ", ["b", "a", "b"], "j")
-        True
-        >>> nugget_key("Where is it?", ["ab"], "j") == nugget_key("Where is it?", ["a", "b"], "j")
-        False
     """
     return joint_key(normal_form(query), judge, *sorted(map(text_key, set(texts))))

@@ -31,7 +31,7 @@ class Numbered:
 
     def shown(self) -> dict[str, str]:
         """Return the contexts as the judge sees them: text by number."""
-        return {str(n): passage.text for n, (_, passage) in enumerate(self.kept, start=1)}
+        return numbered(passage.text for _, passage in self.kept)
 
     def indexes(self, numbers: Sequence[int]) -> tuple[int, ...]:
         """Return 0-based indexes into the record's contexts for numbers of the judge, each once, in order."""
@@ -43,6 +43,11 @@ class Numbered:
         for number, (_, passage) in enumerate(self.kept, start=1):
             numbers.setdefault(passage.id, number)
         return numbers
+
+
+def numbered(texts: Iterable[str], first: int = 1) -> dict[str, str]:
+    """Return texts by their number as a judge sees it."""
+    return {str(number): text for number, text in enumerate(texts, start=first)}
 
 
 def grading_batches(

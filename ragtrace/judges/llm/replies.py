@@ -206,12 +206,7 @@ def completed(found: dict[int, RowT], owed: Collection[int]) -> dict[int, RowT]:
 
 
 def listed(numbers: Collection[int]) -> str:
-    """Return numbers as text, at most 50 of them.
-
-    Example:
-        >>> listed([1, 4])
-        '1, 4'
-    """
+    """Return numbers as text, at most 50 of them."""
     shown = ", ".join(str(number) for number in list(numbers)[:50])
     return shown if len(numbers) <= 50 else f"{shown} and {len(numbers) - 50} more"
 
@@ -239,18 +234,6 @@ async def asked_rows(
     Raises:
         JudgeError: of the call; JudgeIncomplete when a row is still missing, doubled or unknown after the repair,
             which asks for the owed items only.
-
-    Example:
-        >>> import asyncio
-        >>> from ragtrace.judges.llm.judge import LLMJudge
-        >>> from ragtrace.judges.llm.replies import GradesReply
-        >>> from ragtrace.judges.llm.scripted import ScriptedChat
-        >>> chat = ScriptedChat([{"grades": [{"id": 1, "grade": 4}]}])
-        >>> session = LLMJudge(chat).session("grades")
-        >>> data = {"passages": {"1": "Oslo is in Norway."}}
-        >>> asked = asked_rows(session, data, ("passages",), GradesReply, lambda reply: reply.grades)
-        >>> asyncio.run(asked)[1].grade
-        4
     """
     known = sum(len(data[key]) for key in keys)
     found, owed = aligned(rows_of(await session.ask(data, form)), known, n_contexts)

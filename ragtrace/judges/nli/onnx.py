@@ -82,12 +82,6 @@ class OnnxPairScorer:
     Raises:
         MissingExtra: onnxruntime or tokenizers is not installed.
         ConfigError: a file is missing or broken, or it is not clear what the model's output means.
-
-    Example:
-        >>> OnnxPairScorer("no/such/folder")
-        Traceback (most recent call last):
-        ...
-        ragtrace.errors.ConfigError: pairs: no/such/folder is not a folder
     """
 
     def __init__(self, path: str | Path, *, threads: int = 1, **overrides: object) -> None:

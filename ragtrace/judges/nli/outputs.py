@@ -114,22 +114,12 @@ def probabilities(
 
 
 def is_hhem(config: Mapping[str, object]) -> bool:
-    """Return whether a config.json is that of HHEM-2.1-Open.
-
-    Example:
-        >>> is_hhem({"model_type": "HHEMv2"}), is_hhem({"model_type": "deberta-v2"})
-        (True, False)
-    """
+    """Return whether a config.json is that of HHEM-2.1-Open."""
     return str(config.get("model_type", "")).lower() == HHEM
 
 
 def whole(value: object) -> int | None:
-    """Return an integer as it is, and None for anything else; True is none.
-
-    Example:
-        >>> whole(7), whole(True), whole(7.0)
-        (7, None, None)
-    """
+    """Return an integer as it is, and None for anything else; True is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -39,12 +39,6 @@ class StaticEmbedder:
     Raises:
         MissingExtra: safetensors or tokenizers is not installed.
         ConfigError: a file is missing or broken, or the two do not belong together.
-
-    Example:
-        >>> StaticEmbedder("no/such/folder")
-        Traceback (most recent call last):
-        ...
-        ragtrace.errors.ConfigError: embedder local: no/such/folder is not a folder
     """
 
     def __init__(self, path: str | Path | None = None) -> None:

@@ -54,15 +54,7 @@ class Dialect:
         temperature: float,
         seed: int = SEED,
     ) -> dict[str, object]:
-        r"""Return the request without the model.
-
-        Example:
-            >>> body = Dialect(rung="json_object").body(
-            ...     system="s", user="u", schema_name="n", schema={}, max_output_tokens=9, temperature=0.0
-            ... )
-            >>> body["response_format"], body["messages"][0]["content"]
-            ({'type': 'json_object'}, 's\nReply with one JSON object of this JSON schema: {}')
-        """
+        """Return the request without the model."""
         if self.rung in {"json_object", "text"}:
             text = json.dumps(schema, separators=(",", ":"))
             system = f"{system}\nReply with one JSON object of this JSON schema: {text}"
@@ -155,12 +147,7 @@ _LADDERS: dict[tuple[str, str], Ladder] = {}
 
 
 def ladder_for(base_url: str, model: str) -> Ladder:
-    """Return the ladder of a server and model, one a process.
-
-    Example:
-        >>> ladder_for("http://localhost/v1", "m") is ladder_for("http://localhost/v1", "m")
-        True
-    """
+    """Return the ladder of a server and model, one a process."""
     key = (base_url, model)
     return _LADDERS.get(key) or _LADDERS.setdefault(key, Ladder())
 
@@ -170,12 +157,6 @@ def json_text(text: str) -> str:
 
     Thoughts up to ``</think>`` are left out. When an object stays open at the end, the reply is returned as it
     is, so that a piece quoted earlier is never taken for the verdict.
-
-    Example:
-        >>> json_text('Sure! {"id": 1} No: {"id": 2} Done.')
-        '{"id": 2}'
-        >>> json_text('{"id": 1} and {"id":')
-        '{"id": 1} and {"id":'
     """
     text = text.rpartition("</think>")[2].strip()
     if text.startswith("{") and text.endswith("}"):

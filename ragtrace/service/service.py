@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded
 from ragtrace.errors import ConfigError
@@ -218,13 +219,13 @@ class Service:
         is_scored = self.wait_scored(timeout_s)
         is_scored = self._are_leftovers_published(deadline) and is_scored
         left_s = max(deadline - time.monotonic(), 0.0)
-        calls = [lambda: self.providers.flush(left_s), *self._sink_calls("flush", left_s)]
-        if (storing := self.storing) is not None:
-            calls.append(lambda: storing.flush(left_s))
-        is_exported = all_within(calls, left_s + _GRACE_S)
-        if (outbox := self.outbox) is not None:
+        calls = [self.providers.flush, *self._sink_calls("flush")]
+        if self.storing is not None:
+            calls.append(self.storing.flush)
+        is_exported = _all_true(calls, left_s)
+        if self.outbox is not None:
             left_s = max(deadline - time.monotonic(), _GRACE_S)
-            all_within([lambda: outbox.drain(left_s)], left_s)  # another process may have the file
+            _all_true([self.outbox.drain], left_s, grace_s=0.0)  # another process may have the file
         return is_exported and is_scored
 
     def wait_scored(self, timeout_s: float) -> bool:
@@ -242,10 +243,10 @@ class Service:
         """Reason for which a unit was last given back to be scored later; "" when none was."""
         return self._worker.postponed_for
 
-    def shutdown(self, timeout_s: float, *, kept: Sequence[Any] = ()) -> bool:
+    def shutdown(self, timeout_s: float, *, kept: Sequence[object] = ()) -> bool:
         """Score and export what is there, then stop; what is left at the deadline is counted and logged.
 
-        Sinks and store are closed; those in `kept` go on in another service and are flushed alone.
+        Sinks and store are closed; those in `kept` go on in another service and are only flushed.
         """
         if self._is_closed:
             return True
@@ -260,13 +261,14 @@ class Service:
         is_emptied = True
         if self.outbox is not None:
             half_s = max(deadline - time.monotonic(), 0.05) / 2  # the rest is for metrics and spans
-            is_emptied = all_within([lambda: self._empty_outbox(half_s)], half_s)
+            is_emptied = _all_true([partial(self._empty_outbox, self.outbox)], half_s, grace_s=0.0)
         left_s = max(deadline - time.monotonic(), 0.05)
-        calls = [lambda: self.providers.shutdown(left_s), *self._sink_calls("close", left_s, kept)]
-        is_exported = all_within(calls, left_s + _GRACE_S) and is_emptied
+        is_exported = _all_true([self.providers.shutdown, *self._sink_calls("close", kept)], left_s) and is_emptied
         if self.storing is not None:
             left_s = max(deadline - time.monotonic(), _GRACE_S)
-            is_exported = all_within([lambda: self._close_store(left_s, kept)], left_s + _GRACE_S) and is_exported
+            is_kept = any(self.storing is other for other in kept)
+            end_store = self.storing.flush if is_kept else self.storing.close
+            is_exported = _all_true([partial(self._close_outbox, end_store)], left_s) and is_exported
         self.instruments.close()
         if self._limiter is not None:
             self._limiter.close()  # after the last export, which tells what is left of its budget
@@ -280,15 +282,12 @@ class Service:
             self.outbox.take(receipt)
             self._worker.call_soon(self.outbox.note)
 
-    def _empty_outbox(self, timeout_s: float) -> bool:
+    def _empty_outbox(self, outbox: ScoreOutbox, timeout_s: float) -> bool:
         """Send what ended processes left, and events that a full queue dropped; False when time is over first.
 
         Of a receiver that takes nothing no more is asked; the next process will. So will it where the scorer's
         thread hangs, which may be publishing the same scores.
         """
-        outbox = self.outbox
-        if outbox is None:
-            return True
         began = time.monotonic()
         if self._worker.is_alive:
             return self.providers.flush_events(timeout_s) and outbox.drain(began + timeout_s - time.monotonic())
@@ -303,14 +302,11 @@ class Service:
                 return True
         return outbox.is_refused  # which the providers tell
 
-    def _close_store(self, timeout_s: float, kept: Sequence[Any]) -> bool:
-        """Note what was delivered, and then close the store."""
+    def _close_outbox(self, end_store: Callable[[float], bool], timeout_s: float) -> bool:
+        """Note what was delivered, and then flush or close the store."""
         if self.outbox is not None:
             self.outbox.close(timeout_s)
-        if self.storing is None:
-            return True
-        is_kept = any(self.storing is other for other in kept)
-        return self.storing.flush(timeout_s) if is_kept else self.storing.close(timeout_s)
+        return end_store(timeout_s)
 
     def _are_leftovers_published(self, deadline: float) -> bool:
         """Wait until the scorer's thread has published what ended processes left in the store."""
@@ -405,15 +401,19 @@ class Service:
                 self.settings.spool,
             )
 
-    def _sink_calls(self, method: str, timeout_s: float, kept: Sequence[Sink] = ()) -> list[Callable[[], bool]]:
-        """Return a call of each sink that has the optional method; a sink that is kept is flushed."""
-        calls: list[Callable[[], bool]] = []
-        for sink in self.sinks:
-            is_kept = any(sink is other for other in kept)
-            found = getattr(sink, "flush" if is_kept else method, None)
-            if found is not None:
-                calls.append(lambda found=found: found(timeout_s) is not False)  # type: ignore[misc]
-        return calls
+    def _sink_calls(self, method: str, kept: Sequence[object] = ()) -> list[Callable[[float], bool]]:
+        """Return the optional method of each sink; that of a sink that is kept is ``flush``."""
+        wanted = ((sink, "flush" if any(sink is other for other in kept) else method) for sink in self.sinks)
+        return [getattr(sink, name) for sink, name in wanted if getattr(sink, name, None) is not None]
+
+
+def _all_true(calls: Sequence[Callable[[float], bool]], timeout_s: float, *, grace_s: float = _GRACE_S) -> bool:
+    """Give every call the same time, side by side; False when one returns False, raises or is late."""
+    return all_within([partial(_is_done, call, timeout_s) for call in calls], timeout_s + grace_s)
+
+
+def _is_done(call: Callable[[float], bool | None], timeout_s: float) -> bool:
+    return call(timeout_s) is not False  # a sink of the application may return nothing
 
 
 def _counted(count: int, noun: str) -> str:

@@ -8,7 +8,7 @@ import socket
 import threading
 from ipaddress import ip_address
 from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from ragtrace.capture import record_internal_error
@@ -138,7 +138,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
         self.setup_environ()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's signature
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the base class's signature
         """Log a client that went away for developers alone."""
         _log.debug("a request was broken off", exc_info=True)
 
@@ -150,7 +150,7 @@ class _Server6(_Server):
 class _RequestHandler(WSGIRequestHandler):
     timeout = _SOCKET_TIMEOUT_S  # a silent client's
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         """Log requests for developers alone."""
         _log.debug(format, *args)
 

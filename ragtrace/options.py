@@ -160,7 +160,7 @@ class FlatSettings(TypedDict, total=False):
     grade_cache: str | os.PathLike[str] | None
     grade_cache_bytes: int | None
     label_freeze: int | None
-    shadow: Callable[[str, int], Any] | None
+    shadow: Callable[[str, int], object] | None
     shadow_rate: float | None
     shadow_timeout_s: float | None
     embedder: str | None
@@ -170,7 +170,7 @@ class FlatSettings(TypedDict, total=False):
     hallucination_threshold: float | None
     k_values: Iterable[int] | str | None
     metric_rates: Mapping[str, float] | Iterable[str] | str | None
-    sampling_rules: Iterable[Any] | str | None
+    sampling_rules: Iterable[object] | str | None
     prompt_content: PromptContent | None
     span_metadata: Iterable[str] | str | None
     max_span_bytes: int | None
@@ -213,7 +213,7 @@ GROUPS = {
 _GROUPS_ALONE = {"budget", "drift", "server"}  # judge and store are settings too
 
 
-def flat(given: Mapping[str, Any]) -> dict[str, Any]:
+def flat(given: Mapping[str, object]) -> dict[str, object]:
     """Return arguments with groups of options as single settings.
 
     An option of None is not given. A value that is no group stays: ``judge`` and ``store`` are settings too.

@@ -48,7 +48,7 @@ _OTEL_CONTENT_MODES = {
 _PORT = {"kind": int, "low": 0, "high": 65_535, "must": "between 0 (any free port) and 65535"}
 
 
-def _setting(default: Any, doc: str, *, kind: Any = None, **rules: Any) -> Any:
+def _setting(default: Any, doc: str, *, kind: object = None, **rules: object) -> Any:
     """Declare a setting.
 
     Args:
@@ -121,7 +121,7 @@ class Settings:
     label_freeze: int | None = _setting(
         None, "Number of the youngest label in that file that counts; none = label sets grow.", kind=int, least=0
     )
-    shadow: Callable[[str, int], Any] | None = _setting(
+    shadow: Callable[[str, int], object] | None = _setting(
         None,
         "Retrieves deeper for some traces, off the request path: shadow(query, top_k).",
         kind=Callable,
@@ -154,10 +154,10 @@ class Settings:
         must="positive whole numbers",
     )
     sample_rate: float = _setting(0.05, "Share of traces to score, 0 to 1.", low=0.0, high=1.0)
-    metric_rates: tuple[Any, ...] = _setting(
+    metric_rates: tuple[object, ...] = _setting(
         (), "Rates of metrics of their own, as METRIC=RATE; they may be above sample_rate.", kind=object
     )
-    sampling_rules: tuple[Any, ...] = _setting(
+    sampling_rules: tuple[object, ...] = _setting(
         (),
         "Rates of some traces, the first that fits: rate=1 tag=vip, rate=0.2 workflow=support-* outcome=error.",
         kind=object,
@@ -209,7 +209,7 @@ class Settings:
     health_port: int | None = _setting(None, "Port of /healthz and /readyz; none = no such server.", **_PORT)
     health_host: str = _setting("127.0.0.1", "Address that server binds to.")
     console: bool = _setting(False, "True prints each scored run to standard error, with its worst claim.")
-    sinks: tuple[Any, ...] = _setting(
+    sinks: tuple[object, ...] = _setting(
         (),
         "Further sinks of scores, as NAME or NAME:TEXT, for example console; in code also objects with emit.",
         kind=object,
@@ -237,7 +237,7 @@ class Settings:
     )
 
     @classmethod
-    def resolve(cls, given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
+    def resolve(cls, given: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Settings:
         """Build settings from arguments and environment; None is not given.
 
         Raises:
@@ -250,7 +250,7 @@ class Settings:
                 raise ConfigError(f"unknown setting {name!r}{nearest(name, known)}")
         for variable, hint in unknown_variables(env).items():
             _log.warning("unknown variable %s%s", variable, hint)
-        values = _from_otel(env)
+        values: dict[str, Any] = {**_from_otel(env)}
         for name, item in known.items():
             text = env.get(variable := _variable(item), "")
             if text:
@@ -280,7 +280,7 @@ class Settings:
         return f"Settings({', '.join(shown)})"
 
 
-def shown(settings: Settings) -> dict[str, Any]:
+def shown(settings: Settings) -> dict[str, object]:
     """Return every setting by name, without keys, logins and queries.
 
     Example:
@@ -291,7 +291,7 @@ def shown(settings: Settings) -> dict[str, Any]:
     return {item.name: _shown(settings, item) for item in fields(settings)}
 
 
-def _shown(settings: Settings, item: Field[Any]) -> Any:
+def _shown(settings: Settings, item: Field[object]) -> object:
     value = getattr(settings, item.name)
     if value and item.metadata.get("secret"):
         return "***"
@@ -362,13 +362,13 @@ def unknown_variables(env: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _variable(item: Field[Any]) -> str:
+def _variable(item: Field[object]) -> str:
     """Return the variable of a setting, "" for an argument alone."""
     return "" if item.metadata["kind"] is Callable else _PREFIX + item.name.upper()
 
 
-def _from_otel(env: Mapping[str, str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _from_otel(env: Mapping[str, str]) -> dict[str, str]:
+    values = {}
     mode = env.get(_OTEL_CONTENT, "").strip().upper()
     if mode:
         if mode in _OTEL_CONTENT_MODES:
@@ -387,10 +387,14 @@ def _from_otel(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_READERS: Mapping[Any, Callable[[str], Any]] = {bool: lambda text: _WORDS[text.lower()], int: int, float: float}
+_READERS: Mapping[object, Callable[[str], object]] = {
+    bool: lambda text: _WORDS[text.lower()],
+    int: int,
+    float: float,
+}
 
 
-def _read(source: str, text: str, item: Field[Any]) -> Any:
+def _read(source: str, text: str, item: Field[object]) -> object:
     kind = item.metadata["kind"]
     read = _READERS.get(kind, str)
     try:
@@ -400,7 +404,7 @@ def _read(source: str, text: str, item: Field[Any]) -> Any:
         raise ConfigError(f"{source}={text.strip()!r} is not {what}; correct or unset it") from None
 
 
-def _taken(name: str, value: Any, item: Field[Any]) -> Any:
+def _taken(name: str, value: object, item: Field[object]) -> object:
     kind = item.metadata["kind"]
     if not _is_several(item):
         if kind is float and type(value) is int:
@@ -417,14 +421,14 @@ def _taken(name: str, value: Any, item: Field[Any]) -> Any:
     return tuple(value)
 
 
-def _is_several(item: Field[Any]) -> bool:
+def _is_several(item: Field[object]) -> bool:
     return isinstance(item.default, tuple)
 
 
-def _check(name: str, value: Any, item: Field[Any]) -> None:
+def _check(name: str, value: object, item: Field[object]) -> None:
     """Refuse a wrong value, without repeating functions and secrets."""
     rules = item.metadata
-    values = value if _is_several(item) else () if value is None else (value,)
+    values = value if _is_several(item) and isinstance(value, Iterable) else () if value is None else (value,)
     wrong = next((words for one in values for words in _complaints(one, rules)), None)
     if wrong is not None:
         is_named_alone = "address" in rules or "secret" in rules or rules["kind"] is Callable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -63,7 +63,7 @@ def gains(grades: Mapping[str, int], *, scale: str | None = None) -> dict[str, i
     return {key: to_umbrela(grade, scale=scale) for key, grade in grades.items()}
 
 
-def is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Return whether a grade is an integer; True and 4.0 are not.
 
     Example:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from ragtrace.capture.fitting import fact_chars_of
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ragtrace.model import End, RagRecord
+    from ragtrace.telemetry.spans.writer import Root
 
     Ended = Callable[[End, str], None]
 
@@ -41,7 +43,7 @@ class Unit:
     rates: Mapping[str, float] = field(default_factory=dict)
     factor: float = 1.0
     is_recorded: bool = True
-    root: Any = None
+    root: Root | None = None
     offered_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -170,7 +172,9 @@ class Queue(Protocol):
         """Lease at most `limit` jobs that are due; none with 0, where a queue may still write its buffer."""
         ...
 
-    def ack(self, job: Job, state: End, reason: str = "", also: Callable[[Any], None] | None = None) -> bool:
+    def ack(
+        self, job: Job, state: End, reason: str = "", also: Callable[[sqlite3.Connection], None] | None = None
+    ) -> bool:
         """End a job; return False when its lease was lost.
 
         Args:

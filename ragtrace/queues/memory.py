@@ -7,11 +7,12 @@ import time
 from bisect import insort
 from collections import deque
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.queues.base import MAX_ATTEMPTS, Job, QueueStats
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Sequence
 
     from ragtrace.model import End
@@ -112,7 +113,7 @@ class MemoryQueue:
         job: Job,  # noqa: ARG002 - no other scorer could have it
         state: End,
         reason: str = "",
-        also: Callable[[Any], None] | None = None,  # noqa: ARG002 - there is no transaction
+        also: Callable[[sqlite3.Connection], None] | None = None,  # noqa: ARG002 - there is no transaction
     ) -> bool:
         """End a job; True, as no lease can be lost here."""
         self._ended(state, reason)

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ragtrace.capture import guarded, record_internal_error
 from ragtrace.errors import QueueError
@@ -283,7 +283,9 @@ class SqliteQueue:
                 jobs.append(Job(unit=unit, attempt=one.attempt, key=one.key))
         return jobs
 
-    def ack(self, job: Job, state: str, reason: str = "", also: Callable[[Any], None] | None = None) -> bool:
+    def ack(
+        self, job: Job, state: str, reason: str = "", also: Callable[[sqlite3.Connection], None] | None = None
+    ) -> bool:
         """End a job, and write `also`, in one transaction; False when the lease was lost.
 
         Raises:

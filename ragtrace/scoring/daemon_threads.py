@@ -71,7 +71,7 @@ class DaemonThreads(ThreadPoolExecutor):
             del call  # and with it what it holds, before the next wait
 
 
-def _made(future: Future[Any], call: Callable[[], Any]) -> None:
+def _made(future: Future[T], call: Callable[[], T]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import ConfigError
 from ragtrace.service.judges import build_scorer, is_limited, left_out_text
@@ -14,6 +14,10 @@ from ragtrace.telemetry.setup.providers import has_own_meters, providers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from opentelemetry._logs import LoggerProvider
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
 
     from ragtrace.capture import Recorder
     from ragtrace.http_server import HttpServer
@@ -32,9 +36,9 @@ def build(
     settings: Settings,
     *,
     recorder: Recorder,
-    tracer_provider: Any = None,
-    meter_provider: Any = None,
-    logger_provider: Any = None,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    logger_provider: LoggerProvider | None = None,
     sinks: Sequence[Sink] = (),
     replaced: Service | None = None,
     needs_ports: bool = True,
@@ -115,7 +119,7 @@ def rebuild(inherited: Service) -> Service:
 
 
 def _endpoint(
-    settings: Settings, meter_provider: Any, replaced: Sequence[HttpServer], *, needs_ports: bool
+    settings: Settings, meter_provider: MeterProvider | None, replaced: Sequence[HttpServer], *, needs_ports: bool
 ) -> OpenMetricsEndpoint | None:
     """Serve the metrics where a port is set, or where OTEL_METRICS_EXPORTER asks for it."""
     if settings.metrics_port is not None:

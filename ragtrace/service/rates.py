@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.metrics.registry import select
@@ -38,7 +38,7 @@ def rates_of(settings: Settings) -> Rates:
     return Rates(rate=settings.sample_rate, metrics=metrics, rules=rules)
 
 
-def _rule(item: Any) -> Rule:
+def _rule(item: object) -> Rule:
     if isinstance(item, Rule):
         return item
     where = f"sampling_rules: {item}"

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from ragtrace.capture import Recorder, guarded
 from ragtrace.capture.fork import after_fork_in_child
@@ -23,6 +23,7 @@ from ragtrace.sinks.base import sinks_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from opentelemetry._logs import LoggerProvider
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
@@ -93,7 +94,7 @@ def configure(
     dialect: Dialect | None = None,
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
-    logger_provider: Any = None,
+    logger_provider: LoggerProvider | None = None,
     sinks: Iterable[Sink | str] | Sink | str | None = None,
     console: bool | None = None,
     **settings: Unpack[FlatSettings],
@@ -155,7 +156,7 @@ def configure(
         _install(resolved, tracer_provider, meter_provider, logger_provider)
 
 
-def configure_worker(**settings: Any) -> None:
+def configure_worker(**settings: object) -> None:
     """Set up a process that scores what others captured; arguments and errors are those of `configure`."""
     resolved = Settings.resolve({**settings, "scorer": "thread"})
     with _state.lock:
@@ -305,9 +306,9 @@ def _discard_inherited() -> None:
 
 def _install(
     settings: Settings,
-    tracer_provider: Any = None,
-    meter_provider: Any = None,
-    logger_provider: Any = None,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    logger_provider: LoggerProvider | None = None,
     *,
     needs_ports: bool = True,
     captures: bool = True,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.stats.drift import Baseline, Series
 from ragtrace.stores.tables import columns, has_tables
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+
+    from ragtrace.stores.tables import Row
 
 TABLE = "baselines"
 _SERIES = Series._fields
@@ -89,14 +91,14 @@ def read_baselines(connection: sqlite3.Connection) -> list[FrozenBaseline]:
     return [_frozen(dict(zip(_COLUMNS, row, strict=True))) for row in cursor]
 
 
-def _row(frozen: FrozenBaseline) -> tuple[Any, ...]:
+def _row(frozen: FrozenBaseline) -> tuple[object, ...]:
     figures = (getattr(frozen.baseline, name) for name in _FIGURES)
     metric, workflow, version, k, label_scale, universe = frozen.series
     series = (metric, workflow, version, k or _NO_K, label_scale or "", universe or "")
     return (*series, *figures, frozen.frozen_at, frozen.note)
 
 
-def _frozen(row: Mapping[str, Any]) -> FrozenBaseline:
+def _frozen(row: Row) -> FrozenBaseline:
     return FrozenBaseline(
         metric=row["metric"],
         workflow=row["workflow"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.capture import record_internal_error
 from ragtrace.errors import StoreError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ragtrace.stores.base import Label, Subject
     from ragtrace.stores.baselines import FrozenBaseline
     from ragtrace.stores.owner import Owner
+    from ragtrace.stores.tables import Row
 
 _log = logging.getLogger("ragtrace")
 BUSY_S = 10.0  # how long a transaction waits for another process's
@@ -134,8 +135,10 @@ class SqliteStore:
         """Return a callback that performs the write of `emit` inside the caller's transaction."""
 
         def write(connection: sqlite3.Connection) -> None:
-            given: dict[str, Any] = {"source": source, "owner": owner, "entry": entry}
-            write_scores(connection, scores, record, policy=self.policy, now=self._wall(), **given)
+            policy, now = self.policy, self._wall()
+            write_scores(
+                connection, scores, record, policy=policy, now=now, source=source, owner=owner, entry=entry
+            )
 
         return write
 
@@ -263,7 +266,7 @@ class SqliteStore:
         metric: str | None = None,
         workflow: str | None = None,
         trace: str | None = None,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Row]:
         """Yield scores and labels as rows of the view ``scored``, in order of arrival.
 
         Args:
@@ -391,7 +394,7 @@ class SqliteStore:
         self._file.close()
         return True
 
-    def _read(self, sql: str, given: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _read(self, sql: str, given: Sequence[object] | Mapping[str, object]) -> list[Row]:
         with self._file.connection() as connection:
             cursor = connection.execute(sql, given)
             names = [column[0] for column in cursor.description]
@@ -402,7 +405,7 @@ class SqliteStore:
         record_internal_error("ragtrace.stores.corrupt", error)
 
 
-def _pending(rows: Sequence[Mapping[str, Any]], seq: int) -> tuple[Pending, list[tuple[int, int, int]]]:
+def _pending(rows: Sequence[Row], seq: int) -> tuple[Pending, list[tuple[int, int, int]]]:
     """Return scores to publish, and the marks of unreadable ones."""
     scores, entry, unreadable = [], OutboxEntry(seq=seq), []
     for row in rows:

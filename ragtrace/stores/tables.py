@@ -18,6 +18,7 @@ from ragtrace.stores import outbox
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+Row = dict[str, Any]  # values of SQLite by column
 SCHEMA_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS store_facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -126,7 +127,7 @@ def clean(text: str | None) -> str | None:
     return None if text is None else text.encode("utf-8", "replace").decode()
 
 
-def run_of(record: RagRecord) -> dict[str, Any]:
+def run_of(record: RagRecord) -> Row:
     """Return the columns that all scores of a record share."""
     return {
         "trace_id": clean(record.trace_id or record.id),
@@ -153,7 +154,7 @@ def series_of(score: Score, source: str) -> tuple[str, ...]:
     return tuple(clean(value) or "" for value in values)
 
 
-def score_of(score: Score, *, revision: int, at: float, has_content: bool) -> dict[str, Any]:
+def score_of(score: Score, *, revision: int, at: float, has_content: bool) -> Row:
     """Return the other columns of a score; without content only numeric details."""
     result = score.result
     return {
@@ -174,7 +175,7 @@ def score_of(score: Score, *, revision: int, at: float, has_content: bool) -> di
     }
 
 
-def score_from(row: Mapping[str, Any]) -> Score:
+def score_from(row: Row) -> Score:
     """Return the score of a row of the view ``scored``.
 
     Raises:
@@ -204,13 +205,13 @@ def score_from(row: Mapping[str, Any]) -> Score:
     return Score(key=key, result=result, stratum=row["stratum"], weight=row["weight"], scored_at=row["scored_at"])
 
 
-def record_from(row: Mapping[str, Any]) -> RagRecord:
+def record_from(row: Row) -> RagRecord:
     """Return the facts of a run as a record without texts."""
     given = {name: row[name] for name in ("trace_id", "span_id", *_TEXTS) if row[name] is not None}
     return record_from_json({**given, "revision": row["revision"]}, fallback_id=row["trace_id"])
 
 
-def _details(shown: Mapping[str, Any]) -> str | None:
+def _details(shown: Mapping[str, object]) -> str | None:
     if not shown:
         return None
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.capture import record_internal_error
 from ragtrace.stores import outbox
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ragtrace.model import RagRecord, Score
     from ragtrace.stores.owner import Owner
+    from ragtrace.stores.tables import Row
 
 _AHEAD_S = 300.0  # how far another clock may be ahead of ours
 _ROW_BYTES = 512  # of a score with its share of the run and the indexes, above the 110 measured
@@ -151,7 +152,7 @@ _RUN = (
 )  # fmt: skip
 
 
-def _run(connection: sqlite3.Connection, run: dict[str, Any], now: float, *, is_label: bool = False) -> int:
+def _run(connection: sqlite3.Connection, run: Row, now: float, *, is_label: bool = False) -> int:
     changes = ", ".join(f"{name} = excluded.{name}" for name in _RUN[2:])
     change = "NOTHING" if is_label else f"UPDATE SET {changes} WHERE excluded.revision >= revision"
     connection.execute(
@@ -176,7 +177,7 @@ def _pending(
     connection: sqlite3.Connection,
     run: int,
     series: int,
-    row: dict[str, Any],
+    row: Row,
     now: float,
     owner: Owner | None,
     score: Score,
@@ -202,7 +203,7 @@ def _pending(
 
 
 def _score(
-    connection: sqlite3.Connection, run: int, series: int, row: dict[str, Any], *, is_again: bool
+    connection: sqlite3.Connection, run: int, series: int, row: Row, *, is_again: bool
 ) -> tuple[int, bool] | None:
     """Upsert one score; return its number of writes, and whether it is new.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from statistics import fmean, median_low
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.scoring.offline.human_labels import Ratings, consensus
 from ragtrace.stats.agreement import GRADES, krippendorff_alpha, pearson, quadratic_kappa, spearman
@@ -113,7 +113,7 @@ class Calibration:
         """The number that was calibrated, with its K where it has one."""
         return f"{self.metric} at K = {', '.join(map(str, self.ks))}" if self.ks else self.metric
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return everything as JSON-ready values."""
         mean = self.mean
         return {

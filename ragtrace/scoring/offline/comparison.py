@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.registry import output, select
@@ -69,7 +69,7 @@ class Side:
     errors: Mapping[str, int]
     units: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it as JSON-ready values, without the single values."""
         mean = self.mean
         counts = {"n": len(self.values), "na": dict(self.na), "errors": dict(self.errors)}
@@ -90,7 +90,7 @@ class Contrast:
     reason: str | None = None
     other_labels: int = 0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it as JSON-ready values."""
         found = self.difference.to_json() if self.difference else {"value": None, "reason": self.reason}
         return {**found, "other_labels": self.other_labels}
@@ -118,7 +118,7 @@ class Compared:
     sides: tuple[Side, ...]
     contrasts: tuple[Contrast, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it as JSON-ready values."""
         return {
             "metric": self.metric,
@@ -142,12 +142,12 @@ class Comparison:
         answered: share of questions answered in each file, with its interval.
     """
 
-    arms: tuple[dict[str, Any], ...]
+    arms: tuple[dict[str, object], ...]
     lines: tuple[Compared, ...]
     refused: tuple[str, ...]
     answered: tuple[Interval, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return everything as JSON-ready values."""
         return {
             "files": [dict(arm) for arm in self.arms],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ragtrace.stats.agreement import quadratic_kappa
 from ragtrace.stats.figure import Figure, mean_figure
@@ -34,7 +34,7 @@ class Gate:
     shift: Figure
     advice: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it as JSON-ready values."""
         return {
             "verdict": self.verdict,

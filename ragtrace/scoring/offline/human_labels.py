@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ragtrace.errors import InputError
 
@@ -49,7 +49,7 @@ FORM_OF: dict[Form, LabelForm] = {
 }
 
 
-def ratings_in(value: Any) -> Ratings:
+def ratings_in(value: object) -> Ratings:
     """Return the ratings of one record, one a rater; empty without a label.
 
     Args:
@@ -103,7 +103,7 @@ def consensus(ratings: Iterable[float | None]) -> float:
     return fmean(rating for rating in ratings if rating is not None)
 
 
-def _rating(value: Any) -> float | None:
+def _rating(value: object) -> float | None:
     if value is None:
         return None
     if not isinstance(value, int | float):

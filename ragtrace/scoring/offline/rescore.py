@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.metrics.evaluate import expected
 from ragtrace.model import Score, ScoreKey
@@ -164,5 +164,4 @@ def _drawn(scores: Sequence[Score], probability: float) -> tuple[Stratum, float 
 
 def _signed(record: RagRecord, result: MetricResult, stratum: Stratum, weight: float | None) -> Score:
     key = ScoreKey(trace_id=record.trace_id, span_id=record.span_id, metric=result.key, version=result.version)
-    given: dict[str, Any] = {"stratum": stratum, "weight": weight, "scored_at": time.time()}
-    return Score(key=key, result=result, **given)
+    return Score(key=key, result=result, stratum=stratum, weight=weight, scored_at=time.time())

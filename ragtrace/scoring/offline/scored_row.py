@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from ragtrace.errors import InputError
 from ragtrace.judges.scales import gains, is_whole
@@ -71,7 +71,7 @@ class ScoredRow:
     umbrela: Mapping[str, int] | None
 
 
-def scored_row(given: Any, number: int) -> ScoredRow:
+def scored_row(given: object, number: int) -> ScoredRow:
     """Read one parsed line.
 
     Args:
@@ -88,7 +88,7 @@ def scored_row(given: Any, number: int) -> ScoredRow:
         ('7', 1.0, 'a1')
     """
     record = record_from_json(given, fallback_id=str(number))
-    scores = given.get("scores")
+    scores = given.get("scores") if isinstance(given, dict) else None
     if not isinstance(scores, dict):
         raise InputError("not a line of `ragtrace score`: no scores in it")
     unit = ("session", record.session) if record.session else ("user", record.user) if record.user else None
@@ -103,7 +103,7 @@ def scored_row(given: Any, number: int) -> ScoredRow:
     )
 
 
-def _scored(name: str, score: Any) -> Scored:
+def _scored(name: str, score: object) -> Scored:
     if not isinstance(score, dict) or score.get("state") not in get_args(State):
         raise InputError(f"field 'scores.{name}' is not a score with a state")
     value = score.get("value")
@@ -124,7 +124,7 @@ def _scored(name: str, score: Any) -> Scored:
     return Scored("ok", number, None, maker_of(score), _text(labels))
 
 
-def maker_of(score: Mapping[str, Any]) -> Maker:
+def maker_of(score: Mapping[str, object]) -> Maker:
     """Return who made a score, as it stands in a scored line.
 
     Example:
@@ -174,14 +174,14 @@ def shown(part: object) -> str:
     return "none" if part is None else str(part)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _umbrela(record: RagRecord, scores: Mapping[str, Any]) -> dict[str, int] | None:
+def _umbrela(record: RagRecord, scores: Mapping[str, Mapping[str, object]]) -> dict[str, int] | None:
     """Return grades by passage from the longest list of grades in the details."""
-    found: list[Any] = []
-    source: Mapping[str, Any] = {}
+    found: list[object] = []
+    source: Mapping[str, object] = {}
     for score in scores.values():
         details = score.get("details") if score["state"] == "ok" else None
         grades = details.get("grades") if isinstance(details, dict) else None

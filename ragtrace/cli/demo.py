@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,6 +11,7 @@ import typer
 
 from ragtrace.cli.io.say import say
 from ragtrace.demo.options import DEFAULT_OUT, DEFAULT_PORT, STACK_QUESTIONS, STACK_RATE, DemoOptions
+from ragtrace.errors import MissingExtra
 
 PLAIN_WIDTH = 120
 _USUAL = DemoOptions()
@@ -74,6 +76,8 @@ def command(
     ] = None,
 ) -> int:
     """Watch a real chain being scored, with an incident half-way."""
+    if find_spec("langchain_core") is None:
+        raise MissingExtra("langchain-core", "langchain")
     if sys.stdout.isatty():  # before the imports: they take 15 s where nothing is compiled or cached yet
         say("ragtrace demo: loading LangChain and the handbook; the first time takes some seconds ...", flush=True)
     from ragtrace.demo.console import PlainConsole

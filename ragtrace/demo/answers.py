@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from langchain_core.messages import AIMessage
 
 from ragtrace.demo.handbook import coverage
 from ragtrace.errors import ConfigError, MissingExtra
@@ -41,23 +42,14 @@ _PASSAGE = re.compile(r"^\[\S+\] (.+)$", re.MULTILINE)
 _QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """One answer; tokens are None where nobody counted."""
-
-    text: str
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
 class Writer(Protocol):
     """Answers a prompt; `model` and `provider` are the names that stand on spans."""
 
     model: str
     provider: str
 
-    def write(self, system: str, user: str) -> Written:
-        """Return the answer to a prompt."""
+    def write(self, system: str, user: str) -> AIMessage:
+        """Return the answer to a prompt, with its tokens where somebody counted them."""
         ...
 
 
@@ -81,7 +73,7 @@ class OfflineWriter:
         seed: decides the wording.
 
     Example:
-        >>> OfflineWriter(0).write("", render_prompt("Where is the lab?", [("faq", "The lab is in Oslo.")])).text
+        >>> OfflineWriter(0).write("", render_prompt("Where is the lab?", [("faq", "The lab is in Oslo.")])).content
         'The lab is in Oslo.'
     """
 
@@ -91,14 +83,14 @@ class OfflineWriter:
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(f"wording:{seed}")
 
-    def write(self, system: str, user: str) -> Written:  # noqa: ARG002 - a model reads it, this one obeys anyway
+    def write(self, system: str, user: str) -> AIMessage:  # noqa: ARG002 - a model reads it, this one obeys anyway
         """Answer from the passages in the prompt, or say that they do not answer the question."""
         question = (_QUESTION.findall(user) or [""])[-1]
         chosen = best_sentences(question, _PASSAGE.findall(user))
         if not chosen:
-            return Written(text=REFUSAL)
+            return AIMessage(REFUSAL)
         opening = self._draw.choice(_OPENINGS)
-        return Written(text=opening + " ".join(_WORD.sub(self._reword, sentence) for sentence in chosen))
+        return AIMessage(opening + " ".join(_WORD.sub(self._reword, sentence) for sentence in chosen))
 
     def _reword(self, found: re.Match[str]) -> str:
         other = _WORDINGS.get(found.group())
@@ -153,19 +145,21 @@ class ServerWriter:
         )
         self.model = model or self._first_model(shown_address(base_url or ""))
 
-    def write(self, system: str, user: str) -> Written:
+    def write(self, system: str, user: str) -> AIMessage:
         """Ask the model; raises the client's own errors."""
         reply = self._client.chat.completions.create(
             model=self.model,
             temperature=0.0,
             messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
         )
-        usage = reply.usage
-        return Written(
-            text=(reply.choices[0].message.content or "").strip(),
-            input_tokens=usage.prompt_tokens if usage else None,
-            output_tokens=usage.completion_tokens if usage else None,
-        )
+        message = AIMessage((reply.choices[0].message.content or "").strip())
+        if reply.usage is not None:
+            message.usage_metadata = {
+                "input_tokens": reply.usage.prompt_tokens,
+                "output_tokens": reply.usage.completion_tokens,
+                "total_tokens": reply.usage.total_tokens,
+            }
+        return message
 
     def _first_model(self, where: str) -> str:
         try:

@@ -1,4 +1,4 @@
-"""The demo's chain: a LangChain retriever, a reranker, a prompt and a chat model. Needs langchain-core."""
+"""The demo's chain: a LangChain retriever, a reranker, a prompt and a chat model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
@@ -57,11 +56,8 @@ class HandbookModel(BaseChatModel):
     ) -> ChatResult:
         system, user = (str(message.content) for message in messages)
         self._answers += 1
-        written = self._writer.write(system, user)
-        sent, made = written.input_tokens, written.output_tokens
-        message = AIMessage(self._incident.apply(written.text, self._answers))
-        if sent is not None and made is not None:
-            message.usage_metadata = {"input_tokens": sent, "output_tokens": made, "total_tokens": sent + made}
+        message = self._writer.write(system, user)
+        message.content = self._incident.apply(str(message.content), self._answers)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 

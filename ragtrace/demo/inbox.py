@@ -8,12 +8,11 @@ import re
 import threading
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from collections.abc import Set as AbstractSet
 
 HOOK = "/alerts"
 RUNBOOKS = "/runbooks"
@@ -33,55 +32,39 @@ class DeliveredAlert:
         return self.labels.get("alertname", "")
 
 
-class Inbox:
-    """Alerts that have come. The server's threads fill it, the main thread reads it.
+class Inbox(ThreadingHTTPServer):
+    """Server of ``POST /alerts``, ``GET /runbooks/<alert>.md``, and ``GET /d/UID``, the data of a board.
 
     Attributes:
+        url: address of the server.
         prometheus: address to which links to boards lead, since no Grafana runs here; empty until it is known.
         pages: runbook pages by path, as `ragtrace_dashboards` exports them.
         alerts: alerts that fired, the oldest first, each once.
     """
 
     def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _InboxHandler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
         self.prometheus = ""
         self.pages: Mapping[str, str] = {}
-        self.alerts: tuple[DeliveredAlert, ...] = ()
-        self._changed = threading.Condition()
-
-    def receive(self, message: Mapping[str, Any]) -> None:
-        """Take one message of Alertmanager's webhook; each alert is kept once."""
-        with self._changed:
-            for alert in message["alerts"]:
-                given = DeliveredAlert(labels=alert["labels"], annotations=alert["annotations"])
-                if alert["status"] == "firing" and all(given.labels != kept.labels for kept in self.alerts):
-                    self.alerts += (given,)
-            self._changed.notify_all()
-
-    def wait_for(self, names: AbstractSet[str], timeout_s: float) -> bool:
-        """Wait until an alert of each name has come, and tell whether they have."""
-        with self._changed:
-            return self._changed.wait_for(lambda: names <= {it.name for it in self.alerts}, timeout_s)
+        self.alerts: list[DeliveredAlert] = []
 
 
 @contextlib.contextmanager
-def serve_inbox(inbox: Inbox) -> Iterator[str]:
-    """Serve inside a ``with`` block on a free loopback port, and give the address."""
-    handler = type("_BoundHandler", (_InboxHandler,), {"inbox": inbox})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, name="ragtrace-demo-inbox", daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+def serve_inbox() -> Iterator[Inbox]:
+    """Serve an inbox inside a ``with`` block on a free loopback port."""
+    with Inbox() as inbox:
+        thread = threading.Thread(target=inbox.serve_forever, name="ragtrace-demo-inbox", daemon=True)
+        thread.start()
+        try:
+            yield inbox
+        finally:
+            inbox.shutdown()
+            thread.join()
 
 
 class _InboxHandler(BaseHTTPRequestHandler):
-    """``POST /alerts``, ``GET /runbooks/<alert>.md``, and ``GET /d/UID``, the data of a board."""
-
-    inbox: Inbox
+    server: Inbox
 
     def do_POST(self) -> None:
         """Receive a message of Alertmanager."""
@@ -90,20 +73,25 @@ class _InboxHandler(BaseHTTPRequestHandler):
             self._reply(404, "not here")
             return
         try:
-            self.inbox.receive(json.loads(body))
+            given = json.loads(body)["alerts"]
+            firing = [it for it in given if it["status"] == "firing"]
+            alerts = [DeliveredAlert(labels=it["labels"], annotations=it["annotations"]) for it in firing]
         except (ValueError, KeyError, TypeError) as error:
             self._reply(400, f"not a message of Alertmanager: {error!r}")
             return
+        for alert in alerts:
+            if all(alert.labels != kept.labels for kept in self.server.alerts):
+                self.server.alerts.append(alert)
         self._reply(200)
 
     def do_GET(self) -> None:
         """Serve a runbook page, or redirect from a board to Prometheus."""
         url = urlsplit(self.path)
-        page = self.inbox.pages.get(url.path.removeprefix("/"))
+        page = self.server.pages.get(url.path.removeprefix("/"))
         if page is not None:
             self._reply(200, page)
-        elif _BOARD.match(url.path) and self.inbox.prometheus:
-            self._reply(302, location=f"{self.inbox.prometheus}/graph?{graph_query(url.query)}")
+        elif _BOARD.match(url.path) and self.server.prometheus:
+            self._reply(302, location=f"{self.server.prometheus}/graph?{graph_query(url.query)}")
         else:
             self._reply(404, "no such page")
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import logging
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rich.live import Live
 
 import ragtrace
 from ragtrace.demo.answers import OfflineWriter, ServerWriter
+from ragtrace.demo.chain import build_chain
 from ragtrace.demo.display import PlainLines, print_closing
 from ragtrace.demo.handbook import NAME, shuffled_questions
 from ragtrace.demo.incident import Incident
@@ -23,14 +23,15 @@ from ragtrace.demo.processes import find_programs
 from ragtrace.demo.stack import check_pace, run_beside
 from ragtrace.demo.tally import TAG, Tally
 from ragtrace.demo.view import Heading, frame, save_picture
-from ragtrace.errors import MissingExtra
 from ragtrace.judges.registry import costs
 from ragtrace.service import current
 from ragtrace.settings import check_address
+from ragtrace_langchain import RagtraceHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from langchain_core.runnables import RunnableConfig
     from opentelemetry.trace import TracerProvider
     from rich.console import Console
 
@@ -63,11 +64,9 @@ def run_demo(options: DemoOptions, console: Console) -> int:
     Configures ragtrace and OpenTelemetry's variables for this process, and shuts ragtrace down at the end.
 
     Raises:
-        MissingExtra: langchain-core is not installed.
+        MissingExtra: the package openai is not installed, and a real model shall answer.
         ConfigError: a wrong choice, in one line, before any work.
     """
-    if importlib.util.find_spec("langchain_core") is None:
-        raise MissingExtra("langchain-core", "langchain")
     for flag, address in (("--otlp", options.otlp), ("--base-url", _base_url(options))):
         if address:
             check_address(flag, address)
@@ -93,8 +92,6 @@ class _Session:
     """The parts of one run."""
 
     def __init__(self, options: DemoOptions, console: Console, writer: Writer, file: ScoredFile) -> None:
-        from ragtrace.demo.chain import build_chain  # noqa: PLC0415 - needs langchain-core, which may be missing
-
         self._options = options
         self._console = console
         self._file = file
@@ -214,9 +211,7 @@ class _Session:
             update()
 
 
-def _run_config(number: int, question: Question) -> Any:
-    from ragtrace_langchain import RagtraceHandler  # noqa: PLC0415 - needs langchain-core, which may be missing
-
+def _run_config(number: int, question: Question) -> RunnableConfig:
     return {
         "callbacks": [RagtraceHandler(workflow="handbook", corpus=NAME)],
         "tags": [f"{TAG}{number}"],

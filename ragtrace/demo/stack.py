@@ -121,13 +121,12 @@ def local_stack(programs: Programs, endpoint: str) -> Iterator[LocalStack]:
     Raises:
         ConfigError: one of them did not start.
     """
-    inbox = Inbox()
     with contextlib.ExitStack() as opened:
         opened.enter_context(_signals_raise())
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="ragtrace-demo-")))
-        pages = opened.enter_context(serve_inbox(inbox))
-        alertmanager = opened.enter_context(_alertmanager(programs.alertmanager, folder, pages))
-        config = stack_config(pages)
+        inbox = opened.enter_context(serve_inbox())
+        alertmanager = opened.enter_context(_alertmanager(programs.alertmanager, folder, inbox.url))
+        config = stack_config(inbox.url)
         inbox.pages = runbook_files(config)
         files = stack_files(config, endpoint, alertmanager)
         inbox.prometheus = opened.enter_context(_prometheus(programs.prometheus, folder, files))

@@ -8,8 +8,9 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ragtrace.model.claims import bad_claims
 from ragtrace.stats.drift import EDetector
 from ragtrace.stats.intervals import bootstrap_mean_ci
 
@@ -215,14 +216,16 @@ class Tally:
         evidence = f"evidence of a drop {max(found.statistic, 0.0):.1f} of {found.threshold:.1f}"
         return f"{found.state}: {evidence}, baseline {found.baseline.mean:.3f}"
 
-    def _watch(self, number: int, record: RagRecord, value: float, details: Mapping[str, Any]) -> None:
+    def _watch(self, number: int, record: RagRecord, value: float, details: Mapping[str, object]) -> None:
         self._points.append((number, value))
         self._keep_if_worst(number, record, value, details)
         if self._detector.add(value) == "alarm" and self.alarm is None:
             self.alarm = self._explain_alarm(number)
 
-    def _keep_if_worst(self, number: int, record: RagRecord, value: float, details: Mapping[str, Any]) -> None:
-        sentence, reason = weakest_claim(details)
+    def _keep_if_worst(self, number: int, record: RagRecord, value: float, details: Mapping[str, object]) -> None:
+        claims = bad_claims(details)
+        sentence, reason = (claims[0].text, claims[0].reason) if claims else ("", "")
+        unseen = _UNSEEN.search(reason)
         before = record.answer[: max(record.answer.find(sentence), 0)].strip() if sentence else ""
         worst = WorstAnswer(
             question=number,
@@ -230,7 +233,7 @@ class Tally:
             value=value,
             before=before if len(before) <= _SHOWN_CHARS else f"…{before[-_SHOWN_CHARS:]}",
             sentence=sentence,
-            reason=reason,
+            reason=unseen.group() if unseen else reason,
         )
         best_first = sorted([*self._worst, worst], key=lambda it: -it.value)
         a_question = {it.query: it for it in best_first}  # of the answers to one question, the worst
@@ -259,27 +262,3 @@ def question_number(record: RagRecord) -> int:
         17
     """
     return next(int(tag.removeprefix(TAG)) for tag in record.tags if tag.startswith(TAG))
-
-
-def weakest_claim(details: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the least supported claim of a faithfulness score and the judge's reason; ("", "") without claims.
-
-    Args:
-        details: the score's ``claims`` with text, verdict, reason and, where the judge measures it, support.
-
-    Example:
-        >>> weakest_claim({"claims": [{"text": "A.", "support": 1.0}, {"text": "B.", "support": 0.1}]})
-        ('B.', '')
-    """
-    claims = list(details.get("claims", ()))
-    if not claims:
-        return "", ""
-    least = min(claims, key=_support)
-    reason = str(least.get("reason") or "")
-    unseen = _UNSEEN.search(reason)
-    return str(least.get("text", "")), unseen.group() if unseen else reason
-
-
-def _support(claim: Mapping[str, Any]) -> float:
-    support = claim.get("support")
-    return float(claim.get("verdict") == "supported") if support is None else float(support)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from ragtrace.demo.answers import REFUSAL, OfflineWriter, best_sentences, render_prompt
 from ragtrace.demo.handbook import handbook, questions
 from ragtrace.demo.incident import INVENTING_SHARE, Incident
@@ -10,13 +12,18 @@ from ragtrace.demo.search import rerank, search
 TEXTS = {passage.id: passage.text for passage in handbook()}
 
 
-def answers(seed: int) -> dict[str, str]:
-    writer, found = OfflineWriter(seed), {}
+@cache
+def prompts() -> dict[str, str]:
+    found = {}
     for question in questions():
         passages = rerank({"question": question.query, "candidates": search(question.query, 12)})
-        prompt = render_prompt(question.query, [(str(it.id), it.page_content) for it in passages])
-        found[question.id] = writer.write("", prompt).text
+        found[question.id] = render_prompt(question.query, [(str(it.id), it.page_content) for it in passages])
     return found
+
+
+def answers(seed: int) -> dict[str, str]:
+    writer = OfflineWriter(seed)
+    return {name: str(writer.write("", prompt).content) for name, prompt in prompts().items()}
 
 
 def test_the_same_seed_gives_the_same_answers_and_another_seed_other_wording() -> None:

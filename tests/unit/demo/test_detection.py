@@ -1,4 +1,4 @@
-"""Over several seeds: the incident is found soon after it began, and nothing is found without one."""
+"""With another seed than that of the test in `tests/e2e`: the incident is found soon after it began, and nothing is found without one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def alarm_of(options: DemoOptions) -> Alarm | None:
         record = RagRecord(
             id=str(number),
             query=question.query,
-            answer=incident.apply(writer.write("", prompt).text, number),
+            answer=incident.apply(str(writer.write("", prompt).content), number),
             pools=(Pool(stage="used", passages=contexts),),
             tags=(f"{TAG}{number}",),
         )
@@ -43,15 +43,13 @@ def alarm_of(options: DemoOptions) -> Alarm | None:
     return tally.alarm
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_incident_is_found(seed: int) -> None:
-    alarm = alarm_of(DemoOptions(seed=seed))
+def test_the_incident_is_found() -> None:
+    alarm = alarm_of(DemoOptions(seed=1))
     assert alarm is not None
     assert 151 <= alarm.question <= 240
     assert abs(alarm.changed_at - 151) <= 10
     assert alarm.recent_mean < alarm.baseline_mean - 0.1
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_no_alarm_without_an_incident(seed: int) -> None:
-    assert alarm_of(DemoOptions(seed=seed, has_incident=False)) is None
+def test_no_alarm_without_an_incident() -> None:
+    assert alarm_of(DemoOptions(seed=0, has_incident=False)) is None

@@ -32,23 +32,17 @@ def test_a_line_is_a_record_with_scores(tmp_path: Path) -> None:
     assert record_from_json(line, fallback_id="1").answer == "In Oslo, più o meno."
 
 
-def test_an_earlier_file_of_the_demo_is_replaced(tmp_path: Path) -> None:
+def test_a_file_of_the_demo_is_replaced_with_the_first_line(tmp_path: Path) -> None:
     path = tmp_path / "demo.jsonl"
-    for _ in range(2):
+    for lines in (1, 1, 0):  # the last run wrote nothing, and leaves the file of the one before
         with ScoredFile(path) as file:
-            file.emit(RECORD, [SCORE])
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 1
-
-
-def test_a_run_without_a_line_leaves_everything_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "demo.jsonl"
+            for _ in range(lines):
+                file.emit(RECORD, [SCORE])
+        assert len(path.read_text(encoding="utf-8").splitlines()) == 1
+    path.unlink()
     with ScoredFile(path):
         pass
     assert not path.exists()
-    path.write_text('{"id": "demo-0001"}\n', encoding="utf-8")
-    with ScoredFile(path):
-        pass
-    assert path.read_text(encoding="utf-8") == '{"id": "demo-0001"}\n'
 
 
 @pytest.mark.parametrize("content", ['{"id": "7"}\n', "my notes\n", "[1]\n", '"demo-1"\n'])

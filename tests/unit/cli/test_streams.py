@@ -25,10 +25,8 @@ def in_shell(tmp_path: Path, args: str, streams: str) -> subprocess.CompletedPro
 @pytest.mark.parametrize(
     ("args", "streams", "status"),
     [
-        ("score in.jsonl --metrics faithfulness", ">&-", 0),
         ("score in.jsonl --metrics faithfulness", "<&- >&- 2>&-", 0),
         ("score - --metrics faithfulness", "<&-", 0),
-        ("settings", ">&-", 0),
         ("scroe", "2>&-", 2),
         ("--help", ">&-", 0),
     ],
@@ -44,7 +42,6 @@ def test_a_stream_that_is_closed_is_an_empty_one(tmp_path: Path, args: str, stre
     "args",
     [
         "metrics",
-        "score in.jsonl --metrics faithfulness",
         "score in.jsonl --metrics faithfulness --out out.jsonl",
     ],
 )

@@ -60,14 +60,8 @@ def store(tmp_path):
             pools=(Pool(stage="retrieved", passages=(found,)), Pool(stage="used", passages=(found,))),
         )  # fmt: skip
         given = score(value)
-        result = MetricResult(
-            name="faithfulness",
-            state="ok",
-            value=value,
-            passed=given["passed"],
-            details=given["details"],
-            version="v",
-        )
+        named = {name: given[name] for name in ("state", "value", "passed", "details")}
+        result = MetricResult(name="faithfulness", version="v", **named)
         key = ScoreKey(trace_id=trace, span_id="5" * 16, metric="faithfulness", version="v")
         kept.emit(record, [Score(key=key, result=result)])
     kept.close()

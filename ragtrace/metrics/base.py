@@ -1,4 +1,4 @@
-"""The parts of a metric: its spec, its outputs, and one coroutine from an evaluation context to results."""
+"""The parts of a metric: its spec, its outputs and its coroutine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Output(Scale):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
-    """Facts about a metric, for the registry, the command line, the docs and the dashboards.
+    """Facts about a metric, for registry, command line, docs and dashboards.
 
     Attributes:
         name: the name by which a person selects it.
@@ -80,7 +80,7 @@ class MetricSpec:
     def results(
         self, values: Sequence[float | None], reason: str, details: Mapping[str, object] | None = None
     ) -> list[MetricResult]:
-        """Return one result for each output, with its value in their order, or `reason` where it has none."""
+        """Return one result for each output; `reason` stands where its value is None."""
         pairs = zip(self.outputs, values, strict=True)
         return [result(it.name, reason if value is None else value, details) for it, value in pairs]
 
@@ -140,7 +140,7 @@ def result(name: str, outcome: Outcome, details: Mapping[str, object] | None = N
 
 
 def answer_lacking(record: RagRecord) -> str | None:
-    """Return the reason for which an answer cannot be evaluated, None where it can.
+    """Return why an answer cannot be evaluated; None where it can.
 
     Example:
         >>> from ragtrace.model import RagRecord
@@ -157,7 +157,7 @@ def answer_lacking(record: RagRecord) -> str | None:
 
 
 def claims_lacking(audit: Audit) -> str | None:
-    """Return the reason for which an audited answer has no claims to count, None where it has some."""
+    """Return why an audited answer has no claims to count; None where it has some."""
     if not audit.attempted:
         return "abstained"
     return None if audit.claims else audit.unscorable or "no_claims"

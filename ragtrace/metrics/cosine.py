@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def cosines_with_first(rows: NDArray[np.float64], n_texts: int) -> list[float | None]:
-    """Return the cosine of the first row with each other row, in [-1, 1]; None where either is a zero vector.
+    """Return the cosine of the first row with each other row.
+
+    In [-1, 1]; None where either is a zero vector.
 
     Args:
         rows: one row a text, as an embedder gave them.

@@ -1,4 +1,4 @@
-"""Deeper retrieval of the same query, off the request path, by a function of the user (setting `shadow`)."""
+"""Deeper retrieval of the same query by a function of the user (setting `shadow`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The input of a metric: one record with its judge, embedder and options, and each judge task at most once."""
+"""The input of a metric: a record, its judge, embedder and options."""
 
 from __future__ import annotations
 
@@ -150,9 +150,10 @@ class EvalContext:
         return await self._once("grades", partial(self._judge_of("grades").grades, self.record))
 
     async def grade(self, passages: Sequence[Passage], enough_fives: int) -> Grades:
-        """Return the judge's grades of passages beyond the pool, in order, until so many 5s are found.
+        """Return the judge's grades of passages beyond the pool.
 
-        It continues the evaluation of the pool, so both share one repair call; raises JudgeError.
+        The judge grades them in order until so many 5s are found. It continues the evaluation of the pool, so both
+        share one repair call; raises JudgeError.
         """
         pool = await self.grades()
         judge: object = self.judge
@@ -233,7 +234,9 @@ class EvalContext:
         return [(i, passage) for i, passage in enumerate(self.record.contexts) if passage.text.strip()]
 
     def k_values(self) -> tuple[int, ...]:
-        """Return each distinct cut-off: of the options, else the record's k, else the number of contexts delivered.
+        """Return each distinct cut-off.
+
+        They are those of the options, else the record's k, else the number of contexts delivered.
 
         Example:
             >>> from ragtrace.model import RagRecord
@@ -245,7 +248,7 @@ class EvalContext:
         return (self.record.k if self.record.k is not None else len(self.record.contexts),)
 
     def member_contexts(self) -> list[list[EvalContext]]:
-        """Return a context for each member and repeat of a panel; every call returns the same ones."""
+        """Return the contexts of a panel's members and repeats; always the same ones."""
         if self._members is None:
             seats = self.judge.seats() if isinstance(self.judge, JudgePanel) else ()
             self._members = [[self._under(judge) for judge in seat] for seat in seats]
@@ -269,7 +272,7 @@ class EvalContext:
         return member
 
     def _judge_of(self, task: Task) -> Judge:
-        """Note that a metric asks for a task, and return the judge that can do it."""
+        """Note a task that a metric asks for, and return its judge."""
         self.tasks_used.append(task)
         if self.judge is None or task not in self.judge.tasks:
             raise self._unsupported(task)
@@ -279,7 +282,7 @@ class EvalContext:
         return JudgeUnsupported(f"judge {self.judge.name if self.judge else 'none'!r} cannot do {task!r}")
 
     async def _once(self, task: Task, ask: Callable[[], Awaitable[VerdictT]]) -> VerdictT:
-        """Return the verdict of a task, or raise its failure; ask at the first call and count the usage."""
+        """Return the kept verdict of a task or raise its failure; ask at the first call."""
         if task not in self._verdicts:
             try:
                 verdict = await ask()

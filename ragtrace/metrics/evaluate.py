@@ -1,4 +1,4 @@
-"""Runs metrics over a record, and turns every failure into a state with a reason, never into a number."""
+"""Runs metrics over a record; a failure becomes a state with a reason."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def evaluate(metrics: Iterable[Metric], ctx: EvalContext) -> list[MetricRe
 
 
 def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:
-    """Return the reason for the first required input that is not there, None where all are."""
+    """Return the reason for the first required input that is missing."""
     record = ctx.record
     lacking: dict[Need, str | None] = {
         "answer": answer_lacking(record),
@@ -172,9 +172,10 @@ def expected(
     options: MetricOptions,
     pairs: PairScorer | None = None,
 ) -> list[MetricResult]:
-    """Return a stand-in of state ``na`` for each output whose judge and version are known before any record.
+    """Return a stand-in of state ``na`` for each output that is known before any record.
 
-    Metrics over labels are left out: their judge, K and label scope are the record's own.
+    Its judge and version are those of every later result. Metrics over labels are left out: their judge, K and
+    label scope are the record's own.
     """
     results: list[MetricResult] = []
     for metric in metrics:

@@ -123,7 +123,7 @@ def _bounds(name: str, given: object) -> tuple[float, float]:
 
 
 def _number(value: object) -> float | None:
-    """Return a number of any kind as a float, for example one of numpy; None for anything else."""
+    """Return a number of any kind as a float; None for anything else."""
     if isinstance(value, str | bytes | complex) or not hasattr(value, "__float__"):
         return None
     try:

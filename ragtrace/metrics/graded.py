@@ -1,4 +1,4 @@
-"""Metrics over grades: the grades of a record's passages, and the metrics with a value for each K."""
+"""Grades of a record's passages, and metrics over them with a value for each K."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Graded:
         details: Mapping[str, object] | None = None,
         label_scope: str | None = None,
     ) -> MetricResult:
-        """Return an outcome as a result that names the grader, the label scope and the facts behind them."""
+        """Return an outcome as a result with grader, label scope and facts."""
         found = result(name, outcome, {**self._facts(), **(details or {})})
         return replace(found, judge=self.judge, label_scope=label_scope or self.label_scope, version=self.series)
 
@@ -136,7 +136,7 @@ class AtK:
 def graded_spec(
     name: str, summary: str, source: str, *, output: Output | None = None, options: tuple[str, ...] = ()
 ) -> MetricSpec:
-    """Return the spec of a metric over grades with one output, which is named after it by default."""
+    """Return the spec of a metric over grades; its one output is named after it by default."""
     return MetricSpec(
         name=name,
         summary=summary,
@@ -150,9 +150,10 @@ def graded_spec(
 
 
 async def graded(ctx: EvalContext) -> Graded:
-    """Return the grades of a record: its labels of any scope, else the judge's grades of its pool.
+    """Return the grades of a record.
 
-    Blank contexts are left out of a judge's lists, because the judge never sees them; with labels, ids alone count.
+    They are its labels of any scope, else the judge's grades of its pool. Blank contexts are left out of a judge's
+    lists, because the judge never sees them; with labels, ids alone count.
 
     Raises:
         JudgeError: there are no labels and the judge has no usable grades.
@@ -221,7 +222,7 @@ def by_verdict(ctx: EvalContext, verdict: Grades) -> Graded:
 
 
 def by_labels(record: RagRecord, labels: Labels) -> Graded:
-    """Return the grades that came with a record; none where they are of another query, with a hint."""
+    """Return the grades that came with a record; labels of another query give none, with a hint."""
     version = content_hash(labels.version)[:8] if labels.version else ""
     is_own = are_of(record, labels)
     return Graded(

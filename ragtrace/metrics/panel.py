@@ -116,7 +116,7 @@ def agreed(scores: Sequence[float], consensus: Consensus = "mean") -> float:
 
 
 def mean_abs_diff(scores: Sequence[float]) -> float | None:
-    """Return the mean absolute difference over all pairs of judges, 0 = of one mind; None for fewer than two.
+    """Return the mean absolute difference over all pairs of judges; None for fewer than two.
 
     Example:
         >>> mean_abs_diff([4.5, 3.0])

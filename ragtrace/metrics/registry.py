@@ -47,7 +47,7 @@ def all_metrics() -> dict[str, Metric]:
 
 
 def select(names: Iterable[str]) -> list[Metric]:
-    """Return metrics by metric name, alias or the name of an output, each once, in the order asked for.
+    """Return metrics by name, alias or output name, each once, in the order asked for.
 
     Args:
         names: what a person wrote; ``all`` stands for every metric of a single record, and so not for those that
@@ -91,7 +91,7 @@ def output(name: str) -> Output:
 
 
 def is_lower_better(name: str) -> bool:
-    """Return whether a lower value of an exported number is better; False where no metric exports it.
+    """Return whether a lower value is better; False where no metric exports the number.
 
     Example:
         >>> is_lower_better("harm_at_k@10"), is_lower_better("faithfulness"), is_lower_better("not_there")
@@ -131,7 +131,7 @@ def metric(
     summary: str | None = None,
     version: int = 1,
 ) -> object:
-    """Register a metric of your own: a function of the context, plain or async, or a class.
+    """Register a metric of your own: a plain or async function, or a class.
 
     A function gives one number a record, exported under its name (`ragtrace.metrics.function_metric`):
 
@@ -219,7 +219,7 @@ def _of_one_record() -> list[Metric]:
 
 @cache
 def _modules() -> dict[str, str]:
-    """Return the module path of each file in the rooms by its name; a metric's file is named after it."""
+    """Return the module path of each file in the rooms; a metric's file is named after it."""
     here = Path(__file__).parent
     return {
         module.name: f"ragtrace.metrics.{room}.{module.name}"
@@ -229,7 +229,7 @@ def _modules() -> dict[str, str]:
 
 
 def _load(name: str) -> Metric | None:
-    """Return the metric in the file of this name; None where there is no such file or it holds no metric."""
+    """Return the metric in the file of this name, if any."""
     path = _modules().get(name)
     return None if path is None else getattr(importlib.import_module(path), "METRIC", None)
 

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 
 async def answer_relevancy(ctx: EvalContext) -> list[MetricResult]:
-    """Mean cosine of the question with questions written from the answer, in [0, 1], higher is better.
+    """Mean cosine of the question with questions written from the answer.
 
-    The judge writes `MetricOptions.n_questions` questions from the answer alone, each with a flag for a
-    noncommittal answer. raw = mean of cos(embed(query), embed(question)); the value is 0.0 where ALL questions are
-    flagged, else raw cut to [0, 1]. ``details`` keep raw and each cosine. Blank questions and those without a
-    direction are left out with their flag. Levels depend on the embedder: never compare across embedders.
+    In [0, 1], higher is better. The judge writes `MetricOptions.n_questions` questions from the answer alone, each
+    with a flag for a noncommittal answer. raw = mean of cos(embed(query), embed(question)); the value is 0.0 where
+    ALL questions are flagged, else raw cut to [0, 1]. ``details`` keep raw and each cosine. Blank questions and
+    those without a direction are left out with their flag. Levels depend on the embedder: never compare across
+    embedders.
 
     ragas 0.4 uses ALL too, 0.2.15 used ANY, and neither cuts raw to [0, 1]; llm4s maps cosines by (cos + 1) / 2.
 

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 
 async def answer_similarity(ctx: EvalContext) -> list[MetricResult]:
-    """Cosine of the query's and the answer's embedding, in [-1, 1], higher is better, without a threshold.
+    """Cosine of the query's and the answer's embedding.
 
-    It works offline and tells an answer to another question from one to this question; it says nothing of truth.
-    Levels depend on the embedder, whose name stands in the details: never compare across embedders. ``na``:
-    missing_input:query, no_answer, partial_run, unsupported_by_judge without an embedder; ``error zero_embedding``
-    where a text has no content for the embedder. Source: cosine similarity.
+    In [-1, 1], higher is better, without a threshold. It works offline and tells an answer to another question from
+    one to this question; it says nothing of truth. Levels depend on the embedder, whose name stands in the details:
+    never compare across embedders. ``na``: missing_input:query, no_answer, partial_run, unsupported_by_judge
+    without an embedder; ``error zero_embedding`` where a text has no content for the embedder. Source: cosine
+    similarity.
 
     Example:
         >>> import asyncio

@@ -38,7 +38,9 @@ class CitationScores:
 
 
 def citation_scores(n_parts: int, points: Mapping[Pair, float]) -> CitationScores:
-    """Return the scores of an answer of `n_parts` (at least 1) from the points in [0, 1] of each distinct pair.
+    """Return the scores of an answer from the points in [0, 1] of each distinct pair.
+
+    The answer has `n_parts`, at least 1.
 
     Example:
         >>> citation_scores(2, {(0, "a"): 1.0, (0, "b"): 0.0})
@@ -63,9 +65,10 @@ def citation_scores(n_parts: int, points: Mapping[Pair, float]) -> CitationScore
 
 
 async def citations(ctx: EvalContext) -> list[MetricResult]:
-    """Support of the answer's citations by the passages they name; all outputs in [0, 1], higher is better.
+    """Support of the answer's citations by the passages they name.
 
-    Each distinct pair of an answer part and a cited id scores 1 for full support, .5 for partial, 0 for none.
+    All outputs in [0, 1], higher is better. Each distinct pair of an answer part and a cited id scores 1 for full
+    support, .5 for partial, 0 for none.
 
     - ``citation_precision``: mean over distinct ids of the id's mean score;
     - ``citation_recall``: mean over all parts of the part's mean score, 0 for an uncited part;
@@ -103,7 +106,7 @@ async def citations(ctx: EvalContext) -> list[MetricResult]:
 
 
 async def _points(ctx: EvalContext, pairs: Sequence[Pair]) -> dict[Pair, float]:
-    """Return the points of each pair; asks only when a cited passage was delivered."""
+    """Return the points of each pair; ask only about delivered passages."""
     delivered = {passage.id for passage in ctx.record.contexts}
     points = {pair: 0.0 for pair in pairs if pair[1] not in delivered}
     if len(points) == len(pairs):

@@ -15,11 +15,11 @@ NAME = "contradicted_rate"
 
 
 async def contradictions(ctx: EvalContext) -> list[MetricResult]:
-    """Contradicted claims / claims of the answer, in [0, 1], lower is better.
+    """Contradicted claims / claims of the answer.
 
-    A claim that the contexts merely do not hold is no contradiction: faithfulness counts it. ``na``: no_answer,
-    partial_run, no_contexts, abstained, no_claims, and unsupported_by_judge under a judge that cannot see a
-    contradiction, for example one that compares words. Source: ragtrace.
+    In [0, 1], lower is better. A claim that the contexts merely do not hold is no contradiction: faithfulness
+    counts it. ``na``: no_answer, partial_run, no_contexts, abstained, no_claims, and unsupported_by_judge under a
+    judge that cannot see a contradiction, for example one that compares words. Source: ragtrace.
 
     Example:
         >>> import asyncio

@@ -1,4 +1,4 @@
-"""Hallucination: the consistency of each sentence of the answer with the contexts, under a local pair model."""
+"""Hallucination: consistency of the answer's sentences with the contexts, by a local pair model."""
 
 from __future__ import annotations
 

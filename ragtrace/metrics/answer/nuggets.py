@@ -27,7 +27,7 @@ _LOWEST_GRADE = {"direct5": 3, "umbrela_mapped": 3, "umbrela_mapped_strict": 2}
 
 
 def nugget_scores(nuggets: Sequence[AssignedNugget], *, strict: bool = False) -> tuple[float | None, ...]:
-    """Return the share of all nuggets, of the vital ones, and the weighted share that an answer states.
+    """Return the stated shares of all nuggets, of vital ones, and weighted.
 
     Each in [0, 1], higher is better; None where there is nothing to average over. Source: AutoNuggetizer (TREC
     2024); weighted: vital nuggets 1, okay ones 1/2, without a floor under their numbers.
@@ -56,11 +56,11 @@ def nugget_scores(nuggets: Sequence[AssignedNugget], *, strict: bool = False) ->
 
 
 async def nuggets(ctx: EvalContext) -> list[MetricResult]:
-    """Share of the contexts' facts on the query that the answer states, in [0, 1], higher is better.
+    """Share of the contexts' facts on the query that the answer states.
 
-    A judge makes up to 30 nuggets of 1 to 12 words from the contexts, calls each vital or okay, and looks up the
-    first `MetricOptions.max_nuggets` (20), vital ones first, in the answer. s = 1 for support, .5 for partial
-    support, else 0.
+    In [0, 1], higher is better. A judge makes up to 30 nuggets of 1 to 12 words from the contexts, calls each vital
+    or okay, and looks up the first `MetricOptions.max_nuggets` (20), vital ones first, in the answer. s = 1 for
+    support, .5 for partial support, else 0.
 
     - ``nuggets_all``: mean s over all nuggets; ``nuggets_vital``: over the vital ones;
     - ``nuggets_weighted``: (sum over vital + .5 sum over okay) / (n vital + .5 n okay);
@@ -104,7 +104,7 @@ async def nuggets(ctx: EvalContext) -> list[MetricResult]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chosen:
-    """The contexts that count, by their places; `fault` where no number may be computed over them."""
+    """Places of the contexts that count; `fault` says why no number may be computed."""
 
     places: tuple[int, ...] = ()
     scale: str | None = None
@@ -139,7 +139,7 @@ async def _grades(ctx: EvalContext) -> tuple[Mapping[str, int], str, str]:
 
 
 def _judge(ctx: EvalContext, scale: str | None) -> JudgeInfo | None:
-    """Name the judge with the scale of the grades; without grades `ragtrace.metrics.evaluate` names it."""
+    """Name the judge with the grades' scale; without grades `evaluate` names it."""
     if ctx.judge is None or scale is None:
         return None
     return JudgeInfo(model=ctx.judge.name, prompt_hash=ctx.judge.version(PROMPTS[-1]), label_scale=scale)

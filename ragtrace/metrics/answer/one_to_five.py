@@ -1,4 +1,4 @@
-"""Base of the single-call metrics: a grade from 1 to 5, and the same on [0, 1]."""
+"""Parts of the single-call metrics: a grade from 1 to 5, also on [0, 1]."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ async def graded_answer(
     form: type[AnswerGradeReply] = AnswerGradeReply,
     details: Mapping[str, object] | None = None,
 ) -> list[MetricResult]:
-    """Ask for the grade and return both outputs; ``na abstained`` where `form` asks and the answer only declines.
+    """Ask for the grade and return both outputs.
+
+    They are ``na abstained`` where `form` asks for an attempt and the answer only declines.
 
     Raises:
         JudgeError: the judge has no whole number from 1 to 5, also after the repair.

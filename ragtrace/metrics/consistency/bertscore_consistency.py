@@ -1,4 +1,4 @@
-"""BERTScore consistency: how alike in meaning several answers to one query are, by a model of your own."""
+"""BERTScore consistency: likeness in meaning of several answers, by your own model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ragtrace.metrics.base import MetricSpec, Output, result
-from ragtrace.metrics.consistency.runs import LEAST_RUNS, OverRuns
+from ragtrace.metrics.consistency.runs import LEAST_RUNS, over_runs
 from ragtrace.stats.dispersion import dispersion
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NAME = "bertscore_consistency"
 
-METRIC = OverRuns(
+METRIC = over_runs(
     MetricSpec(
         name=NAME,
         summary="How alike in meaning several answers to one query are, by a scorer that you bring.",
@@ -32,11 +32,11 @@ METRIC = OverRuns(
 def bertscore_consistency(
     answers: Sequence[str], scorer: Callable[[list[str], list[str]], Sequence[float]]
 ) -> MetricResult:
-    """Return the mean score of the answers' pairs, each pair the mean of both directions; higher is better.
+    """Return the mean score of the answers' pairs, each over both directions.
 
-    Up to 1; with a baseline subtracted it may be below 0. Blank answers are dropped first; fewer than 3 left:
-    ``na insufficient_runs``. A scorer that raises: ``error judge_error``; another number of scores, or one that
-    is not finite: ``error judge_invalid_output``. Source: Zhang et al. 2020.
+    Higher is better. Up to 1; with a baseline subtracted it may be below 0. Blank answers are dropped first; fewer
+    than 3 left: ``na insufficient_runs``. A scorer that raises: ``error judge_error``; another number of scores, or
+    one that is not finite: ``error judge_invalid_output``. Source: Zhang et al. 2020.
 
     Args:
         answers: of one query.

@@ -20,7 +20,10 @@ _UNSPACED = re.compile(
 
 
 class Rouge(NamedTuple):
-    """Precision, recall and F1 of a prediction against a reference, each in [0, 1], higher is better."""
+    """Precision, recall and F1 of a prediction against a reference.
+
+    Each in [0, 1], higher is better.
+    """
 
     precision: float
     recall: float
@@ -70,10 +73,10 @@ def rouge_of_tokens(prediction: Sequence[str], reference: Sequence[str]) -> Roug
 
 
 def tokens(text: str) -> list[str]:
-    r"""Return the words of a text in lower case: runs of letters, digits and the marks upon them, of any script.
+    r"""Return the words of a text in lower case.
 
-    A character of a script without spaces (Chinese, Japanese, Thai, Lao, Burmese, Khmer) is a word of its own.
-    Composed and decomposed forms are the same.
+    A word is a run of letters, digits and their marks, of any script. A character of a script without spaces
+    (Chinese, Japanese, Thai, Lao, Burmese, Khmer) is a word of its own. Composed and decomposed forms are the same.
 
     Example:
         >>> tokens("Don't stop_it: 42!"), tokens("Cafe\u0301 ÜBER"), tokens("你好 世界")
@@ -96,7 +99,7 @@ def _rouge(shared: int, n_prediction: int, n_reference: int) -> Rouge:
 
 
 def _longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
-    """Return its length, all of `first` in one whole number: 280 times as fast as a table over 600 words."""
+    """Return its length; one integer for `first` is 280 times as fast as a table of 600 words."""
     places: dict[str, int] = {}
     for place, token in enumerate(first):
         places[token] = places.get(token, 0) | 1 << place

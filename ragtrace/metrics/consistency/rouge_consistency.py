@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.metrics.base import MetricSpec, Output, result
 from ragtrace.metrics.consistency.rouge import rouge_of_tokens, tokens
-from ragtrace.metrics.consistency.runs import LEAST_RUNS, OverRuns
+from ragtrace.metrics.consistency.runs import LEAST_RUNS, over_runs
 from ragtrace.stats.dispersion import dispersion
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Name of the output, and how many tokens one of two texts needs at least for it to mean anything.
 _LEAST_TOKENS = {"rouge1_consistency": 1, "rouge2_consistency": 2, "rouge_l_consistency": 1}
 
-METRIC = OverRuns(
+METRIC = over_runs(
     MetricSpec(
         name="rouge_consistency",
         summary="How alike the wordings of several answers to one query are: mean ROUGE F1 over their pairs.",
@@ -32,12 +32,13 @@ METRIC = OverRuns(
 
 
 def rouge_consistency(answers: Sequence[str]) -> list[MetricResult]:
-    """Return mean ROUGE-1, 2 and L of the answers' pairs; 1.0 is the same wording, higher is better.
+    """Return the mean ROUGE-1, 2 and L of the answers' pairs.
 
-    The value is F1, which is the same in both directions of a pair. Precision one way is recall the other way, so
-    their symmetric means are one number, ``details.precision`` = ``details.recall``. Blank answers are dropped
-    first; fewer than 3 left: ``na insufficient_runs``; no pair with a token (two, for ROUGE-2): ``na no_tokens``.
-    `ragtrace.metrics.consistency.runs.by_query` finds the runs. Source: Lin 2004.
+    Higher is better, and 1.0 is the same wording. The value is F1, which is the same in both directions of a pair.
+    Precision one way is recall the other way, so their symmetric means are one number, ``details.precision`` =
+    ``details.recall``. Blank answers are dropped first; fewer than 3 left: ``na insufficient_runs``; no pair with a
+    token (two, for ROUGE-2): ``na no_tokens``. `ragtrace.metrics.consistency.runs.by_query` finds the runs. Source:
+    Lin 2004.
 
     Example:
         >>> [result.value for result in rouge_consistency(["It is in Oslo.", "It is in Oslo!", "it is in oslo"])]

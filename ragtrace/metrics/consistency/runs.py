@@ -1,12 +1,14 @@
-"""Several runs of one query: how they are found, and what the metrics over them have in common."""
+"""Several runs of one query, and the metrics over them."""
 
 from __future__ import annotations
 
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
+from ragtrace.metrics.base import CoroutineMetric
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from typing import TypeVar
 
     from ragtrace.metrics.base import MetricSpec
@@ -27,7 +29,9 @@ class QueryKey(NamedTuple):
 
 
 def query_key(record: RagRecord) -> QueryKey | None:
-    r"""Return the key of a record's query, without regard to case and white space; None without a query.
+    r"""Return the key of a record's query; None without a query.
+
+    Case and white space make no difference.
 
     Example:
         >>> from ragtrace.model import RagRecord
@@ -46,7 +50,7 @@ def by_query(
     items: Iterable[T],
     record_of: Callable[[T], RagRecord] = lambda item: item,  # type: ignore[assignment,return-value]
 ) -> dict[QueryKey, list[T]]:
-    """Return records, or what holds them, by query, in the order in which they came; none without a query.
+    """Return records, or items that hold one, by query; those without a query are left out.
 
     Args:
         items: records, or anything that has one.
@@ -71,18 +75,16 @@ def answers_of(runs: Iterable[RagRecord]) -> list[str]:
     return [run.answer for run in runs if run.outcome == "answered" and run.answer.strip()]
 
 
-class OverRuns:
-    """A metric over several runs of one query; a case is one record, for which it is ``na insufficient_runs``.
+def over_runs(spec: MetricSpec) -> CoroutineMetric:
+    """Return a metric over several runs of one query; one record gives ``na insufficient_runs``.
 
     Its numbers come from the function of its module, and in `ragtrace compare`.
     """
 
-    def __init__(self, spec: MetricSpec) -> None:
-        self.spec = spec
+    async def compute(_ctx: EvalContext) -> list[MetricResult]:
+        return spec.every("insufficient_runs")
 
-    async def compute(self, ctx: EvalContext) -> Sequence[MetricResult]:  # noqa: ARG002 - one record is never enough
-        """Return ``na insufficient_runs`` for each output."""
-        return self.spec.every("insufficient_runs")
+    return CoroutineMetric(spec, compute)
 
 
 def _bare(text: str) -> str:

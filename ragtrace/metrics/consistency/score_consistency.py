@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ragtrace.metrics.base import MetricSpec, Output, result
-from ragtrace.metrics.consistency.runs import LEAST_RUNS, OverRuns
+from ragtrace.metrics.consistency.runs import LEAST_RUNS, over_runs
 from ragtrace.stats.dispersion import dispersion
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 STD, CV, INDEX = "score_std", "score_cv", "consistency_adjusted_index"
 
-METRIC = OverRuns(
+METRIC = over_runs(
     MetricSpec(
         name="score_consistency",
         summary="How much any metric's value varies over several runs of one query.",

@@ -18,13 +18,13 @@ NAME = "context_entities_recall"
 
 
 async def context_entities_recall(ctx: EvalContext) -> list[MetricResult]:
-    """Entities of the reference that the contexts name too / its entities, in [0, 1], higher is better.
+    """Entities of the reference that the contexts name too / its entities.
 
-    Entities are sets of names, compared in NFKC without case, with white space collapsed and without punctuation at
-    their edges. ragas compares them as they are, so that "Oslo" and "OSLO" differ. By default one call lists those
-    of the reference and of the contexts. With `MetricOptions.entities_in_text` one short call lists the
-    reference's, and each is looked up in the contexts' text between word boundaries, which misses other spellings.
-    ``details.mode`` says which it was.
+    In [0, 1], higher is better. Entities are sets of names, compared in NFKC without case, with white space
+    collapsed and without punctuation at their edges. ragas compares them as they are, so that "Oslo" and "OSLO"
+    differ. By default one call lists those of the reference and of the contexts. With
+    `MetricOptions.entities_in_text` one short call lists the reference's, and each is looked up in the contexts'
+    text between word boundaries, which misses other spellings. ``details.mode`` says which it was.
 
     ``na``: missing_input:reference, no_entities (ragas 0.0), unsupported_by_judge. No context gives 0.0 without a
     call: there was something to find and nothing was retrieved. Source: RAGAS context entity recall.

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 async def context_precision(ctx: EvalContext, *, needs_reference: bool = False) -> list[MetricResult]:
-    """Mean precision at each relevant context, in the order delivered, in [0, 1], higher is better.
+    """Mean precision at each relevant context, in the order delivered.
 
-    sum over relevant places i of (relevant up to i / i), over the number of relevant contexts. A context is
-    relevant where the judge says that it helps to reach the reference or, in a record without one, the answer.
-    ``details.mode`` says which; never average the two together. The value ignores what was missed, so it is not the
-    AP of information retrieval. No relevant context gives 0.0, as in ragas, llm4s and deepeval. Blank contexts are
-    not judged.
+    In [0, 1], higher is better. It is the sum over relevant places i of (relevant up to i / i), over the number of
+    relevant contexts. A context is relevant where the judge says that it helps to reach the reference or, in a
+    record without one, the answer. ``details.mode`` says which; never average the two together. The value ignores
+    what was missed, so it is not the AP of information retrieval. No relevant context gives 0.0, as in ragas, llm4s
+    and deepeval. Blank contexts are not judged.
 
     ``na``: missing_input:query, no_answer and partial_run (without reference), no_contexts. ``error``:
     judge_incomplete where a context has no verdict; llm4s counts it as irrelevant. Source: RAGAS context precision.

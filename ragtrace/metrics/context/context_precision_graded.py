@@ -18,11 +18,11 @@ NAME = "context_precision_graded"
 
 
 async def context_precision_graded(ctx: EvalContext) -> list[MetricResult]:
-    """Mean precision at each relevant delivered context, in [0, 1], higher is better.
+    """Mean precision at each relevant delivered context.
 
-    The formula is that of `context_precision`, over grades: a context is relevant from grade
-    `MetricOptions.relevant_grade` (4) on. A context can be relevant to the question and yet unused by the answer,
-    so the two stay apart. No relevant context gives 0.0. ``na``: no_contexts, no_labels, unlabelled_topk;
+    In [0, 1], higher is better. The formula is that of `context_precision`, over grades: a context is relevant from
+    grade `MetricOptions.relevant_grade` (4) on. A context can be relevant to the question and yet unused by the
+    answer, so the two stay apart. No relevant context gives 0.0. ``na``: no_contexts, no_labels, unlabelled_topk;
     ``error``: invalid_grade. Source: RAGAS context precision, over graded relevance.
 
     Example:

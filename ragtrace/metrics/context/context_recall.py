@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
 
 async def context_recall(ctx: EvalContext) -> list[MetricResult]:
-    """Facts of the reference that a delivered context holds / all its facts, in [0, 1], higher is better.
+    """Facts of the reference that a delivered context holds / all its facts.
 
-    ``na``: missing_input:reference without one, no_claims where it holds no fact (ragas NaN, llm4s 1.0, deepeval
-    0). No context gives 0.0 without a call, because there was something to find and nothing was retrieved.
-    ``details.facts`` names the contexts of each fact by 0-based index. Source: RAGAS context recall.
+    In [0, 1], higher is better. ``na``: missing_input:reference without one, no_claims where it holds no fact
+    (ragas NaN, llm4s 1.0, deepeval 0). No context gives 0.0 without a call, because there was something to find and
+    nothing was retrieved. ``details.facts`` names the contexts of each fact by 0-based index. Source: RAGAS context
+    recall.
 
     Example:
         >>> import asyncio

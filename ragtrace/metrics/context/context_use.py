@@ -14,11 +14,12 @@ NAME = "context_use"
 
 
 async def context_use(ctx: EvalContext) -> list[MetricResult]:
-    """Contexts that support a claim of the answer / contexts delivered, in [0, 1], higher is better.
+    """Contexts that support a claim of the answer / contexts delivered.
 
-    Blank contexts are left out. A low value under a good answer says that fewer passages would do. It has no
-    threshold, because one passage may hold all there is to say. `context_precision` asks whether a context is
-    relevant, used or not. ``na``: no_answer, partial_run, no_contexts, abstained, no_claims. Source: ragtrace.
+    In [0, 1], higher is better. Blank contexts are left out. A low value under a good answer says that fewer
+    passages would do. It has no threshold, because one passage may hold all there is to say. `context_precision`
+    asks whether a context is relevant, used or not. ``na``: no_answer, partial_run, no_contexts, abstained,
+    no_claims. Source: ragtrace.
 
     Example:
         >>> import asyncio

@@ -71,7 +71,7 @@ def _stands_in(name: str, text: str) -> bool:
 
 
 def _is_bounded(beside: str, edge: str) -> bool:
-    """Return whether a name may end with `edge` where `beside` is the next character of the text, "" at its end."""
+    """Return whether a name may end with `edge` beside this character, "" at the text's end."""
     if not beside or not _is_word(beside):
         return True
     return not _is_word(edge) or bool(_UNSPACED.match(edge) or _UNSPACED.match(beside))

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 
 def ap_at_k_retrieved(source: Graded, k: int, options: MetricOptions) -> Outcome:
-    """Mean precision at each relevant context among the first K, in [0, 1], higher is better.
+    """Mean precision at each relevant context among the first K.
 
-    sum over relevant ranks i <= K of (relevant up to i / i), over the relevant contexts in the top K. What was
-    missed does not count, so it differs from trec_eval's AP, which divides by all relevant documents: with 6
-    relevant documents and 3 hits at K = 3 this is 1.0 and ``map_cut`` .5. `ragtrace.metrics.ranking.rank` has both
-    as functions of ids and grades. No relevant context gives 0.0. States as for `p_at_k`. Source: open-rag-eval.
+    In [0, 1], higher is better. It is the sum over relevant ranks i <= K of (relevant up to i / i), over the
+    relevant contexts in the top K. What was missed does not count, so it differs from trec_eval's AP, which divides
+    by all relevant documents: with 6 relevant documents and 3 hits at K = 3 this is 1.0 and ``map_cut`` .5.
+    `ragtrace.metrics.ranking.rank` has both as functions of ids and grades. No relevant context gives 0.0. States
+    as for `p_at_k`. Source: open-rag-eval.
 
     Example:
         >>> import asyncio

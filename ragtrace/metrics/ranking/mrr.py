@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 async def mrr(ctx: EvalContext) -> list[MetricResult]:
-    """1 / rank of the first relevant context, in [0, 1], higher is better; 0.0 when none is relevant.
+    """1 / rank of the first relevant context.
 
-    There is no cut-off. A context without a grade that stands before the first relevant one gives
-    ``na unlabelled_topk``; behind it, it changes nothing. Without any delivered context ``na k_not_positive``.
-    Other states as for `p_at_k`. Source: trec_eval ``recip_rank``.
+    In [0, 1], higher is better; 0.0 when none is relevant. There is no cut-off. A context without a grade that
+    stands before the first relevant one gives ``na unlabelled_topk``; behind it, it changes nothing. Without any
+    delivered context ``na k_not_positive``. Other states as for `p_at_k`. Source: trec_eval ``recip_rank``.
 
     Example:
         >>> import asyncio

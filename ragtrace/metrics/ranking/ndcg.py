@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 def ndcg(source: Graded, k: int, _options: MetricOptions) -> Outcome:
-    """DCG of the first K contexts over the DCG of the best K of all graded passages; in [0, 1], higher is better.
+    """DCG of the first K contexts over the DCG of the best K of all graded passages.
 
-    DCG = sum of gain / log2(rank + 1). Gains are 0 to 3: on the direct scale a 1 and a 2 gain nothing, a 3, 4 and 5
-    gain 1, 2 and 3; grades mapped from UMBRELA become UMBRELA's again. Use it to compare rankings over the same
-    labels. An ideal of 0 gives ``na zero_oracle``; other states as for `p_at_k`. Source: trec_eval ``ndcg_cut``.
+    In [0, 1], higher is better. DCG = sum of gain / log2(rank + 1). Gains are 0 to 3: on the direct scale a 1 and a
+    2 gain nothing, a 3, 4 and 5 gain 1, 2 and 3; grades mapped from UMBRELA become UMBRELA's again. Use it to
+    compare rankings over the same labels. An ideal of 0 gives ``na zero_oracle``; other states as for `p_at_k`.
+    Source: trec_eval ``ndcg_cut``.
 
     Example:
         >>> import asyncio

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def p_at_k(source: Graded, k: int, options: MetricOptions) -> Outcome:
-    """Relevant passages among the first K delivered contexts, over K; in [0, 1], higher is better.
+    """Relevant passages among the first K delivered contexts, over K.
 
-    A passage is relevant from grade `MetricOptions.relevant_grade` on. Copies count once. K stays the denominator
-    when fewer were delivered, as in trec_eval, ranx and ir_measures; open-rag-eval gives no number then.
+    In [0, 1], higher is better. A passage is relevant from grade `MetricOptions.relevant_grade` on. Copies count
+    once. K stays the denominator when fewer were delivered, as in trec_eval, ranx and ir_measures; open-rag-eval
+    gives no number then.
 
     ``na``: k_not_positive, no_labels, unlabelled_topk (a context without a grade). ``error``: invalid_grade (not an
     integer of 1 to 5). Source: trec_eval ``P_k``.

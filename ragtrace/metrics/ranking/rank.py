@@ -25,7 +25,9 @@ def hits(ranked: Sequence[str], grades: Mapping[str, float], relevant: float) ->
 
 
 def average_precision(found: Sequence[bool], normaliser: int) -> float:
-    """Return the sum of precisions at each hit over `normaliser`, in [0, 1]; 0.0 without a hit.
+    """Return the sum of precisions at each hit over `normaliser`.
+
+    In [0, 1]; 0.0 without a hit.
 
     Example:
         >>> average_precision([True, False, True], 2)
@@ -40,9 +42,10 @@ def average_precision(found: Sequence[bool], normaliser: int) -> float:
 
 
 def p_at_k(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant: float = 4) -> float | None:
-    """Return the share of K places that hold a relevant passage, in [0, 1], higher is better.
+    """Return the share of K places that hold a relevant passage.
 
-    K stays the denominator when fewer were returned, as in trec_eval. None when K is not positive.
+    In [0, 1], higher is better. K stays the denominator when fewer were returned, as in trec_eval. None when K is
+    not positive.
 
     Example:
         >>> p_at_k(["a", "b"], {"a": 5, "b": 2}, 4)
@@ -54,10 +57,10 @@ def p_at_k(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant:
 def ap_at_k_retrieved(
     ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant: float = 4
 ) -> float | None:
-    """Return average precision over the relevant passages in the top K, in [0, 1], higher is better.
+    """Return average precision over the relevant passages in the top K.
 
-    It ignores what was missed: one relevant passage in first place gives 1.0. No relevant passage gives 0.0,
-    a K that is not positive None. Source: open-rag-eval's AP@K.
+    In [0, 1], higher is better. It ignores what was missed: one relevant passage in first place gives 1.0. No
+    relevant passage gives 0.0, a K that is not positive None. Source: open-rag-eval's AP@K.
 
     Example:
         >>> ap_at_k_retrieved(["a", "b", "c"], {"a": 1, "b": 5, "c": 4}, 3)
@@ -70,9 +73,9 @@ def ap_at_k_retrieved(
 
 
 def ap_at_k(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant: float = 4) -> float | None:
-    """Return average precision over all relevant passages that were judged (trec_eval's map_cut), in [0, 1].
+    """Return average precision over all relevant passages that were judged (trec_eval's map_cut).
 
-    For labels of the whole corpus only. None when K is not positive or nothing judged is relevant.
+    In [0, 1]. For labels of the whole corpus only. None when K is not positive or nothing judged is relevant.
 
     Example:
         >>> ap_at_k(["a"], {"a": 5, "b": 5}, 1)
@@ -85,9 +88,9 @@ def ap_at_k(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant
 
 
 def ap_at_k_min_rk(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant: float = 4) -> float | None:
-    """Return average precision over min(relevant judged, K), the name ``ap_at_k_minRK``, in [0, 1].
+    """Return average precision over min(relevant judged, K), the name ``ap_at_k_minRK``.
 
-    For labels of the whole corpus only. None when K is not positive or nothing judged is relevant.
+    In [0, 1]. For labels of the whole corpus only. None when K is not positive or nothing judged is relevant.
 
     Example:
         >>> ap_at_k_min_rk(["a"], {"a": 5, "b": 5}, 1)
@@ -100,9 +103,9 @@ def ap_at_k_min_rk(ranked: Sequence[str], grades: Mapping[str, float], k: int, r
 
 
 def reciprocal_rank(ranked: Sequence[str], grades: Mapping[str, float], relevant: float = 4) -> float:
-    """Return 1 / rank of the first relevant passage, in [0, 1]; 0.0 when there is none. No cut-off.
+    """Return 1 / rank of the first relevant passage.
 
-    The mean over queries is MRR.
+    In [0, 1]; 0.0 when there is none. No cut-off. The mean over queries is MRR.
 
     Example:
         >>> reciprocal_rank(["a", "b"], {"a": 1, "b": 4})
@@ -112,7 +115,7 @@ def reciprocal_rank(ranked: Sequence[str], grades: Mapping[str, float], relevant
 
 
 def mrr_at_k(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant: float = 4) -> float | None:
-    """Return the reciprocal rank within the top K, 0.0 beyond it; None when K is not positive.
+    """Return the reciprocal rank within the top K, 0.0 beyond it; None unless K is positive.
 
     Example:
         >>> mrr_at_k(["a", "b"], {"a": 1, "b": 4}, 1)
@@ -122,7 +125,9 @@ def mrr_at_k(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevan
 
 
 def ndcg_at_k(ranked: Sequence[str], gains: Mapping[str, float], k: int) -> float | None:
-    """Return nDCG@K with linear gain, in [0, 1], higher is better (trec_eval, ranx ndcg).
+    """Return nDCG@K with linear gain.
+
+    In [0, 1], higher is better (trec_eval, ranx ndcg).
 
     Args:
         ranked: ids, best first.

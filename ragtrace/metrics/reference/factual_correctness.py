@@ -18,7 +18,9 @@ _NAME = "factual_correctness"
 
 
 def f_beta(precision: float, recall: float, beta: float = 1.0) -> float:
-    """Return the weighted harmonic mean, in [0, 1]; 0.0 when both are 0.
+    """Return the weighted harmonic mean.
+
+    In [0, 1]; 0.0 when both are 0.
 
     Args:
         precision: in [0, 1].
@@ -37,7 +39,9 @@ def f_beta(precision: float, recall: float, beta: float = 1.0) -> float:
 
 
 async def factual_correctness(ctx: EvalContext) -> list[MetricResult]:
-    """Agreement of answer and reference, claim by claim; all outputs in [0, 1], higher is better.
+    """Agreement of answer and reference, claim by claim.
+
+    All outputs in [0, 1], higher is better.
 
     - ``factual_correctness_precision`` P: claims of the answer that the reference entails, over its claims;
     - ``factual_correctness_recall`` R: claims of the reference that the answer entails, over its claims;

@@ -60,10 +60,10 @@ def incorrect_claims(
 
 
 async def noise_sensitivity(ctx: EvalContext) -> list[MetricResult]:
-    """Incorrect claims / claims of the answer, by where the error comes from; in [0, 1], lower is better.
+    """Incorrect claims / claims of the answer, by where the error comes from.
 
-    A claim is incorrect where the reference does not entail it. A context is relevant where it supports a fact of
-    the reference.
+    In [0, 1], lower is better. A claim is incorrect where the reference does not entail it. A context is relevant
+    where it supports a fact of the reference.
 
     - ``noise_sensitivity_relevant``: incorrect and supported by a relevant context (ragas' default mode);
     - ``noise_sensitivity_irrelevant``: incorrect, supported by an irrelevant context and by no relevant one;

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 
 async def semantic_similarity(ctx: EvalContext) -> list[MetricResult]:
-    """Cosine of the answer's and the reference's embedding, in [-1, 1], higher is better, without a threshold.
+    """Cosine of the answer's and the reference's embedding.
 
-    A negative cosine stays negative. Levels depend on the embedder, whose name stands in the details: never compare
-    across embedders. ``na``: no_answer, partial_run, missing_input:reference (ragas compares with one space),
-    unsupported_by_judge without an embedder; ``error``: zero_embedding where a text has no content for the embedder
-    (open-rag-eval 0.0), a judge error where the embedder fails. Source: cosine similarity.
+    In [-1, 1], higher is better, without a threshold. A negative cosine stays negative. Levels depend on the
+    embedder, whose name stands in the details: never compare across embedders. ``na``: no_answer, partial_run,
+    missing_input:reference (ragas compares with one space), unsupported_by_judge without an embedder; ``error``:
+    zero_embedding where a text has no content for the embedder (open-rag-eval 0.0), a judge error where the
+    embedder fails. Source: cosine similarity.
 
     Example:
         >>> import asyncio

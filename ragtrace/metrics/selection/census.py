@@ -1,4 +1,4 @@
-"""RA-nWG over a stratified census: the numbers of 5s, 4s and 3s are estimated, with their uncertainty.
+"""RA-nWG over a stratified census with estimated numbers of 5s, 4s and 3s.
 
 In each stratum, for example a band of ranks, m of N passages were graded, so n_g = sum of N / m * count of grade g.
 The grades of the delivered and pooled passages are known, as for any labels.
@@ -27,7 +27,7 @@ N_RESAMPLES = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownGrades:
-    """Numbers of 5s, 4s and 3s: delivered, in the pool, and known at all, which bound an estimate."""
+    """Numbers of 5s, 4s and 3s that are delivered, pooled, and known at all; they bound an estimate."""
 
     selected: Counts
     pooled: Counts
@@ -51,7 +51,7 @@ def estimated(strata: Sequence[LabelStratum]) -> Counts:
 
 
 def unseen_fives_up_to(strata: Sequence[LabelStratum]) -> float:
-    """Return how many 5s may stand unseen where none was found: 0 hits in m draws bound a share by 3 / m."""
+    """Return how many 5s may be unseen; 0 hits in m draws bound a share by 3 / m."""
     return math.fsum(
         (part.size - part.labelled) * min(1.0, 3.0 / part.labelled)
         for part in strata
@@ -60,7 +60,9 @@ def unseen_fives_up_to(strata: Sequence[LabelStratum]) -> float:
 
 
 def census_scores(census: Counts, grades: KnownGrades, k: int, params: SetParams) -> SetScores:
-    """Return the family for K over a census, raised to what is known, so that RA-nWG <= PROC <= 1.
+    """Return the family for K over a census.
+
+    The census is raised to what is known, so that RA-nWG <= PROC <= 1.
 
     Example:
         >>> from ragtrace.metrics.selection.set_family import SetParams
@@ -92,7 +94,7 @@ def census_scores(census: Counts, grades: KnownGrades, k: int, params: SetParams
 def intervals(
     strata: Sequence[LabelStratum], grades: KnownGrades, k: int, params: SetParams
 ) -> dict[str, tuple[float, float]]:
-    """Return the 95 % bootstrap interval of each quantity over the strata; one without values is left out.
+    """Return the 95 % bootstrap interval of each quantity that has one.
 
     A resample draws the graded passages of each stratum anew, and from them those that were not graded, so that a
     stratum graded wholly adds no uncertainty. 1,000 resamples, seed 0; about 10 ms.

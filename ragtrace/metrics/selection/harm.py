@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def harm(params: SetParams = PUBLISHED) -> AtKMetric:
-    """Contexts with a grade of at most `MetricOptions.harm_max` among the first K, over K; LOWER is better.
+    """Contexts graded `MetricOptions.harm_max` or less among the first K, over K.
 
-    In [0, 1]. An empty slot is no harm: nothing delivered gives 0.0 where K is positive. Of grades mapped from 0 to
-    3 only a 0 counts, because that scale has no grade 2. States as for Precision4+. Source: the RA-nWG article,
-    arXiv 2511.09545.
+    In [0, 1], LOWER is better. An empty slot is no harm: nothing delivered gives 0.0 where K is positive. Of grades
+    mapped from 0 to 3 only a 0 counts, because that scale has no grade 2. States as for Precision4+. Source: the
+    RA-nWG article, arXiv 2511.09545.
 
     Args:
         params: `SetParams.denominator` is read.

@@ -1,4 +1,4 @@
-"""Labels that RA-nWG and PROC may use: refusals by scope, and the labels gathered for a query."""
+"""Labels that RA-nWG and PROC may use, and refusals of all others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def refusal(record: RagRecord, labels: Labels) -> NoGrades | None:
 
 
 async def by_cache(ctx: EvalContext) -> Graded | NoGrades:
-    """Return all that the judge has graded for the record's query, known by text; the pool is graded before.
+    """Return all grades that the judge gave for the record's query, after grading the pool.
 
     Raises:
         JudgeError: the pool could not be graded, or the file not be read.

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def precision4(params: SetParams = PUBLISHED) -> AtKMetric:
-    """Contexts with grade 4 or 5 among the first K, over K; in [0, 1], higher is better.
+    """Contexts with grade 4 or 5 among the first K, over K.
 
-    Copies count once. An empty slot adds nothing and K stays the denominator, unless `params` divide by the
-    passages returned. Valid over any labels, a judge's grades of the pool too. Nothing delivered gives 0.0 where K
-    is positive. ``na``: k_not_positive, no_labels, unlabelled_topk; ``error``: invalid_grade. Source: the RA-nWG
-    article, arXiv 2511.09545.
+    In [0, 1], higher is better. Copies count once. An empty slot adds nothing and K stays the denominator, unless
+    `params` divide by the passages returned. Valid over any labels, a judge's grades of the pool too. Nothing
+    delivered gives 0.0 where K is positive. ``na``: k_not_positive, no_labels, unlabelled_topk; ``error``:
+    invalid_grade. Source: the RA-nWG article, arXiv 2511.09545.
 
     Args:
         params: `SetParams.denominator` is read.

@@ -1,4 +1,4 @@
-"""PROC against a deeper retrieval of the same query, and the bounds of RA-nWG that it gives."""
+"""PROC and bounds of RA-nWG against a deeper retrieval of the same query."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _HINT = "PROC of a shadow pool needs a retriever to call: ragtrace.configure(sha
 
 
 def proc_shadow(source: Graded, k: int, _options: MetricOptions) -> AtK:
-    """PROC of the pool against a deeper retrieval, with frozen weights 1, .5, .1 and label scope ``shadow``.
+    """PROC of the pool against a deeper retrieval.
+
+    The weights are frozen at 1, .5, .1, and the label scope is ``shadow``.
 
     - ``proc_shadow_at_k``: G(best K of Pool) over G(best K of pool and deeper pool), in [0, 1], up. Never below
       PROC of the whole corpus. Values compare at one depth and one judge alone: the depth stands in the details and

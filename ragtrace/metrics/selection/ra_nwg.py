@@ -1,4 +1,4 @@
-"""RA-nWG, PROC, %PROC and N-Recall over labels of a whole scope; refused where only the pool is labelled."""
+"""RA-nWG, PROC, %PROC and N-Recall over labels of a whole scope."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _QUANTITIES = {
 
 
 def ra_nwg(params: SetParams = PUBLISHED, *, has_bounds: bool = False) -> AtKMetric:
-    """The RA-nWG family over labels of a whole scope; each output in [0, 1], higher is better.
+    """The RA-nWG family over labels of a whole scope.
+
+    Each output in [0, 1], higher is better.
 
     - ``ra_nwg_at_k``: G(S) / G(best K of U), the rarity-weighted gain of the delivered contexts over the best K;
     - ``proc_at_k``: G(best K of Pool) / G(best K of U), the ceiling that retrieval left to selection;

@@ -75,7 +75,9 @@ class SetParams:
 
 
 class SetScores(NamedTuple):
-    """The family for one query and one K. A tuple, as a frozen dataclass of 16 fields takes 2 µs more to build.
+    """The family for one query and one K.
+
+    A tuple, because a frozen dataclass of 16 fields takes 2 µs more to build.
 
     Attributes:
         reason: why the whole family has no value; None when it has.
@@ -151,9 +153,10 @@ def weights_of(n5: float, n4: float, n3: float, params: SetParams = PUBLISHED) -
 
 
 def best_gain(n5: int, n4: int, n3: int, k: int, weights: Weights) -> float:
-    """Return the sum of the K largest weights, not of the K best grades: a 3 may weigh more than a 4.
+    """Return the sum of the K largest weights.
 
-    Summed exactly, so that RA-nWG <= PROC <= 1 holds to the last bit.
+    They need not be those of the K best grades, because a 3 may weigh more than a 4. Summed exactly, so that RA-nWG
+    <= PROC <= 1 holds to the last bit.
 
     Example:
         >>> best_gain(1, 10, 1, 2, weights_of(1, 10, 1))
@@ -270,7 +273,7 @@ def set_bounds(
     k: int,
     params: SetParams = PUBLISHED,
 ) -> dict[str, tuple[float, float]]:
-    """Return the lowest and highest value of each quantity over all grades the unlabelled passages of S may have.
+    """Return the bounds of each quantity over all grades that unlabelled passages may have.
 
     Every mixture is tried, as the published weights move with the grades: the extremes need not lie at "all 1"
     and "all 5". Grade 2 weighs as much as 1, so that m unlabelled passages take C(m + 3, 3) trials: 286 for 10.

@@ -49,16 +49,7 @@ class Accounts(NamedTuple):
 
 
 class ServiceGauges:
-    """Reads queue, accounts, limits, canaries and detectors; from any thread.
-
-    Args:
-        settings: name the scorer, the spool and the judge.
-        ledger: the accounts of this process.
-        queue: holds waiting units, and the accounts of a spool.
-        monitor: the drift detectors.
-        limiter: stands before the judge, where it has limits.
-        canaries: of this process; None where there are none.
-    """
+    """Reads queue, accounts, limits, canaries and detectors; from any thread."""
 
     def __init__(
         self,

@@ -39,17 +39,7 @@ class Pipeline:
     """Takes runs in the application's threads, and processes them in a daemon thread of its own.
 
     At most 4,096 ended runs with 64 Mi characters wait. A run beyond that is dropped with its spans, and counted
-    as ``dropped`` (``queue_full``).
-
-    Args:
-        writer: writes a run's spans.
-        instruments: count runs.
-        sampler: draws.
-        metrics: names of the metrics that are drawn for.
-        ledger: counts every run once.
-        queue: takes the units that were drawn.
-        worker: scores the units; the first run starts its thread.
-        storing: told the session and user of each run, where there is a store.
+    as ``dropped`` (``queue_full``). `metrics` are the names that are drawn for.
     """
 
     def __init__(

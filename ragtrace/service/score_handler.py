@@ -36,15 +36,8 @@ _NS = 1e9
 class ScoreHandler:
     """Handles jobs and publishes scores. Called in the scorer's thread, and by a shutdown once that has ended.
 
-    Args:
-        scorer: computes scores.
-        instruments: count them.
-        evaluation: writes their spans and events.
-        outputs: every output of the chosen metrics by name.
-        drift: watches them.
-        sinks: take them, one after the other.
-        outbox: keeps them until they were delivered, where there is a store.
-        limiter: before the judge, where it has limits; it knows prices.
+    `outputs` are those of the chosen metrics by name. `outbox` is None without a store, and `limiter` where the
+    judge costs nothing.
     """
 
     def __init__(
@@ -96,7 +89,7 @@ class ScoreHandler:
 
         Args:
             unit: the scored unit.
-            scores: its scores.
+            scores: of the unit.
             started_ns: Unix ns at which scoring began; 0 of scores that an ended process left, which tell no times.
             entry: the deliveries owed for each score; None = all.
         """

@@ -28,12 +28,10 @@ from ragtrace.telemetry.spans.evaluation import EvaluationWriter
 from ragtrace.telemetry.spans.writer import SpanWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from ragtrace.capture import Recorder
     from ragtrace.http_server import HttpServer
-    from ragtrace.metrics.base import Output
-    from ragtrace.queues import Queue
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.canary.canaries import Canaries
     from ragtrace.scoring.limits import JudgeLimiter
@@ -61,9 +59,9 @@ class Service:
     Args:
         settings: what it is built from.
         providers: make spans, events and metrics.
-        recorder: captures the runs; its idle runs are ended about once a second.
+        recorder: its idle runs are ended about once a second.
         scorer: computes scores.
-        limiter: before the judge, where it has limits.
+        limiter: stands before the judge, where it has limits.
         sinks: take scores.
         storing: keeps scores and feedback; None without a store.
         endpoint: serves the metrics; None without a port.
@@ -71,16 +69,9 @@ class Service:
 
     Attributes:
         health: serves health checks; None without a port.
-        instruments: count runs and scores.
-        drift: watches the scores.
         outbox: keeps scores until they were delivered; None without a store, and where a worker scores.
         canaries: tell whether the judge obeys what it reads; None where there are none.
         ledger: what became of the runs of this process.
-        queue: what waits to be scored.
-        gauges: observe queue, ledger, limits, canaries and drift.
-        handler: scores units and publishes their scores.
-        sampler: draws the traces to score.
-        pipeline: processes the runs of the recorder.
     """
 
     def __init__(
@@ -114,11 +105,39 @@ class Service:
         for result in expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs):
             if result.name in outputs:  # its label sets exist at 0 before its first score
                 self.instruments.precreate_metric(result, outputs[result.name])
-        self.drift = _drift(settings, outputs, self.instruments, storing)
-        self.outbox = _outbox(settings, storing, providers)
-        self.canaries = _canaries(settings, limiter)
+
         self.ledger = Ledger()
-        self.queue = _open_queue(settings, self.ledger)
+        if settings.spool is None and settings.scorer == "worker":
+            raise ConfigError("scorer=worker needs a spool that the worker reads: set spool to a file")
+        self.queue = open_queue(
+            settings.spool,
+            capacity=settings.queue_units,
+            capacity_bytes=settings.queue_bytes,
+            spool_bytes=settings.spool_bytes,
+            is_producer=settings.scorer == "worker",
+            ended=self.ledger.end,
+        )
+
+        # A process that hands its units to a worker has no scores to publish or to compare, and asks no judge.
+        own_storing, own_limiter = (storing, limiter) if settings.scorer == "thread" else (None, None)
+        self.drift = DriftMonitor(
+            outputs,
+            baseline=settings.drift_baseline,
+            tolerance=settings.drift_tolerance,
+            count_alarms=self.instruments.count_drift_alarms,
+            frozen=own_storing.store.baselines if own_storing is not None else None,
+        )
+        self.outbox: ScoreOutbox | None = None
+        if own_storing is not None:
+            from ragtrace.service.score_outbox import ScoreOutbox  # noqa: PLC0415 - imports sqlite3
+
+            self.outbox = ScoreOutbox(own_storing, providers.receipts)
+        self.canaries: Canaries | None = None
+        if own_limiter is not None:
+            from ragtrace.service.canaries import build_canaries  # noqa: PLC0415 - imports sqlite3
+
+            self.canaries = build_canaries(settings)
+
         self.gauges = ServiceGauges(
             settings,
             ledger=self.ledger,
@@ -418,53 +437,3 @@ def _is_done(call: Callable[[float], bool | None], timeout_s: float) -> bool:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def _open_queue(settings: Settings, ledger: Ledger) -> Queue:
-    """Open the queue of some settings; it tells the ledger of each end in it.
-
-    Raises:
-        ConfigError: the spool cannot be opened, or there is none for the worker.
-    """
-    if settings.spool is None and settings.scorer == "worker":
-        raise ConfigError("scorer=worker needs a spool that the worker reads: set spool to a file")
-    return open_queue(
-        settings.spool,
-        capacity=settings.queue_units,
-        capacity_bytes=settings.queue_bytes,
-        spool_bytes=settings.spool_bytes,
-        is_producer=settings.scorer == "worker",
-        ended=ledger.end,
-    )
-
-
-def _drift(
-    settings: Settings, outputs: Mapping[str, Output], instruments: Instruments, storing: Storing | None
-) -> DriftMonitor:
-    # A process that hands its units to a worker has no scores to compare with a baseline.
-    store = storing.store if storing is not None and settings.scorer == "thread" else None
-    return DriftMonitor(
-        outputs,
-        baseline=settings.drift_baseline,
-        tolerance=settings.drift_tolerance,
-        count_alarms=instruments.count_drift_alarms,
-        frozen=store.baselines if store is not None else None,
-    )
-
-
-def _outbox(settings: Settings, storing: Storing | None, providers: Providers) -> ScoreOutbox | None:
-    """Return the outbox of the scores; a process that hands its units to a worker publishes none."""
-    if storing is None or settings.scorer != "thread":
-        return None
-    from ragtrace.service.score_outbox import ScoreOutbox  # noqa: PLC0415 - imports sqlite3
-
-    return ScoreOutbox(storing, providers.receipts)
-
-
-def _canaries(settings: Settings, limiter: JudgeLimiter | None) -> Canaries | None:
-    """Return the canaries of a judge that costs something; a process that hands its units to a worker has none."""
-    if limiter is None or settings.scorer == "worker":
-        return None
-    from ragtrace.service.canaries import build_canaries  # noqa: PLC0415 - imports sqlite3
-
-    return build_canaries(settings)

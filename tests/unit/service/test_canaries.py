@@ -43,10 +43,6 @@ def test_the_period(given, every_s):
     assert canary_period_s(settings(**given)) == every_s
 
 
-def test_off_means_none():
-    assert build_canaries(settings()) is None
-
-
 @pytest.mark.slow
 async def test_a_round_over_a_real_server(judge_server, tmp_path):
     given = {"judge": "openai:m", "judge_base_url": judge_server.url, "spool": str(tmp_path / "spool")}

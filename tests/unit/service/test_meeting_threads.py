@@ -65,7 +65,6 @@ def test_the_accounts_balance_at_every_moment():
     assert seen == {offered}
 
 
-@pytest.mark.slow
 def test_a_run_that_ends_while_the_service_is_shut_down_has_its_end(start, monkeypatch):
     start()
     service, put = current(), current().queue.put
@@ -80,7 +79,7 @@ def test_a_run_that_ends_while_the_service_is_shut_down_has_its_end(start, monke
     session = threading.Thread(target=ask)
     session.start()
     assert is_late.wait(30)
-    ragtrace.shutdown(5)
+    ragtrace.shutdown(0.5)
     is_over.set()
     session.join(30)
     assert service.pipeline.drain(30)

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, get_args
 
 from ragtrace.errors import ConfigError, nearest
-from ragtrace.metrics.base import MetricSpec, Need, Output, result
+from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Need, Output, result
 from ragtrace.model.score import ERROR_REASONS, NA_REASONS
 
 if TYPE_CHECKING:
@@ -24,40 +24,6 @@ if TYPE_CHECKING:
 _NEEDS = tuple(need for need in get_args(Need) if need != "runs")  # a function sees one record
 
 
-class FunctionMetric:
-    """A metric with one output, computed by a function of the context, plain or async.
-
-    A plain function runs on the scorer's event loop, so a slow one should be async. The function's value becomes
-    the result's; True and False count as 1 and 0. None gives ``na missing_input:value``, and a reason of the closed
-    lists gives that reason. NaN, a number outside the range, and anything else give ``error internal_error``.
-    """
-
-    def __init__(self, function: MetricFunction, spec: MetricSpec) -> None:
-        self.spec = spec
-        self._function = function
-
-    async def compute(self, ctx: EvalContext) -> list[MetricResult]:
-        """Return one result; what the function raises is an error of this metric alone."""
-        value = self._function(ctx)
-        if inspect.isawaitable(value):
-            value = await value
-        return [self._result(value)]
-
-    def _result(self, value: object) -> MetricResult:
-        output = self.spec.outputs[0]
-        if value is None:
-            return result(output.name, "missing_input:value")
-        if isinstance(value, str) and value in NA_REASONS | ERROR_REASONS:
-            return result(output.name, value)
-        number = _number(value)
-        if number is None or not math.isfinite(number):
-            return result(output.name, "internal_error", {"message": f"the function returned {_short(value)}"})
-        if not output.low <= number <= output.high:
-            message = f"{number:g} is outside the range {output.low:g} to {output.high:g}"
-            return result(output.name, "internal_error", {"message": message})
-        return result(output.name, number)
-
-
 def function_metric(
     function: MetricFunction,
     *,
@@ -68,8 +34,12 @@ def function_metric(
     name: str | None,
     summary: str | None,
     version: int,
-) -> FunctionMetric:
+) -> CoroutineMetric:
     """Return the metric of a function; see `ragtrace.metrics.registry.metric` for the arguments.
+
+    A plain function runs on the scorer's event loop, so a slow one should be async. The function's value becomes
+    the result's; True and False count as 1 and 0. None gives ``na missing_input:value``, and a reason of the closed
+    lists gives that reason. NaN, a number outside the range, and anything else give ``error internal_error``.
 
     Raises:
         ConfigError: the function, a need or the range is unusable; the message is one line.
@@ -77,7 +47,8 @@ def function_metric(
     shown = getattr(function, "__name__", type(function).__name__)
     name = name or shown
     if not inspect.isfunction(function) or inspect.isgeneratorfunction(function) or not _takes_one(function):
-        raise ConfigError(f"metric {name!r}: write a function of one argument, `def {_identifier(shown)}(ctx)`")
+        example = shown if shown.isidentifier() else "score"  # a lambda has no name to show
+        raise ConfigError(f"metric {name!r}: write a function of one argument, `def {example}(ctx)`")
     wrong = _wrong_need(needs)
     if wrong is not None:
         raise ConfigError(f"metric {name!r}: needs is a tuple of inputs, got {wrong!r}{nearest(wrong, _NEEDS)}")
@@ -96,7 +67,29 @@ def function_metric(
         source=f"{function.__module__}.{function.__qualname__}",
         code_version=version,
     )
-    return FunctionMetric(function, spec)
+
+    async def compute(ctx: EvalContext) -> list[MetricResult]:
+        value = function(ctx)
+        if inspect.isawaitable(value):
+            value = await value
+        return [_result(spec.outputs[0], value)]
+
+    return CoroutineMetric(spec, compute)
+
+
+def _result(output: Output, value: object) -> MetricResult:
+    if value is None:
+        return result(output.name, "missing_input:value")
+    if isinstance(value, str) and value in NA_REASONS | ERROR_REASONS:
+        return result(output.name, value)
+    number = _number(value)
+    if number is None or not math.isfinite(number):
+        shown = repr(value) if isinstance(value, int | float) else type(value).__name__
+        return result(output.name, "internal_error", {"message": f"the function returned {shown}"})
+    if not output.low <= number <= output.high:
+        message = f"{number:g} is outside the range {output.low:g} to {output.high:g}"
+        return result(output.name, "internal_error", {"message": message})
+    return result(output.name, number)
 
 
 def _takes_one(function: Callable[..., object]) -> bool:
@@ -130,11 +123,3 @@ def _number(value: object) -> float | None:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _identifier(name: str) -> str:
-    return name if name.isidentifier() else "score"
-
-
-def _short(value: object) -> str:
-    return repr(value) if isinstance(value, int | float) else type(value).__name__

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
@@ -66,8 +66,11 @@ def select(names: Iterable[str]) -> list[Metric]:
     """
     chosen: dict[str, Metric] = {}
     for name in names:
-        found = _of_one_record() if name == "all" else [_find(name.partition("@")[0])]
-        chosen |= {metric.spec.name: metric for metric in found}
+        if name == "all":
+            found = [item for item in all_metrics().values() if "runs" not in item.spec.needs]
+        else:
+            found = [_find(name.partition("@")[0])]
+        chosen |= {item.spec.name: item for item in found}
     if not chosen:
         raise ConfigError(f"no metric is given{nearest('', _modules())}")
     return list(chosen.values())
@@ -189,19 +192,19 @@ def metric(
         _register(target)
         return target
 
+    made = partial(
+        function_metric,
+        needs=needs,
+        range=range,
+        direction=direction,
+        threshold=threshold,
+        name=name,
+        summary=summary,
+        version=version,
+    )
+
     def register(function: _F) -> _F:
-        _register(
-            function_metric(
-                function,
-                needs=needs,
-                range=range,
-                direction=direction,
-                threshold=threshold,
-                name=name,
-                summary=summary,
-                version=version,
-            )
-        )
+        _register(made(function))
         return function
 
     return register
@@ -211,10 +214,6 @@ def _register(target: object) -> Metric:
     made = _checked(target() if isinstance(target, type) else target)
     _registered[made.spec.name] = made
     return made
-
-
-def _of_one_record() -> list[Metric]:
-    return [item for item in all_metrics().values() if "runs" not in item.spec.needs]
 
 
 @cache

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ragtrace.stats.figure import RESAMPLES, Figure, bootstrapped, bounds
+from ragtrace.stats.figure import Figure, bootstrapped, bounds
+from ragtrace.stats.intervals import RESAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

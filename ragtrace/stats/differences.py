@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragtrace.stats.intervals import Interval, bootstrap_mean_ci, drawn
+from ragtrace.stats.intervals import RESAMPLES, Interval, bootstrap_mean_ci, drawn, percentile_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-RESAMPLES = 1000
 # Where nothing differs, 0 is outside the interval of 2 normal pairs in .50 of cases, of 5 in .19, of 10 in .10,
 # of 20 in .09, of 30 in .07, of 100 in .05.
 LEAST_UNITS = 10
@@ -95,7 +94,7 @@ def clustered_mean_ci(
     mean = float(np.asarray(values, dtype=np.float64).mean())
     if len(sums) < 2:
         return Interval(mean, None, None)
-    return Interval(mean, *_bounds(_means(sums, sizes, np.random.default_rng(seed), n_resamples)))
+    return Interval(mean, *percentile_bounds(_means(sums, sizes, np.random.default_rng(seed), n_resamples)))
 
 
 def paired_difference(
@@ -171,7 +170,7 @@ def unpaired_difference(
     if n_units >= 2:
         rng = np.random.default_rng(seed)
         before, after = (_means(sums, sizes, rng, n_resamples) for sums, sizes in sides)
-        low, high = _bounds(after - before)
+        low, high = percentile_bounds(after - before)
     return Difference(value=value, low=low, high=high, is_paired=False, n=n, n_units=n_units)
 
 
@@ -190,8 +189,3 @@ def _units(values: Sequence[float], clusters: Sequence[Hashable] | None) -> tupl
 def _means(sums: Array, sizes: Array, rng: np.random.Generator, n_resamples: int) -> Array:
     blocks = drawn(rng, len(sums), n_resamples)
     return np.concatenate([sums[rows].sum(axis=1) / sizes[rows].sum(axis=1) for rows in blocks])
-
-
-def _bounds(means: Array) -> tuple[float, float]:
-    low, high = np.percentile(means, [2.5, 97.5], method="linear")
-    return float(low), float(high)

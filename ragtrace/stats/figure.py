@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragtrace.stats.intervals import bootstrap_mean_ci, drawn
+from ragtrace.stats.intervals import RESAMPLES, bootstrap_mean_ci, drawn, percentile_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-RESAMPLES = 1000
 DEFINED_SHARE = 0.9  # of the resamples; with fewer the bounds would speak of the lucky ones alone
 
 
@@ -104,5 +103,4 @@ def bounds(
     defined = values[np.isfinite(values)]
     if len(defined) < DEFINED_SHARE * n_resamples:
         return None, None
-    low, high = np.percentile(defined, [2.5, 97.5], method="linear")
-    return float(low), float(high)
+    return percentile_bounds(defined)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Z95 = 1.959963984540054
+RESAMPLES = 1000
 _BLOCK_CELLS = 500_000  # of one array of resamples: 4 MB, of which a statistic makes some ten
 
 
@@ -30,8 +31,17 @@ def drawn(rng: np.random.Generator, n: int, n_resamples: int) -> Iterator[NDArra
         yield rng.integers(0, n, (min(rows, n_resamples - first), n))
 
 
+def percentile_bounds(values: NDArray[np.float64], confidence: float = 0.95) -> tuple[float, float]:
+    """Return the percentiles that leave out the same share at either end."""
+    import numpy as np  # noqa: PLC0415 - the application's process may import this module
+
+    tail = (100.0 - 100.0 * confidence) / 2.0  # 2.5 exactly; (1 - .95) / 2 * 100 is not
+    low, high = np.percentile(values, [tail, 100.0 - tail], method="linear")
+    return float(low), float(high)
+
+
 def bootstrap_mean_ci(
-    values: Sequence[float], *, n_resamples: int = 1000, seed: int = 0, confidence: float = 0.95
+    values: Sequence[float], *, n_resamples: int = RESAMPLES, seed: int = 0, confidence: float = 0.95
 ) -> Interval:
     """Return the mean and its percentile bootstrap interval, reproducible to the bit.
 
@@ -61,13 +71,11 @@ def bootstrap_mean_ci(
         return Interval(mean, None, None)
     rng = np.random.default_rng(seed)
     means = np.concatenate([array[rows].mean(axis=1) for rows in drawn(rng, n, n_resamples)])
-    tail = (100.0 - 100.0 * confidence) / 2.0  # 2.5 exactly; (1 - .95) / 2 * 100 is not
-    low, high = np.percentile(means, [tail, 100.0 - tail], method="linear")
-    return Interval(mean, float(low), float(high))
+    return Interval(mean, *percentile_bounds(means, confidence))
 
 
 def bootstrap_ratio_ci(
-    tops: Sequence[float], bottoms: Sequence[float], *, n_resamples: int = 1000, seed: int = 0
+    tops: Sequence[float], bottoms: Sequence[float], *, n_resamples: int = RESAMPLES, seed: int = 0
 ) -> Interval:
     """Return the ratio of two means with its 95 % bootstrap interval.
 
@@ -91,8 +99,7 @@ def bootstrap_ratio_ci(
     rng = np.random.default_rng(seed)
     sums = np.concatenate([pairs[:, rows].sum(axis=2) for rows in drawn(rng, n, n_resamples)], axis=1)
     is_sound = sums[1] > 0.0
-    low, high = np.percentile(sums[0, is_sound] / sums[1, is_sound], [2.5, 97.5], method="linear")
-    return Interval(mean, float(low), float(high))
+    return Interval(mean, *percentile_bounds(sums[0, is_sound] / sums[1, is_sound]))
 
 
 def wilson(successes: float, n: float, z: float = Z95) -> Interval:

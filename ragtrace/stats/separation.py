@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ragtrace.stats.figure import RESAMPLES, Figure, bootstrapped
+from ragtrace.stats.figure import Figure, bootstrapped
+from ragtrace.stats.intervals import RESAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def auroc(
     """
     values, truth = _checked(scores, is_high)
     n = len(values)
-    if truth.all() or not truth.any():
+    if _is_one_class(truth):
         return Figure(n=n, reason="only one class is there")
     codes = np.unique(values, return_inverse=True)[1]
 
@@ -95,7 +96,7 @@ def balanced_accuracy(
     """
     values, truth = _checked(scores, is_high)
     n = len(values)
-    if truth.all() or not truth.any():
+    if _is_one_class(truth):
         return Figure(n=n, reason="only one class is there")
     said = values > threshold if is_strict else values >= threshold
     right = said == truth
@@ -124,7 +125,7 @@ def best_threshold(scores: Sequence[float], is_high: Sequence[bool]) -> float | 
         0.5
     """
     values, truth = _checked(scores, is_high)
-    if truth.all() or not truth.any():
+    if _is_one_class(truth):
         return None
     return _best(values, truth)
 
@@ -167,7 +168,7 @@ def roc(scores: Sequence[float], is_high: Sequence[bool]) -> Roc:
         [0.0, 1.0, 1.0, 1.0]
     """
     values, truth = _checked(scores, is_high)
-    if truth.all() or not truth.any():
+    if _is_one_class(truth):
         return Roc([], [], [])
     levels = np.unique(values)[::-1]
     true_rate = [float((values[truth] >= level).mean()) for level in levels]
@@ -189,6 +190,10 @@ def _best(values: Array, truth: Truth) -> float | None:
     best = np.flatnonzero(quality >= quality.max() - 1e-12)
     chosen = best[np.argmax(gaps[best])]
     return float((levels[chosen] + levels[chosen + 1]) / 2.0)
+
+
+def _is_one_class(truth: Truth) -> bool:
+    return bool(truth.all() or not truth.any())
 
 
 def _checked(scores: Sequence[float], is_high: Sequence[bool]) -> tuple[Array, Truth]:

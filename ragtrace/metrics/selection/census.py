@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.metrics.selection.set_family import SetScores, weights_of
+from ragtrace.stats.intervals import percentile_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,8 +107,7 @@ def intervals(
     for name in ("ra_nwg", "proc", "pct_proc", "n_recall4", "n_recall5"):
         values = [value for scores in found if (value := getattr(scores, name)) is not None]
         if len(values) == len(found):
-            low, high = np.percentile(values, [2.5, 97.5], method="linear")
-            bounds[name] = (float(low), float(high))
+            bounds[name] = percentile_bounds(np.array(values))
     return bounds
 
 

@@ -87,7 +87,7 @@ def _took(
     now_ns = time.time_ns()
     for span in spans or ():
         documents = list(span.state.run.reader.first(chosen))
-        span.state.record(
+        span.state.record_documents(
             record_compressed,
             span,
             list(given),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
-from ragtrace.capture import Defaults, current_run, guarded, guarded_constructor, outcome_of
-from ragtrace_langchain.documents import as_given, as_left, new_documents
+from ragtrace.capture import Defaults, current_run, entered_run, guarded, guarded_constructor, outcome_of
+from ragtrace_langchain.documents import PLAIN, as_given, as_left, new_documents
 from ragtrace_langchain.langgraph import is_control_flow, is_interrupt
 from ragtrace_langchain.messages import as_said, piece_text, turns_in
 from ragtrace_langchain.on_end import (
@@ -43,6 +43,7 @@ from ragtrace_langchain.run_state import (
     OpenToolCall,
     RunState,
     current_call,
+    entered_retrievers,
     runs_of,
 )
 from ragtrace_langchain.selection import record_retrieved, withdraw_failed
@@ -146,8 +147,7 @@ class RagtraceHandler(BaseCallbackHandler):
         """Open a run for a top-level chain, or note a chain inside one."""
         if parent_run_id is None and kwargs.get("run_type") in _NO_QUESTION and self._is_alone():
             return
-        name = _name(serialized, kwargs)
-        span = self._begin("chain", name, run_id, parent_run_id, tags, metadata)
+        span = self._begin("chain", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
         if span is not None:
             _note_inputs(span, inputs)
 
@@ -155,8 +155,31 @@ class RagtraceHandler(BaseCallbackHandler):
     def on_chain_end(self, outputs: object, *, run_id: UUID, **kwargs: object) -> None:
         """Take documents that a chain or a tool handed on; end the run with its root."""
         span = self._runs.pop(run_id)
-        if span is not None:
-            self._chain_ended(span, outputs, kwargs, run_id)
+        if span is None:
+            return
+        now_ns, state = time.time_ns(), span.state
+        is_streamed = "inputs" in kwargs
+        inputs = as_left(kwargs["inputs"]) if is_streamed else span.inputs
+        documents, left = None, outputs
+        if type(outputs) not in PLAIN:
+            documents, left = new_documents(outputs, inputs, span.name), as_left(outputs)
+        if isinstance(span, OpenToolCall):
+            span.call_id = span.call_id or getattr(outputs, "tool_call_id", None)
+            state.record(record_tool_call, span, documents, tool_result(outputs), None, now_ns)
+        state.is_left = state.is_left or sys.exc_info()[0] is GeneratorExit
+        outcome: Outcome | None = None
+        if span.parent is None or span.parent is state.block:
+            if state.is_interrupted:
+                outcome = "interrupted"
+            elif is_streamed and self._is_broken_off(span):
+                outcome = "partial"
+        event = (record_chain_end, span, inputs, left, documents, outcome, now_ns, is_streamed)
+        if documents:
+            state.record_documents(*event, documents=documents)
+        else:
+            state.record(*event)
+        if span.parent is None:
+            self._finish(span, run_id, outcome)
 
     @guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
@@ -182,7 +205,7 @@ class RagtraceHandler(BaseCallbackHandler):
         **kwargs: object,
     ) -> None:
         """Note a tool call: a retriever inside it belongs to the run."""
-        span = self._begin("tool", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
+        span = self._begin("tool", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
         if isinstance(span, OpenToolCall):
             given = inputs if inputs is not None else input_str
             span.call_key = str(run_id)
@@ -210,7 +233,9 @@ class RagtraceHandler(BaseCallbackHandler):
         **kwargs: object,
     ) -> None:
         """Note a retriever call, or open a run for a top-level one."""
-        span = self._begin("retriever", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
+        span = self._begin(
+            "retriever", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata
+        )
         if span is not None:
             noted: Mapping[str, object] = metadata or {}
             span.key = str(run_id)
@@ -229,7 +254,7 @@ class RagtraceHandler(BaseCallbackHandler):
             return
         state = span.state
         found = list(state.run.reader.first(documents))
-        state.record(record_retrieved, span, found, time.time_ns(), documents=found)
+        state.record_documents(record_retrieved, span, found, time.time_ns(), documents=found)
         if span.parent is None:
             state.answer = ""
             self._finish(span, run_id)
@@ -255,7 +280,7 @@ class RagtraceHandler(BaseCallbackHandler):
         **kwargs: object,
     ) -> None:
         """Take the rendered prompt of a chat model call."""
-        span = self._begin("model", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
+        span = self._begin("model", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
         if isinstance(span, ModelCall):
             _note_prompt(span, messages[0] if messages else (), serialized, metadata, kwargs)
 
@@ -272,7 +297,7 @@ class RagtraceHandler(BaseCallbackHandler):
         **kwargs: object,
     ) -> None:
         """Take the rendered prompt of a text model call."""
-        span = self._begin("model", _name(serialized, kwargs), run_id, parent_run_id, tags, metadata)
+        span = self._begin("model", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
         if isinstance(span, ModelCall):
             span.operation = "text_completion"
             _note_prompt(span, [("user", str(prompt)) for prompt in prompts[:1]], serialized, metadata, kwargs)
@@ -325,7 +350,7 @@ class RagtraceHandler(BaseCallbackHandler):
     def _begin(
         self,
         kind: Kind,
-        name: str,
+        name: object,
         run_id: UUID,
         parent_run_id: UUID | None,
         tags: list[str] | None,
@@ -333,36 +358,38 @@ class RagtraceHandler(BaseCallbackHandler):
     ) -> OpenSpan | None:
         """Put an event on the map; None for one that is there already or belongs to a run that has ended."""
         runs = self._runs
-        if runs.get(run_id) is not None:
+        spans = runs.spans
+        if getattr(run_id, "int", run_id) in spans:
             return None
-        current, configurable = current_call()
-        above = parent_run_id if parent_run_id is not None else current
-        parent = runs.get(above) if above is not None else None
-        retriever = runs.entered_retriever()
+        above = parent_run_id if parent_run_id is not None else current_call()[0]
+        parent = spans.get(getattr(above, "int", above))
         # Without ``run_manager.get_child()`` a retriever inside another names a wrong parent, or none.
+        retriever = runs.entered_retriever() if entered_retrievers() else None
         if retriever is not None and (parent is None or retriever.is_in(parent)):
             parent = retriever
         now_ns = time.time_ns()
         if parent is not None:
-            if parent.state.run.is_finished:
-                if not parent.state.is_concluded:  # else another thread does that, and need not be waited for
-                    _conclude(runs, parent.state, "partial", None)
+            state = parent.state
+            if state.run.is_finished:
+                if not state.is_concluded:  # else another thread does that, and need not be waited for
+                    _conclude(runs, state, "partial", None)
                 runs.bury(run_id)
                 return None
-            span = _SPANS[kind](parent.state, parent, kind, name, now_ns)
-            if not parent.state.is_described and above is not None:
-                parent.state.is_described = above == current  # not for a step of a batch
+            span = _SPANS[kind](state, parent, kind, str(name), now_ns)
+            if not state.is_described:
+                current, configurable = current_call()
+                state.is_described = above == current  # not for a step of a batch
                 if configurable and above == current:
-                    describe_configured(parent.state.run, configurable)
-            parent.state.run.last_activity = time.monotonic()
+                    describe_configured(state.run, configurable)
         elif parent_run_id is not None and runs.is_buried(parent_run_id):
             runs.bury(run_id)
             return None
         else:
             for left in runs.left():
                 _conclude(runs, left, "partial", None)
-            state = self._joined(tags, metadata or {}) or self._open(name, tags, metadata or {}, now_ns)
-            span = _SPANS[kind](state, state.root, kind, name, now_ns)
+            joined = self._joined(tags, metadata or {}) if entered_run() is not None else None
+            state = joined or self._open(str(name), tags, metadata or {}, now_ns)
+            span = _SPANS[kind](state, state.root, kind, str(name), now_ns)
         runs.add(run_id, span)
         return span
 
@@ -396,29 +423,6 @@ class RagtraceHandler(BaseCallbackHandler):
         above, _ = current_call()
         is_inside = above is not None and self._runs.get(above) is not None
         return not is_inside and current_run() is None and self._runs.entered_retriever() is None
-
-    def _chain_ended(self, span: OpenSpan, outputs: object, kwargs: dict[str, Any], run_id: UUID) -> None:
-        now_ns = time.time_ns()
-        state = span.state
-        is_streamed = "inputs" in kwargs
-        inputs = as_left(kwargs["inputs"]) if is_streamed else span.inputs
-        documents = None if outputs is None else new_documents(outputs, inputs, span.name)
-        if isinstance(span, OpenToolCall):
-            span.call_id = span.call_id or getattr(outputs, "tool_call_id", None)
-            state.record(record_tool_call, span, documents, tool_result(outputs), None, now_ns)
-        state.is_left = state.is_left or sys.exc_info()[0] is GeneratorExit
-        outcome: Outcome | None = None
-        if span.parent is None or span.is_in_block:
-            if state.is_interrupted:
-                outcome = "interrupted"
-            elif is_streamed and self._is_broken_off(span):
-                outcome = "partial"
-        left = as_left(outputs)
-        state.record(
-            record_chain_end, span, inputs, left, documents, outcome, now_ns, is_streamed, documents=documents or ()
-        )
-        if span.parent is None:
-            self._finish(span, run_id, outcome)
 
     def _is_broken_off(self, root: OpenSpan) -> bool:
         """Tell whether a stream was abandoned: LangChain then ends its root like one that was read to the end.
@@ -481,9 +485,16 @@ def _conclude(runs: RunMap, state: RunState, outcome: Outcome | None, error: Bas
 
 
 def _note_inputs(span: OpenSpan, inputs: object) -> None:
+    span.inputs = inputs
+    if type(inputs) in PLAIN:
+        span.state.record(record_inputs, span, inputs)
+        return
     span.inputs, span.given = as_given(inputs)
-    is_copied = isinstance(inputs, dict | list)
-    span.state.record(record_inputs, span, span.inputs if is_copied else inputs, given=span.given or ())
+    asked = span.inputs if isinstance(inputs, dict | list) else inputs
+    if span.given:
+        span.state.record_documents(record_inputs, span, asked, documents=span.given, is_given=True)
+    else:
+        span.state.record(record_inputs, span, asked)
 
 
 def _note_prompt(
@@ -501,8 +512,6 @@ def _failure(state: RunState, error: BaseException) -> Failure | None:
     return None if is_control_flow(error) else state.run.failure_of(error)
 
 
-def _name(serialized: Mapping[str, object] | None, kwargs: Mapping[str, object]) -> str:
-    name = kwargs.get("name")
-    if not name and isinstance(serialized, dict):
-        name = serialized.get("name") or (serialized.get("id") or [None])[-1]
-    return str(name) if name else "unnamed"
+def _name(serialized: Mapping[str, object] | None) -> object:
+    given = serialized if isinstance(serialized, dict) else {}
+    return given.get("name") or (given.get("id") or [None])[-1] or "unnamed"

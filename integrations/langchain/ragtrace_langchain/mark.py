@@ -65,7 +65,7 @@ def _mark_retrieved(documents: Iterable[object], source: str | None) -> None:
     found = as_documents(documents)
     spans = _open_spans()
     for span in spans:
-        span.state.record(_record_found, span, found, source, time.time_ns(), documents=found)
+        span.state.record_documents(_record_found, span, found, source, time.time_ns(), documents=found)
     run = None if spans else current_run()
     if run is not None:
         known = {(passage.id, passage.text) for passage in run.candidates()}
@@ -80,7 +80,7 @@ def _mark_selected(documents: Iterable[object]) -> None:
     chosen = as_documents(documents)
     spans = _open_spans()
     for span in spans:
-        span.state.record(record_marked, span, chosen, documents=chosen)
+        span.state.record_documents(record_marked, span, chosen, documents=chosen)
     run = None if spans else current_run()
     if run is not None:
         hits = _read_for(run, chosen, None)
@@ -97,15 +97,14 @@ def _open_spans() -> list[OpenSpan]:
 @guarded
 def _record_found(span: OpenSpan, documents: list[Document], source: str | None, now_ns: int) -> None:
     state = span.state
-    with state.lock:
-        keys = state.known.keys(documents)
-        new = [document for key, document in zip(keys, documents, strict=True) if key not in state.pool]
-        if documents and not new:
-            return
-        search = OpenSpan(state, span, "retriever", source or span.name, now_ns)
-        state.has_retriever = True
-        search.query = state.run.attributes.get("query", "")
-        record_retrieved(search, new, now_ns)
+    keys = state.known.keys(documents)
+    new = [document for key, document in zip(keys, documents, strict=True) if key not in state.pool]
+    if documents and not new:
+        return
+    search = OpenSpan(state, span, "retriever", source or span.name, now_ns)
+    state.has_retriever = True
+    search.query = state.run.attributes.get("query", "")
+    record_retrieved(search, new, now_ns)
 
 
 def _read_for(run: Run, documents: list[Document], source: str | None) -> Hits:

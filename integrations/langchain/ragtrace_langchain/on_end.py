@@ -42,12 +42,11 @@ def record_model_call(span: ModelCall, response: Response | None, failure: Failu
     text = reply.text or "".join(span.streamed)
     state = span.state
     if span.within is None:
-        with state.lock:  # calls in parallel add up
-            state.spoken_ns = ended_ns
-            state.last_text = text or state.last_text
-            state.last_called = reply.called
-            state.last_model = span.facts.model if span.facts else span.name
-            state.usage = added_usage(state.usage, reply.usage)
+        state.spoken_ns = ended_ns
+        state.last_text = text or state.last_text
+        state.last_called = reply.called
+        state.last_model = span.facts.model if span.facts else span.name
+        state.usage = added_usage(state.usage, reply.usage)
     if span.parent is None and failure is None:
         state.answer = state.last_text
     _generated(span, reply, text, failure, ended_ns)

@@ -91,38 +91,50 @@ class RunState:
     last_called: Mapping[str, Any] | None = None  # arguments of the last model's first tool call
     last_model: str | None = None
     usage: Usage | None = None
+    # Records an event: in the pipeline's thread, or at once in a run that the application opened.
+    record: Callable[..., None] = field(init=False)
 
-    def record(
-        self, function: Callable[..., None], *args: Any, documents: Sequence[Any] = (), given: Sequence[Any] = ()
+    def __post_init__(self) -> None:
+        self.record = self._at_once if self.is_joined else self.run.later
+
+    def record_documents(
+        self, function: Callable[..., None], *args: object, documents: Sequence[Document], is_given: bool = False
     ) -> None:
-        """Call a function that records an event: in the pipeline's thread, or at once in an application's own run.
+        """Record an event that shows documents, which are read now.
 
         Args:
             function: records the event.
             args: its arguments, which the application must not be able to change.
-            documents: the documents that the event shows, which are read now.
-            given: the documents that a step was given; those that no event has shown before are read now.
+            documents: the documents that the event shows.
+            is_given: a step was given them; those that an event has shown before are not read again.
         """
         if self.is_joined:
-            function(*args)
+            self._at_once(function, *args)
             return
         met = self.met
-        if given and not met.issuperset(map(id, given)):
-            documents = [document for document in given if id(document) not in met]
+        if is_given and not met.issuperset(map(id, documents)):
+            documents = [document for document in documents if id(document) not in met]
+        elif is_given:
+            documents = ()
         if not documents:
-            self.run.later(function, *args)
+            self.record(function, *args)
             return
         columns = columns_of(documents)
         met.update(map(id, columns.documents))
-        self.run.later(self._record_read, columns, function, args, chars=columns.chars)
+        self.record(self._record_read, columns, function, args, chars=columns.chars)
 
-    def _record_read(self, columns: Columns, function: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def _at_once(self, function: Callable[..., None], *args: object) -> None:
+        with self.lock:
+            function(*args)
+
+    def _record_read(self, columns: Columns, function: Callable[..., None], args: tuple[object, ...]) -> None:
         self.known.take(columns)
         function(*args)
 
     def forget(self) -> None:
         """Forget the spans and documents, which refer to each other."""
         self.root = self.block = self.given = self.waiting = None
+        self.record = self.run.later
         self.seen = {}
         self.pool = {}
         self.told = {}
@@ -222,17 +234,22 @@ MAX_NESTED = 8  # retrievers noted as open in one context
 
 # Ids of the retrievers that the current code runs inside, innermost first, each behind the map it is open in.
 _retrievers: ContextVar[tuple[tuple[RunMap, int], ...]] = ContextVar("ragtrace_langchain_retrievers", default=())
+entered_retrievers = _retrievers.get  # in C: mostly there are none
 
 
 class RunMap:
-    """Open events by run id.
+    """Open events.
+
+    Attributes:
+        spans: open events by the number of their run id. A UUID's own hash is a call of Python's, 0.35 us each of
+            some hundred a run.
 
     There is no lock: every change is one dict or set operation. Whoever takes an event off the map reports its end,
     and nobody else. Two handlers of one recorder share a map, so that an event reported by both counts once.
     """
 
     def __init__(self) -> None:
-        self._spans: dict[object, OpenSpan] = {}
+        self.spans: dict[object, OpenSpan] = {}
         self._states: dict[int, RunState] = {}
         self._joined: dict[int, RunState] = {}
         self._buried = RecentIds(MAX_BURIED)
@@ -244,21 +261,20 @@ class RunMap:
             state.lock = RLock()
 
     def __len__(self) -> int:
-        return len(self._spans)
+        return len(self.spans)
 
     def get(self, run_id: object) -> OpenSpan | None:
         """Return the open event of this id."""
-        return self._spans.get(getattr(run_id, "int", run_id))
+        return self.spans.get(getattr(run_id, "int", run_id))
 
     def add(self, run_id: object, span: OpenSpan) -> None:
         """Take an event that began."""
         if span.parent is None:
             span.state.root = span
             self._states[id(span.state)] = span.state
-        # By its number: a UUID's own hash is a call of Python's, 0.35 us each of some hundred a run.
         key = getattr(run_id, "int", run_id)
         span.state.open.add(key)
-        self._spans[key] = span
+        self.spans[key] = span
         if span.state.is_concluded:  # another thread ended the run meanwhile, and may not have seen this event
             self.pop(run_id)
             self.bury(run_id)
@@ -266,7 +282,7 @@ class RunMap:
     def pop(self, run_id: object) -> OpenSpan | None:
         """Take an event off the map, when it ends."""
         key = getattr(run_id, "int", run_id)
-        span = self._spans.pop(key, None)
+        span = self.spans.pop(key, None)
         if span is not None:
             span.state.open.discard(key)
         return span
@@ -274,7 +290,7 @@ class RunMap:
     def opened(self, state: RunState) -> Iterator[OpenSpan]:
         """Yield the events of a tree that are still open."""
         for run_id in list(state.open):
-            span = self._spans.get(run_id)
+            span = self.spans.get(run_id)
             if span is not None:
                 yield span
 
@@ -283,7 +299,7 @@ class RunMap:
         for run_id in list(state.open):
             self._buried.add(run_id)
             state.open.discard(run_id)
-            span = self._spans.pop(run_id, None)
+            span = self.spans.pop(run_id, None)
             if span is not None:
                 yield span
 
@@ -312,7 +328,7 @@ class RunMap:
     def entered_retriever(self) -> OpenSpan | None:
         """Return the innermost open retriever that the current code runs inside."""
         for runs, number in _retrievers.get():
-            if runs is self and (span := self._spans.get(number)) is not None:
+            if runs is self and (span := self.spans.get(number)) is not None:
                 return span
         return None
 

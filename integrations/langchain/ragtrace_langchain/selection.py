@@ -44,18 +44,17 @@ SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many a
 def record_retrieved(span: OpenSpan, documents: Iterable[Document], ended_ns: int) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     state = span.state
-    with state.lock:
-        _record_waiting(state)
-        documents = state.known.as_read(state.run.reader.first(documents))
-        if state.seen and not span.sources:
-            state.known.part(documents, state.seen)
-        passages, out = _met(state, documents, span.source)
-        if span.sources:
-            _record_composite(span, passages, out, ended_ns)
-        else:
-            _report_retrieval(span, passages, ended_ns)
-            _add_to_pool(state, out)
-        _deliver(span, out, ended_ns)
+    _record_waiting(state)
+    documents = state.known.as_read(state.run.reader.first(documents))
+    if state.seen and not span.sources:
+        state.known.part(documents, state.seen)
+    passages, out = _met(state, documents, span.source)
+    if span.sources:
+        _record_composite(span, passages, out, ended_ns)
+    else:
+        _report_retrieval(span, passages, ended_ns)
+        _add_to_pool(state, out)
+    _deliver(span, out, ended_ns)
 
 
 @guarded
@@ -73,27 +72,26 @@ def record_chain_output(
     if is_beside and _is_answered(state, outputs):
         return  # documents beside an answer are what was cited, not what went into the prompt
     given = span.given or documents_in(inputs) or results_met(inputs, state.seen)
-    with state.lock:
-        base = _seen(state, given) if given else {}
-        passages, out = _met(state, chosen, None if base or span.found else span.source)
-        is_added = _is_added_to(base, out, state.pool) or _is_found_anew(span, outputs, base, out)
-        if is_added and not span.found:
-            rest = {key: hit for key, hit in out.items() if key not in base}
-            _record_found(span, inputs, _passages(rest), rest, out, ended_ns)
-        elif base or span.found:
-            choice = Choice(span, out, _candidates(span, out, base), ended_ns)
-            is_last = span.parent is None and is_documents_only(outputs)
-            is_after = is_beside or _is_answered(state, inputs)
-            if not is_after and _is_fused(choice, inputs):
-                _fuse(choice)
-            else:
-                _record_choice(choice, is_sure=is_last or not (is_after or _is_shown_before(choice)))
-        elif all(key in state.pool for key in out):
-            if not _is_joined(out, state) and not _is_given_one(inputs):
-                choice = Choice(span, out, _delivered_with(state, out), ended_ns)
-                _record_reordered(choice)
+    base = _seen(state, given) if given else {}
+    passages, out = _met(state, chosen, None if base or span.found else span.source)
+    is_added = _is_added_to(base, out, state.pool) or _is_found_anew(span, outputs, base, out)
+    if is_added and not span.found:
+        rest = {key: hit for key, hit in out.items() if key not in base}
+        _record_found(span, inputs, _passages(rest), rest, out, ended_ns)
+    elif base or span.found:
+        choice = Choice(span, out, _candidates(span, out, base), ended_ns)
+        is_last = span.parent is None and is_documents_only(outputs)
+        is_after = is_beside or _is_answered(state, inputs)
+        if not is_after and _is_fused(choice, inputs):
+            _fuse(choice)
         else:
-            _record_found(span, inputs, passages, out, out, ended_ns)
+            _record_choice(choice, is_sure=is_last or not (is_after or _is_shown_before(choice)))
+    elif all(key in state.pool for key in out):
+        if not _is_joined(out, state) and not _is_given_one(inputs):
+            choice = Choice(span, out, _delivered_with(state, out), ended_ns)
+            _record_reordered(choice)
+    else:
+        _record_found(span, inputs, passages, out, out, ended_ns)
 
 
 def _record_reordered(choice: Choice) -> None:
@@ -138,8 +136,7 @@ def _record_found(
 def record_waiting_choice(state: RunState) -> None:
     """Take the choice that waits for a prompt to follow it, as one does now."""
     if state.waiting is not None:
-        with state.lock:
-            _record_waiting(state)
+        _record_waiting(state)
 
 
 @guarded
@@ -156,25 +153,23 @@ def record_tool_messages(span: OpenSpan, prompt: Sequence[object]) -> None:
 def withdraw_failed(span: OpenSpan) -> None:
     """Take back what a chain delivered before it failed: another attempt stands for it, if the root lives."""
     state = span.state
-    with state.lock:
-        if span.parent is None:
-            span.found = span.found or state.taken_back
-        elif span.found and span.kind != "retriever":
-            for above in span.enclosing():
-                above.found = {key: hit for key, hit in above.found.items() if hit is not span.found.get(key)}
-                above.chosen = None if above.chosen is span.chosen else above.chosen
-            state.taken_back.update(span.found)
+    if span.parent is None:
+        span.found = span.found or state.taken_back
+    elif span.found and span.kind != "retriever":
+        for above in span.enclosing():
+            above.found = {key: hit for key, hit in above.found.items() if hit is not span.found.get(key)}
+            above.chosen = None if above.chosen is span.chosen else above.chosen
+        state.taken_back.update(span.found)
 
 
 @guarded
 def record_marked(span: OpenSpan, documents: Iterable[Document]) -> None:
     """Take documents that the application itself says it chose; what is inferred later leaves them."""
     state = span.state
-    with state.lock:
-        _, out = _met(state, documents, None)
-        for rank, (key, hit) in enumerate(out.items(), start=1):
-            out[key] = (reranked_passage(hit[0], rank, _rescored(state, key, hit)), hit[1])
-        state.run.add_selected(_passages(out))
+    _, out = _met(state, documents, None)
+    for rank, (key, hit) in enumerate(out.items(), start=1):
+        out[key] = (reranked_passage(hit[0], rank, _rescored(state, key, hit)), hit[1])
+    state.run.add_selected(_passages(out))
 
 
 @guarded
@@ -189,18 +184,15 @@ def record_compressed(
 ) -> None:
     """Take what a wrapped compressor made of the documents that it was given."""
     state = span.state
-    with state.lock:
-        _record_waiting(state)
-        base = _seen(state, given)
-        _, out = _met(state, documents, None)
-        if all(key in base for key in out):
-            _report_choice(
-                span, out, base, started_ns, ended_ns, "explicit", span.key or span.within_key, model, top_n
-            )
-        else:
-            _note_choice(state, out, "explicit")  # merged or rewritten passages have no rank in the pool
-            state.run.selected(_passages(out), selection_source="explicit")
-        _deliver_choice(span, out, base, ended_ns)
+    _record_waiting(state)
+    base = _seen(state, given)
+    _, out = _met(state, documents, None)
+    if all(key in base for key in out):
+        _report_choice(span, out, base, started_ns, ended_ns, "explicit", span.key or span.within_key, model, top_n)
+    else:
+        _note_choice(state, out, "explicit")  # merged or rewritten passages have no rank in the pool
+        state.run.selected(_passages(out), selection_source="explicit")
+    _deliver_choice(span, out, base, ended_ns)
 
 
 @guarded
@@ -250,8 +242,7 @@ def _restore(state: RunState, given: Sequence[Document]) -> None:
 
     A conversation's state still holds the documents of the last turn when this one needs none.
     """
-    with state.lock:
-        passages = _passages(_seen(state, given))
+    passages = _passages(_seen(state, given))
     if state.is_narrowed or state.run.prompt_contains(passages):
         state.run.set_candidates(passages)
 
@@ -420,11 +411,10 @@ def _follow_order(span: OpenSpan) -> None:
     state = span.state
     if len(state.delivered) < 2 or state.is_narrowed or state.is_pool_ordered:
         return
-    with state.lock:
-        keys = dict.fromkeys(state.known.keys(span.given or ()))
-        if keys.keys() == state.pool.keys() and list(keys) != list(state.pool) and _is_joined(keys, state):
-            state.pool = {key: state.pool[key] for key in keys}
-            state.is_pool_ordered = True
+    keys = dict.fromkeys(state.known.keys(span.given or ()))
+    if keys.keys() == state.pool.keys() and list(keys) != list(state.pool) and _is_joined(keys, state):
+        state.pool = {key: state.pool[key] for key in keys}
+        state.is_pool_ordered = True
 
 
 def _candidates(span: OpenSpan, out: dict[str, Hit], given: dict[str, Hit]) -> dict[str, Hit]:

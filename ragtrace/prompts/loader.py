@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from ragtrace.errors import ConfigError, nearest
 
@@ -22,6 +22,20 @@ PROMPT_IDS = tuple(
         if file.name.endswith(".toml")
     )
 )
+
+
+class _PromptFile(TypedDict, total=False):
+    """A prompt's file; `length_debias` ends the task, and a plain form has no other fields than the first two."""
+
+    id: str
+    plain_form_of: str
+    version: int
+    system: str
+    task: str
+    length_debias: str
+    reminder: str
+    schema: str
+    temperature: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +85,9 @@ def load(prompt_id: str) -> Prompt:
     """
     if prompt_id not in PROMPT_IDS:
         raise ConfigError(f"no judge prompt {prompt_id!r}{nearest(prompt_id, PROMPT_IDS)}")
-    own = fields = _fields(prompt_id)
+    own = fields = _read(prompt_id)
     if "plain_form_of" in own:
-        fields = {**_fields(own["plain_form_of"]), "length_debias": ""}
+        fields = _read(own["plain_form_of"]) | {"length_debias": ""}
     return Prompt(
         id=own["id"],
         version=fields["version"],
@@ -97,6 +111,6 @@ def plain_forms(prompt_ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{name}_plain" if f"{name}_plain" in PROMPT_IDS else name for name in prompt_ids)
 
 
-def _fields(prompt_id: str) -> dict[str, Any]:
+def _read(prompt_id: str) -> _PromptFile:
     file = resources.files("ragtrace.prompts").joinpath(f"{prompt_id}.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return cast("_PromptFile", tomllib.loads(file.read_text(encoding="utf-8")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
@@ -213,7 +213,7 @@ def listed(numbers: Collection[int]) -> str:
 
 async def asked_rows(
     session: JudgeSession,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     keys: tuple[str, ...],
     form: type[FormT],
     rows_of: Callable[[FormT], list[RowT]],
@@ -235,14 +235,13 @@ async def asked_rows(
         JudgeError: of the call; JudgeIncomplete when a row is still missing, doubled or unknown after the repair,
             which asks for the owed items only.
     """
-    known = sum(len(data[key]) for key in keys)
+    items = {key: cast("Mapping[str, str]", data[key]) for key in keys}
+    known = sum(map(len, items.values()))
     found, owed = aligned(rows_of(await session.ask(data, form)), known, n_contexts)
     if owed:
-        again = {**data, **{key: _only(data[key], owed) for key in keys}}
+        again = dict(data)
+        for key, texts in items.items():
+            again[key] = {number: text for number, text in texts.items() if int(number) in owed}
         more = await session.mend(again, form, f"Give rows only for the ids {listed(owed)}.")
         found |= completed(aligned(rows_of(more), known, n_contexts)[0], owed)
     return found
-
-
-def _only(items: Mapping[str, str], numbers: list[int]) -> dict[str, str]:
-    return {number: text for number, text in items.items() if int(number) in numbers}

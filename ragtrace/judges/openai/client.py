@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class OpenAIChat:
         system: str,
         user: str,
         schema_name: str,
-        schema: Mapping[str, Any],
+        schema: Mapping[str, object],
         max_output_tokens: int,
         temperature: float,
     ) -> ChatReply:
@@ -112,7 +112,9 @@ class OpenAIChat:
                 temperature=temperature,
                 seed=self._seed,
             )
-            answer = await self._transport.post("chat", {"model": self.name, **body})
+            answer = await self._transport.post(
+                "chat", {"model": self.name, **body}, max_output_tokens=max_output_tokens
+            )
             if not isinstance(answer, Fault):
                 self._ladder.settle(dialect)
                 return _reply(answer)
@@ -146,23 +148,22 @@ class OpenAIChat:
 
 def _reply(answer: Answer) -> ChatReply:
     """Read a chat completion; raises JudgeError with ``usage``."""
-    choice = answer.body["choices"][0]
-    message, usage = choice["message"], answer.usage
-    error = _stopped(choice.get("finish_reason"), message)
+    usage = answer.usage
+    error = _stopped(answer.message)
     if error is not None:
         error.usage = usage
         raise error
     return ChatReply(
-        text=json_text(_text(message.get("content"))),
+        text=json_text(_text(answer.message.get("content"))),
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
     )
 
 
-def _stopped(finish_reason: object, message: Mapping[str, Any]) -> JudgeError | None:
-    if finish_reason == "length":
+def _stopped(message: Mapping[str, object]) -> JudgeError | None:
+    if message["finish_reason"] == "length":
         return JudgeTruncated("the reply hit the output limit")
-    if finish_reason == "content_filter":
+    if message["finish_reason"] == "content_filter":
         return JudgeFiltered("a content filter stopped the reply")
     if message.get("refusal"):
         return JudgeRefused("the model refused to judge")

@@ -11,11 +11,11 @@ import asyncio
 import importlib.util
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from itertools import count
 from time import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from ragtrace.capture.suppression import uninstrumented
 from ragtrace.errors import (
@@ -34,7 +34,8 @@ from ragtrace.model import JudgeUsage, Usage
 from ragtrace.settings import shown_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from openai import APIStatusError, AsyncOpenAI
 
@@ -112,17 +113,23 @@ class Answer:
     """A reply that may be read.
 
     Attributes:
-        body: its JSON object; of the endpoint ``chat`` its first choice has a message.
+        body: its JSON object.
         result: the attempt's end, with tokens as far as the server counted them.
+        message: of the endpoint ``chat``, the message of the first choice with its ``finish_reason``.
     """
 
-    body: dict[str, Any]
+    body: Mapping[str, object]
     result: AttemptResult
+    message: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def usage(self) -> JudgeUsage:
         """One call with its tokens, 0 where nobody counted."""
         return _one_call(self.result.input_tokens, self.result.output_tokens)
+
+
+class _Streamed(Protocol):
+    def iter_bytes(self) -> AsyncIterator[bytes]: ...
 
 
 class Transport:
@@ -169,16 +176,14 @@ class Transport:
         self._limiter = limiter
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
-    async def post(self, endpoint: Endpoint, body: Mapping[str, Any]) -> Answer | Fault:
-        """Return the server's answer, or the last fault; raises nothing but a cancellation.
-
-        Args:
-            endpoint: the resource.
-            body: the request.
-        """
-        limit = body.get("max_tokens", body.get("max_completion_tokens", 0))
+    async def post(
+        self, endpoint: Endpoint, body: Mapping[str, object], *, max_output_tokens: int = 0
+    ) -> Answer | Fault:
+        """Return the server's answer, or the last fault; raises nothing but a cancellation."""
         size = len(json.dumps(body, ensure_ascii=False).encode(errors="replace"))  # 20 us for some 10 kB
-        request = JudgeRequest(model=str(body.get("model", "")), request_bytes=size, max_output_tokens=limit)
+        request = JudgeRequest(
+            model=str(body.get("model", "")), request_bytes=size, max_output_tokens=max_output_tokens
+        )
         with uninstrumented():
             for attempt in count(1):
                 outcome = await self._limited(endpoint, body, request)
@@ -196,7 +201,9 @@ class Transport:
         if client is not None:
             await client.close()
 
-    async def _limited(self, endpoint: Endpoint, body: Mapping[str, Any], request: JudgeRequest) -> Answer | Fault:
+    async def _limited(
+        self, endpoint: Endpoint, body: Mapping[str, object], request: JudgeRequest
+    ) -> Answer | Fault:
         """Make one attempt, once the limits allow it."""
         if self._limiter is None:
             return await self._attempt(endpoint, body, request)
@@ -225,16 +232,16 @@ class Transport:
             )
         return client
 
-    async def _attempt(self, endpoint: Endpoint, body: Mapping[str, Any], request: JudgeRequest) -> Answer | Fault:
+    async def _attempt(
+        self, endpoint: Endpoint, body: Mapping[str, object], request: JudgeRequest
+    ) -> Answer | Fault:
         self.requests_sent += 1
         raw = bytearray()
         try:
             client = self._connected()
-            resource: Any = client.chat.completions if endpoint == "chat" else client.embeddings
-            async with (
-                asyncio.timeout(self._timeout_s),
-                resource.with_streaming_response.create(**body) as response,
-            ):
+            resource = client.chat.completions if endpoint == "chat" else client.embeddings
+            create: Callable[..., AbstractAsyncContextManager[_Streamed]] = resource.with_streaming_response.create
+            async with asyncio.timeout(self._timeout_s), create(**body) as response:
                 async for chunk in response.iter_bytes():
                     raw += chunk
         except Exception as error:
@@ -259,7 +266,8 @@ class Transport:
             return self._unavailable(f"answered 200 with an error{self._said(value['error'])}")
         size = len(raw) if endpoint == "chat" else 0
         usage = counted(value.get("usage"), request, size)
-        if endpoint == "chat" and not _has_message(value):
+        message = _message_in(value) if endpoint == "chat" else {}
+        if message is None:
             return self._unavailable("answered 200 without a message", usage)
         result = AttemptResult(
             fate="answered",
@@ -267,7 +275,7 @@ class Transport:
             output_tokens=usage.output_tokens,
             reply_bytes=size,
         )
-        return Answer(body=value, result=result)
+        return Answer(body=value, result=result, message=message)
 
     def _unavailable(self, fault: str, usage: Usage | None = None, *, may_repeat: bool = False) -> Fault:
         """Return the fault of a server that is away or broken; `usage` is that of a reply it charged."""
@@ -327,7 +335,16 @@ class Transport:
             param=param if isinstance(param, str) else None,
         )
 
-    def _refused(self, status: int, sentence: str, *, retry_after_s: float | None = None, **facts: Any) -> Fault:
+    def _refused(
+        self,
+        status: int,
+        sentence: str,
+        *,
+        retry_after_s: float | None = None,
+        may_repeat: bool = False,
+        complaint: str = "",
+        param: str | None = None,
+    ) -> Fault:
         """Return the fault of an error status; a request that is refused costs nothing."""
         error = JudgeUnavailable(f"{self.where} {sentence}")
         error.status, error.retry_after_s = status, retry_after_s
@@ -339,7 +356,7 @@ class Transport:
         elif status in _REFUSALS or 300 <= status < 400:
             # The sentence of a 402 quotes the server.
             result = AttemptResult(fate="refused", reason=str(status), message="" if status == 402 else str(error))
-        return Fault(error=error, result=result, **facts)
+        return Fault(error=error, result=result, may_repeat=may_repeat, complaint=complaint, param=param)
 
     def _said(self, body: object) -> str:
         """Return a short form of the server's own message, without the key; it may quote anything."""
@@ -374,8 +391,8 @@ def _dumped(value: object) -> str:
         return ""
 
 
-def _has_message(answer: Mapping[str, Any]) -> bool:
-    """Return whether a chat completion holds a message, or says why it has no text.
+def _message_in(answer: Mapping[str, object]) -> dict[str, object] | None:
+    """Return the message of a chat completion with its ``finish_reason``; None without text and reason for that.
 
     A reply without one is the server's fault. A text that is empty or not of the asked form is the model's.
     """
@@ -383,10 +400,11 @@ def _has_message(answer: Mapping[str, Any]) -> bool:
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        return False
-    if isinstance(message.get("content"), str | list) or message.get("refusal") or message.get("tool_calls"):
-        return True
-    return choice.get("finish_reason") in ("length", "content_filter", "tool_calls")
+        return None
+    reason = choice.get("finish_reason")
+    is_said = isinstance(message.get("content"), str | list) or message.get("refusal") or message.get("tool_calls")
+    is_stopped = reason in ("length", "content_filter", "tool_calls")
+    return {**message, "finish_reason": reason} if is_said or is_stopped else None
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

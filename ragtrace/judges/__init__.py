@@ -1,4 +1,4 @@
-"""Judges: who reads an answer against its contexts, offline or by a language model.
+"""Judges that read an answer against its contexts.
 
 Owns: tasks, verdicts and their checks. Imports: prompts, model, errors. Made by `ragtrace.judges.registry`.
 """

@@ -1,4 +1,4 @@
-"""The contract of a judge: the tasks it answers, and the verdicts it returns.
+"""Contract of a judge: its tasks and its verdicts.
 
 A judge answers tasks, not metrics: one audit of an answer feeds faithfulness, citations, no-answer and context
 use at once. Metrics ask through `ragtrace.metrics.eval_context.EvalContext`, which asks each task at most once
@@ -51,7 +51,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitationVerdict:
-    """Support of one (answer part, cited passage) pair; `part` is the 0-based index of the part."""
+    """Support of one (answer part, cited passage) pair. `part` is the 0-based index of the part."""
 
     part: int
     citation: str
@@ -104,7 +104,7 @@ class Grades:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedQuestion:
-    """A question that the answer would answer, and whether the answer is noncommittal towards it."""
+    """A question that the answer would answer. `noncommittal` says whether the answer evades it."""
 
     text: str
     noncommittal: bool
@@ -120,7 +120,10 @@ class Questions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A fact of the reference; `sources` are 0-based indexes of the contexts that hold it, empty if none."""
+    """A fact of the reference.
+
+    `sources` are 0-based indexes of the contexts that hold it, empty if none.
+    """
 
     text: str
     sources: tuple[int, ...]
@@ -136,7 +139,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relevance:
-    """Binary relevance of each non-blank context, keyed by its 0-based index in the record's contexts."""
+    """Binary relevance of each non-blank context. Keys are 0-based indexes in the record's contexts."""
 
     relevant: Mapping[int, bool]
     usage: JudgeUsage = field(default_factory=JudgeUsage)
@@ -156,7 +159,7 @@ VerdictT = TypeVar("VerdictT", bound=Costly)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomTask(Generic[VerdictT]):
-    """A task that a metric brings along, for judges that can be asked any prompt.
+    """A task of a metric, for judges that answer any prompt.
 
     Attributes:
         name: of the task; the verdict is kept under it, so that metrics which share it ask once a record.
@@ -171,7 +174,7 @@ class CustomTask(Generic[VerdictT]):
 
 @runtime_checkable
 class PromptJudge(Protocol):
-    """A judge that can be asked any prompt of `ragtrace.prompts`: one that asks a language model."""
+    """A judge that answers any prompt of `ragtrace.prompts`."""
 
     def session(self, prompt_id: str) -> JudgeSession:
         """Return a new evaluation that begins with this prompt."""
@@ -180,12 +183,12 @@ class PromptJudge(Protocol):
 
 @runtime_checkable
 class Judge(Protocol):
-    """Answers tasks about one record. Coroutine-safe: many tasks may run at once on one event loop.
+    """Answers tasks about one record.
 
-    Inherit from it and write the tasks that the judge can do: every other one raises
-    `ragtrace.errors.JudgeUnsupported`, and its metrics are ``na unsupported_by_judge``. A task raises a
-    `ragtrace.errors.JudgeError` when it has no usable verdict, and never returns a guess. A factory with an entry
-    point of the group ``ragtrace.judges`` is selected by its name.
+    Coroutine-safe: many tasks may run at once on one event loop. Inherit from it and write the tasks that the
+    judge can do: every other one raises `ragtrace.errors.JudgeUnsupported`, and its metrics are ``na
+    unsupported_by_judge``. A task raises a `ragtrace.errors.JudgeError` when it has no usable verdict, and never
+    returns a guess. A factory with an entry point of the group ``ragtrace.judges`` is selected by its name.
 
     Attributes:
         name: ``overlap`` or ``openai:MODEL``; stands on every score.
@@ -214,7 +217,10 @@ class Judge(Protocol):
     thresholds: Mapping[str, float] = MappingProxyType({})
 
     def version(self, task: Task) -> str:
-        """Return 8 hex digits over everything that changes the verdicts of a task; here over names alone."""
+        """Return 8 hex digits over everything that changes a task's verdicts.
+
+        The default covers the names alone.
+        """
         return hashlib.sha256(f"{self.name} {task}".encode()).hexdigest()[:8]
 
     async def audit(self, record: RagRecord) -> Audit:  # noqa: ARG002 -- the contract's arguments
@@ -222,7 +228,7 @@ class Judge(Protocol):
         raise _unsupported(self, "audit")
 
     async def grades(self, record: RagRecord) -> Grades:  # noqa: ARG002
-        """Grade each passage of the candidate pool against the query, 1 to 5."""
+        """Grade each passage of the candidate pool, 1 to 5."""
         raise _unsupported(self, "grades")
 
     async def questions(self, record: RagRecord, n: int) -> Questions:  # noqa: ARG002
@@ -234,7 +240,7 @@ class Judge(Protocol):
         raise _unsupported(self, "facts")
 
     async def relevance(self, record: RagRecord, *, with_reference: bool) -> Relevance:  # noqa: ARG002
-        """Decide for each context whether it is relevant to the query, given answer or reference."""
+        """Decide for each context whether it is relevant to the query."""
         raise _unsupported(self, "relevance")
 
     async def aclose(self) -> None:
@@ -248,7 +254,7 @@ def _unsupported(judge: Judge, task: Task) -> JudgeUnsupported:
 
 @runtime_checkable
 class JudgePanel(Judge, Protocol):
-    """Several judges, or one judge several times: metrics are run once for each, and their numbers combined.
+    """Several judges, or one judge several times, with combined numbers.
 
     A panel is a `Judge` that does no task itself, so that one verdict is never taken for that of all. Its name and
     version stand on the combined scores; the version holds members, repeats and consensus rule.
@@ -264,13 +270,16 @@ class JudgePanel(Judge, Protocol):
     consensus: Consensus
 
     def seats(self) -> Sequence[Sequence[Judge]]:
-        """Return for each member one judge a repeat, which differ in the seed they send."""
+        """Return one judge a repeat for each member. Repeats differ in the seed they send."""
         ...
 
 
 @runtime_checkable
 class Reseeded(Judge, Protocol):
-    """A judge whose verdicts hang on a seed; without this a repeat is the same request again."""
+    """A judge whose verdicts depend on a seed.
+
+    A repeat of any other judge is the same request again.
+    """
 
     def with_seed(self, seed: int) -> Judge:
         """Return the same judge, over the same connections, sending another seed."""
@@ -284,7 +293,7 @@ class Embedder(Protocol):
     name: str
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return an array of shape (len(texts), d); a text without content gives a zero row."""
+        """Return an array of shape (len(texts), d). A text without content gives a zero row."""
         ...
 
     async def aclose(self) -> None:
@@ -307,12 +316,13 @@ class PairSignals:
 
 
 class PairScorer(Protocol):
-    """Any function from (premise, hypothesis) pairs to one float in [0, 1] each, higher = consistent.
+    """A function from (premise, hypothesis) pairs to floats in [0, 1].
 
-    It may be a plain function, which is called in a thread, several at once, or a coroutine function. It gets at
-    most 32 pairs a call. The attributes ``name`` and ``version``, where it has them, stand on every score. What it
-    raises is ``error judge_error``; a list of another length, or a number outside [0, 1],
-    ``error judge_invalid_output``. A window it does not tell of is not known: it gets all contexts as one premise.
+    Higher is more consistent. It may be a plain function, which is called in a thread, several at once, or a
+    coroutine function. It gets at most 32 pairs a call. The attributes ``name`` and ``version``, where it has
+    them, stand on every score. What it raises is ``error judge_error``; a list of another length, or a number
+    outside [0, 1], ``error judge_invalid_output``. A window it does not tell of is not known: it gets all
+    contexts as one premise.
 
     Example:
         >>> def same_words(pairs):
@@ -329,7 +339,9 @@ class PairScorer(Protocol):
 
 @runtime_checkable
 class PairModel(Protocol):
-    """A pair scorer that knows its window and may tell contradictions apart; `ragtrace.judges.nli.onnx` is one.
+    """A pair scorer that knows its window.
+
+    It may tell contradictions apart; `ragtrace.judges.nli.onnx` has one.
 
     Attributes:
         name: stands on every score.
@@ -350,5 +362,5 @@ class PairModel(Protocol):
         ...
 
     def signals(self, pairs: list[tuple[str, str]]) -> Sequence[PairSignals]:
-        """Return what the model says of each pair; raises JudgeError, also on a pair beyond the window."""
+        """Return the signals of each pair. Raises JudgeError, also on a pair beyond the window."""
         ...

@@ -80,11 +80,12 @@ class RateLimiter(Protocol):
 
 
 def counted(usage: object, request: JudgeRequest, reply_bytes: int) -> Usage:
-    """Read the ``usage`` of a reply; a count that the call cannot have taken is left out and counted.
+    """Read the ``usage`` of a reply.
 
-    A count is a whole number from 0. A prompt has at most one token a byte of the request. A completion has at most
-    the output limit, or one token a byte of the reply if that is more, since some servers ignore the limit. Both
-    bounds may be passed by `ALLOWANCE_TOKENS`. The thoughts of a reasoning model count in its output limit.
+    A count that the call cannot have taken is left out and counted as a loss. A count is a whole number from 0.
+    A prompt has at most one token a byte of the request. A completion has at most the output limit, or one token
+    a byte of the reply if that is more, since some servers ignore the limit. Both bounds may be passed by
+    `ALLOWANCE_TOKENS`. The thoughts of a reasoning model count in its output limit.
 
     Args:
         usage: the reply's ``usage``.

@@ -1,4 +1,4 @@
-"""Reads model files of this machine: tokenizers, their packages, and the hash of files."""
+"""Reads tokenizers, packages and hashes of model files on this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def imported(package: str, extra: str) -> ModuleType:
 
 
 def read_tokenizer(path: Path, extra: str, part: str) -> tuple[Tokenizer, int | None]:
-    """Return a tokenizer that cuts and pads nothing, and the padding id of its file.
+    """Return a tokenizer that cuts nothing, and its padding id.
 
     Args:
         path: the file.

@@ -1,4 +1,4 @@
-"""A panel: several judges, or one judge asked several times, whose numbers are combined."""
+"""A panel of judges whose numbers are combined."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ConsensusPanel(Judge):
         return self._seats
 
     def version(self, task: Task) -> str:
-        """Return 8 hex digits over members with their versions of a task, repeats and consensus rule."""
+        """Return 8 hex digits over members, repeats and consensus rule."""
         known = [(member.name, member.version(task) if task in member.tasks else "") for member in self.members]
         return hashlib.sha256(repr((known, self.repeats, self.consensus)).encode()).hexdigest()[:8]
 
@@ -78,7 +78,7 @@ def _seeded(member: Judge, repeat: int) -> Judge:
 
 
 def _shared_thresholds(members: Sequence[Judge]) -> Mapping[str, float]:
-    """Return the thresholds that all members have in common; else the metric's own hold."""
+    """Return the thresholds that all members share. Elsewhere the metric's own hold."""
     first, *others = members
     return {
         name: value

@@ -1,4 +1,4 @@
-"""Makes a judge, an embedder or a pair scorer from what a person wrote, for example ``openai:gpt-4o-mini``."""
+"""Makes judges, embedders and pair scorers by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEFAULTS = JudgeParameters()
 
 
 def kinds(spec: str) -> frozenset[str]:
-    """Return the names before the colon of a judge, a panel of judges, or an embedder.
+    """Return the names before the colons of a judge, panel or embedder.
 
     Example:
         >>> sorted(kinds("overlap, openai:a,openai:b"))
@@ -33,7 +33,9 @@ def kinds(spec: str) -> frozenset[str]:
 
 
 def costs(spec: str) -> bool:
-    """Return whether a judge, a panel of judges or an embedder may cost something: all but those that are offline.
+    """Return whether a judge, panel or embedder may cost something.
+
+    All but the offline ones do.
 
     Example:
         >>> costs("overlap"), costs("local:/opt/openai/x"), costs("overlap,openai:m"), costs("mine:m1")
@@ -43,7 +45,7 @@ def costs(spec: str) -> bool:
 
 
 def make_judge(spec: str, parameters: JudgeParameters = _DEFAULTS) -> Judge:
-    """Make the judge that a person named; no network is used.
+    """Make a judge by name; no network is used.
 
     Args:
         spec: ``overlap``, ``openai:MODEL``, or the name of an entry point of the group ``ragtrace.judges``
@@ -81,7 +83,7 @@ def make_judge(spec: str, parameters: JudgeParameters = _DEFAULTS) -> Judge:
 def make_grade_cache(
     spec: str, *, max_bytes: int = 268_435_456, frozen: int | None = None
 ) -> GradeCache | Literal["off"]:
-    """Make the cache of grades that a person named: ``memory``, ``off``, or the path of a file.
+    """Make a cache of grades: ``memory``, ``off``, or a file's path.
 
     Raises:
         ConfigError: the file cannot be opened, or `frozen` without a file.
@@ -110,7 +112,7 @@ def make_judges(
     repeats: int = 1,
     consensus: Consensus = "mean",
 ) -> Judge:
-    """Make the judge or the panel that a person named; no network is used.
+    """Make a judge or a panel by name; no network is used.
 
     Args:
         spec: names as for `make_judge`, separated by commas.
@@ -151,7 +153,7 @@ def make_judges(
 
 
 def make_embedder(spec: str, parameters: JudgeParameters = _DEFAULTS) -> Embedder:
-    """Make the embedder that a person named; no network is used.
+    """Make an embedder by name; no network is used.
 
     ``overlap``, ``openai:MODEL``, or static word vectors: ``local:FOLDER``, and ``local`` for those of the
     installed package wordllama.
@@ -170,7 +172,9 @@ def make_embedder(spec: str, parameters: JudgeParameters = _DEFAULTS) -> Embedde
 
 
 def make_pairs(spec: str) -> PairModel:
-    """Make the pair scorer that a person named, ``onnx:FOLDER``; the model is loaded at once, nothing is fetched.
+    """Make a pair scorer by name, ``onnx:FOLDER``.
+
+    The model is loaded at once, and nothing is fetched.
 
     Raises:
         ConfigError: another name, no folder, or a folder without a model that can be read.
@@ -193,7 +197,7 @@ def make_pairs(spec: str) -> PairModel:
 
 
 def _modules() -> dict[str, ModuleType]:
-    """Return the files of `ragtrace.judges.kinds` by name; each imports its judge when that is made."""
+    """Return the files of `ragtrace.judges.kinds` by name."""
     found = pkgutil.iter_modules(kinds_package.__path__)
     return {module.name: import_module(f"{kinds_package.__name__}.{module.name}") for module in found}
 
@@ -207,7 +211,9 @@ def _is_offline(name: str) -> bool:
 
 
 def _hint(name: str, valid: set[str]) -> str:
-    """Return the nearest valid name; for another word, which may be a model's name, the form that takes a model.
+    """Return the nearest valid name.
+
+    Another word may be a model's name: the hint is then the form that takes a model.
 
     Example:
         >>> _hint("overlpa", {"openai", "overlap"}), _hint("gpt-4o", {"openai", "overlap"})
@@ -227,7 +233,8 @@ class _JudgeFactory(Protocol):
 
 
 def _third_party(name: str) -> _JudgeFactory:
-    """Return the factory of an installed judge; entry points are read here alone, a scan takes 29 ms."""
+    """Return the factory of an installed judge."""
+    # Entry points are read here alone: a scan takes 29 ms.
     found = {entry.name: entry for entry in entry_points(group="ragtrace.judges")}
     if name not in found:
         raise ConfigError(f"unknown judge {name!r}{_hint(name, {*_names('judge'), *found})}")

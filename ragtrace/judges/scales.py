@@ -1,4 +1,4 @@
-"""Grades on the scales 1 to 5 and 0 to 3 (UMBRELA), and the way between them."""
+"""Grades on the scales 1 to 5 and 0 to 3 (UMBRELA)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _STRICT_SCALE = "umbrela_mapped_strict"
 
 
 def from_umbrela(grade: int, *, strict: bool = False) -> int:
-    """Return the 1 to 5 grade of a 0 to 3 grade; relevant stays relevant (2 and above become 4 and above).
+    """Return the 1 to 5 grade of a 0 to 3 grade.
+
+    Relevant stays relevant: 2 and above become 4 and above.
 
     Args:
         grade: 0 to 3.
@@ -35,7 +37,9 @@ def from_umbrela(grade: int, *, strict: bool = False) -> int:
 
 
 def to_umbrela(grade: int, *, scale: str | None = None) -> int:
-    """Return the 0 to 3 grade of a 1 to 5 grade; 1 and 2 both become 0.
+    """Return the 0 to 3 grade of a 1 to 5 grade.
+
+    1 and 2 both become 0.
 
     Args:
         grade: 1 to 5.
@@ -54,7 +58,7 @@ def to_umbrela(grade: int, *, scale: str | None = None) -> int:
 
 
 def gains(grades: Mapping[str, int], *, scale: str | None = None) -> dict[str, int]:
-    """Return the 0 to 3 gains of nDCG for grades of 1 to 5 on a scale, by passage id.
+    """Return the 0 to 3 gains of nDCG, by passage id.
 
     Example:
         >>> gains({"a": 5, "b": 2})

@@ -1,4 +1,4 @@
-"""Judge prompts, one file each, and the fence that keeps data from posing as instructions.
+"""Judge prompts as files, and the fence around data.
 
 Owns: every text that a judge model is told. Imports: errors alone.
 """

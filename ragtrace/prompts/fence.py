@@ -1,4 +1,4 @@
-"""Puts untrusted text into a prompt so that it can neither end its block nor pose as an instruction.
+"""Puts untrusted text into a prompt as data.
 
 The data is JSON between two marks that carry a random key of 128 bits, new for each call. Before that every string
 loses the key, the marks of chat templates, and characters that a person would not see. Nothing is replaced twice,
@@ -49,7 +49,7 @@ def new_key() -> str:
 
 
 def cleaned(text: str, key: str = "") -> str:
-    r"""Return text without invisible characters, chat template marks and the key of its fence.
+    r"""Return text without invisible characters, chat marks and the fence's key.
 
     Visible text is kept as it is, in any language; a mark becomes one space. A lone surrogate becomes U+FFFD.
 
@@ -62,7 +62,7 @@ def cleaned(text: str, key: str = "") -> str:
 
 
 def fenced(data: Mapping[str, object], key: str | None = None) -> str:
-    """Return the data as one JSON line between the two marks of a fence.
+    """Return the data as one JSON line inside a fence.
 
     Args:
         data: names we choose, to strings, numbers and nested lists or mappings of them.

@@ -1,4 +1,4 @@
-"""Reads a judge prompt from its file, and gives it the hash that stands in the judge's version."""
+"""Reads a judge prompt and its hash from a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROMPT_IDS = tuple(
 
 
 class _PromptFile(TypedDict, total=False):
-    """A prompt's file; `length_debias` ends the task, and a plain form has no other fields than the first two."""
+    """A prompt's file. `length_debias` ends the task; a plain form has the first two fields alone."""
 
     id: str
     plain_form_of: str
@@ -100,9 +100,9 @@ def load(prompt_id: str) -> Prompt:
 
 
 def plain_forms(prompt_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the prompts without their paragraph that length is no sign of quality; others as they are.
+    """Return the prompts without their paragraph on length.
 
-    A plain form is a prompt of its own, with its own hash.
+    Prompts without such a paragraph stay as they are. A plain form is a prompt of its own, with its own hash.
 
     Example:
         >>> plain_forms(("audit", "faithfulness_1to5"))

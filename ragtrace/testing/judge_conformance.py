@@ -1,4 +1,7 @@
-"""Conformance suite for judges: subclass it in a test module, and pytest runs the rest. pytest is not imported."""
+"""Conformance suite for judges.
+
+Subclass it in a test module, and pytest runs the rest; pytest is not imported.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ class JudgeConformance:
         raise NotImplementedError
 
     def records(self) -> Sequence[RagRecord]:
-        """Return the records that are judged; add those that are hard for this judge."""
+        """Return the records to judge. Add those that are hard for this judge."""
         return (
             WHOLE,
             RagRecord(id="empty"),
@@ -58,7 +61,10 @@ class JudgeConformance:
         )
 
     def test_name_and_versions(self) -> None:
-        """The judge has a name, and 8 hex digits for each task; two judges of one kind agree."""
+        """Two judges of one kind agree on name and versions.
+
+        A version has 8 hex digits for each task.
+        """
         judge, other = self.judge(), self.judge()
         same("has a name", bool(judge.name.strip()), expected=True)
         versions = {task: judge.version(task) for task in judge.tasks}
@@ -78,7 +84,7 @@ class JudgeConformance:
             _audit_fits(cast("Audit", verdict), record)
 
     def test_grades_fit_the_pool(self) -> None:
-        """Grades are whole numbers from 1 to 5 of passages in the pool."""
+        """Grades are integers from 1 to 5 of passages in the pool."""
         for record, verdict in self._verdicts("grades"):
             grades = cast("Grades", verdict)
             known = {passage.id for pool in record.pools for passage in pool.passages}

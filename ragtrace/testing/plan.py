@@ -1,4 +1,4 @@
-"""Plan of an application in the conformance suite, the same in every framework."""
+"""One application for every framework's conformance suite."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PlannedFailure(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One document of the application's index; `id` None: the framework is to be given none."""
+    """One document of the application's index. Without `id` the framework gets none."""
 
     id: str | None
     text: str
@@ -48,7 +48,7 @@ class Request:
 
 
 class Barrier:
-    """Point at which a model waits for ever, so that a test can cancel it."""
+    """Point at which a model waits until a test cancels it."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
@@ -61,7 +61,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One request to the application: what each of its parts finds, chooses and says.
+    """One request to the application, and the behaviour of its parts.
 
     The parts of an application call `found`, `chosen`, `shown` and `said` (`asaid`, `pieces`), which raise where
     the plan says so; everything else they take from the attributes.
@@ -102,26 +102,26 @@ class Plan:
     source: str = "faq"
 
     def found(self) -> tuple[Document, ...]:
-        """Return what the retriever finds."""
+        """Return the retriever's documents."""
         self._may_fail("retriever")
         return self.documents
 
     def chosen(self) -> tuple[tuple[int, float], ...]:
-        """Return what the reranker chooses: places from 0 and its scores, best first."""
+        """Return the reranker's places from 0 with scores, best first."""
         self._may_fail("reranker")
         return self.choice or ()
 
     def shown(self, text: str) -> str:
-        """Return what the prompt shows of a passage."""
+        """Return the part of a passage that the prompt shows."""
         return text if self.shown_chars is None else text[: self.shown_chars]
 
     def said(self) -> str:
-        """Return what the model says."""
+        """Return the model's answer."""
         self._may_fail("model")
         return self.answer
 
     async def asaid(self) -> str:
-        """Return what the model says, or wait at the gate."""
+        """Return the model's answer, or wait at the gate."""
         if self.gate is not None:
             await self.gate.wait()
         await asyncio.sleep(0)  # three at once take turns here
@@ -140,7 +140,7 @@ class Plan:
 
 
 def plan_of(size: int, prefix: str = "d", **facts: Any) -> Plan:
-    """Return a plan over so many documents d0, d1, ... with falling scores.
+    """Return a plan over documents d0, d1, ... with falling scores.
 
     Each text is of its own from its first characters on, and has no blank behind its 40th, so that a prompt which
     cuts it there or later leaves exactly what it shows.
@@ -162,9 +162,10 @@ def plan_of(size: int, prefix: str = "d", **facts: Any) -> Plan:
 
 
 def difficult(plan: Plan) -> Plan:
-    r"""Return the plan with newlines, quotes, backslashes, tabs and non-ASCII in question, answer, ids and texts.
+    r"""Return the plan with characters that are hard to carry.
 
-    Each text has a newline in its first 40 characters, and none where a prompt of the suite cuts it.
+    These are newlines, quotes, backslashes, tabs and non-ASCII in question, answer, ids and texts. Each text has
+    a newline in its first 40 characters, and none where a prompt of the suite cuts it.
 
     Example:
         >>> plan = difficult(plan_of(1))
@@ -201,7 +202,7 @@ def without_ids(plan: Plan) -> Plan:
 
 
 def expected_record(plan: Plan, selection_source: str) -> RagRecord:
-    """Return the record that a run of this plan leaves when nothing fails.
+    """Return the record of a run of this plan without failures.
 
     Identity and times are left out. What a prompt cuts stands under ``used`` as it was shown, with its full
     length in `truncated`.

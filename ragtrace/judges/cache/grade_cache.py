@@ -1,4 +1,4 @@
-"""Grades that were given before: the same passage for the same query under the same judge is asked once.
+"""Grades in memory, and the contract of a cache.
 
 What is kept is a hash and a number, never a text. Two forms: `GradeLru` in memory, and `GradeFile` (SQLite), which
 several processes share and which knows all that was ever graded for a query: the universe ``cache``.
@@ -39,7 +39,7 @@ class CachedGrade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSet:
-    """Everything that was graded for one query, by one judge, in one corpus.
+    """All grades for one query, by one judge, in one corpus.
 
     Attributes:
         grades: grade by `text_key`; the same text under two ids counts once.
@@ -55,9 +55,10 @@ class LabelSet:
 
 
 class GradeCache(Protocol):
-    """Keeps grades by key. Awaited on the event loop; two coroutines may put the same key.
+    """Keeps grades by key.
 
-    A cache that cannot read or write raises OSError: the judge is then asked as if nothing were kept.
+    It is awaited on the event loop, and two coroutines may put the same key. A cache that cannot read or write
+    raises OSError: the judge is then asked as if nothing were kept.
     """
 
     async def get(self, keys: Sequence[str]) -> Mapping[str, int]:
@@ -78,13 +79,13 @@ class LabelCache(GradeCache, Protocol):
     """A cache of grades that also knows all labels of a query."""
 
     async def labels(self, universe: str) -> LabelSet | None:
-        """Return what was graded under a `universe_key`, None where nothing was; raises OSError."""
+        """Return the labels under a `universe_key`, None without any. Raises OSError."""
         ...
 
 
 @runtime_checkable
 class PassageGrader(Protocol):
-    """A judge that grades any passages for a record's query, beyond those of its pool."""
+    """A judge that grades passages beyond those of the record's pool."""
 
     async def grade_passages(
         self,
@@ -111,7 +112,7 @@ class PassageGrader(Protocol):
 
 @runtime_checkable
 class LabelKeeper(Protocol):
-    """A judge that may keep what it graded, by query.
+    """A judge that may keep its grades by query.
 
     Attributes:
         keeps_labels: whether it does: it has a file to keep it in.
@@ -123,7 +124,7 @@ class LabelKeeper(Protocol):
         ...
 
     async def labelled(self, record: RagRecord) -> LabelSet | None:
-        """Return all labels of the record's query in its corpus; None where the judge keeps none."""
+        """Return all labels of the record's query in its corpus. None where the judge keeps none."""
         ...
 
 
@@ -154,7 +155,7 @@ class GradeLru:
         return {key: grade for key in keys if (grade := self._kept.get(key)) is not None}
 
     async def put(self, grades: Sequence[CachedGrade]) -> None:
-        """Keep grades, and forget those that were not used for longest when there are too many."""
+        """Keep grades, and forget the least recently used ones."""
         for item in grades:
             self._kept.put(item.key, item.grade)
 
@@ -163,7 +164,7 @@ class GradeLru:
 
 
 def normal_form(query: str) -> str:
-    """Return a query as keys see it: composed, and with one space between words; case counts."""
+    """Return a query composed and with single spaces; case counts."""
     return " ".join(unicodedata.normalize("NFC", query).split())
 
 
@@ -173,12 +174,12 @@ def text_key(text: str) -> str:
 
 
 def joint_key(*parts: str) -> str:
-    """Return the key of some texts in their order, as 64 hex digits; where one ends and the next begins counts."""
+    """Return the key of several texts in order, as 64 hex digits."""
     return text_key("\0".join(map(text_key, parts)))
 
 
 def grade_key(query: str, text: str, rubric: str, judge: str) -> str:
-    """Return the key of a grade, as 64 hex digits: query, passage, rubric and judge.
+    """Return the key of a grade, as 64 hex digits.
 
     Args:
         query: the query; neither spacing nor composition counts.
@@ -190,7 +191,7 @@ def grade_key(query: str, text: str, rubric: str, judge: str) -> str:
 
 
 def universe_key(query: str, corpus: str, rubric: str, judge: str) -> str:
-    """Return the key under which the labels of a query gather, as 64 hex digits.
+    """Return the key of a query's labels, as 64 hex digits.
 
     Args:
         query: the query.

@@ -1,4 +1,4 @@
-"""Grades in a SQLite file, shared by processes, with all labels of a query: the universe ``cache``."""
+"""Grades in a SQLite file that processes share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ CREATE INDEX by_key ON labels (key);
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """Statistics of a file: labels, queries, the youngest label's number and time (Unix seconds)."""
+    """Statistics of a file of grades.
+
+    `version` is the youngest label's number, and `grown_at` its time (Unix seconds).
+    """
 
     labels: int
     queries: int
@@ -42,12 +45,13 @@ class FileFacts:
 
 
 class GradeFile:
-    """A cache of grades in a SQLite file (WAL, mode 0600), made when it is not there.
+    """A cache of grades in a SQLite file (WAL, mode 0600).
 
-    It holds hashes, grades and times; no query and no passage can be read from it. Many processes of one host may
-    use it at once; a network file system is no place for it. A grade once kept stays as it is. When the file has
-    grown to its bound, the queries whose labels grew longest ago go first, as a whole: a version of a set is never
-    another set. Coroutine-safe and thread-safe; the work is done in a thread.
+    The file is made when it is missing. It holds hashes, grades and times; no query and no passage can be read
+    from it. Many processes of one host may use it at once; a network file system is no place for it. A grade
+    once kept stays as it is. When the file has grown to its bound, the queries whose labels grew longest ago go
+    first, as a whole: a version of a set is never another set. Coroutine-safe and thread-safe; the work is done
+    in a thread.
 
     Args:
         path: the file; its folder must exist.
@@ -76,16 +80,16 @@ class GradeFile:
         return await asyncio.to_thread(self._known, keys) if keys else {}
 
     async def put(self, grades: Sequence[CachedGrade]) -> None:
-        """Keep grades that are new to their universe; raises OSError. Nothing new is no write."""
+        """Keep grades that are new to their universe; raises OSError. Without a new grade nothing is written."""
         if grades:
             await asyncio.to_thread(self._keep, grades)
 
     async def labels(self, universe: str) -> LabelSet | None:
-        """Return what was graded under a universe, up to the number frozen; raises OSError."""
+        """Return the labels of a universe, up to the number frozen. Raises OSError."""
         return await asyncio.to_thread(self._labels, universe)
 
     def facts(self) -> FileFacts:
-        """Return what the file holds; `FileFacts.version` is the number to freeze at. Raises OSError."""
+        """Return statistics of the file; raises OSError. `FileFacts.version` is the number to freeze at."""
         asked = "SELECT count(*), count(DISTINCT universe), coalesce(max(seq), 0), max(added_at) FROM labels"
         with self._lent() as db:
             labels, queries, version, grown_at = db.execute(asked).fetchone()
@@ -146,7 +150,7 @@ class GradeFile:
             )
 
     def _make_room(self, db: sqlite3.Connection) -> None:
-        """Forget a tenth of the queries, those that grew longest ago, until the rows are within the bound."""
+        """Forget a tenth of the queries until the rows fit. Those that grew longest ago go first."""
         while used_bytes(db) > self._max_bytes:
             (queries,) = db.execute("SELECT count(DISTINCT universe) FROM labels").fetchone()
             if not queries:
@@ -156,7 +160,6 @@ class GradeFile:
 
 
 def _make(db: sqlite3.Connection) -> None:
-    """Make the table where there is none; raises OSError for a file of something else."""
     (found,) = db.execute("PRAGMA user_version").fetchone()
     if found == SCHEMA_VERSION:
         return

@@ -1,4 +1,4 @@
-"""Grades of one judge in a cache, under keys of its rubric, model and seed."""
+"""Grades of one judge in a cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("ragtrace")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """Grades by passage id that were known; `fault` says why the cache could not be read."""
+    """Known grades by passage id. `fault` says why the cache could not be read."""
 
     grades: Mapping[str, int] = field(default_factory=dict)
     fault: str = ""
@@ -27,9 +27,10 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class GradeMemory:
-    """Reads and writes a cache for one judge. Coroutine-safe, as its cache is.
+    """Reads and writes a cache for one judge.
 
-    A cache that fails costs calls, never a verdict: it is logged, and told in the details of the scores.
+    Coroutine-safe, as its cache is. A cache that fails costs calls, never a verdict: it is logged, and told in
+    the details of the scores.
 
     Attributes:
         cache: where grades are kept; None remembers nothing.
@@ -47,7 +48,7 @@ class GradeMemory:
         return isinstance(self.cache, LabelCache)
 
     async def recall(self, record: RagRecord, passages: Sequence[Passage]) -> Recalled:
-        """Return the grades of the passages that are known; they join the labels of the record's corpus."""
+        """Return the known grades of the passages. They join the labels of the record's corpus."""
         if self.cache is None:
             return Recalled()
         distinct = {passage.id: passage for passage in reversed(passages) if passage.text.strip()}
@@ -80,7 +81,7 @@ class GradeMemory:
         return ""
 
     async def labelled(self, record: RagRecord) -> LabelSet | None:
-        """Return the labels of the record's query in its corpus; None where the cache has no such thing."""
+        """Return the labels of the record's query in its corpus. None where the cache keeps no labels."""
         if not isinstance(self.cache, LabelCache):
             return None
         found: LabelSet | None = await self.cache.labels(self._universe(record))

@@ -1,4 +1,4 @@
-"""A bounded dictionary that forgets what was not used for longest."""
+"""A bounded dictionary that forgets the least recently used value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ ValueT = TypeVar("ValueT")
 
 
 class Lru(Generic[ValueT]):
-    """Keeps the last values by key; without a lock, since a lost race costs one call of the judge at most.
+    """Keeps the last values by key.
+
+    It has no lock, since a lost race costs one call of the judge at most.
 
     Example:
         >>> cache = Lru[int](1)
@@ -28,7 +30,7 @@ class Lru(Generic[ValueT]):
         return len(self._kept)
 
     def get(self, key: str) -> ValueT | None:
-        """Return the value of a key, None without one; it counts as used now."""
+        """Return the value of a key, None without one. The value counts as used now."""
         value = self._kept.get(key)
         with suppress(KeyError):  # unknown, or forgotten by another thread
             self._kept.move_to_end(key)

@@ -1,4 +1,4 @@
-"""Judges and embedders by name: a file here is a name that settings may hold.
+"""Judges and embedders by name, one file a name.
 
 A file defines ``judge``, ``embedder``, or both. Each takes the text after the colon and `JudgeParameters`.
 ``IS_OFFLINE`` says that it costs nothing and always returns the same. A file is imported when its name is chosen.
@@ -42,7 +42,7 @@ class JudgeParameters:
     grade_cache: GradeCache | Literal["off"] | None = None
 
     def refuse_forms(self, name: str) -> None:
-        """Raise ConfigError where a form of judging is asked for that only ``openai`` has."""
+        """Raise ConfigError for a form of judging that only ``openai`` has."""
         if self.grading != "direct5":
             raise ConfigError(
                 f"judge {name!r} grades on direct5 alone, got {self.grading!r}: use openai:MODEL, or direct5"

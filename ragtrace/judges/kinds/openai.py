@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def judge(model: str, options: JudgeParameters) -> LLMJudge:
-    """Return the judge of a model; raises ConfigError without one, or without key and base URL."""
+    """Return the judge of a model. Raises ConfigError without a model, or without key and base URL."""
     _check("judge", model, options)
     from ragtrace.judges.llm.judge import LLMJudge  # noqa: PLC0415 -- only the chosen judge is loaded
     from ragtrace.judges.openai.client import OpenAIChat  # noqa: PLC0415

@@ -15,7 +15,7 @@ IS_OFFLINE = True
 
 
 def judge(model: str, options: JudgeParameters) -> OverlapJudge:
-    """Return the judge; raises ConfigError with a model or another form of judging."""
+    """Return the judge. Raises ConfigError with a model or another form of judging."""
     _refuse_model("judge", model)
     options.refuse_forms("overlap")
     from ragtrace.judges.offline.judge import OverlapJudge  # noqa: PLC0415 -- only the chosen one is loaded

@@ -1,4 +1,4 @@
-"""The audit: one reading of an answer against its contexts for five metrics, fused or in steps."""
+"""The audit of an answer against its contexts, fused or in steps."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class AuditCitationsReply(Form):
 
 
 async def audited(record: RagRecord, session: JudgeSession) -> Audit:
-    """Ask for the audit of a record, and for the parts that its reply left out; raises JudgeError."""
+    """Ask for the audit of a record, and for missing parts. Raises JudgeError."""
     contexts = Numbered(record)
     citations = CitationPairs(record, contexts)
     data = {"query": record.query, "contexts": contexts.shown(), "answer": record.answer, **citations.data()}
@@ -80,9 +80,10 @@ async def audited(record: RagRecord, session: JudgeSession) -> Audit:
 
 
 async def audited_in_steps(record: RagRecord, session: JudgeSession, claim_batch: int) -> Audit:
-    """Ask for the audit in 1 + ceil(claims / claim_batch) calls, and one more where parts cite.
+    """Ask for claims, then for verdicts, then for citations.
 
-    The answer is split without a look at the contexts. One repair in all. Raises JudgeError.
+    It takes 1 + ceil(claims / claim_batch) calls, and one more where parts cite. The answer is split without a
+    look at the contexts. One repair in all. Raises JudgeError.
     """
     contexts = Numbered(record)
     reply = await session.ask({"query": record.query, "answer": record.answer}, AnswerClaimsReply)

@@ -1,4 +1,4 @@
-"""The contract of a judge's language model: one prompt in, one text out."""
+"""Contract of a judge's language model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """The text of a reply, and the tokens that the server counted; 0 where it did not say.
+    """The text of a reply and its tokens.
+
+    A count is 0 where the server did not say.
 
     Example:
         >>> ChatReply(text="{}", input_tokens=812).output_tokens
@@ -25,7 +27,9 @@ class ChatReply:
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """A language model that replies with JSON. Coroutine-safe: many calls may run at once on one event loop.
+    """A language model that replies with JSON.
+
+    Coroutine-safe: many calls may run at once on one event loop.
 
     Attributes:
         name: the model's name, without a provider in front.
@@ -53,7 +57,7 @@ class ChatModel(Protocol):
         ...
 
     def fingerprint(self) -> str:
-        """Return what stands in the judge's version: model and parameters, never a key or an address."""
+        """Return model and parameters, for the judge's version. It holds no key and no address."""
         ...
 
     async def aclose(self) -> None:
@@ -63,9 +67,9 @@ class ChatModel(Protocol):
 
 @runtime_checkable
 class SeededModel(ChatModel, Protocol):
-    """A chat model that sends a seed, and can send another: at temperature 0 a repeat needs one to be a repeat.
+    """A chat model that can send another seed.
 
-    The seed is part of the request only: the fingerprint stays the same.
+    At temperature 0 a repeat needs one. The seed is part of the request only: the fingerprint stays the same.
     """
 
     def with_seed(self, seed: int) -> ChatModel:

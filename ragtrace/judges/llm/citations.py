@@ -1,4 +1,4 @@
-"""Citations of an answer as questions to a judge, and the judge's rows as verdicts on them."""
+"""Citations of an answer as questions to a judge."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CitationPairs:
         )
 
     def shown(self, pairs: Collection[Pair]) -> list[dict[str, object]]:
-        """Return the parts of some pairs as the judge sees them, numbered from 1."""
+        """Return the parts of some pairs for a prompt, numbered from 1."""
         return [
             {"part": part + 1, "text": answer_part.text, "cites": cites}
             for part, answer_part in enumerate(self._parts)
@@ -50,7 +50,10 @@ class CitationPairs:
         ]
 
     def data(self) -> dict[str, object]:
-        """Return the asked parts, and for contexts that are cited by id the id behind each number."""
+        """Return the asked parts for a prompt.
+
+        Contexts that are cited by id come with the id behind each number.
+        """
         if not self.asked:
             return {}
         parts = {"parts": self.shown(self.asked)}
@@ -59,7 +62,7 @@ class CitationPairs:
         return {**parts, "cited_as": {str(number): cleaned(cited) for cited, number in self._numbers.items()}}
 
     def matched(self, rows: Sequence[CitationRow]) -> dict[Pair, Support]:
-        """Return the support of every asked pair on which the rows agree; rows about other pairs are ignored."""
+        """Return the support of every asked pair whose rows agree. Rows about other pairs are ignored."""
         keys: dict[tuple[int, str], Pair] = {}
         for form in (self._label, cleaned, str):
             for part, cited in self.asked:

@@ -1,4 +1,4 @@
-"""Claims of answer and reference: the verdict of the other text on each, and the contexts behind each."""
+"""Claims of answer and reference, checked against the other text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ClaimVerdictsReply(Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedClaim:
-    """One claim of a text with the verdict of the other text; only ``supported`` counts as entailed."""
+    """One claim with the verdict of the other text. Only ``supported`` counts as entailed."""
 
     text: str
     verdict: Verdict
@@ -65,7 +65,7 @@ class Correctness:
 
 
 async def checked(judge: PromptJudge, record: RagRecord) -> Correctness:
-    """Take the claims of both texts in one call, and check them all in a second.
+    """Take the claims of both texts in one call, then check them all.
 
     Without any claim there is no second call. Coroutine-safe.
 
@@ -114,7 +114,7 @@ def _checked(texts: list[str], verdicts: list[Verdict]) -> tuple[CheckedClaim, .
 
 
 class TableRow(SourcedRow):
-    """The contexts behind one claim; a row without them says nothing and is refused."""
+    """The contexts behind one claim; `sources` is required."""
 
     sources: Listed[int]
 
@@ -127,7 +127,7 @@ class ClaimSourcesReply(Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimSources:
-    """0-based indexes of the contexts that support each claim, in the order of the claims."""
+    """Contexts that support each claim, in the order of the claims. Indexes are 0-based."""
 
     answer: tuple[tuple[int, ...], ...]
     reference: tuple[tuple[int, ...], ...]
@@ -135,7 +135,7 @@ class ClaimSources:
 
 
 def claim_sources(claims: Correctness) -> CustomTask[ClaimSources]:
-    """Return the task that finds the contexts behind claims of an earlier task.
+    """Return the task that finds the contexts behind claims.
 
     It is one evaluation with the one that took the claims: when that used its repair, none is left. Its
     coroutine raises JudgeError, JudgeIncomplete when a row stays missing or names a context that does not exist.

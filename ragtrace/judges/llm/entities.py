@@ -29,7 +29,10 @@ class EntitiesReply(ReferenceEntitiesReply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entities:
-    """Names as the texts spell them, in the judge's order; `contexts` is None where they were not asked for."""
+    """Names as the texts spell them, in the judge's order.
+
+    `contexts` is None where they were not asked for.
+    """
 
     reference: tuple[str, ...]
     contexts: tuple[str, ...] | None = None

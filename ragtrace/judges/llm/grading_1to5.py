@@ -1,4 +1,4 @@
-"""One grade from 1 to 5 for a whole answer, in a single call."""
+"""One grade from 1 to 5 for a whole answer."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class AnswerGradeReply(Form):
-    """Reply to a 1-to-5 prompt; anything but a whole number from 1 to 5 is no grade."""
+    """Reply to a 1-to-5 prompt."""
 
     grade: int = Field(ge=1, le=5)
     reason: str = ""
 
 
 class AttemptGradeReply(AnswerGradeReply):
-    """The same of a prompt that also asks whether the answer is an attempt."""
+    """Reply to a 1-to-5 prompt that asks for an attempt too."""
 
     attempted: bool
 
@@ -55,7 +55,9 @@ def answer_grade(
     *,
     length_debias: bool = True,
 ) -> CustomTask[AnswerGrade]:
-    """Return the task that asks for a grade, in one call (two with a repair).
+    """Return the task that asks for a grade.
+
+    It takes one call, two with a repair.
 
     Args:
         prompt_id: a 1-to-5 prompt.

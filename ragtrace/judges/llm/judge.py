@@ -48,7 +48,7 @@ _OF_THE_AUDIT = ("citations", "contradictions")
 
 
 class LLMJudge(Judge):
-    """Judges by asking a language model, with every verdict checked and every number computed by code.
+    """Asks a language model, checks every verdict, and computes every number.
 
     Records are data: they stand inside a fence (`ragtrace.prompts.fence`), contexts are numbered by us, and the
     numbers of a reply are checked to exist. A reply of another form, or with missing, doubled or unknown ids, is
@@ -117,14 +117,14 @@ class LLMJudge(Judge):
         )
 
     def version(self, task: Task) -> str:
-        """Return 8 hex digits over prompt, schema, model and parameters of a task."""
+        """Return 8 hex digits over a task's prompts, model and parameters."""
         prompts, form = self._asked(task)
         hashes = ",".join(load(prompt).hash for prompt in prompts)
         parts = (hashes, self._model.fingerprint(), form, MAX_CLAIMS)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
     def _asked(self, task: Task) -> tuple[tuple[str, ...], object]:
-        """Return the prompts of a task, and what else of the settings decides how it is asked."""
+        """Return the prompts of a task, and the settings that change them."""
         if task == "grades":
             return (self._rubric.prompt,), (self._scale, self._batch_size)
         if task == "audit" or task in _OF_THE_AUDIT:
@@ -132,7 +132,9 @@ class LLMJudge(Judge):
         return (task,), int(task == "relevance" and not self._is_fused)
 
     async def audit(self, record: RagRecord) -> Audit:
-        """Read the answer against the delivered contexts, in one call (two with a repair) unless in steps.
+        """Read the answer against the delivered contexts.
+
+        It takes one call, two with a repair, more in steps.
 
         Returns:
             Claims with verdicts (``support`` 1.0 or 0.0), and one citation verdict for each distinct pair whose
@@ -148,7 +150,7 @@ class LLMJudge(Judge):
             return await audited_in_steps(record, session, self._claim_batch)
 
     async def grades(self, record: RagRecord) -> Grades:
-        """Grade the passages of the candidate pool (the first pool) against the query, 1 to 5.
+        """Grade the candidate pool (the first pool), 1 to 5.
 
         Passages that the cache knows are not asked for. The others take one call for each of
         `ragtrace.judges.llm.numbering.grading_batches`, one after the other; passages are numbered from 1 within a
@@ -168,7 +170,7 @@ class LLMJudge(Judge):
         enough_fives: int | None = None,
         may_repair: bool = True,
     ) -> Grades:
-        """Grade any passages against the record's query, in the way of `grades`.
+        """Grade any passages against the record's query, as `grades` does.
 
         Args:
             record: whose query counts.
@@ -204,7 +206,7 @@ class LLMJudge(Judge):
     def _batches(
         self, record: RagRecord, passages: Sequence[Passage], *, in_order: bool
     ) -> Iterator[Sequence[Passage]]:
-        """Yield batches; with `in_order` early passages stand in early ones, and only a batch is shuffled."""
+        """Yield batches. With `in_order` early passages stand in early batches, and only a batch is shuffled."""
         step = self._batch_size if in_order else max(len(passages), 1)
         for first in range(0, len(passages), step):
             yield from grading_batches(record, self._batch_size, passages[first : first + step])
@@ -215,7 +217,9 @@ class LLMJudge(Judge):
         return self._memory.keeps_labels
 
     async def labelled(self, record: RagRecord) -> LabelSet | None:
-        """Return all that was ever graded for the query in the record's corpus; None where no file keeps it.
+        """Return all grades for the query in the record's corpus.
+
+        None where no file keeps them.
 
         Raises:
             OSError: the file cannot be read.
@@ -229,9 +233,10 @@ class LLMJudge(Judge):
         return other
 
     async def questions(self, record: RagRecord, n: int) -> Questions:
-        """Write `n` (1 to 10) questions that the answer would answer; the query is not shown.
+        """Write `n` (1 to 10) questions that the answer would answer.
 
-        Blank questions are dropped with their flag, so that fewer than `n` may be returned.
+        The query is not shown. Blank questions are dropped with their flag, so that fewer than `n` may be
+        returned.
 
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when all are blank after the repair.
@@ -266,9 +271,9 @@ class LLMJudge(Judge):
         return Facts(facts=facts, usage=session.usage)
 
     async def relevance(self, record: RagRecord, *, with_reference: bool) -> Relevance:
-        """Decide for each context that is not blank whether it helps to reach the answer, or the reference.
+        """Decide for each non-blank context whether it helps.
 
-        No context costs no call.
+        It helps to reach the answer, or the reference. No context costs no call.
 
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when a verdict stays missing after the repair.
@@ -295,7 +300,10 @@ class LLMJudge(Judge):
         await self._model.aclose()
 
     def with_seed(self, seed: int) -> LLMJudge:
-        """Return the same judge sending another seed, where its model has one; no nugget or grade is shared."""
+        """Return the same judge with another seed, where its model has one.
+
+        No nugget and no grade is shared.
+        """
         other = copy.copy(self)
         if isinstance(self._model, SeededModel):
             vars(other).update(_model=self._model.with_seed(seed))
@@ -312,7 +320,6 @@ class LLMJudge(Judge):
 async def _attributed(
     session: JudgeSession, data: Mapping[str, object], reply: FactsReply, n_contexts: int
 ) -> dict[int, SourcedRow]:
-    """Return one sound attribution for each fact that is not blank."""
     wanted = [n for n, text in enumerate(reply.facts, start=1) if text.strip()]
     found, doubtful = aligned(reply.attributions, len(reply.facts), n_contexts)
     owed = [n for n in doubtful if n in wanted]

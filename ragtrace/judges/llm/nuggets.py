@@ -1,4 +1,4 @@
-"""Nuggets: the facts that an answer to a query should hold, made from passages and looked up in the answer."""
+"""Facts that a good answer holds, and their support in the answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NuggetsReply(Form):
 
 
 class LabelRow(NumberedRow):
-    """The importance of one nugget; ``na`` from a judge that finds it neither, which drops the nugget."""
+    """The importance of one nugget. ``na`` drops the nugget."""
 
     importance: Literal["vital", "okay", "na"]
 
@@ -62,7 +62,7 @@ class AssignmentsReply(Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nugget:
-    """A fact of a few words that an answer to the query should hold."""
+    """A fact of a few words that a good answer holds."""
 
     text: str
     is_vital: bool
@@ -70,7 +70,10 @@ class Nugget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NuggetSet:
-    """The nuggets of some passages for a query, vital ones first; `truncated` when the judge made more."""
+    """The nuggets of some passages for a query, vital ones first.
+
+    `truncated` says that the judge made more.
+    """
 
     nuggets: tuple[Nugget, ...]
     truncated: bool = False
@@ -78,13 +81,13 @@ class NuggetSet:
 
 @runtime_checkable
 class RemembersNuggets(Protocol):
-    """A judge with a cache of nuggets; `name` and `version` keep the nuggets of two judges apart."""
+    """A judge with a cache of nuggets. `name` and `version` keep the nuggets of two judges apart."""
 
     name: str
     nugget_cache: Lru[NuggetSet]
 
     def version(self, task: Task) -> str:
-        """Return 8 hex digits over prompt, schema, model and parameters of a task."""
+        """Return 8 hex digits over a task's prompts, model and parameters."""
         ...
 
 
@@ -116,7 +119,7 @@ class AssignedNuggets:
 
 
 def nuggets_of(places: Collection[int], max_scored: int = 20) -> CustomTask[AssignedNuggets]:
-    """Return the task that finds the nuggets of some contexts and their support in the answer.
+    """Return the task that finds nuggets and their support.
 
     One call a window of 10 contexts makes them, one for each 10 of them labels, and one for each 10 looks them up:
     3 calls for up to 10 nuggets, 5 for up to 20. A judge with a cache (`RemembersNuggets`) is asked for the look-up
@@ -163,7 +166,7 @@ async def _assigned(
 async def _known(
     judge: PromptJudge, session: JudgeSession, query: str, texts: Sequence[str]
 ) -> tuple[NuggetSet, bool]:
-    """Return the nuggets of a query and passages, and whether they were made before."""
+    """Return the nuggets, and whether they were made before."""
     asked: object = judge
     if not isinstance(asked, RemembersNuggets):
         return await _made(session, query, texts), False
@@ -205,7 +208,6 @@ async def _in_batches(
     form: type[FormT],
     rows_of: Callable[[FormT], list[RowT]],
 ) -> list[RowT]:
-    """Return one sound row for each nugget, in their order."""
     rows: list[RowT] = []
     for first in range(0, len(texts), BATCH):
         shown = {**data, "nuggets": numbered(texts[first : first + BATCH])}
@@ -215,7 +217,6 @@ async def _in_batches(
 
 
 def _distinct(texts: Sequence[str]) -> list[str]:
-    """Return the texts that are not blank, spaced evenly, each once whatever its case."""
     distinct: dict[str, str] = {}
     for text in texts:
         spaced = " ".join(text.split())
@@ -229,9 +230,10 @@ def _is_nothing_known(text: str) -> bool:
 
 
 def nugget_key(query: str, texts: Collection[str], judge: str) -> str:
-    """Return the key of a query with a set of passages under a judge, as 64 hex digits.
+    """Return the key of a query with a set of passages.
 
-    Neither the order of the passages nor copies among them count, nor how the query is spaced or composed.
+    It has 64 hex digits. Neither the order of the passages nor copies among them count, nor how the query is
+    spaced or composed.
 
     Args:
         query: the query.

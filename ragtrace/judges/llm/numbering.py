@@ -1,4 +1,4 @@
-"""Numbers a record's passages for a judge, and leads its numbers back to the record."""
+"""Numbers of passages in a prompt."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Numbered:
         return numbered(passage.text for _, passage in self.kept)
 
     def indexes(self, numbers: Sequence[int]) -> tuple[int, ...]:
-        """Return 0-based indexes into the record's contexts for numbers of the judge, each once, in order."""
+        """Return 0-based context indexes for a judge's numbers, each once."""
         return tuple(self.kept[n - 1][0] for n in dict.fromkeys(numbers))
 
     def numbers(self) -> dict[str, int]:
-        """Return the number of each passage id; of the first context where an id repeats."""
+        """Return the number of each passage id. A repeated id has the number of its first context."""
         numbers: dict[str, int] = {}
         for number, (_, passage) in enumerate(self.kept, start=1):
             numbers.setdefault(passage.id, number)
@@ -53,7 +53,7 @@ def numbered(texts: Iterable[str], first: int = 1) -> dict[str, str]:
 def grading_batches(
     record: RagRecord, size: int = 10, passages: Iterable[Passage] | None = None
 ) -> list[list[Passage]]:
-    """Return passages in the order in which a judge grades them, in batches of at most `size`.
+    """Return passages in the order of grading, in batches.
 
     They are the candidate pool, the record's first, where none are given. Blank passages are left out, an id that
     repeats is asked once.

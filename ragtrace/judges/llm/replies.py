@@ -1,4 +1,4 @@
-"""The forms of a judge's replies, checked strictly: an integer is an integer, a verdict is one of the words."""
+"""Forms of a judge's replies, checked strictly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ Listed = Annotated[list[ItemT], FailFast()]
 
 
 class Form(BaseModel):
-    """A reply of a judge or a part of one: strict types, unknown fields ignored."""
+    """A reply of a judge or a part of one.
+
+    Types are strict, and unknown fields are ignored.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
@@ -76,7 +79,7 @@ class AuditReply(Form):
 
 
 class AuditRepair(Form):
-    """Reply to the audit's repair: only what was missing."""
+    """Reply to the audit's repair, with the missing rows."""
 
     verdicts: Listed[VerdictRow] = []
     citations: Listed[CitationRow] = []
@@ -172,10 +175,11 @@ def _fault(error: ValidationError | UnicodeError) -> str:
 
 
 def aligned(rows: Sequence[RowT], known: int, n_contexts: int = 0) -> tuple[dict[int, RowT], list[int]]:
-    """Match rows with the ids 1 to `known`: the sound rows, and the ids that must be asked again.
+    """Match rows with the ids 1 to `known`.
 
-    An id that is missing or doubled, or whose row names a context that does not exist, is asked again. An id
-    outside 1 to `known` puts the whole numbering in doubt, so that all are asked again.
+    Returns the sound rows, and the ids to ask again. An id that is missing or doubled, or whose row names a
+    context that does not exist, is asked again. An id outside 1 to `known` puts the whole numbering in doubt, so
+    that all are asked again.
 
     Example:
         >>> rows = [NumberedRow(id=1), NumberedRow(id=3), NumberedRow(id=3)]
@@ -194,7 +198,7 @@ def aligned(rows: Sequence[RowT], known: int, n_contexts: int = 0) -> tuple[dict
 
 
 def completed(found: dict[int, RowT], owed: Collection[int]) -> dict[int, RowT]:
-    """Return the rows of a repair that were owed.
+    """Return the rows that a repair owed.
 
     Raises:
         JudgeIncomplete: one is still missing; after the repair there is no other.
@@ -220,7 +224,7 @@ async def asked_rows(
     *,
     n_contexts: int = 0,
 ) -> dict[int, RowT]:
-    """Ask over data, and return the row of each item by its number.
+    """Ask over data, and return the row of each item.
 
     Args:
         session: the evaluation, with the prompt to ask.

@@ -1,4 +1,4 @@
-"""Scales of passage grades, each with its prompt and its map to grades of 1 to 5."""
+"""Scales of passage grades, each with its prompt."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Rubric:
     label_scale: LabelScale
 
     async def graded(self, session: JudgeSession, data: Mapping[str, object]) -> dict[int, int]:
-        """Ask over a query and numbered passages, and return grades of 1 to 5 by number; raises JudgeError."""
+        """Ask over a query and numbered passages; raises JudgeError. Returns grades of 1 to 5 by number."""
         if self.label_scale == "direct5":
             direct = await asked_rows(session, data, ("passages",), GradesReply, lambda reply: reply.grades)
             return {number: row.grade for number, row in direct.items()}

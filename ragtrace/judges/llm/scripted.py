@@ -1,4 +1,4 @@
-"""A chat model whose replies are written beforehand: for tests of judges, metrics and applications."""
+"""A chat model with prepared replies, for tests."""
 
 from __future__ import annotations
 
@@ -102,4 +102,4 @@ class ScriptedChat:
         return self.name
 
     async def aclose(self) -> None:
-        """Do nothing: there is no connection."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""One evaluation by a language model: its calls, their usage, and its one repair."""
+"""One evaluation by a language model, with its one repair."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ class _UsageSum:
 
 
 class JudgeSession:
-    """Asks prompts of one model, and sums the usage. One object an evaluation; not shared between coroutines.
+    """Asks prompts of one model, and sums the usage.
 
-    `over` returns the same evaluation with its next prompt, with one sum and one repair for all. As a context
-    manager it writes the usage onto a judge error.
+    One object serves one evaluation, and coroutines do not share it. `over` returns the same evaluation with its
+    next prompt, with one sum and one repair for all. As a context manager it writes the usage onto a judge
+    error.
 
     Example:
         >>> import asyncio
@@ -62,7 +63,7 @@ class JudgeSession:
         return self._sum.has_repaired
 
     def without_repair(self) -> JudgeSession:
-        """Use up the repair: for an evaluation that goes on from a verdict whose own asking had one."""
+        """Use up the repair. An evaluation that continues another has none left."""
         self._sum.has_repaired = True
         return self
 
@@ -77,12 +78,14 @@ class JudgeSession:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        """Write the usage so far onto a judge error that leaves the block."""
+        """Write the usage so far onto a judge error."""
         if isinstance(error, JudgeError):
             error.usage = self.usage
 
     async def ask(self, data: Mapping[str, object], form: type[FormT], extra: str = "") -> FormT:
-        """Return the reply to the prompt over some data; a reply of another form is repaired once.
+        """Return the reply to the prompt over some data.
+
+        A reply of another form is repaired once.
 
         Args:
             data: what goes inside the fence.
@@ -102,7 +105,7 @@ class JudgeSession:
         return read(form, await self._call(data, f"{extra} {self._correction(fault)}".strip()))
 
     async def mend(self, data: Mapping[str, object], form: type[FormT], want: str) -> FormT:
-        """Return the reply to the one repair, which asks only for what `want` names.
+        """Ask only for the parts that `want` names, as the one repair.
 
         Raises:
             JudgeIncomplete: the repair was used up, so that verdicts stay missing.

@@ -1,4 +1,4 @@
-"""Checks an answer sentence by sentence against its contexts with a pair scorer."""
+"""Checks an answer sentence by sentence with a pair scorer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _SLACK_TOKENS = 4  # a text inside a template may take a token or two more than 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedSentence:
-    """A sentence of the answer with the signals of each premise, in their order; never empty."""
+    """A sentence of the answer with the signals of each premise.
+
+    The signals are in the order of the premises and never empty.
+    """
 
     text: str
     signals: tuple[PairSignals, ...]
@@ -38,14 +41,14 @@ class CheckedSentence:
 
     @property
     def contradiction(self) -> float | None:
-        """The worst premise's contradiction, in [0, 1], lower is better; None when the scorer has none."""
+        """The worst premise's contradiction, in [0, 1], lower is better. None when the scorer has none."""
         known = [signal.contradiction for signal in self.signals if signal.contradiction is not None]
         return max(known) if len(known) == len(self.signals) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """An answer checked against its contexts; `sentences` is empty when the answer has no word."""
+    """An answer checked against its contexts. `sentences` is empty when the answer has no word."""
 
     sentences: tuple[CheckedSentence, ...]
     premises: tuple[Premise, ...]
@@ -53,7 +56,9 @@ class Checked:
 
 
 def identity(scorer: PairScorer) -> tuple[str, str]:
-    """Return the name and version of a pair scorer; a function without a name of its own is named as in code.
+    """Return the name and version of a pair scorer.
+
+    A function without a name of its own is named as in code.
 
     Example:
         >>> def same(pairs): ...

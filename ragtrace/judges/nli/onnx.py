@@ -1,7 +1,7 @@
-"""Scores (premise, hypothesis) pairs with a model file on this machine, through onnxruntime; nothing is fetched.
+"""Scores (premise, hypothesis) pairs with a model file through onnxruntime.
 
-Made for NLI cross-encoders (nli-deberta-v3-xsmall), HHEM-2.1-Open, MiniCheck and LettuceDetect; see
-docs/how-to/pairs.md for what each needs.
+Nothing is fetched. Made for NLI cross-encoders (nli-deberta-v3-xsmall), HHEM-2.1-Open, MiniCheck and
+LettuceDetect; see docs/how-to/pairs.md for what each needs.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ _REVISION = "pairs/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Encoded:
-    """Token ids of one pair, their segments, and which of them are the hypothesis."""
-
     ids: list[int]
     types: list[int]
     of_hypothesis: list[bool]
@@ -105,7 +103,7 @@ class OnnxPairScorer:
             raise ConfigError(f"{OVERRIDES}: a token model takes the hypothesis as second sequence; no template")
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the consistency of each (premise, hypothesis), in [0, 1], in order; raises JudgeError."""
+        """Return the consistency of each pair, in [0, 1]; raises JudgeError."""
         return [signal.consistency for signal in self.signals(pairs)]
 
     def size(self, premise: str, hypothesis: str) -> int:
@@ -113,7 +111,9 @@ class OnnxPairScorer:
         return len(self._encoded(premise, hypothesis).ids)
 
     def signals(self, pairs: Sequence[tuple[str, str]]) -> list[PairSignals]:
-        """Return consistency and, where the model has such a label, contradiction of each pair.
+        """Return consistency and contradiction of each pair.
+
+        Contradiction is None where the model has no such label.
 
         Raises:
             JudgeTruncated: a pair is longer than the window.
@@ -164,13 +164,12 @@ class OnnxPairScorer:
         )
 
     def _plain(self, text: str) -> str:
-        """Return the text as mere text: data that spells ``[SEP]`` must not end the premise."""
+        """Return the text without special tokens. Data that spells ``[SEP]`` must not end the premise."""
         text = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text for the tokenizer
         return self._special.sub(lambda found: f"{found[0][:1]} {found[0][1:]}", text)
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the model file, then every other file that has a say in the numbers."""
     if not folder.is_dir():
         raise ConfigError(f"pairs: {folder} is not a folder")
     model = next((folder / name for name in _MODEL_FILES if (folder / name).is_file()), None)

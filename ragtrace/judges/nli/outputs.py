@@ -1,4 +1,4 @@
-"""Finds the kind of a pair model's output, and the column of consistency in it."""
+"""Finds the meaning of a pair model's output."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Reading:
 
 
 def reading_of(config: Mapping[str, object], shape: Sequence[int], overrides: Mapping[str, object]) -> Reading:
-    """Find out what a model's output means.
+    """Find the meaning of a model's output.
 
     Args:
         config: the model's config.json.
@@ -84,7 +84,9 @@ def reading_of(config: Mapping[str, object], shape: Sequence[int], overrides: Ma
 def probabilities(
     reading: Reading, logits: NDArray[np.float64], of_hypothesis: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Return the consistency of each pair of a batch, and its contradiction where the model has that label.
+    """Return consistency and contradiction of each pair of a batch.
+
+    Contradiction is None where the model has no such label.
 
     Args:
         reading: of this model.
@@ -119,7 +121,7 @@ def is_hhem(config: Mapping[str, object]) -> bool:
 
 
 def whole(value: object) -> int | None:
-    """Return an integer as it is, and None for anything else; True is none."""
+    """Return an integer as it is, and None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

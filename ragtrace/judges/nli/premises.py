@@ -1,4 +1,4 @@
-"""Cuts contexts into premises that fit a model's window, so that nothing has to be truncated."""
+"""Cuts contexts into premises that fit a model's window."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Premise:
 
 
 def premises(contexts: Sequence[tuple[int, str]], fits: Fits) -> list[Premise]:
-    """Return premises that all fit, each beginning with the last context of the one before where that fits too.
+    """Return premises that all fit.
+
+    Each begins with the last context of the one before, where that fits too.
 
     Args:
         contexts: the texts with their places in the record; none is blank.
@@ -56,7 +58,9 @@ def premises(contexts: Sequence[tuple[int, str]], fits: Fits) -> list[Premise]:
 
 
 def pieces(text: str, fits: Fits, *, repeat: bool = True) -> list[str]:
-    """Return the text, or the pieces of it that fit; without `repeat` they join to the text again.
+    """Return the text, or pieces of it that fit.
+
+    Without `repeat` they join to the text again.
 
     Example:
         >>> pieces("one two three", lambda text: len(text) <= 8, repeat=False)
@@ -76,7 +80,7 @@ def _cut(text: str, fits: Fits, level: int, *, repeat: bool) -> list[str]:
 
 
 def _packed(units: list[str], between: str, overlap: int, fits: Fits) -> list[tuple[int, int]]:
-    """Return spans of units, each as long as fits, each but the first repeating up to `overlap` units."""
+    """Return the longest spans of units that fit. Each but the first repeats up to `overlap` units."""
     spans: list[tuple[int, int]] = []
     first, last = 0, 0
     while last < len(units):
@@ -90,7 +94,7 @@ def _packed(units: list[str], between: str, overlap: int, fits: Fits) -> list[tu
 
 
 def _furthest(units: list[str], first: int, between: str, fits: Fits) -> int:
-    """Return the end of the longest span from `first` that fits, found by doubling and halving."""
+    """Find the end of the longest span from `first` by doubling and halving."""
     good, step = first + 1, 1
     while good + step <= len(units) and fits(between.join(units[first : good + step])):
         good, step = good + step, step * 2

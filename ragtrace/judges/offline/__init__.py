@@ -1,1 +1,1 @@
-"""The offline judge's reading of texts: markup, notation, specifics, evidence, language. English only."""
+"""The offline judge of English texts."""

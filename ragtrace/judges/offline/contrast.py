@@ -1,4 +1,4 @@
-"""Finds evidence in contexts against a sentence: negation, opposites, another number or name in its place.
+"""Finds evidence in contexts against a sentence.
 
 Evidence is only given where the contexts hold nearly the same sentence; a paraphrase gives none.
 """
@@ -98,14 +98,16 @@ class TextUnit:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence with its clauses in order; without several clauses it is its own clause."""
+    """A sentence with its clauses in order. A sentence without clauses is its own clause."""
 
     whole: TextUnit
     clauses: tuple[TextUnit, ...]
 
 
 def terms_of(text: str) -> frozenset[str]:
-    """Return the terms of a normalised text; a single capital within it ("plan A") is one too.
+    """Return the terms of a normalised text.
+
+    A single capital within it ("plan A") is a term too.
 
     Example:
         >>> sorted(terms_of("The plan A costs 10 euro."))
@@ -115,7 +117,9 @@ def terms_of(text: str) -> frozenset[str]:
 
 
 def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
-    """Read one normalised sentence with its clauses, cut at commas, semicolons and conjunctions.
+    """Read one normalised sentence with its clauses.
+
+    Commas, semicolons and conjunctions end a clause.
 
     Args:
         text: the sentence.
@@ -163,7 +167,7 @@ class ContrastFinder:
     _small: frozenset[str] | None = field(default=None, init=False)  # words that the contexts have in lower case
 
     def against(self, text: str) -> str:
-        """Return the evidence against a normalised sentence in words, "" where there is none."""
+        """Return the evidence against a normalised sentence, "" without any."""
         near = self._near(terms_of(text))
         if not near:
             return ""
@@ -179,7 +183,7 @@ class ContrastFinder:
         )
 
     def _near(self, terms: frozenset[str]) -> list[Sentence]:
-        """Return the sentences that hold most of the terms, so that only these are read closely."""
+        """Return the sentences that hold most of the terms. Only these are read closely."""
         weights = {term: self.weights[term] for term in terms if term in self.weights}
         floor = LEAST * math.fsum(weights.values())
         if floor <= 0.0:
@@ -200,7 +204,7 @@ class ContrastFinder:
         return near
 
     def _cover(self, terms: Iterable[str], unit: TextUnit) -> float:
-        """Return the weighted share of terms that a unit holds, of those that the contexts know."""
+        """Return the weighted share of the known terms that a unit holds."""
         total, held = 0.0, 0.0
         for term in sorted(terms):  # in one order: a set's changes with the process
             if term in self.weights:
@@ -215,7 +219,7 @@ class ContrastFinder:
         return total > 0 and math.fsum(self.weights[t] for t in terms if t in self.weights) >= MOST * total
 
     def _same(self, terms: frozenset[str], near: list[Sentence]) -> list[TextUnit]:
-        """Return for each sentence its shortest unit that says nearly the same and little else, or all of it."""
+        """Return for each sentence its shortest unit that says nearly the same."""
         found = []
         for sentence in near:
             fitting = [
@@ -257,7 +261,7 @@ class ContrastFinder:
         return ""
 
     def _misplaced(self, said: Sentence, near: list[Sentence]) -> str:
-        """Return the evidence that a number, date or name belongs to something else in the contexts."""
+        """Return the evidence that a specific belongs to something else."""
         for clause in said.clauses:
             for it in clause.specifics:
                 row = [one for one in said.whole.specifics if one.kind == it.kind]
@@ -302,7 +306,7 @@ class ContrastFinder:
     def _rival_clause(
         self, it: Specific, rest: frozenset[str], said: TextUnit, whole: TextUnit, sentence: Sentence
     ) -> tuple[str, str] | None:
-        """Return the rival of a specific in another clause of the same sentence, to which the words belong."""
+        """Return the rival of a specific in another clause of the sentence."""
         places = [i for i, clause in enumerate(sentence.clauses) if _holds(clause, it)]
         if len(places) != 1 or len(sentence.clauses) == 1 or not _tells_more(sentence.clauses[places[0]]):
             return None
@@ -322,7 +326,7 @@ class ContrastFinder:
 
 
 def _negates_alike(said: TextUnit, unit: TextUnit) -> bool:
-    """Return whether one of the two denies what the other says, and not merely some other part of it."""
+    """Return whether one text denies the very words of the other."""
     ours, theirs = (
         {term for it in _NEGATION.finditer(text) for term in stems(text[it.end() : it.end() + 80])[:2]}
         for text in (said.text, unit.text)
@@ -333,7 +337,7 @@ def _negates_alike(said: TextUnit, unit: TextUnit) -> bool:
 
 
 def _counted_otherwise(said: TextUnit, near: list[Sentence]) -> str:
-    """Return the evidence that a sentence counts a noun of the answer otherwise, and has its number too."""
+    """Return the evidence that the contexts count a noun otherwise."""
     for unit in (sentence.whole for sentence in near):
         numbers = {number for number, _ in unit.counts}
         for number, noun in sorted(said.counts - unit.counts):
@@ -350,13 +354,13 @@ def _is_opposed(said: TextUnit, unit: TextUnit) -> bool:
 
 
 def _rivals(unit: TextUnit, it: Specific, whole: TextUnit | None) -> list[Specific]:
-    """Return the specifics of a unit that may stand in place of one, without those that the answer holds too."""
+    """Return the specifics that may replace one, without the answer's own."""
     said = {(one.kind, one.key) for one in whole.specifics} if whole is not None else set()
     return [one for one in _alike(unit, it) if one.key != it.key and (one.kind, one.key) not in said]
 
 
 def _tells_more(clause: TextUnit) -> bool:
-    """Return whether a clause has a term beside its specifics ("in 1882," has none)."""
+    """Return whether a clause has a term beside its specifics. "In 1882," has none."""
     own = frozenset().union(*(terms_of(f"x {it.shown}") for it in clause.specifics))
     return bool(clause.terms - own)
 
@@ -370,7 +374,7 @@ def _holds_in_order(unit: TextUnit, row: list[Specific]) -> bool:
 
 
 def _is_in_its_slot(other: Specific, unit: TextUnit, it: Specific, said: TextUnit) -> bool:
-    """Return whether two specifics measure the same, or have the same word before or behind them."""
+    """Return whether two specifics share a unit or a neighbouring word."""
     if it.kind not in {"name", "number"} or (it.unit and it.unit == other.unit):
         return True
     ours, theirs = _beside(it, said.text), _beside(other, unit.text)
@@ -386,7 +390,7 @@ def _beside(it: Specific, text: str) -> tuple[str, str]:
 
 
 def _turned_round(said: TextUnit, near: list[Sentence]) -> str:
-    """Return the evidence that two names have changed places around the same words."""
+    """Return the evidence that two names have changed places."""
     pairs = _around(said.text)
     for sentence in near if pairs else ():
         theirs = _around(sentence.whole.text)
@@ -397,7 +401,7 @@ def _turned_round(said: TextUnit, near: list[Sentence]) -> str:
 
 
 def _around(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return the words between neighbouring capitalised words, where there is one that is no mere link."""
+    """Return the words between neighbouring capitalised words."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     capitals = [
         it for it in re.finditer(r"\b[A-Z][^\W\d_]+", text) if it[0].lower() not in {"the", "a", "an", "in"}
@@ -416,7 +420,7 @@ def _holds(unit: TextUnit, it: Specific) -> bool:
 
 
 def _alike(unit: TextUnit, it: Specific) -> list[Specific]:
-    """Return the specifics of a unit of the same kind, in the same unit or without one."""
+    """Return a unit's specifics of the same kind and unit."""
     return [
         one
         for one in unit.specifics

@@ -1,4 +1,4 @@
-"""The offline embedder: vectors of terms, whose cosine is how many terms two texts share."""
+"""The offline embedder, whose cosine counts shared terms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIMENSIONS = 4_096  # with 30 terms a text, two of them meet by chance in a tent
 
 
 class OverlapEmbedder:
-    """Hashes the terms of a text into a fixed number of dimensions (Weinberger et al. 2009).
+    """Hashes terms into a fixed number of dimensions (Weinberger et al. 2009).
 
     English only; it knows no synonyms: answer-to-question match against hard swaps has AUROC .72.
 
@@ -31,7 +31,7 @@ class OverlapEmbedder:
     name = "overlap"
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return unit rows of shape (len(texts), 4096); a text without terms gives a zero row."""
+        """Return unit rows of shape (len(texts), 4096). A text without terms gives a zero row."""
         import numpy as np  # noqa: PLC0415 - the application's process may import this module
 
         rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float64)

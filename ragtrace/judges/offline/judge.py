@@ -1,4 +1,4 @@
-"""The offline judge: are the words and facts of each sentence of the answer in the contexts?
+"""The offline judge, which compares words and facts.
 
 English only; other languages are ``na unsupported_language``. On real answers of strong models it ranks unfaithful
 answers about as well as published LLM judges, since those fail by adding what is not there. It gives evidence
@@ -46,7 +46,7 @@ _REVISION = "overlap/2"
 
 @dataclass(frozen=True, slots=True)
 class _SentencePair:
-    """Two neighbouring sentences of one context: their place, terms and text."""
+    """Two neighbouring sentences of one context."""
 
     context: int
     terms: frozenset[str]
@@ -55,7 +55,7 @@ class _SentencePair:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """The contexts of one record, read once for all sentences of its answer.
+    """The contexts of one record, read once for all claims.
 
     Attributes:
         weights: inverse sentence frequency of each term: a word that stands everywhere is weak evidence.
@@ -87,12 +87,13 @@ def _read_evidence(record: RagRecord) -> _Evidence:
 
 
 class OverlapJudge(Judge):
-    """Measures word support, sentence by sentence; needs no network, no model and about 10 ms an answer.
+    """Measures word support of each sentence.
 
-    Support of a sentence = half the idf-weighted share of its terms in the best two-sentence window, half that in
-    the whole context, minus .10 a number (at most two) and .05 a name (at most two) that the contexts lack. A
-    sentence with an unknown specific is multiplied by .65, and a sentence with evidence against it by .55. In
-    [0, 1], higher is better supported. Weights and the one threshold are fixed.
+    It needs no network, no model and about 10 ms an answer. Support of a sentence = half the idf-weighted share
+    of its terms in the best two-sentence window, half that in the whole context, minus .10 a number (at most
+    two) and .05 a name (at most two) that the contexts lack. A sentence with an unknown specific is multiplied
+    by .65, and a sentence with evidence against it by .55. In [0, 1], higher is better supported. Weights and
+    the one threshold are fixed.
 
     Example:
         >>> import asyncio
@@ -108,7 +109,7 @@ class OverlapJudge(Judge):
     thresholds: Mapping[str, float] = {"faithfulness": THRESHOLD}
 
     def version(self, task: Task) -> str:
-        """Return 8 hex digits over the weights, the threshold and the reading of words."""
+        """Return 8 hex digits over weights, threshold and reading."""
         parts = (
             _REVISION, REVISION, task,
             WINDOW_SHARE, NUMBER_PENALTY, NAME_PENALTY, MAX_PENALISED, SHORTEST_CLAIM_TERMS,

@@ -124,7 +124,7 @@ _ENDS = (".", "!", "?", ":", ";", ".”", '."')
 
 
 def plain(text: str) -> str:
-    r"""Return an answer without citation markers, links, markup, headings, source lists and code.
+    r"""Return an answer without markup, citations, headings, sources and code.
 
     Lines stay lines. Where nothing but such parts was written, the words themselves are kept.
 
@@ -148,7 +148,7 @@ def plain(text: str) -> str:
 
 
 def _from_json(text: str) -> str:
-    """Return the strings of an answer that is one JSON object, under its usual keys where it has them."""
+    """Return the strings of an answer that is one JSON object. The usual keys come first."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
@@ -159,13 +159,12 @@ def _from_json(text: str) -> str:
 
 
 def _prose_of(block: str) -> str:
-    """Return the lines of a fenced block that are sentences; code claims nothing."""
     lines = [line for line in block.splitlines() if _PROSE_LINE.match(line) and not _CODE_SIGN.search(line)]
     return "\n".join(lines) + "\n"
 
 
 def _lines(lines: list[str]) -> Iterator[str]:
-    """Yield the lines that claim something, without quote, list and table marks."""
+    """Yield the lines that claim something, without their marks."""
     i = 0
     while i < len(lines):
         line = _QUOTE.sub("", lines[i])
@@ -184,7 +183,6 @@ def _lines(lines: list[str]) -> Iterator[str]:
 
 
 def _is_decoration(line: str, following: str) -> bool:
-    """Return whether a line is a heading, a rule, a table's head, or names a source."""
     if _RULE.match(line) or _TABLE_RULE.match(line) or _SOURCE_LINE.match(line):
         return True
     is_sentence = line.rstrip(" *_#").endswith((".", "!", "?")) and len(line.split()) > 4
@@ -196,7 +194,7 @@ def _is_decoration(line: str, following: str) -> bool:
 
 
 def _after_entries(lines: list[str], i: int) -> int:
-    """Return the place behind a list of sources: up to a blank line that follows an entry, or to prose."""
+    """Return the place behind a list of sources."""
     has_entry = False
     while i < len(lines):
         if not lines[i].strip():
@@ -218,7 +216,9 @@ def _row(line: str) -> str:
 
 
 def spelled_tables(text: str) -> str:
-    r"""Return a context with each table row as "head cell, head cell", so that a cell keeps its column.
+    r"""Return a context with each table row as "head cell, head cell".
+
+    A cell so keeps its column.
 
     Example:
         >>> spelled_tables("| Plan | Price |\n|---|---|\n| Basic | 10 euros |")
@@ -335,7 +335,9 @@ def _courtesy() -> re.Pattern[str]:
 
 
 def claim_in(sentence: str) -> str:
-    """Return a sentence without lead-in and source mention; "" for a greeting, a courtesy or a lead-in alone.
+    """Return a sentence without lead-in and source mention.
+
+    A greeting, a courtesy or a lead-in alone gives "".
 
     Example:
         >>> claim_in("According to document 2, it costs 12 euros."), claim_in("I hope this helps!")

@@ -1,4 +1,4 @@
-"""Reads an answer as claims or a refusal, and contexts as the specifics that claims may take over."""
+"""Reads answers as claims or refusals, and contexts as known specifics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHOLE = "whole answers"  # the heading of refusals that need no expression
 
 @dataclass(frozen=True, slots=True)
 class ReadClaim:
-    """One claim of an answer: as it was written, in one notation, and its terms."""
+    """One claim as written, in one notation, and its terms."""
 
     text: str
     normal: str
@@ -78,7 +78,9 @@ def read_answer(record: RagRecord) -> ReadAnswer:
 
 
 def is_attempt(answer: str) -> bool:
-    """Return whether an answer tries to answer: False for a blank one and for one that only declines.
+    """Return whether an answer tries to answer.
+
+    A blank answer does not, and neither does an answer that only declines.
 
     Example:
         >>> is_attempt("I don't know."), is_attempt("I cannot help, but Paris is the capital.")
@@ -132,7 +134,7 @@ def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known
 
 @dataclass(frozen=True, slots=True)
 class Specifics:
-    """The specifics of an answer that no context holds, and how the answer was read."""
+    """The invented specifics of an answer, and how it was read."""
 
     is_attempt: bool
     unscorable: str
@@ -151,5 +153,5 @@ def specifics_in(record: RagRecord) -> Specifics:
 
 
 def version() -> str:
-    """Return 8 hex digits over the reading: its revision and the phrases of refusals."""
+    """Return 8 hex digits over the reading and its phrases."""
     return hashlib.sha256(repr((REVISION, SHORTEST_CLAIM_TERMS, refusal_pattern())).encode()).hexdigest()[:8]

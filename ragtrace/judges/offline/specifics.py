@@ -1,4 +1,4 @@
-"""Finds the specifics of a text: numbers with units, dates, times, names and quotes."""
+"""Finds the numbers, dates, times, names and quotes of a text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _LABEL = re.compile(r"^[^.!?:\n]{1,60}:(?=\s)")
 
 
 class Specific(NamedTuple):
-    """One specific: `key` is its normal form, `unit` a number's unit where it has a known one."""
+    """One specific with its normal form as `key`.
+
+    `unit` is a number's unit where it has a known one.
+    """
 
     kind: Kind
     key: str
@@ -37,7 +40,7 @@ class Specific(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The specifics of texts that an answer may take over, and the texts in lower case."""
+    """The specifics that an answer may take over from given texts."""
 
     numbers: dict[str, frozenset[str]]
     keys: frozenset[tuple[str, str]]
@@ -71,7 +74,7 @@ def specifics_of(text: str, *, has_first: bool = False) -> list[Specific]:
 
 
 def squeezed(text: str) -> str:
-    """Return the letters and digits of a text in lower case with single spaces.
+    """Return letters and digits in lower case with single spaces.
 
     Example:
         >>> squeezed("It's  a “Great” day!")
@@ -81,7 +84,7 @@ def squeezed(text: str) -> str:
 
 
 def invented_in(text: str, normal: str, known: Known) -> list[Specific]:
-    """Return the specifics of a sentence that the given texts do not hold, each once.
+    """Return a sentence's specifics that the given texts lack, each once.
 
     A quote counts from three words on.
 
@@ -105,7 +108,7 @@ def invented_in(text: str, normal: str, known: Known) -> list[Specific]:
 
 
 def known_in(sentences: Iterable[str], raw: str) -> Known:
-    """Collect what the given normalised sentences and their raw text hold."""
+    """Collect the specifics of normalised sentences and their raw text."""
     numbers: dict[str, set[str]] = {}
     keys: set[tuple[str, str]] = set()
     vocabulary: set[str] = set()
@@ -123,7 +126,7 @@ def known_in(sentences: Iterable[str], raw: str) -> Known:
 
 
 def _measures(text: str) -> list[Specific]:
-    """Return dates, times, months, weekdays, and the numbers that none of them takes."""
+    """Return dates, times, months, weekdays, and the other numbers."""
     found: list[Specific] = []
     taken: set[int] = set()
     for it in _DATE.finditer(text):
@@ -145,7 +148,7 @@ def _measures(text: str) -> list[Specific]:
 
 
 def _names(text: str, *, has_first: bool) -> list[Specific]:
-    """Return names: runs of capitalised words, without a label's and a sentence's first word alone."""
+    """Return runs of capitalised words. A label, and a sentence's first word alone, are no names."""
     label = _LABEL.match(text)
     begin = label.end() if label else 0
     runs: list[list[re.Match[str]]] = []
@@ -179,5 +182,5 @@ def _name(text: str, run: list[re.Match[str]], begin: int) -> Specific | None:
 
 
 def _is_code(word: str) -> bool:
-    """Return whether a word is written as no ordinary word is: "NASA", "X2", "iPhone"."""
+    """Return whether a word is spelled like a code: "NASA", "X2", "iPhone"."""
     return len(word) > 1 and (sum(letter.isupper() for letter in word) > 1 or any(map(str.isdigit, word)))

@@ -1,4 +1,4 @@
-"""The local embedder: the mean of static word vectors from files on this machine; nothing is fetched.
+"""The local embedder, the mean of static word vectors from files.
 
 Two files make a set of vectors: a table (``*.safetensors``) and a tokenizer. The package wordllama brings such a
 pair, but its own load() asks the network for the tokenizer (0.4.0.post1), so we read the files ourselves.
@@ -25,12 +25,13 @@ _TOKENIZERS = ("tokenizer.json", "*tokenizer_config.json", "*tokenizer*.json")
 
 
 class StaticEmbedder:
-    """Embeds a text as the mean of its tokens' vectors, at unit length; offline, about 0.1 ms a short text.
+    """Embeds a text as the mean of its tokens' vectors.
 
-    Rows have unit length; a text without a token gives a zero row. It knows related words, which the overlap
-    embedder does not; what that is worth stands in docs/how-to/pairs.md. Levels are comparable under one set of
-    vectors alone: its name, with 8 hex digits over the files, stands on every score. Thread-safe and
-    coroutine-safe; the table is kept as it is in the file (16 MB for wordllama's).
+    It works offline and takes about 0.1 ms a short text. Rows have unit length; a text without a token gives a
+    zero row. It knows related words, which the overlap embedder does not; what that is worth stands in
+    docs/how-to/pairs.md. Levels are comparable under one set of vectors alone: its name, with 8 hex digits over
+    the files, stands on every score. Thread-safe and coroutine-safe; the table is kept as it is in the file (16
+    MB for wordllama's).
 
     Args:
         path: a folder with one ``*.safetensors`` and one tokenizer file (as wordllama's or a model2vec folder);
@@ -50,7 +51,7 @@ class StaticEmbedder:
         self.name = f"local:{table.stem}@{files_hash((table, tokenizer))}"
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return an array of shape (len(texts), d) of unit rows; a text without tokens gives a zero row."""
+        """Return unit rows of shape (len(texts), d). A text without tokens gives a zero row."""
         import numpy as np  # noqa: PLC0415 - the application's process may import this module
 
         rows = np.zeros((len(texts), self._vectors.shape[1]), dtype=np.float64)
@@ -67,7 +68,6 @@ class StaticEmbedder:
 
 
 def _files(folder: Path | None) -> tuple[Path, Path]:
-    """Return the table of vectors and the tokenizer."""
     if folder is not None and not folder.is_dir():
         raise ConfigError(f"embedder local: {folder} is not a folder")
     folders = _package_folders() if folder is None else [folder]

@@ -1,4 +1,4 @@
-"""Reads the tables of words and phrases beside this file, once a process."""
+"""Reads the tables of words and phrases once a process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from functools import cache
 
 @cache
 def table(name: str) -> dict[str, list[str]]:
-    """Return the lines under each heading of a table; blank lines and comments are left out.
+    """Return the lines under each heading of a table.
+
+    Blank lines and comments are left out.
 
     Example:
         >>> "German" in table("refusals.txt"), "the" in words("english")

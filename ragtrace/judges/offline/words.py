@@ -1,4 +1,4 @@
-"""Reads English: sentences, terms, numbers and dates in one notation, and the language of a text; no model."""
+"""Reads English sentences, terms, numbers and dates, and the language."""
 
 from __future__ import annotations
 
@@ -134,7 +134,9 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text without list marks; lines end sentences too. Blank text gives none.
+    """Return the sentences of a text without list marks.
+
+    Lines end sentences too; a blank text gives none.
 
     Example:
         >>> sentences("It opened in 2010. It is in Oslo.")
@@ -145,7 +147,7 @@ def sentences(text: str) -> list[str]:
 
 
 def stems(text: str) -> list[str]:
-    """Return the terms of a text in order: lower case, without stop words and common endings.
+    """Return terms in order, without stop words and common endings.
 
     Example:
         >>> stems("The refunds are paid within days.")
@@ -168,7 +170,9 @@ def stems(text: str) -> list[str]:
 
 
 def normalise(text: str) -> str:
-    """Return a text with its numbers, units, dates and contractions in one notation; names keep their case.
+    """Return a text with numbers, units and dates in one notation.
+
+    Contractions are spelled out, and names keep their case.
 
     Example:
         >>> normalise("Twelve boxes cost €1,000; the trail isn't 5 km.")
@@ -200,7 +204,7 @@ def _time(found: re.Match[str]) -> str:
 
 
 def _in_digits(found: re.Match[str]) -> str:
-    """Return a number in words as digits; "one" alone is mostly a pronoun and stays."""
+    """Return a number in words as digits. "One" alone is mostly a pronoun and stays."""
     words = found[0].lower().replace("-", " ").split()
     if words == ["one"]:
         return found[0]
@@ -242,13 +246,15 @@ def _value(amount: str) -> str:
 
 
 def _trimmed(value: str) -> str:
-    """Return a decimal without zeros that say nothing; "3.10" stays, as it may be a version."""
+    """Return a decimal without needless zeros. "3.10" stays, as it may be a version."""
     whole, _, part = value.partition(".")
     return whole if not part.strip("0") else value.rstrip("0") if len(part) > 2 else value
 
 
 def is_english(text: str) -> bool | None:
-    """Return whether a text is English; None where too little of it tells (a name, a number, a list of names).
+    """Return whether a text is English.
+
+    None where too little of it tells (a name, a number, a list of names).
 
     Example:
         >>> is_english("The lab is in Oslo."), is_english("Das Labor ist in Oslo."), is_english("Oslo, 2010")
@@ -273,7 +279,10 @@ def is_english(text: str) -> bool | None:
 
 
 def _uttered(sample: str) -> list[str]:
-    """Return the words that are no part of a name: the first, small ones, and those before a small one."""
+    """Return the words that are no part of a name.
+
+    These are the first word, small words, and words before a small one.
+    """
     said = _LETTERS_WORD.findall(sample.replace("\u2019", "'"))
     if sample.isupper():
         return said
@@ -282,7 +291,7 @@ def _uttered(sample: str) -> list[str]:
 
 
 def _looks_foreign(sample: str, said: list[str], ours: float) -> bool:
-    """Return whether a sentence has no English function word, but letters that English lacks in common words."""
+    """Return whether a text has foreign letters and no English function word."""
     if ours >= 1.0 or len(said) < _FEWEST_WORDS:
         return False
     small = [word for word in _LETTERS_WORD.findall(sample) if word.islower()]
@@ -290,7 +299,7 @@ def _looks_foreign(sample: str, said: list[str], ours: float) -> bool:
 
 
 def is_readable(answer: str, contexts: list[str]) -> bool:
-    """Return whether answer and contexts are English as far as one can tell.
+    """Return whether answer and contexts are probably English.
 
     Of contexts in several languages the English ones must be at least half of what tells its language.
 

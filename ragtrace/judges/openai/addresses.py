@@ -1,4 +1,4 @@
-"""The address of a judge server: what may be shown of it, and the credentials that its URL holds."""
+"""The address of a judge server, and the credentials in its URL."""
 
 from __future__ import annotations
 

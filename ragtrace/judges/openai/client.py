@@ -95,7 +95,7 @@ class OpenAIChat:
         max_output_tokens: int,
         temperature: float,
     ) -> ChatReply:
-        """Return the model's reply to one prompt, cut down to its JSON object.
+        """Return the JSON object of the model's reply.
 
         Raises:
             ragtrace.errors.JudgeError: refused, filtered, truncated, timed out, rate limited or unavailable.
@@ -135,9 +135,10 @@ class OpenAIChat:
         return other
 
     def fingerprint(self) -> str:
-        """Return model and parameters; the address is left out, so that a proxy starts no new series.
+        """Return model and parameters.
 
-        The seed of a repeat is left out too: repeats are one judge.
+        The address is left out, so that a proxy starts no new series. The seed of a repeat is left out too:
+        repeats are one judge.
         """
         return f"openai:{self.name} top_p=1 seed={SEED}"
 
@@ -171,7 +172,6 @@ def _stopped(message: Mapping[str, object]) -> JudgeError | None:
 
 
 def _text(content: object) -> str:
-    """Return a message's text; some servers send it as a list of parts."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
@@ -210,7 +210,9 @@ class OpenAIEmbedder:
         )
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return an array of shape (len(texts), d); a blank text is not sent and gives a zero row.
+        """Return an array of shape (len(texts), d).
+
+        A blank text is not sent and gives a zero row.
 
         Raises:
             ragtrace.errors.JudgeError: no usable vectors.

@@ -1,6 +1,7 @@
-"""The HTTP client under the package openai: bodies end early, nothing is followed, and a log shows no secret.
+"""The HTTP client under the package openai.
 
-Imported at the first call of a judge, since openai takes 0.6 s and 59 MB.
+Bodies end early, no redirect is followed, and a log shows no secret. Imported at the first call of a judge,
+since openai takes 0.6 s and 59 MB.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class UnusableReply(Exception):
 
 
 class BoundedBody(AsyncByteStream):
-    """A body that ends after so many bytes, counted once they are unpacked.
+    """A body that ends after so many unpacked bytes.
 
     httpx inflates a piece of 64 KiB to 64 MB at once, and reads the body of an error to its end whatever its size.
 
@@ -78,7 +79,7 @@ class BoundedBody(AsyncByteStream):
                 await stream.aclose()
 
     async def aclose(self) -> None:
-        """Close the connection, or give it back when the body was read to its end."""
+        """Close the connection, or give it back after a whole body."""
         await self._body.aclose()
 
     def _pieces(self, raw: bytes) -> Iterator[bytes]:
@@ -105,7 +106,7 @@ class _SecretFilter(logging.Filter):
         self._secrets: frozenset[str] = frozenset()
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Hide these too, from now on and in all loggers of the client."""
+        """Hide more secrets in all loggers of the client."""
         self._secrets |= {secret for secret in secrets if len(secret) >= _LEAST_SECRET_CHARS}
         for name in _LOGGERS:
             logging.getLogger(name).addFilter(self)  # a second time adds nothing
@@ -124,7 +125,7 @@ _secret_filter = _SecretFilter()
 
 
 class _LoggedURL(URL):
-    """A URL whose query is sent and not shown: httpx and openai log the URL of each request."""
+    """A URL that is logged without its query. httpx and openai log the URL of each request."""
 
     def __str__(self) -> str:
         return str(self.copy_with(query=None))
@@ -186,7 +187,6 @@ def client_of(address: JudgeAddress, api_key: str, *, timeout_s: float, max_byte
 
 
 def _host_of(location: str, address: JudgeAddress) -> str:
-    """Return the host that a redirect names, as a person may read it."""
     try:
         host = address.of(urljoin(address.url, location[:2_000])).host
     except ValueError:

@@ -1,4 +1,4 @@
-"""Finds the request form of an OpenAI-compatible server by its refusals, and remembers it.
+"""Finds a server's request form by its refusals, and remembers it.
 
 The ladder of reply formats is strict JSON schema, plain JSON schema, JSON mode with the schema in the prompt, and
 text with the schema in the prompt. A refusal (400 or 422) that names the format steps down one rung; one that
@@ -75,7 +75,9 @@ class Dialect:
         return {"response_format": {"type": "json_schema", "json_schema": named}}
 
     def after(self, complaint: str, param: str | None = None) -> Dialect | None:
-        """Return the dialect to try after a refusal that names what it refuses; None when it names nothing.
+        """Return the dialect to try after a refusal.
+
+        None when the refusal names nothing.
 
         Args:
             complaint: what the server said.
@@ -106,7 +108,9 @@ class Dialect:
 
 
 class Ladder:
-    """The dialect of one server and model, as far as it is known. Used by many calls at once, on any event loop.
+    """The known dialect of one server and model.
+
+    Many calls use it at once, on any event loop.
 
     Attributes:
         current: what the next call uses.
@@ -118,7 +122,7 @@ class Ladder:
         self.is_settled = False
 
     def adapt(self, used: Dialect, complaint: str, param: str | None = None) -> bool:
-        """Take a refusal of a call that used `used` into account, and return whether to try again.
+        """Learn from a refusal of `used`, and return whether to try again.
 
         A refusal that names nothing steps down too, until a first call has succeeded: some servers answer an
         unknown format with a bare 400.
@@ -138,7 +142,7 @@ class Ladder:
         self.is_settled = self.is_settled or used == self.current
 
     def reset(self) -> None:
-        """Forget the steps of a probe in which no rung succeeded: the fault was another one."""
+        """Forget the steps of a probe in which no rung succeeded. The fault was another one."""
         if not self.is_settled:
             self.current = Dialect()
 
@@ -153,10 +157,11 @@ def ladder_for(base_url: str, model: str) -> Ladder:
 
 
 def json_text(text: str) -> str:
-    """Return the JSON object of a reply: the reply itself, or its last balanced ``{...}``.
+    """Return the JSON object of a reply.
 
-    Thoughts up to ``</think>`` are left out. When an object stays open at the end, the reply is returned as it
-    is, so that a piece quoted earlier is never taken for the verdict.
+    It is the reply itself, or its last balanced ``{...}``. Thoughts up to ``</think>`` are left out. When an
+    object stays open at the end, the reply is returned as it is, so that a piece quoted earlier is never taken
+    for the verdict.
     """
     text = text.rpartition("</think>")[2].strip()
     if text.startswith("{") and text.endswith("}"):

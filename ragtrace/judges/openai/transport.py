@@ -1,4 +1,4 @@
-"""Requests to an OpenAI-compatible server: attempts, waits, and every failure as a judge error.
+"""Attempts of requests to an OpenAI-compatible server.
 
 The client's own retries are off. They stay inside one permit, so rates, budget and breaker would count one attempt
 for three, and they repeat at once where a server asks for more than a minute. Nothing here raises inside an
@@ -53,7 +53,9 @@ _NETWORK = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "anyio", "h11"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """Full jitter: the wait after attempt n is uniform in [0, min(backoff_s * 2^(n - 1), 60 s)].
+    """Waits between attempts, with full jitter.
+
+    The wait after attempt n is uniform in [0, min(backoff_s * 2^(n - 1), 60 s)].
 
     Attributes:
         attempts: tries in all.
@@ -75,7 +77,9 @@ class RetryPolicy:
     random_of: Callable[[float, float], float] = random.uniform
 
     def wait_s(self, attempt: int, retry_after_s: float | None = None) -> float | None:
-        """Return the seconds to wait after an attempt, counted from 1; None when it was the last.
+        """Return the seconds to wait after an attempt.
+
+        Attempts count from 1; None says that it was the last.
 
         Args:
             attempt: number of the failed attempt.
@@ -133,7 +137,7 @@ class _Streamed(Protocol):
 
 
 class Transport:
-    """One server: a client of each event loop, made at first use, and the attempts of a request.
+    """One server, with a client for each event loop.
 
     Args:
         base_url: where the server is; OpenAI's when None. A login in it is sent instead of the key.
@@ -179,7 +183,7 @@ class Transport:
     async def post(
         self, endpoint: Endpoint, body: Mapping[str, object], *, max_output_tokens: int = 0
     ) -> Answer | Fault:
-        """Return the server's answer, or the last fault; raises nothing but a cancellation."""
+        """Return the server's answer, or the last fault. It raises nothing but a cancellation."""
         size = len(json.dumps(body, ensure_ascii=False).encode(errors="replace"))  # 20 us for some 10 kB
         request = JudgeRequest(
             model=str(body.get("model", "")), request_bytes=size, max_output_tokens=max_output_tokens
@@ -204,7 +208,6 @@ class Transport:
     async def _limited(
         self, endpoint: Endpoint, body: Mapping[str, object], request: JudgeRequest
     ) -> Answer | Fault:
-        """Make one attempt, once the limits allow it."""
         if self._limiter is None:
             return await self._attempt(endpoint, body, request)
         result = AttemptResult(fate="abandoned")
@@ -278,7 +281,7 @@ class Transport:
         return Answer(body=value, result=result, message=message)
 
     def _unavailable(self, fault: str, usage: Usage | None = None, *, may_repeat: bool = False) -> Fault:
-        """Return the fault of a server that is away or broken; `usage` is that of a reply it charged."""
+        """Return the fault of a broken server. `usage` is that of a reply it charged."""
         error = JudgeUnavailable(f"{self.where} {fault}")
         tokens = usage or Usage()
         error.usage = _one_call(tokens.input_tokens, tokens.output_tokens) if usage else None
@@ -345,7 +348,7 @@ class Transport:
         complaint: str = "",
         param: str | None = None,
     ) -> Fault:
-        """Return the fault of an error status; a request that is refused costs nothing."""
+        """Return the fault of an error status. A refused request costs nothing."""
         error = JudgeUnavailable(f"{self.where} {sentence}")
         error.status, error.retry_after_s = status, retry_after_s
         result = AttemptResult(fate="answered", input_tokens=0, output_tokens=0)
@@ -359,7 +362,7 @@ class Transport:
         return Fault(error=error, result=result, may_repeat=may_repeat, complaint=complaint, param=param)
 
     def _said(self, body: object) -> str:
-        """Return a short form of the server's own message, without the key; it may quote anything."""
+        """Return a short form of the server's message, without the key."""
         said = body.get("message") if isinstance(body, dict) else body
         if not isinstance(said, str) or not said.strip():
             return ""
@@ -367,7 +370,7 @@ class Transport:
         return f": {' '.join(shown.split())[:200]}"
 
     def _hidden(self, said: str) -> str:
-        """Return a server's words without our secrets, which it knows."""
+        """Replace the secrets that a server repeats."""
         for secret in filter(None, (self._api_key, *self._address.secrets)):
             said = said.replace(secret, "[key]")
         return said
@@ -392,9 +395,10 @@ def _dumped(value: object) -> str:
 
 
 def _message_in(answer: Mapping[str, object]) -> dict[str, object] | None:
-    """Return the message of a chat completion with its ``finish_reason``; None without text and reason for that.
+    """Return a completion's message with its ``finish_reason``.
 
-    A reply without one is the server's fault. A text that is empty or not of the asked form is the model's.
+    None where it has neither a text nor a reason for that. A reply without one is the server's fault. A text
+    that is empty or not of the asked form is the model's.
     """
     choices = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -408,7 +412,7 @@ def _message_in(answer: Mapping[str, object]) -> dict[str, object] | None:
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the wait that a server asks for, a day at most; None when it asks for none, or for nonsense."""
+    """Return the wait that a server asks for, a day at most."""
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         said = headers.get(name, "").strip()[:_MOST_HEADER]
         if said.isascii() and said.replace(".", "", 1).isdecimal():

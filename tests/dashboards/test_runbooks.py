@@ -219,12 +219,3 @@ def test_links_to_boards_follow_the_address_of_grafana():
 def test_pages_come_with_every_form(part):
     assert runbook_files(Config()).items() <= files(Config(), part).items()
     assert INDEX in files(Config(), part)
-
-
-@pytest.mark.parametrize("path", sorted(files(Config())))
-def test_the_committed_file_is_generated(path):
-    assert (DIST / path).read_bytes() == files(Config())[path].encode(), "run `make dashboards`"
-
-
-def test_no_committed_page_is_left_over():
-    assert {f"runbooks/{it.name}" for it in (DIST / "runbooks").iterdir()} == set(runbook_files(Config()))

@@ -15,6 +15,7 @@ from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.settings import Settings
+from ragtrace.sinks import outbox
 from ragtrace.sinks.phoenix import PhoenixSink, annotator_kind, span_annotations
 from ragtrace.sinks.rest import Address
 from tests.unit.sinks.server import Scripted
@@ -161,7 +162,8 @@ def test_emit_does_not_wait_for_a_server_that_does_not_answer(server: Scripted) 
 
 
 @pytest.mark.parametrize("status", [0, 408, 429, 500, 502, 503, 507])
-def test_what_may_pass_is_tried_again(status: int, script) -> None:
+def test_what_may_pass_is_tried_again(status: int, script, monkeypatch) -> None:
+    monkeypatch.setattr(outbox, "_HURRIED_WAIT_S", 0.01)
     server = script(status, status)
     sink = PhoenixSink(server.url)
     sink.emit(RECORD, [score()])

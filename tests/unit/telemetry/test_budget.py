@@ -60,7 +60,7 @@ def hostile_run(recorder, rng):
 
 
 @pytest.mark.parametrize("dialect", ["both", "genai", "openinference"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 3, 5, 8])  # each budget, with content and without
 def test_no_span_is_over_its_budget(spans, dialect, seed):
     rng = random.Random(seed)
     budget = rng.choice([4_096, 40_000, 262_144])

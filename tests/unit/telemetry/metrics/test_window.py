@@ -43,16 +43,6 @@ def test_only_the_ratio_of_weights_matters(pairs: list[tuple[float, float]], fac
     assert (scaled.mean, scaled.low, scaled.high) == pytest.approx((once.mean, once.low, once.high))
 
 
-def test_equal_weights_give_the_plain_variance_with_divisor_n() -> None:
-    values = [0.2, 0.4, 0.9, 1.0] * 10
-    found = read([(x, 1.0) for x in values])
-    assert found.high - found.mean == pytest.approx(1.96 * math.sqrt(np.var(values) / 40))
-
-
-def test_without_scores_nothing_is_claimed() -> None:
-    assert Window(60.0, 0.0, 1.0).read(0.0) is None
-
-
 def test_a_perfect_window_does_not_claim_certainty() -> None:
     found = read([(1.0, 1.0)] * 10)
     assert (found.mean, found.high) == (1.0, 1.0)

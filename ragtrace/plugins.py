@@ -23,12 +23,12 @@ def load_plugin(group: str, name: str) -> Any:
         ConfigError: neither exists, or the entry point cannot be imported.
 
     Example:
-        >>> load_plugin("ragtrace.sinks", "console").__name__
-        'ConsoleSink'
+        >>> load_plugin("ragtrace.sinks", "phoenix").__name__
+        'PhoenixSink'
         >>> load_plugin("ragtrace.queues", "kafka")
         Traceback (most recent call last):
         ...
-        ragtrace.errors.ConfigError: no installed package has the entry point 'kafka' in the group ragtrace.queues
+        ragtrace.errors.ConfigError: ragtrace.queues has no module and no entry point 'kafka'
     """
     if name.isidentifier() and find_spec(f"{group}.{name}") is not None:
         made_by = getattr(import_module(f"{group}.{name}"), "PLUGIN", None)
@@ -39,4 +39,4 @@ def load_plugin(group: str, name: str) -> Any:
             return point.load()
         except (ImportError, AttributeError) as error:
             raise ConfigError(f"the entry point {name!r} of {group} cannot be imported: {error}") from error
-    raise ConfigError(f"no installed package has the entry point {name!r} in the group {group}")
+    raise ConfigError(f"{group} has no module and no entry point {name!r}")

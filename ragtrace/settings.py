@@ -211,7 +211,7 @@ class Settings:
     console: bool = _setting(False, "True prints each scored run to standard error, with its worst claim.")
     sinks: tuple[object, ...] = _setting(
         (),
-        "Further sinks of scores, as NAME or NAME:TEXT, for example console; in code also objects with emit.",
+        "Further sinks, as NAME or NAME:TEXT, for example lines:/tmp/scores.txt; in code also objects.",
         kind=object,
         named=True,
     )

@@ -110,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: list[str]) -> int:
     group = build_app(next((arg for arg in args if not arg.startswith("-")), None))
     try:
-        with group.make_context("ragtrace", [*args] or ["--help"]) as context:
+        with group.make_context("ragtrace", [*args] or ["--help"]) as context:  # a copy: typer empties it
             status: int = group.invoke(context)
     except typer.Exit as exit_:
         return exit_.exit_code if args else 2

@@ -42,7 +42,7 @@ class Passage:
         id: stable identifier; `content_id` of the text when the application gave none, and a salted hash where
             texts are redacted.
         text: the passage itself; may be empty when contents were redacted.
-        rank: 1-based place in its pool.
+        rank: 1-based place in its pool. Capture sets it to the place in the list that was reported.
         score: the score of the stage the passage stands in, None when the framework gave none.
         source: the data source it came from.
         metadata: small facts the application attached: scalars, and lists of them.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """Takes each scored record, in the scorer's thread, one call at a time.
+    r"""Takes each scored record, in the scorer's thread, one call at a time.
 
     An exception is counted as a loss of this sink and touches neither the scorer nor other sinks. A sink that
     writes to a network queues in `emit` and writes in a thread of its own: see `ragtrace.sinks.outbox`.
@@ -22,7 +22,20 @@ class Sink(Protocol):
     A sink gets a name in one of two ways: a module ``ragtrace/sinks/<name>.py`` with ``PLUGIN``, or an entry point
     of a package in the group ``ragtrace.sinks``. Both name a class or function that returns a sink. The setting
     ``sinks`` makes it: ``configure(sinks=["name"])`` or ``RAGTRACE_SINKS=name`` call it without an argument,
-    ``name:text`` with the text, for example a path. `ragtrace.testing.sink.SinkConformance` checks a sink.
+    and ``name:text`` with the text, for example a path. `ragtrace.testing.sink.SinkConformance` checks a sink.
+
+    The whole of a sink that appends lines to a file, with ``sinks="lines:/var/log/scores.txt"``:
+
+        class LinesSink:
+            def __init__(self, path: str) -> None:
+                self._path = path
+
+            def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
+                with open(self._path, "a", encoding="utf-8") as out:
+                    out.writelines(f"{score.key.metric} {score.result.value}\n" for score in scores)
+
+
+        PLUGIN = LinesSink
 
     - Texts: the record holds its texts, after redaction, whatever ``content`` says. `MetricResult.shown_details`
       leaves texts out of a score's details.

@@ -84,6 +84,3 @@ def _scores(results: Sequence[MetricResult], lower_is_better: Collection[str]) -
     for result in results:
         if result.state == "error" or (not valued and result.state != "ok"):
             yield f"{result.key} {result.state} ({result.reason})"
-
-
-PLUGIN = ConsoleSink

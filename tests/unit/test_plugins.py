@@ -66,7 +66,7 @@ def test_a_queue_is_opened_by_the_scheme_of_its_address():
     [
         ("wrong://x", "'wrong' returned str, not a queue"),
         ("gone://x", "'gone' of ragtrace.queues cannot be imported"),
-        ("other://x", "no installed package has the entry point 'other'"),
+        ("other://x", "has no module and no entry point 'other'"),
     ],
 )
 def test_an_address_that_leads_to_no_queue_is_refused_in_one_line(address, text):
@@ -80,15 +80,12 @@ def test_a_sink_is_made_by_its_name():
     assert (type(sink).__name__, sink.argument, other) == ("ListSink", "a:b", given)
     with pytest.raises(ConfigError, match="sinks: 'list' cannot be set up: no such place"):
         sinks_of(["list:broken"])
-    with pytest.raises(ConfigError, match="no installed package has the entry point 'tape'"):
+    with pytest.raises(ConfigError, match=r"ragtrace\.sinks has no module and no entry point 'tape'"):
         sinks_of(["tape"])
 
 
 def test_a_sink_of_this_package_is_made_by_the_name_of_its_file():
-    assert [type(sink).__name__ for sink in sinks_of(["console", "phoenix:http://127.0.0.1:9"])] == [
-        "ConsoleSink",
-        "PhoenixSink",
-    ]
+    assert [type(sink).__name__ for sink in sinks_of(["phoenix:http://127.0.0.1:9"])] == ["PhoenixSink"]
 
 
 def test_the_environment_names_sinks_and_shows_no_argument_of_theirs():

@@ -18,11 +18,11 @@ OUTPUTS = {
 }
 
 
-def ok(value: float, **more: Any) -> dict[str, Any]:
+def ok(value: float, **more: Any) -> Any:
     return {"state": "ok", "value": value, "passed": value >= 0.8, "judge": "overlap", "version": "v1", **more}
 
 
-def failed(state: str, reason: str) -> dict[str, Any]:
+def failed(state: str, reason: str) -> Any:
     return {"state": state, "value": None, "passed": None, "reason": reason}
 
 
@@ -96,7 +96,7 @@ def test_thresholds_follow_the_metrics_direction(summary: Summary, limit: Limit,
         ([], None),
     ],
 )
-def test_a_metric_that_the_judge_never_answered_is_told(lines: list[dict[str, Any]], said: str | None) -> None:
+def test_a_metric_that_the_judge_never_answered_is_told(lines: list[Any], said: str | None) -> None:
     summary = Summary()
     for line in lines:
         summary.add({"answered": line, "citation_f1": failed("na", "no_citations")})

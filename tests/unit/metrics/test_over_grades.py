@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ragtrace.judges.llm.judge import LLMJudge
@@ -102,7 +104,8 @@ async def test_the_pair_of_bounds_holds_frozen_ra_nwg_of_the_whole_universe() ->
     seen = {key: universe[key] for key in "abcd"}
     whole = await run(["ra_nwg"], record(labels=universe, universe="cache"))
     pool = await run(["selection_efficiency"], record(labels=seen, universe="pool"))
-    low, high = pool["context_utility_at_k"].details["ra_nwg_bounds"]
+    bounds: Any = pool["context_utility_at_k"].details["ra_nwg_bounds"]
+    low, high = bounds
     assert low <= whole["ra_nwg_at_k"].value <= high
     assert (low, high) == (pool["context_utility_at_k"].value, pool["ra_nwg_upper_at_k"].value)
 

@@ -176,7 +176,7 @@ def test_a_chosen_metric_loads_no_other() -> None:
     assert done.stdout.strip() == "False"
 
 
-def answer_length(ctx) -> float:
+def length_of_answer(ctx) -> float:
     """Characters of the answer.
 
     At most 2000.
@@ -197,13 +197,13 @@ async def value_of(function, record=ANSWERED, **options) -> MetricResult:
 
 
 async def test_a_function_is_a_metric_of_its_name_and_stays_a_function() -> None:
-    made = registry.metric(needs=("answer",), range=(0, 2000), threshold=5, version=3)(answer_length)
-    assert made is answer_length
-    spec = registry.select(["answer_length"])[0].spec
+    made = registry.metric(needs=("answer",), range=(0, 2000), threshold=5, version=3)(length_of_answer)
+    assert made is length_of_answer
+    spec = registry.select(["length_of_answer"])[0].spec
     assert (spec.summary, spec.code_version) == ("Characters of the answer.", 3)
-    assert spec.source.endswith("test_registry.answer_length")
-    result = (await evaluate(registry.select(["answer_length"]), EvalContext(ANSWERED)))[0]
-    assert (result.name, result.value, result.passed) == ("answer_length", 8.0, True)
+    assert spec.source.endswith("test_registry.length_of_answer")
+    result = (await evaluate(registry.select(["length_of_answer"]), EvalContext(ANSWERED)))[0]
+    assert (result.name, result.value, result.passed) == ("length_of_answer", 8.0, True)
     assert (await value_of(later)).value == 0.5
 
 
@@ -239,17 +239,17 @@ async def test_only_a_number_in_the_range_becomes_a_value(value, state, found) -
         (lambda: 1.0, {}, "a function of one argument"),
         (lambda _a, _b: 1.0, {}, "a function of one argument"),
         (Own, {}, "a function of one argument"),
-        (answer_length, {"needs": ("label",)}, "did you mean 'labels'"),
-        (answer_length, {"needs": "answer"}, "a tuple of inputs"),
-        (answer_length, {"needs": ("runs",)}, "got 'runs'"),
-        (answer_length, {"range": (1, 0)}, "the lower one first"),
-        (answer_length, {"range": (0, float("nan"))}, "the lower one first"),
-        (answer_length, {"range": 5}, "the lower one first"),
-        (answer_length, {"threshold": 2}, "outside the range"),
-        (answer_length, {"direction": "left"}, "'up' or 'down'"),
-        (answer_length, {"name": "all"}, "is taken"),
-        (answer_length, {"name": "mrr"}, "is taken"),
-        (answer_length, {"name": "own@5"}, "comma or @"),
+        (length_of_answer, {"needs": ("label",)}, "did you mean 'labels'"),
+        (length_of_answer, {"needs": "answer"}, "a tuple of inputs"),
+        (length_of_answer, {"needs": ("runs",)}, "got 'runs'"),
+        (length_of_answer, {"range": (1, 0)}, "the lower one first"),
+        (length_of_answer, {"range": (0, float("nan"))}, "the lower one first"),
+        (length_of_answer, {"range": 5}, "the lower one first"),
+        (length_of_answer, {"threshold": 2}, "outside the range"),
+        (length_of_answer, {"direction": "left"}, "'up' or 'down'"),
+        (length_of_answer, {"name": "all"}, "is taken"),
+        (length_of_answer, {"name": "mrr"}, "is taken"),
+        (length_of_answer, {"name": "own@5"}, "comma or @"),
     ],
 )
 def test_a_wrong_function_metric_is_refused_in_one_line(function, options, message) -> None:
@@ -260,7 +260,7 @@ def test_a_wrong_function_metric_is_refused_in_one_line(function, options, messa
 
 def test_a_function_without_needs_is_refused() -> None:
     with pytest.raises(ConfigError, match="needs its inputs"):
-        registry.metric(answer_length)
+        registry.metric(length_of_answer)
 
 
 def test_each_file_of_a_room_with_a_metric_is_named_after_it() -> None:

@@ -44,6 +44,20 @@ class Keeper:
         return self.runs[0]
 
 
+@dataclass
+class Waiting(Keeper):
+    """Keeps ended runs as they wait for the pipeline's thread, and processes them later."""
+
+    ended: list[tuple[Ref, EndedRun | WaitingRun]] = field(default_factory=list)
+
+    def on_end(self, root: Ref, ended: EndedRun | WaitingRun) -> None:
+        self.ended.append((root, ended))
+
+    def process(self) -> None:
+        for root, ended in self.ended:
+            super().on_end(root, ended)
+
+
 def ids(captured, stage):
     return [passage.id for passage in captured.record.pool(stage)]
 

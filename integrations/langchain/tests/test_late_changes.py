@@ -8,22 +8,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from integrations.langchain.tests.parts import PROMPT, Faq, chat, rescored, shown
 from ragtrace.capture import EndedRun, Recorder, finished_run
 from ragtrace_langchain import RagtraceHandler
-from tests.kept import ANSWER, Keeper, ids, scores
-
-
-class Waiting(Keeper):
-    """Keeps ended runs as they wait for the pipeline's thread, and processes them later."""
-
-    def __init__(self):
-        super().__init__()
-        self.ended = []
-
-    def on_end(self, root, ended):
-        self.ended.append((root, ended))
-
-    def process(self):
-        for root, ended in self.ended:
-            super().on_end(root, ended)
+from tests.kept import ANSWER, Waiting, ids, scores
 
 
 def changed(document):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inspect import BoundArguments
 
 MAX_KNOWN = 1_024  # classes, which an application may make at run time
-
-_on_class: dict[tuple[type, str], bool] = {}
 
 
 def first_of(owner: object, names: tuple[str, ...]) -> Any:
@@ -22,29 +21,22 @@ def first_of(owner: object, names: tuple[str, ...]) -> Any:
         3
     """
     own = getattr(owner, "__dict__", None) or {}
-    kind = type(owner)
+    kind: type = type(owner)
+    on_class = _names_on(kind, names)
     for name in names:
-        if name in own:
-            value = own[name]
-        elif _has(kind, name):
+        value = own.get(name)
+        if value is None and name in on_class and name not in own:
             value = getattr(owner, name, None)
-        else:
-            continue
         if value is not None:
             return value
     return None
 
 
-def _has(kind: type, name: str) -> bool:
-    key = (kind, name)
-    known = _on_class.get(key)
-    if known is None:
-        if len(_on_class) >= MAX_KNOWN:
-            _on_class.clear()
-        private = getattr(kind, "__private_attributes__", None)
-        known = any(name in base.__dict__ for base in kind.__mro__)
-        known = _on_class[key] = known or (isinstance(private, dict) and name in private)
-    return known
+@lru_cache(maxsize=MAX_KNOWN)
+def _names_on(kind: type, names: tuple[str, ...]) -> frozenset[str]:
+    private = getattr(kind, "__private_attributes__", None)
+    known = private.keys() if isinstance(private, dict) else ()
+    return frozenset(name for name in names if name in known or any(name in base.__dict__ for base in kind.__mro__))
 
 
 def argument(bound: BoundArguments, *names: str) -> Any:

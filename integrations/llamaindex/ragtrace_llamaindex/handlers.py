@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_EVENT_KINDS = 4_096  # classes of events, of which an application may make its own at run time
 
-tracer = Tracer()
+tracer = Tracer(holder.current)
 after_fork_in_child(tracer.reset_after_fork)
 _taker_of = tracer.takers.get
 
@@ -56,7 +56,7 @@ class RagtraceSpanHandler(BaseSpanHandler[Any]):
         **_kwargs: object,
     ) -> None:
         """Note a span that begins."""
-        tracer.entered(holder.current(), id_, bound_args, instance, parent_id)
+        tracer.entered(id_, bound_args, instance, parent_id)
 
     @guarded
     def span_exit(

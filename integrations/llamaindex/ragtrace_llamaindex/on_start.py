@@ -74,13 +74,11 @@ def _record_first_question(state: RunState, question: str) -> None:
         state.record(state.run.set_query, question)
 
 
-@guarded
 def _on_query_start(span: OpenSpan, bound: BoundArguments, _instance: object) -> None:
     if span.within is None and (not span.state.has_query or span.is_top):
         record_question(span.state, bound.arguments)
 
 
-@guarded
 def _on_retrieval_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     span.query = query_text(argument(bound, "str_or_query_bundle")) or question_in(bound.arguments)
     span.source = _source_of(instance) or span.name
@@ -98,7 +96,6 @@ def _source_of(retriever: object) -> str | None:
     return None
 
 
-@guarded
 def _on_rerank_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     span.given = NodeColumns(argument(bound, "nodes"))  # before it can write into them
     model = first_of(instance, ("model_name", "model"))
@@ -107,7 +104,6 @@ def _on_rerank_start(span: OpenSpan, bound: BoundArguments, instance: object) ->
     span.top_k = top_n if isinstance(top_n, int) else None
 
 
-@guarded
 def _on_synthesis_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     state = span.state
     if may_record_history(span.parent):
@@ -120,7 +116,6 @@ def _on_synthesis_start(span: OpenSpan, bound: BoundArguments, instance: object)
         state.record(record_synthesized, span, state.run, NodeColumns(nodes))
 
 
-@guarded
 def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     if not isinstance(span, ModelSpan):
         return
@@ -154,7 +149,6 @@ def record_prompt(span: ModelSpan, run: Run, root: OpenSpan | None) -> None:
         run.add_prompt(prompt_text(span.messages))
 
 
-@guarded
 def _on_tool_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     """Note a tool's name, and the arguments of its call."""
     if not isinstance(span, ToolSpan):

@@ -39,7 +39,7 @@ _METHODS: tuple[tuple[type, Kind, frozenset[str]], ...] = (
 _FUSIONS = frozenset({"QueryFusionRetriever", "RouterRetriever", "RecursiveRetriever", "AutoMergingRetriever"})
 _TALKERS = frozenset({"BaseChatEngine", "BaseWorkflowAgent", "AgentWorkflow"})
 
-_known: dict[tuple[type, str], Kind] = {}
+KINDS: dict[tuple[type, str], Kind] = {}  # of the methods met so far
 
 
 def kind_of(id_: str, instance: object) -> Kind:
@@ -49,24 +49,16 @@ def kind_of(id_: str, instance: object) -> Kind:
         >>> kind_of("f-" + "0" * 36, None)
         'other'
     """
-    name = id_[:-ID_TAIL]
-    key = (type(instance), name)
-    kind = _known.get(key)
-    if kind is None:
-        kind = _kind(type(instance), name.rpartition(".")[2])
-        if len(_known) >= MAX_KNOWN:
-            _known.clear()
-        _known[key] = kind
-    return kind
-
-
-def _kind(owner: type, method: str) -> Kind:
-    if owner is BaseToolAsyncAdapter:  # the tool inside it has a span of its own
-        return "other"
-    for base, kind, methods in _METHODS:
-        if method in methods and issubclass(owner, base):
-            return kind
-    return "other"
+    owner, name = type(instance), id_[:-ID_TAIL]
+    method = name.rpartition(".")[2]
+    found: Kind = "other"
+    if owner is not BaseToolAsyncAdapter:  # the tool inside it has a span of its own
+        kinds = (kind for base, kind, methods in _METHODS if method in methods and issubclass(owner, base))
+        found = next(kinds, "other")
+    if len(KINDS) >= MAX_KNOWN:
+        KINDS.clear()
+    KINDS[owner, name] = found
+    return found
 
 
 @lru_cache(maxsize=MAX_KNOWN)
@@ -80,6 +72,7 @@ def keeps_turns(owner: type) -> bool:
     return is_llama_index_class(owner, _TALKERS)
 
 
+@lru_cache(maxsize=MAX_KNOWN)
 def is_fusion(owner: type) -> bool:
     """Tell whether a retriever's result is the order of the pool, whatever it left out.
 

@@ -38,6 +38,7 @@ from ragtrace_llamaindex.run_state import (
 from ragtrace_llamaindex.selection import record_inner_answer, record_postprocessed, record_retrieved
 from ragtrace_llamaindex.span_kinds import (
     ID_TAIL,
+    KINDS,
     is_building_class,
     is_fusion,
     is_step_class,
@@ -50,6 +51,7 @@ from ragtrace_llamaindex.streams import OpenStreams, reading
 from ragtrace_llamaindex.tools import report_tool_call
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from inspect import BoundArguments
 
     from ragtrace.capture import Defaults
@@ -71,9 +73,13 @@ class Tracer:
 
     There is no lock around the map: every change is one dict or set operation. All of a tree leaves with its root.
     Spans that have ended stay until then, since a task begun in one may outlive it.
+
+    Args:
+        defaults: returns the recorder and the defaults of a run that begins now, None where nothing is captured.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, defaults: Callable[[], Defaults | None]) -> None:
+        self._defaults = defaults
         self.spans: dict[str | None, OpenSpan] = {}
         self._streams = OpenStreams(self._stream_over)
         self.takers = self._streams.takers
@@ -86,11 +92,9 @@ class Tracer:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def entered(
-        self, defaults: Defaults | None, id_: str, bound: BoundArguments, instance: object, parent_id: str | None
-    ) -> None:
+    def entered(self, id_: str, bound: BoundArguments, instance: object, parent_id: str | None) -> None:
         """Note a span that begins."""
-        kind = kind_of(id_, instance)
+        kind = KINDS.get((type(instance), id_[:-ID_TAIL])) or kind_of(id_, instance)
         if kind in _CHOOSING and is_tool_search():
             self._buried.add(id_)
             return
@@ -102,12 +106,12 @@ class Tracer:
                 parent = None
             parent, read = self._above(parent, kind, bound, instance)
         if entered_run() is not None and read is None:
-            parent = self._in_block(parent, defaults, kind, instance, parent_id)
+            parent = self._in_block(parent, kind, instance, parent_id)
         if parent is not None and kind == "other" and not parent.state.is_joined and not parent.state.is_ended:
             self._keep(id_, parent)
         elif parent is not None:
             self._entered_below(parent, read, kind, id_, bound, instance)
-        elif defaults is not None:
+        elif (defaults := self._defaults()) is not None:
             self._root_entered(defaults, kind, id_, bound, instance, parent_id)
 
     def _above(
@@ -124,13 +128,12 @@ class Tracer:
     def _in_block(
         self,
         parent: OpenSpan | None,
-        defaults: Defaults | None,
         kind: Kind,
         instance: object,
         parent_id: str | None,
     ) -> OpenSpan | None:
         """Return the node that a span begins in, inside the block of a run of the application's own."""
-        outer = self.joined.root(defaults)
+        outer = self.joined.root(self._defaults())
         if outer is None or (parent is not None and parent.state is outer.state):
             return parent
         return self._upkeep if self._is_upkeep(kind, instance, parent_id) else outer
@@ -166,7 +169,8 @@ class Tracer:
         elif isinstance(result, InputRequiredEvent):
             state.interrupt = result
         if span.id != id_:
-            self._let_go(state, id_)
+            if len(state.ids) > MAX_IDS:
+                self.spans.pop(id_, None)
             return
         if not _closed(span):
             return
@@ -184,7 +188,8 @@ class Tracer:
         if span.id != id_:
             if span.is_handle:  # early workflows return None from a run that failed
                 span.state.error = error
-            self._let_go(span.state, id_)
+            if len(span.state.ids) > MAX_IDS:
+                self.spans.pop(id_, None)
             return
         if not _closed(span):
             return
@@ -310,8 +315,8 @@ class Tracer:
             return
         if span.kind == "retriever":
             found = NodeColumns(result)
-            is_outer = is_fusion(type(instance))
-            state.record(record_retrieved, span, state.run, found, ended_ns, is_outer, chars=found.chars)
+            owner: type = type(instance)
+            state.record(record_retrieved, span, state.run, found, ended_ns, is_fusion(owner), chars=found.chars)
         elif span.kind == "rerank":
             if span.given is not None:
                 state.record(record_postprocessed, span, state.run, span.given, NodeColumns(result), ended_ns)
@@ -386,10 +391,6 @@ class Tracer:
             state.ids = []
             state.open.clear()
             state.root = state.run = state.arguments = state.interrupt = state.error = None
-
-    def _let_go(self, state: RunState, id_: str) -> None:
-        if len(state.ids) > MAX_IDS:
-            self.spans.pop(id_, None)
 
     def _stream_over(self, state: RunState) -> None:
         failure, state.error = state.error, None

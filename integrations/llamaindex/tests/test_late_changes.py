@@ -1,0 +1,93 @@
+"""Changes that an application makes to its objects once a run has ended: none of them reaches the run's record."""
+
+from __future__ import annotations
+
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.chat_engine import ContextChatEngine
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.schema import MetadataMode
+from llama_index.core.tools import FunctionTool
+
+from integrations.llamaindex.tests.parts import Best, Given, Llm, engine, nodes
+from ragtrace.capture import Recorder, WaitingRun
+from ragtrace_llamaindex import instrumented, mark_retrieved, mark_selected
+from tests.kept import ANSWER, Waiting, ids, kinds, scores
+
+
+def changed(node):
+    node.node.text, node.score = "changed", 99.0
+    node.node.metadata["page"] = "changed"
+
+
+def test_objects_of_a_finished_run():
+    found = nodes()
+    texts = [one.node.get_content(metadata_mode=MetadataMode.NONE) for one in found]
+    keeper = Waiting()
+    with instrumented(Recorder(keeper)):
+        response = engine(Given(found)).query("Where?")
+    for node in (*found, *response.source_nodes):
+        changed(node)
+    found.clear()
+    response.response = "changed"
+    keeper.process()
+    run = keeper.only
+    assert [passage.text for passage in run.record.pool("retrieved")] == texts
+    assert scores(run, "retrieved") == [1 - i / 100 for i in range(6)]
+    assert [passage.metadata["page"] for passage in run.record.pool("retrieved")] == list(range(6))
+    assert (ids(run, "reranked"), scores(run, "reranked")) == (["d5", "d4"], [0.9, 0.8])
+    assert (run.record.query, run.record.answer) == ("Where?", ANSWER)
+
+
+def test_turns_of_a_conversation():
+    history = [ChatMessage("Hi", role="user"), ChatMessage("Hello", role="assistant")]
+    keeper = Waiting()
+    with instrumented(Recorder(keeper)):
+        chat = ContextChatEngine.from_defaults(
+            retriever=Given(nodes()),
+            llm=Llm(),
+            memory=ChatMemoryBuffer.from_defaults(),
+            node_postprocessors=[Best()],
+        )
+        chat.chat("Where?", chat_history=history)
+    for turn in history:
+        turn.content = "changed"
+    history.clear()
+    keeper.process()
+    record = keeper.only.record
+    assert [turn.content for turn in record.history] == ["Hi", "Hello"]
+    assert (record.query, record.answer) == ("Where?", ANSWER)
+
+
+def test_what_is_marked_and_what_a_tool_returned():
+    rows = [{"id": "a", "text": "The lab is in Oslo."}, {"id": "b", "text": "The lab has moved."}]
+    hits = [{"id": "t", "text": "The door is green."}]
+    keeper = Waiting()
+    with instrumented(Recorder(keeper)):
+
+        def search(query: str) -> list[dict[str, str]]:
+            """Search the web."""
+            return hits
+
+        tool = FunctionTool.from_defaults(search)
+
+        class Marking(Given):
+            def _retrieve(self, query_bundle):
+                return []
+
+        class Engine(type(engine())):
+            def _query(self, query_bundle):
+                mark_retrieved(rows)
+                mark_selected([rows[0]["text"]])
+                tool.call(query="door")
+                return super()._query(query_bundle)
+
+        made = engine(Marking([]), [])
+        Engine(retriever=made.retriever, response_synthesizer=made._response_synthesizer).query("Where?")
+    for row in (*rows, *hits):
+        row["text"] = "changed"
+    assert all(isinstance(ended, WaitingRun) for _, ended in keeper.ended)
+    keeper.process()
+    run = keeper.only
+    assert "tool" in kinds(run)
+    assert "changed" not in repr(run)
+    assert {"a", "b", "t"} <= set(ids(run, "retrieved"))

@@ -15,7 +15,7 @@ SETS = ("ra_nwg", "proc", "pct_proc", "n_recall4", "n_recall5", "precision4", "h
 TEXTS = {"1": "a", "2": "b"}
 FULL = {"citation": "1", "support": "full"}
 RANKED = {"labels": {"a": 3}, "rel_threshold": 2}
-RANKS = ("p_at_k", "ap_at_k_retrieved", "ap_at_k", "mrr", "mrr_at_k", "ndcg_at_k")
+RANKS = ("p_at_k", "ap_at_k_retrieved", "ap_at_k", "ap_at_k_minRK", "mrr", "mrr_at_k", "ndcg_at_k")
 NOISE = {"user_input": "Where?", "response": "a", "reference": "r", "retrieved_contexts": ["c0", "c1"]}
 TABLES = {
     "reference_fact_by_context": [[1, 0]],

@@ -42,6 +42,10 @@ async def run(names: list[str], panel: Any, made: RagRecord | None = None, **mor
     return await cases.run(names, made, judge=panel, embedder=OverlapEmbedder(), **more)
 
 
+async def faithful(panel: Any, made: RagRecord | None = None) -> MetricResult:
+    return (await run(["faithfulness_1to5"], panel, made))["faithfulness_1to5"]
+
+
 async def test_judges_are_averaged_and_their_distance_is_told() -> None:
     members = [judge(name, always=grade(value)) for name, value in (("a", 5), ("b", 2), ("c", 4))]
     results = await run(["faithfulness_1to5"], ConsensusPanel(members))
@@ -63,13 +67,13 @@ async def test_judges_are_averaged_and_their_distance_is_told() -> None:
 
 async def test_the_median_hears_no_outlier() -> None:
     members = [judge(name, always=grade(value)) for name, value in (("a", 5), ("b", 1), ("c", 4))]
-    found = (await run(["faithfulness_1to5"], ConsensusPanel(members, consensus="median")))["faithfulness_1to5"]
+    found = await faithful(ConsensusPanel(members, consensus="median"))
     assert (found.value, found.details["panel"]["consensus"]) == (4.0, "median")
 
 
 async def test_repeats_of_one_judge_have_a_spread_and_no_distance() -> None:
     panel = ConsensusPanel([judge("a", grade(5), grade(4), grade(3))], repeats=3)
-    found = (await run(["faithfulness_1to5"], panel))["faithfulness_1to5"]
+    found = await faithful(panel)
     told = found.details["panel"]
     assert (found.value, told["judges"][0]["std"], told["mean_abs_diff"]) == (4.0, 1.0, None)
     assert (found.llm_calls, found.input_tokens, found.output_tokens) == (3, 300, 30)
@@ -77,7 +81,7 @@ async def test_repeats_of_one_judge_have_a_spread_and_no_distance() -> None:
 
 async def test_a_failed_run_is_no_number() -> None:
     panel = ConsensusPanel([judge("a", grade(4), LATE, grade(0), grade(0)), judge("b", always=grade(2))], repeats=3)
-    found = (await run(["faithfulness_1to5"], panel))["faithfulness_1to5"]
+    found = await faithful(panel)
     one, other = found.details["panel"]["judges"]
     assert (found.value, one["scores"], one["failures"]) == (3.0, [4.0], 2)
     assert one["reasons"] == {"judge_timeout": 1, "judge_invalid_output": 1}
@@ -182,10 +186,10 @@ async def test_a_run_that_failed_as_a_whole_counts_for_each_k() -> None:
 
 async def test_a_member_that_cannot_do_it_has_no_say() -> None:
     panel = ConsensusPanel([OverlapJudge(), judge("a", always=grade(4))])
-    assert (await run(["faithfulness_1to5"], panel))["faithfulness_1to5"].value == 4.0
+    assert (await faithful(panel)).value == 4.0
     broken = ConsensusPanel([OverlapJudge(), judge("a", always=LATE)])
-    assert (await run(["faithfulness_1to5"], broken))["faithfulness_1to5"].reason == "judge_timeout"
-    unable = (await run(["faithfulness_1to5"], ConsensusPanel([OverlapJudge()])))["faithfulness_1to5"]
+    assert (await faithful(broken)).reason == "judge_timeout"
+    unable = await faithful(ConsensusPanel([OverlapJudge()]))
     assert (unable.state, unable.reason) == ("na", "unsupported_by_judge")
 
 
@@ -194,20 +198,20 @@ async def test_a_member_that_cannot_do_it_has_no_say() -> None:
 )
 async def test_na_stands_when_most_say_so(attempts: list[bool], state: str) -> None:
     members = [judge(str(n), always=grade(4) | {"attempted": each}) for n, each in enumerate(attempts)]
-    found = (await run(["faithfulness_1to5"], ConsensusPanel(members)))["faithfulness_1to5"]
+    found = await faithful(ConsensusPanel(members))
     assert (found.state, found.reason) == (state, None if state == "ok" else "abstained")
     assert sum(one["failures"] for one in found.details["panel"]["judges"]) == 0
 
 
 async def test_na_beside_failures_is_a_verdict() -> None:
     panel = ConsensusPanel([judge("a", always=grade(4) | {"attempted": False}), judge("b", always=LATE)])
-    found = (await run(["faithfulness_1to5"], panel))["faithfulness_1to5"]
+    found = await faithful(panel)
     assert (found.state, found.reason) == ("na", "abstained")
 
 
 async def test_a_missing_input_asks_nobody() -> None:
     panel = ConsensusPanel([judge("a")], repeats=3)
-    found = (await run(["faithfulness_1to5"], panel, record("Oslo.", answer=" ")))["faithfulness_1to5"]
+    found = await faithful(panel, record("Oslo.", answer=" "))
     assert (found.state, found.reason, found.llm_calls) == ("na", "no_answer", 0)
 
 
@@ -227,12 +231,12 @@ async def test_cost_is_the_sum_also_of_embeddings() -> None:
 async def test_the_version_holds_members_repeats_and_rule() -> None:
     async def version(*names: str, **more: Any) -> str:
         panel = ConsensusPanel([judge(name, always=grade(4)) for name in names], **more)
-        found = (await run(["faithfulness_1to5"], panel))["faithfulness_1to5"]
+        found = await faithful(panel)
         ahead = expected(select(["faithfulness_1to5"]), panel, None, MetricOptions())[0]
         assert (found.version, found.judge) == (ahead.version, ahead.judge)
         return found.version
 
-    alone = (await run(["faithfulness_1to5"], judge("a", always=grade(4))))["faithfulness_1to5"].version
+    alone = (await faithful(judge("a", always=grade(4)))).version
     versions = [
         await version("a"),
         await version("a", "b"),

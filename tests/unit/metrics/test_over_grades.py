@@ -115,7 +115,9 @@ async def test_selection_efficiency_reads_gold_labels_of_the_pool_only() -> None
     gold = await run(["selection_efficiency"], record(labels={**inside, "far": 5, "away": 4}))
     pool = await run(["selection_efficiency"], record(labels=inside, universe="pool"))
     name = "selection_efficiency_at_k"
-    assert gold[name].value == pool[name].value < 1.0
+    as_gold = await run(["ra_nwg"], record(labels=inside))
+    assert as_gold["proc_at_k"].value == 1.0, "where the labels are the pool's, PROC says nothing"
+    assert gold[name].value == pool[name].value == as_gold["pct_proc_at_k"].value < 1.0
     assert gold["pool_recall4_at_k"].value == 0.5
 
 

@@ -49,12 +49,6 @@ def test_three_normalisers_give_three_numbers() -> None:
     assert rank.ap_at_k_min_rk(["x", "a"], grades, 2) == 0.25
 
 
-def test_k_that_is_not_positive_has_no_value() -> None:
-    grades = {"a": 5}
-    for function in (rank.p_at_k, rank.ap_at_k, rank.ap_at_k_min_rk, rank.mrr_at_k, rank.ndcg_at_k):
-        assert function(["a"], grades, 0) is None
-
-
 def test_scales_keep_what_is_relevant() -> None:
     for grade in (0, 1, 2, 3):
         assert (from_umbrela(grade) >= 4) == (grade >= 2)

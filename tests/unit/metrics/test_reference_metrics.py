@@ -18,6 +18,7 @@ from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate, expected
 from ragtrace.metrics.reference.factual_correctness import f_beta
+from ragtrace.metrics.reference.noise_sensitivity import incorrect_claims
 from ragtrace.metrics.registry import select
 from tests.unit.judges.records import data_of as data
 from tests.unit.metrics import cases
@@ -142,6 +143,22 @@ async def test_only_the_first_claims_of_a_long_text_are_checked() -> None:
     details = (await run(["factual_correctness"], record(), chat))["factual_correctness"].details
     assert details["truncated"] is True
     assert (details["answer"]["entailed"], details["reference"]["entailed"]) == (MAX_CLAIMS, 1)
+
+
+SOURCES = st.lists(st.integers(0, 4), max_size=4)
+
+
+@given(st.lists(st.tuples(st.booleans(), SOURCES), min_size=1, max_size=12), st.frozensets(st.integers(0, 4)))
+def test_incorrect_claims_are_relevant_irrelevant_or_unattributed(
+    claims: list[tuple[bool, list[int]]], relevant: frozenset[int]
+) -> None:
+    """The rate of incorrect claims = relevant + irrelevant + unattributed, each claim in one of them alone."""
+    found = incorrect_claims([right for right, _ in claims], [sources for _, sources in claims], relevant)
+    wrong = [set(sources) for right, sources in claims if not right]
+    assert found.relevant + found.irrelevant + found.unattributed == found.total == len(wrong)
+    assert found.relevant == sum(not sources.isdisjoint(relevant) for sources in wrong)
+    assert found.irrelevant == sum(bool(sources) and sources.isdisjoint(relevant) for sources in wrong)
+    assert min(found.relevant, found.irrelevant, found.unattributed) >= 0
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 100))

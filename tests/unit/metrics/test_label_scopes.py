@@ -1,4 +1,4 @@
-"""Universes of labels: the cache of a query, the shadow pool, strata; and the directions of the estimators."""
+"""Label scopes: the cache of a query, the shadow pool, strata; and the directions of the estimators."""
 
 from __future__ import annotations
 

@@ -62,11 +62,7 @@ class HandbookModel(BaseChatModel):
 
 
 def build_chain(writer: Writer, incident: Incident) -> Runnable[str, str]:
-    """Return the chain from a question to an answer.
-
-    Args:
-        writer: writes the answers.
-        incident: may change them; it counts the answers of this chain from 1.
+    """Return the chain from a question to an answer, which the incident may change.
 
     Example:
         >>> from ragtrace.demo.answers import OfflineWriter

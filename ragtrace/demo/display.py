@@ -25,13 +25,7 @@ LINES_A_RUN = 10
 
 
 class PlainLines:
-    """Prints a line ten times a run, and the incident and the alarm when they come.
-
-    Args:
-        console: a console that is not a terminal.
-        progress: returns the state of the run.
-        heading: printed first.
-    """
+    """Prints a line ten times a run, and the incident and the alarm when they come."""
 
     def __init__(self, console: Console, progress: Callable[[], Progress], heading: Heading) -> None:
         self._console = console
@@ -69,15 +63,7 @@ def _progress_line(progress: Progress) -> str:
 
 
 def print_closing(console: Console, progress: Progress, *, out: str, lines: int, has_view: bool) -> None:
-    """Print the closing summary.
-
-    Args:
-        console: where to.
-        progress: the last state.
-        out: name of the file with the records.
-        lines: lines in it.
-        has_view: the last frame of the live view stands above, so tables and alarm are not repeated.
-    """
+    """Print the closing summary; tables and alarm are left out where the last frame of the view shows them."""
     if not has_view:
         console.print()
         console.print(metrics_table(progress.metrics), soft_wrap=True)

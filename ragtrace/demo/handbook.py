@@ -28,10 +28,8 @@ _EVERYWHERE = frozenset({"ragtrace", "use", "used", "get", "after", "while"})  #
 class HandbookPassage:
     """One section of the handbook, cut at a second-level heading.
 
-    Attributes:
-        id: page and heading, for example ``sampling#weights``.
-        title: title of the page and heading.
-        text: the section's prose on one line; fenced code belongs to the page and not to the passage.
+    The id is made of page and heading, for example ``sampling#weights``. The text is prose on one line, without
+    fenced code.
     """
 
     id: str
@@ -84,9 +82,6 @@ class Question:
     """One question with hand-made grades of every handbook passage.
 
     Attributes:
-        id: short name.
-        query: the question.
-        reference: a short right answer.
         grades: grade 2 to 5 by passage id. Every other passage was read and has grade 1. Empty for a question that
             the handbook does not answer.
     """

@@ -19,19 +19,9 @@ class DemoOptions:
     """Choices of one demo run, as the flags of ``ragtrace demo`` make them.
 
     Attributes:
-        questions: how many are asked, at least 1.
-        rate: questions a second, above 0.
-        is_fast: asks without a pause.
-        seed: of the order of questions, of the wording and of the incident.
-        has_incident: whether half-way the answerer begins to invent facts.
-        out: the file for the scored records.
         port: of the OpenMetrics endpoint; a taken one is replaced by a free one.
-        otlp: URL of a collector that gets everything as well.
-        judge: ``overlap`` or ``openai:MODEL``.
         model: a real model answers instead of the offline answerer.
-        base_url: its OpenAI-compatible server, and that of the judge.
-        stack: ``local`` = Prometheus and Alertmanager run beside it.
-        save_svg: the last frame of the view is saved there as a picture.
+        base_url: OpenAI-compatible server of the model and of the judge.
 
     Example:
         >>> DemoOptions().incident_at, DemoOptions(has_incident=False).incident_at

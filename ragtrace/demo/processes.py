@@ -34,9 +34,6 @@ class Programs:
 def find_programs(path: str | None = None) -> Programs:
     """Find Prometheus and Alertmanager, which Debian calls ``prometheus-alertmanager``.
 
-    Args:
-        path: folders as in ``PATH``; None = those of ``PATH``.
-
     Raises:
         ConfigError: one is missing; the line says which, and how to get it.
 
@@ -64,12 +61,7 @@ def run_server(name: str, command: Callable[[int], Sequence[str]], log: Path) ->
     """Run a server on a free loopback port inside a ``with`` block, and give its address.
 
     The program has ended when the block is left, however it is left. Where the system has ``setpriv`` it also ends
-    when this process is killed outright.
-
-    Args:
-        name: for messages.
-        command: returns the command line for a port.
-        log: takes the program's output.
+    when this process is killed outright. `command` returns the command line for a port.
 
     Raises:
         ConfigError: it did not become ready within a minute; the message ends with the last line of its log.

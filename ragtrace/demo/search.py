@@ -71,11 +71,7 @@ def search(query: str, k: int) -> list[Document]:
 
 
 def rerank(found: dict[str, Any]) -> list[Document]:
-    """Keep the 4 candidates that cover the question best, with a score of their own.
-
-    Args:
-        found: ``question`` and ``candidates``.
-    """
+    """Keep the 4 candidates that cover the question best, with a score of their own."""
     scored = [
         document.model_copy(
             update={"metadata": document.metadata | {"relevance_score": _relevance(found["question"], document)}}

@@ -70,14 +70,7 @@ def check_pace(options: DemoOptions) -> None:
 def run_beside(programs: Programs, endpoint: str | None, run: Callable[[], int], console: Console) -> int:
     """Run the demo beside the stack, print the delivered alert, and return the exit status.
 
-    Args:
-        programs: paths of Prometheus and Alertmanager.
-        endpoint: URL of the OpenMetrics endpoint.
-        run: runs the demo and returns its exit status.
-        console: where to.
-
-    Returns:
-        The demo's status, or 1 when Prometheus or Alertmanager did not do its part in time.
+    The status is that of `run`, or 1 when Prometheus or Alertmanager did not do its part in time.
 
     Raises:
         ConfigError: the stack did not start.
@@ -114,10 +107,6 @@ def local_stack(programs: Programs, endpoint: str) -> Iterator[LocalStack]:
     Their files stand in a temporary folder. Programs and folder are gone when the block is left, also by Ctrl-C,
     SIGTERM or SIGHUP.
 
-    Args:
-        programs: paths of Prometheus and Alertmanager.
-        endpoint: URL of the OpenMetrics endpoint that is read.
-
     Raises:
         ConfigError: one of them did not start.
     """
@@ -145,11 +134,6 @@ def stack_config(pages: str) -> Config:
 
 def stack_files(config: Config, endpoint: str, alertmanager: str) -> dict[str, str]:
     """Return Prometheus's files by their paths: its configuration and the rules of the demo profile.
-
-    Args:
-        config: source of the rules.
-        endpoint: URL that is scraped.
-        alertmanager: its address.
 
     Example:
         >>> list(stack_files(Config.demo(), "http://127.0.0.1:1/metrics", "http://127.0.0.1:3"))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.model import RagRecord, Score
+    from ragtrace.stats.intervals import Interval
 
 TAG = "demo:"
 WATCHED = "faithfulness"
@@ -44,25 +45,14 @@ class MetricScores:
         return fmean(self.values) if self.values else None
 
     @property
-    def interval(self) -> tuple[float | None, float | None]:
-        """95 % bounds of the mean, None where they cannot be computed."""
-        found = bootstrap_mean_ci(self.values)
-        return found.low, found.high
+    def interval(self) -> Interval:
+        """Mean with its 95 % bounds, None where they cannot be computed."""
+        return bootstrap_mean_ci(self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """The detector's alarm.
-
-    Attributes:
-        question: number of the question whose score raised it.
-        changed_at: number of the question with which the change is estimated to have begun.
-        baseline_mean: mean of the baseline.
-        recent_mean: mean of the scores from `changed_at` on.
-        recent_n: their number.
-        statistic: the evidence of a drop.
-        threshold: the evidence that an alarm needs.
-    """
+    """The detector's alarm, with numbers of questions; `recent_n` scores began with `changed_at`."""
 
     question: int
     changed_at: int
@@ -77,13 +67,7 @@ class Alarm:
 class WorstAnswer:
     """An answer with low faithfulness.
 
-    Attributes:
-        question: number of the question.
-        query: the question.
-        value: the score.
-        before: end of the answer's text before the sentence, empty at its beginning.
-        sentence: the sentence that the contexts support least.
-        reason: the judge's reason.
+    `before` is the end of the answer up to the least supported `sentence`, and `reason` is the judge's.
     """
 
     question: int
@@ -99,17 +83,11 @@ class Progress:
     """Everything a view shows.
 
     Attributes:
-        asked: questions asked.
-        total: questions that will be asked.
-        failed: questions that the chain could not answer.
         counts: records by ``sampled``, ``scored``, ``waiting`` and ``dropped``.
-        seconds: since the start.
         incident_at: number of the question with which the incident begins, None without one.
         metrics: scores by metric, in the order of their first score.
         points: number of the question and score, of the watched metric.
         worst: worst answers, the worst first.
-        state: the detector's state.
-        detector: the detector in words.
         baseline_mean: mean of the baseline, None while it is learnt.
         alarm: the first alarm.
     """
@@ -138,16 +116,7 @@ class Tally:
     """A sink that keeps the demo's numbers. `emit` runs in the scorer's thread, the rest in other threads.
 
     The watched metric has the scorer's own e-detector, which here need not wait for an hour of evidence.
-
-    Args:
-        total: questions that will be asked.
-        incident_at: number of the question with which the incident begins, None without one.
-        baseline: scores from which the detector learns its baseline.
-
-    Attributes:
-        asked: questions asked so far.
-        failed: questions that the chain could not answer.
-        alarm: the first alarm.
+    `asked` and `failed` count questions.
     """
 
     def __init__(self, *, total: int, incident_at: int | None, baseline: int) -> None:
@@ -175,14 +144,14 @@ class Tally:
                     continue
                 kept.values.append(result.value)
                 if result.name == WATCHED:
-                    self._watch(question_number(record), record, result.value, result.details)
+                    number = question_number(record)
+                    self._points.append((number, result.value))
+                    self._keep_if_worst(number, record, result.value, result.details)
+                    if self._detector.add(result.value) == "alarm" and self.alarm is None:
+                        self.alarm = self._explain_alarm(number)
 
     def progress(self, ledger: Mapping[str, int]) -> Progress:
-        """Return everything as of now.
-
-        Args:
-            ledger: `ragtrace.scoring.Ledger.snapshot`.
-        """
+        """Return everything as of now, with the counts of `ragtrace.scoring.Ledger.snapshot`."""
         with self._lock:
             baseline = self._detector.baseline
             return Progress(
@@ -215,12 +184,6 @@ class Tally:
             return f"learning its baseline: {len(self._points)} of {self._baseline} scores"
         evidence = f"evidence of a drop {max(found.statistic, 0.0):.1f} of {found.threshold:.1f}"
         return f"{found.state}: {evidence}, baseline {found.baseline.mean:.3f}"
-
-    def _watch(self, number: int, record: RagRecord, value: float, details: Mapping[str, object]) -> None:
-        self._points.append((number, value))
-        self._keep_if_worst(number, record, value, details)
-        if self._detector.add(value) == "alarm" and self.alarm is None:
-            self.alarm = self._explain_alarm(number)
 
     def _keep_if_worst(self, number: int, record: RagRecord, value: float, details: Mapping[str, object]) -> None:
         claims = bad_claims(details)

@@ -39,7 +39,6 @@ class Verdict:
 
     Attributes:
         drifts: drift alerts that Alertmanager delivered, the oldest first.
-        others: other alerts that it delivered.
         missing: names of drift alerts that Prometheus raised and Alertmanager did not deliver.
         largest_z: of the watched metric over the whole run; None when its windows never held enough scores.
         limit_z: the z at which the alert fires.
@@ -57,9 +56,7 @@ class Verdict:
 def wait_for_verdict(stack: LocalStack, *, limit_s: float = LIMIT_S) -> Verdict:
     """Wait until the stack has seen everything, and return the alerts.
 
-    Args:
-        stack: running; every question is scored.
-        limit_s: seconds to wait for Prometheus, and again for Alertmanager.
+    Prometheus has `limit_s` seconds, and Alertmanager as many again.
     """
     server, deadline = stack.prometheus, time.monotonic() + limit_s
     moment, is_settled = time.time(), True

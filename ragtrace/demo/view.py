@@ -43,15 +43,7 @@ _FOREIGN_FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """Facts that do not change while the demo runs.
-
-    Attributes:
-        model: name of the answering model.
-        judge: name of the judge.
-        seed: of questions, wording and incident.
-        endpoint: URL of the OpenMetrics endpoint, None without one.
-        out: name of the file with the scored records.
-    """
+    """Facts that do not change while the demo runs; `endpoint` is a URL, and `out` the file's name."""
 
     model: str
     judge: str
@@ -154,8 +146,8 @@ def mean_text(metric: MetricScores) -> str:
 
 def interval_text(metric: MetricScores) -> str:
     """Return the interval, a dash for none."""
-    low, high = metric.interval
-    return "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+    found = metric.interval
+    return "-" if found.low is None else f"{found.low:.3f} to {found.high:.3f}"
 
 
 def reasons_text(counts: Mapping[str, int]) -> str:

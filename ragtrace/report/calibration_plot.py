@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragtrace.errors import ConfigError, MissingExtra
-from ragtrace.report.saving import LOOKS, save
+from ragtrace.report.saving import save, styled
 from ragtrace.stats.intervals import bootstrap_mean_ci, wilson
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from matplotlib.axes import Axes
 
     from ragtrace.scoring.offline.calibration import Calibration
 
@@ -44,11 +46,9 @@ def draw(report: Calibration, path: Path) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    from matplotlib import rc_context  # noqa: PLC0415 -- 0.4 s, for who draws alone
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415 -- 0.4 s, for those who draw alone
 
-    looks: Any = {"font.size": 9.5, "axes.titlesize": 10.5, **LOOKS}
-    with rc_context(looks):
+    with styled(font_size=9.5, title_size=10.5):
         figure = Figure(figsize=(13.0, 4.4), dpi=130, layout="constrained")
         left, middle, right = figure.subplots(1, 3)
         for panel in (left, middle, right):
@@ -61,14 +61,16 @@ def draw(report: Calibration, path: Path) -> None:
         save(figure, path)
 
 
-def _scores(panel: Any, report: Calibration) -> None:
+def _scores(panel: Axes, report: Calibration) -> None:
     """Histogram of the scores of each class, as shares of the class."""
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 -- as above
+
     panel.set_title("Scores by human label")
     scores, is_high = _classes(report)
     if len(scores) == 0:
         _say(panel, "no labelled record has a score")
         return
-    edges = np.linspace(*_range(scores), BINS + 1)
+    edges = np.linspace(*_range(scores), BINS + 1).tolist()
     panel.set_xlim(*_padded(scores))
     above = 0.0
     for group, colour, name in ((is_high, HIGH, "high label"), (~is_high, LOW, "low label")):
@@ -77,9 +79,9 @@ def _scores(panel: Any, report: Calibration) -> None:
             shares, _, _ = panel.hist(
                 scores[group], edges, weights=weights, color=colour, alpha=0.55, label=f"{name} ({group.sum()})"
             )
-            above = max(above, float(shares.max()))
+            above = max(above, float(np.max(shares)))
     panel.set_ylim(0.0, above * (1.0 + LEGEND_SHARE))
-    panel.yaxis.get_major_locator().set_params(steps=[1, 2, 5, 10])  # no 17.5 % that would be shown as 18
+    panel.yaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10]))  # no 17.5 % that would be shown as 18
     panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     _thresholds(panel, report)
     panel.set_xlabel(report.metric)
@@ -87,7 +89,7 @@ def _scores(panel: Any, report: Calibration) -> None:
     panel.legend(loc="upper left", frameon=False, fontsize=8.5)
 
 
-def _thresholds(panel: Any, report: Calibration) -> None:
+def _thresholds(panel: Axes, report: Calibration) -> None:
     shown = ((report.threshold, "present", "--"), (report.suggested, "suggested", "-"))
     for threshold, name, style in shown:
         if threshold is not None:
@@ -95,7 +97,7 @@ def _thresholds(panel: Any, report: Calibration) -> None:
             panel.axvline(threshold, ymax=1.0 / (1.0 + LEGEND_SHARE), color=INK, lw=1.2, ls=style, label=label)
 
 
-def _roc(panel: Any, report: Calibration) -> None:
+def _roc(panel: Axes, report: Calibration) -> None:
     """The ROC curve with the present and the suggested threshold on it."""
     panel.set_title("ROC curve")
     ranked = report.figures["auroc"]
@@ -134,7 +136,7 @@ def _roc(panel: Any, report: Calibration) -> None:
     )
 
 
-def _reliability(panel: Any, report: Calibration) -> None:
+def _reliability(panel: Axes, report: Calibration) -> None:
     """The mean label in equally large steps of the score, with intervals."""
     form = report.form
     correlation = report.figures["spearman"].value
@@ -199,7 +201,7 @@ def _padded(scores: np.ndarray) -> tuple[float, float]:
     return low - 0.03 * (high - low), high + 0.03 * (high - low)
 
 
-def _say(panel: Any, text: str) -> None:
+def _say(panel: Axes, text: str) -> None:
     panel.set_xticks([])
     panel.set_yticks([])
     panel.text(0.5, 0.5, text, transform=panel.transAxes, ha="center", va="center", color=INK, wrap=True)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.registry import output
-from ragtrace.report.saving import LOOKS, save
+from ragtrace.report.saving import save, styled
 from ragtrace.scoring.offline.scored_row import ANSWERED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from ragtrace.scoring.offline.comparison import Compared, Comparison
+    from ragtrace.stats.intervals import Interval
 
 # Told apart by the colour-blind too, and by their letters.
 COLOURS = ("#1f6f8b", "#d1672b", "#5b8c3a", "#8a4f9e", "#b08a00", "#6b6b6b")
@@ -35,8 +40,7 @@ def draw(found: Comparison, path: Path) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    from matplotlib import rc_context  # noqa: PLC0415 -- 0.4 s, for who draws alone
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415 -- 0.4 s, for those who draw alone
 
     lines = [
         line
@@ -46,8 +50,7 @@ def draw(found: Comparison, path: Path) -> None:
     panels = len(lines) + 1
     columns = min(MOST_COLUMNS, panels)
     rows = math.ceil(panels / columns)
-    looks: Any = {"font.size": 9.0, "axes.titlesize": 10.0, **LOOKS}
-    with rc_context(looks):
+    with styled(font_size=9.0, title_size=10.0):
         width = max(6.2, _PANEL_WIDTH * columns * (1.0 + 0.12 * max(0, len(found.arms) - 3)))
         figure = Figure(figsize=(width, _PANEL_HEIGHT * rows + 0.9), dpi=130, layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).flatten()
@@ -60,7 +63,7 @@ def draw(found: Comparison, path: Path) -> None:
         save(figure, path)
 
 
-def _boxes(panel: Any, line: Compared) -> None:
+def _boxes(panel: Axes, line: Compared) -> None:
     """One box a file, with its values, mean and interval."""
     title = line.label if len(line.label) <= _TITLE_CHARS else f"{line.label[: _TITLE_CHARS - 1]}…"
     panel.set_title(f"{title}\n(lower is better)" if line.direction == "down" else title)
@@ -86,21 +89,22 @@ def _boxes(panel: Any, line: Compared) -> None:
     panel.set_ylim(*_limits(line))
 
 
-def _dots(panel: Any, place: int, values: np.ndarray, colour: str) -> None:
+def _dots(panel: Axes, place: int, values: np.ndarray, colour: str) -> None:
     rng = np.random.default_rng(0)
     shown = values if len(values) <= MOST_POINTS else rng.choice(values, MOST_POINTS, replace=False)
     across = place + rng.uniform(-0.2, 0.2, len(shown))
     panel.plot(across, shown, "o", color=colour, ms=2.6, alpha=0.35, mew=0, zorder=2)
 
 
-def _mean(panel: Any, place: int, mean: Any, colour: str) -> None:
+def _mean(panel: Axes, place: int, mean: Interval, colour: str) -> None:
     beside = place + 0.36
-    if mean.low is not None:
+    if mean.low is not None and mean.high is not None:
         panel.plot([beside, beside], [mean.low, mean.high], color=INK, lw=1.6, zorder=4)
-    panel.plot([beside], [mean.mean], "D", color=colour, mec=INK, mew=0.9, ms=5.5, zorder=5)
+    if mean.mean is not None:
+        panel.plot([beside], [mean.mean], "D", color=colour, mec=INK, mew=0.9, ms=5.5, zorder=5)
 
 
-def _answered(panel: Any, found: Comparison) -> None:
+def _answered(panel: Axes, found: Comparison) -> None:
     """Bars of the percentage of questions answered, with intervals."""
     panel.set_title("Questions answered")
     known = [share for share in found.answered if share.mean is not None]
@@ -122,7 +126,7 @@ def _answered(panel: Any, found: Comparison) -> None:
         panel.text(place, max(mean, high) + 2.0, f"{mean:.1f} %", ha="center", va="bottom")
 
 
-def _files(panel: Any, notes: list[str]) -> None:
+def _files(panel: Axes, notes: list[str]) -> None:
     panel.set_xticks(range(len(notes)), [f"{_letter(i)}\n{note}".strip() for i, note in enumerate(notes)])
     panel.tick_params(axis="x", length=0)
     panel.set_xlim(-0.6, len(notes) - 0.4)
@@ -152,11 +156,11 @@ def _declared(line: Compared) -> tuple[float, float]:
     return found.low, found.high
 
 
-def _legend(figure: Any, found: Comparison) -> None:
+def _legend(figure: Figure, found: Comparison) -> None:
     from matplotlib.lines import Line2D  # noqa: PLC0415 -- as above
     from matplotlib.patches import Patch  # noqa: PLC0415
 
-    handles: list[Any] = [
+    handles: list[Artist] = [
         Patch(facecolor=f"{_colour(i)}55", edgecolor=_colour(i), label=f"{_letter(i)}  {arm['name']}")
         for i, arm in enumerate(found.arms)
     ]

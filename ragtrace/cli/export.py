@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ragtrace.stores.sqlite import SqliteStore
 
-_CACHED = 64  # traces whose texts are kept at hand: rows of one trace stand together
+_CACHED = 64  # traces with their texts at hand; rows of one trace stand together
 EPILOG = """\
 A row is a score, or a human label (source=human); rows of one trace have one trace_id. Weighted means: the random
 stratum alone, sum(weight * value) / sum(weight). CSV is safe to open in a spreadsheet: a text that it could take
@@ -66,7 +66,7 @@ def command(
         raise ConfigError("export: give the store once: STORE or --store STORE")
     path = store_path(store or source, "export")
     if form == "parquet" and out == "-":
-        raise ConfigError("parquet is no text: give --out FILE")
+        raise ConfigError("parquet is a binary form: give --out FILE")
     now = time.time()
     earliest = moment(since, now) if since else 0.0
     latest = moment(until, now) if until else None

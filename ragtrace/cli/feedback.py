@@ -54,7 +54,7 @@ def label_of(raw: bytes) -> Label:
     """Return the label of one line.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a label.
 
     Example:
         >>> label_of(b'{"trace_id": "4bf9", "value": true}').value

@@ -55,7 +55,7 @@ def _whom(given: dict[Subject, str | None]) -> tuple[Subject, str]:
         raise ConfigError("forget: give one of --trace ID, --session ID and --user ID")
     ((subject, identity),) = chosen
     if not identity:
-        raise ConfigError("forget: an empty id names nobody")
+        raise ConfigError("forget: the id is empty")
     return subject, as_trace_id(identity) if subject == "trace" else identity
 
 

@@ -142,7 +142,7 @@ def _leave_stdout() -> None:
 def _complain(line: str) -> int:
     try:
         say(f"ragtrace: {line}", file=sys.stderr, flush=True)
-    except OSError:  # nobody can be told; the interpreter's last flush would change the status
+    except OSError:  # standard error is full; the interpreter's last flush would change the status
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     return 2

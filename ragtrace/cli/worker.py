@@ -115,7 +115,7 @@ def _watch(service: Service, stop: threading.Event, *, is_once: bool, before: En
     while not stop.wait(_LOOK_EVERY_S):
         if is_once:
             try:
-                if service.wait_scored(1.0):  # what cannot be exported is the shutdown's to tell
+                if service.wait_scored(1.0):  # the shutdown tells of a failed export
                     return True
                 if backlog.is_stuck():
                     _say(backlog.described())

@@ -87,7 +87,7 @@ class Ranking(Generic[T]):
 
         try:
             self._output = output(self.metric)
-        except ConfigError:  # a metric of somebody's own, which is not installed here: higher counts as better
+        except ConfigError:  # an own metric that is not installed here: higher counts as better
             self._output = None
 
     @property
@@ -95,18 +95,18 @@ class Ranking(Generic[T]):
         """Whether a lower value is better."""
         return self._output is not None and self._output.direction == "down"
 
-    def add(self, value: float, what: T) -> None:
-        """Take one value; the best possible one is no bad answer."""
+    def add(self, value: float, item: T) -> None:
+        """Take one value; the best possible one is not kept."""
         self.count += 1
         if self._output is not None and value == (self._output.low if self.is_down else self._output.high):
             return
-        item = (value if self.is_down else -value, -self.count, what)
-        (heapq.heappush if len(self._kept) < self.most else heapq.heappushpop)(self._kept, item)
+        entry = (value if self.is_down else -value, -self.count, item)
+        (heapq.heappush if len(self._kept) < self.most else heapq.heappushpop)(self._kept, entry)
 
     def worst(self) -> list[tuple[float, T]]:
-        """Return (value, what) of the worst, the worst first."""
-        ranked = sorted(self._kept, key=lambda item: item[:2], reverse=True)
-        return [(value if self.is_down else -value, what) for value, _, what in ranked]
+        """Return value and item of the worst, the worst first."""
+        ranked = sorted(self._kept, key=lambda entry: entry[:2], reverse=True)
+        return [(value if self.is_down else -value, item) for value, _, item in ranked]
 
 
 def _of_file(source: str, metric: str | None, most: int) -> Ranking[ScoredAnswer]:

@@ -49,7 +49,7 @@ class Writer(Protocol):
     provider: str
 
     def write(self, system: str, user: str) -> AIMessage:
-        """Return the answer to a prompt, with its tokens where somebody counted them."""
+        """Return the answer to a prompt, with its tokens where they were counted."""
         ...
 
 

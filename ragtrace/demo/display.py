@@ -1,4 +1,4 @@
-"""Plain lines of a demo whose output is no terminal, and the closing summary."""
+"""Plain lines of a demo without a terminal, and the closing summary."""
 
 from __future__ import annotations
 

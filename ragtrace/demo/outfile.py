@@ -29,7 +29,7 @@ class ScoredFile(AbstractContextManager["ScoredFile"]):
         path: the file.
 
     Raises:
-        ConfigError: the file is somebody else's, or cannot be written.
+        ConfigError: the file is not of an earlier demo, or cannot be written.
     """
 
     def __init__(self, path: Path) -> None:

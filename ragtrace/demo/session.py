@@ -160,7 +160,7 @@ class _Session:
 
     @contextlib.contextmanager
     def _display(self) -> Iterator[Callable[[], None]]:
-        """Show the run inside a ``with`` block; call what it gives after each question."""
+        """Show the run inside a ``with`` block; call its value after each question."""
         console = self._console
         if not console.is_terminal:
             yield PlainLines(console, self._progress, self.heading).update
@@ -251,7 +251,7 @@ def _choose_exporters(url: str | None) -> TracerProvider | None:
     """Set OpenTelemetry's own variables, and return the tracer provider to configure with.
 
     Without a URL, and without one in the environment, nothing is exported: OpenTelemetry's default would be
-    localhost, where nobody may listen. Spans are still made, so that exemplars carry real trace ids.
+    localhost, where often no collector listens. Spans are still made, so that exemplars carry real trace ids.
     """
     if url is not None:
         os.environ[ENDPOINT] = url

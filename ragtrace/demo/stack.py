@@ -49,7 +49,7 @@ def check_pace(options: DemoOptions) -> None:
     """Refuse a pace at which the alert could never tell a drop.
 
     Raises:
-        ConfigError: the windows of the demo profile would hold too few scores; the line says what to choose.
+        ConfigError: the windows of the demo profile would hold too few scores; the line names the right choice.
     """
     config = Config.demo()
     if options.is_fast:

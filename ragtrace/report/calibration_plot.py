@@ -28,7 +28,7 @@ MOST_STEPS = 8
 
 
 def check_plot(path: Path) -> None:
-    """Refuse what cannot be drawn, before any work is done.
+    """Check the file name and matplotlib, before any work is done.
 
     Raises:
         ConfigError: the name does not end with .png or .svg.

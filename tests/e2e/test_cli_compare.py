@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.command_line import ran
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMAND = [sys.executable, "-m", "ragtrace"]
 SCORES = (
     "retrieval_score_umbrela_scores",
     "retrieval_score_mean_umbrela_score",
@@ -26,11 +27,8 @@ SCORES = (
 )
 
 
-def ragtrace(*args: str | Path, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAGTRACE_", "OTEL_", "OPENAI_"))}
-    done = subprocess.run(
-        [*COMMAND, *map(str, args)], input=stdin, capture_output=True, timeout=120, check=False, env={**kept, **env}
-    )
+def ragtrace(*args: object, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[str]:
+    done = ran(*args, stdin=stdin, **env)
     return subprocess.CompletedProcess(args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
@@ -251,7 +249,7 @@ def test_a_file_without_a_good_line_is_one_line_with_its_number(tmp_path: Path, 
         (["good.jsonl", "--json", "no/such/a.json"], "--json no/such/a.json: cannot be written there"),
         (["good.jsonl", "--plot", "a.pdf"], "--plot a.pdf: the name must end with .png or .svg"),
         (["-", "-"], "standard input, which can be read once"),
-        (["good.jsonl", "--seed", "-1"], "'--seed': must be"),
+        (["good.jsonl", "--seed", "-1"], "'--seed': Input should be"),
     ],
 )
 def test_usage_errors_are_one_line(tmp_path: Path, monkeypatch, args: list[str], said: str) -> None:

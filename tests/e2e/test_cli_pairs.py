@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+from tests.command_line import ran as ragtrace
 from tests.unit.judges.nli import tiny_models
-
-
-def ragtrace(*args):
-    return subprocess.run(
-        [sys.executable, "-m", "ragtrace", *map(str, args)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
 
 
 @pytest.fixture
@@ -63,5 +52,5 @@ def test_a_file_is_scored_with_a_local_model(tmp_path, answers):
 def test_a_wrong_name_or_folder_is_one_line_and_exit_2(answers, args, said):
     done = ragtrace("score", answers, *args)
     assert done.returncode == 2
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert said in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1

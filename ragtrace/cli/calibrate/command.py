@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring.offline.calibration import Calibration, Rated
     from ragtrace.settings import Settings
 
-_COMPARED = "compared"  # of what is kept of a line: the score beside the label
+_COMPARED = "compared"  # key of the kept score that stands beside the label
 
 EPILOG = """\
 Input: JSON lines as `ragtrace score` reads them. --label names the field of the human

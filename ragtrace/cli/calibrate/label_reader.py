@@ -77,7 +77,7 @@ def read_labelled(
     """Read the labels of a file.
 
     Args:
-        name: the file; what can be read once alone, such as standard input or a pipe, is refused.
+        name: the file; standard input and pipes are refused, since they can be read only once.
         paths: fields that hold a label, one or more; ``a.b`` is the field b of a.
         limit: read no further than so many lines.
         is_inverted: a high label stands for a low score.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def show(report: Calibration, console: Console, *, label: str) -> None:
-    """Print the head, the table and what follows from it."""
+    """Print the head, the table and the findings."""
     from rich.table import Table
 
     for line in _head(report, label):
@@ -38,7 +38,7 @@ def show(report: Calibration, console: Console, *, label: str) -> None:
 
 
 def findings(report: Calibration) -> list[str]:
-    """Return what follows from the figures, a sentence each."""
+    """Return the findings from the figures, a sentence each."""
     found = [*_about_mixtures(report), *_about_unscored(report)]
     if report.suggested is not None:
         found.append(_about_threshold(report, report.suggested))

@@ -30,7 +30,7 @@ def write_queries(arms: Sequence[ComparedSide], stream: IO[bytes]) -> None:
 
     Runs are numbered over the files in their order: with two files of one run each, ``run_1_`` is the first file
     and ``run_2_`` the second, and ``run_N_file`` says so. A cell is empty where a score is missing, ``na`` or
-    failed. What is an object there is one here, as JSON text: grades by passage, and ``{"query_answered": "yes"}``.
+    failed. Objects are JSON texts: grades by passage, and ``{"query_answered": "yes"}``.
     """
     queries = _by_query(arms)
     widths = [max(len(runs[place]) for runs in queries.values()) for place in range(len(arms))]

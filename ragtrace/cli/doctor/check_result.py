@@ -11,13 +11,9 @@ _ORDER: tuple[Level, ...] = ("ok", "warn", "fail")
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line.
+    """One line: ``fail`` for a setup that cannot work, ``warn`` for one that works and needs a look.
 
-    Attributes:
-        check: what was looked at.
-        level: ``fail`` = it will not work as it is set; ``warn`` = it works, and somebody should look.
-        said: what was found; never a key.
-        todo: what to do; "" when there is nothing.
+    `said` never holds a key. `todo` is the remedy, "" without one.
 
     Example:
         >>> print(CheckResult("spool", "fail", "the disk is full", "free some space"))

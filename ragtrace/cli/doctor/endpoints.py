@@ -89,7 +89,7 @@ def _signal(signal: str, limit_s: float) -> CheckResult:
         return result("fail", f"{shown}: gRPC knows no login in an address", todo)
     try:
         reply = _export(signal, spoken, limit_s)
-    except Exception as error:  # a certificate that cannot be read, a header that is none
+    except Exception as error:  # an unreadable certificate, a broken header
         return result("fail", f"{shown}: the exporter fails ({type(error).__name__})", "check OTEL_EXPORTER_OTLP_*")
     if reply is None:
         return result("ok", f"{shown} takes them")
@@ -169,7 +169,7 @@ def _is_address(address: str) -> bool:
 
 
 def _absent(signal: str) -> Level:
-    """Return a warning for the default address that nobody configured, else a failure."""
+    """Return a warning for the default address, which was not configured, else a failure."""
     from ragtrace.telemetry.setup.collector import is_endpoint_set
 
     return "fail" if is_endpoint_set(signal) else "warn"

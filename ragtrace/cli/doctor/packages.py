@@ -10,7 +10,7 @@ from ragtrace.cli.doctor.check_result import CheckResult
 
 OURS = "ragtrace-otel"
 _INSTALL = "pip install . in a clone"  # until the first release
-STRANGER = "ragtrace"  # a distribution of that name is somebody else's, and its files would overwrite ours
+STRANGER = "ragtrace"  # a distribution of that name belongs to another project, and its files would overwrite ours
 SHOWN = ("opentelemetry-sdk", "langchain-core", "llama-index-core", "openai")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9][0-9.]*)(?:.*extra == ['\"]([\w-]+)['\"])?")
 
@@ -24,7 +24,7 @@ class Floor(NamedTuple):
 
 
 def check_packages() -> list[CheckResult]:
-    """Look at what is installed, in this environment."""
+    """Check the packages of this environment."""
     floors = own_floors()
     return [_stranger(), _versions(floors), _extras(floors)]
 

@@ -44,11 +44,10 @@ class Line:
     """One good line.
 
     Attributes:
-        number: where it stood, from 1.
+        number: its place in the file, from 1.
         id: as it was given, a text or a number; else the line number.
-        rest: what it said beside id and scores, as JSON text.
-        record: the record it makes.
-        unknown: fields that are no part of a record.
+        rest: its other fields without scores, as JSON text.
+        unknown: fields that are not part of a record.
     """
 
     number: int
@@ -71,7 +70,7 @@ def open_lines(name: str) -> IO[bytes]:
         ConfigError: the file cannot be opened.
     """
     if not name:  # a path of its own: the folder where we are
-        raise ConfigError("'' is no file; check the path")
+        raise ConfigError("'' is not a file; check the path")
     try:
         raw = sys.stdin.buffer if name == "-" else Path(name).open("rb")  # noqa: SIM115 - the caller reads it
         buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast("Any", raw))

@@ -125,7 +125,7 @@ class ScoredLines:
         """Write one line at once.
 
         Raises:
-            BrokenPipeError: whoever read us has gone.
+            BrokenPipeError: the reader has closed the pipe.
             ConfigError: there is no more room.
         """
         try:
@@ -143,7 +143,9 @@ class ScoredLines:
             if self._file is None:
                 abandon_stdout()
                 raise ConfigError(f"standard output: {why}; with --out FILE a run can be resumed") from None
-            raise ConfigError(f"{self._name}: {why}; what is written stays: make room, then add --resume") from None
+            raise ConfigError(
+                f"{self._name}: {why}; the written lines stay: make room, then add --resume"
+            ) from None
 
     def discard_if_empty(self) -> None:
         """Remove a new file without lines, so that the command can be repeated."""

@@ -21,7 +21,8 @@ def check_reports(reports: Mapping[str, Path | None], *, taken: Iterable[str | N
         taken: files that the command reads or writes; ``-`` and None are passed over.
 
     Raises:
-        ConfigError: a report has the path of another file, is a folder or stands in none, or a plot is no picture.
+        ConfigError: a report has the path of another file, is a folder or stands in none, or a plot has
+            another form.
         MissingExtra: a plot needs matplotlib.
     """
     known = {Path(name).resolve() for name in taken if name not in {None, "-"}}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Cell = str | float | None
     Write = Callable[[Row], None]
 
-# In the order in which a person reads; what the view has beside these is the file's own.
+# In the order in which a person reads.
 COLUMNS: dict[str, type] = {
     "trace_id": str, "span_id": str, "workflow": str, "metric": str, "source": str, "value": float, "state": str,
     "reason": str, "passed": bool, "k": int, "universe": str, "judge": str, "version": str, "prompt_hash": str,

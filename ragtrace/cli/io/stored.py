@@ -38,7 +38,7 @@ def moment(text: str, now: float) -> float:
     try:
         date = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ConfigError(f"{text!r} is no moment: write {MOMENT}") from None
+        raise ConfigError(f"{text!r} is not a moment: write {MOMENT}") from None
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
@@ -89,4 +89,4 @@ def opened_store(path: Path) -> Iterator[SqliteStore]:
         with closing(store):
             yield store
     except (sqlite3.Error, StoreError) as error:
-        raise ConfigError(f"{path}: {error}; what was done before stays, the same command goes on") from None
+        raise ConfigError(f"{path}: {error}; finished work stays, and the same command goes on") from None

@@ -77,8 +77,8 @@ class Summary:
     lines that have both.
 
     Args:
-        asked: every output that is to be in each line, with `maker_text` of who makes it, None where that depends
-            on the line; of what is missing is warned.
+        asked: every output that each line should hold, with its `maker_text`, None where that depends on the line.
+            A missing one is a warning.
     """
 
     def __init__(self, asked: Mapping[str, str | None] | None = None) -> None:
@@ -140,7 +140,7 @@ class Summary:
     def _passed_over(self) -> Iterator[str]:
         if self.unknown:
             fields = ", ".join(f"{name} ({count})" for name, count in self.unknown.most_common(_MOST_SHOWN))
-            yield f"passed over as no part of a record, see `ragtrace schema`: {fields}"
+            yield f"ignored, since they are not part of a record (see `ragtrace schema`): {fields}"
 
     def _warnings(self, key: str) -> Iterator[str]:
         rows = self._rows(key)
@@ -231,7 +231,7 @@ def _key(text: str, bare: str, cutoff: str, k_values: Sequence[int]) -> str:
 
 
 def maker_text(judge: str | None, version: str | None) -> str:
-    """Return who made a score, as warnings name it.
+    """Return the judge or labels behind a score, as warnings name them.
 
     Example:
         >>> maker_text(None, "a1")

@@ -178,7 +178,7 @@ def test_unequal_weights_make_fewer_effective_scores(tmp_path, capsys):
     [
         (["freeze", "--metric", "faithfullness"], "did you mean 'faithfulness'"),
         (["freeze", "--metric", "answer_similarity"], "no drift detector watches it"),
-        (["freeze", "--since", "soon"], "'soon' is no moment"),
+        (["freeze", "--since", "soon"], "'soon' is not a moment"),
         (["freeze", "--since", "1d", "--until", "2d"], "--since"),
         (["freeze", "--workflow", "sales"], "the store has no such scores"),
         (["accept", "--least", "2000"], "no series has 2000 scores; faithfulness of support (version v) has 5"),

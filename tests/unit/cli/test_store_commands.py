@@ -286,7 +286,7 @@ def test_forget_erases_in_a_spool_too_also_an_id_that_is_no_unicode(path, tmp_pa
     ("args", "words"),
     [
         (["forget", "--user", "u"], "give --store PATH, or set RAGTRACE_STORE"),
-        (["forget", "--user", "", "--store", "STORE"], "names nobody"),
+        (["forget", "--user", "", "--store", "STORE"], "the id is empty"),
         (["forget", "--store", "STORE"], "give one of --trace"),
         (["forget", "--user", "u", "--trace", "t", "--store", "STORE"], "give one of --trace"),
         (["export", "--out", "-", "--store", "no-such-file"], "there is no file"),

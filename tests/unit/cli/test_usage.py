@@ -104,7 +104,7 @@ def test_a_flag_is_written_out(capsys, args, whole):
             ["export", "--out", "-", "--format", "xml"],
             "Invalid value for '--format': 'xml' is not one of 'jsonl', 'csv', 'parquet'; see ragtrace export --help",
         ),
-        (["score", ""], "'' is no file; check the path"),
+        (["score", ""], "'' is not a file; check the path"),
     ],
 )
 def test_an_unknown_word_names_the_known_ones(capsys, args, line):

@@ -223,9 +223,16 @@ def _in_digits(found: re.Match[str]) -> str:
 
 
 def _number(found: re.Match[str]) -> str:
-    value = _value(found["amount"])
+    value = found["amount"]
+    if re.fullmatch(r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?", value):
+        value = re.sub(r"[,  \u2019']", "", value)
+    elif value.count(",") == 1 and "." not in value:
+        value = value.replace(",", ".")  # a decimal comma
+    is_one = "," not in value and value.count(".") <= 1  # else a list without spaces, a version, or 1.234,5
+    if is_one:
+        value = _trimmed(value)
     factor = _SHORT.get((found["short"] or "").lower(), 1) * _SCALES.get((found["scale"] or "").lower(), 1)
-    if factor != 1 and value.count(".") <= 1:
+    if is_one and factor != 1:
         value = _trimmed(f"{float(value) * factor:.6f}")
     unit = (found["unit"] or "").lower()
     name = "percent" if unit == "per cent" else _UNITS.get(unit, "")
@@ -233,16 +240,6 @@ def _number(found: re.Match[str]) -> str:
     name = _CURRENCIES.get(before, "") or name
     extra = f" {_UNITS[unit]}" if before and unit and _UNITS.get(unit, "") not in {"", name} else ""
     return value + (f" {name}" if name else "") + extra
-
-
-def _value(amount: str) -> str:
-    if re.fullmatch(r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?", amount):
-        return _trimmed(re.sub(r"[,  \u2019']", "", amount))
-    if amount.count(",") == 1 and "." not in amount:
-        amount = amount.replace(",", ".")  # a decimal comma
-    if "," in amount:
-        return amount  # a list without spaces
-    return _trimmed(amount) if amount.count(".") == 1 else amount
 
 
 def _trimmed(value: str) -> str:

@@ -11,7 +11,7 @@ import asyncio
 import importlib.util
 import json
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from itertools import count
 from time import time
@@ -61,20 +61,16 @@ class RetryPolicy:
         attempts: tries in all.
         backoff_s: bound of the first wait.
         retry_after_max_s: a server that asks for a longer wait is given up.
-        random_of: uniform in two bounds.
 
     Example:
-        >>> retry = RetryPolicy(attempts=3, random_of=lambda low, high: high)
-        >>> [retry.wait_s(attempt) for attempt in (1, 2, 3)]
-        [1.0, 2.0, None]
-        >>> retry.wait_s(1, retry_after_s=30.0), retry.wait_s(1, retry_after_s=61.0)
-        (30.0, None)
+        >>> retry = RetryPolicy(attempts=3)
+        >>> retry.wait_s(1, retry_after_s=30.0), retry.wait_s(1, retry_after_s=61.0), retry.wait_s(3)
+        (30.0, None, None)
     """
 
     attempts: int = 3
     backoff_s: float = 1.0
     retry_after_max_s: float = 60.0
-    random_of: Callable[[float, float], float] = random.uniform
 
     def wait_s(self, attempt: int, retry_after_s: float | None = None) -> float | None:
         """Return the seconds to wait after an attempt.
@@ -88,7 +84,7 @@ class RetryPolicy:
         if attempt >= self.attempts:
             return None
         # 2^30 is beyond every bound; more would overflow a float after a thousand attempts.
-        jitter_s = self.random_of(0.0, min(self.backoff_s * 2 ** min(attempt - 1, 30), 60.0))
+        jitter_s = random.uniform(0.0, min(self.backoff_s * 2 ** min(attempt - 1, 30), 60.0))
         wait_s = max(jitter_s, retry_after_s or 0.0)
         return wait_s if wait_s <= self.retry_after_max_s else None
 
@@ -321,9 +317,8 @@ class Transport:
             result = AttemptResult(fate="rate_limited", retry_after_s=retry_after_s)
             return Fault(error=limited, result=result, may_repeat=True)
         if status in {408, 409} or status >= 500:
-            return self._refused(
-                status, f"answered {status}{self._said(body)}", retry_after_s=retry_after_s, may_repeat=True
-            )
+            fault = self._refused(status, f"answered {status}{self._said(body)}", retry_after_s)
+            return replace(fault, may_repeat=True)
         codes = (body.get("code"), body.get("type"))
         code = next((code for code in codes if isinstance(code, str) and code), "")
         if status != 429 and ("content_filter" in code or "content_policy" in code):
@@ -331,23 +326,10 @@ class Transport:
             filtered.status = status
             return Fault(error=filtered, result=AttemptResult(fate="answered", input_tokens=0, output_tokens=0))
         param = body.get("param")
-        return self._refused(
-            status,
-            _ADVICE.get(status) or f"answered {status}{self._said(body)}",
-            complaint=complaint,
-            param=param if isinstance(param, str) else None,
-        )
+        fault = self._refused(status, _ADVICE.get(status) or f"answered {status}{self._said(body)}")
+        return replace(fault, complaint=complaint, param=param if isinstance(param, str) else None)
 
-    def _refused(
-        self,
-        status: int,
-        sentence: str,
-        *,
-        retry_after_s: float | None = None,
-        may_repeat: bool = False,
-        complaint: str = "",
-        param: str | None = None,
-    ) -> Fault:
+    def _refused(self, status: int, sentence: str, retry_after_s: float | None = None) -> Fault:
         """Return the fault of an error status. A refused request costs nothing."""
         error = JudgeUnavailable(f"{self.where} {sentence}")
         error.status, error.retry_after_s = status, retry_after_s
@@ -359,7 +341,7 @@ class Transport:
         elif status in _REFUSALS or 300 <= status < 400:
             # The sentence of a 402 quotes the server.
             result = AttemptResult(fate="refused", reason=str(status), message="" if status == 402 else str(error))
-        return Fault(error=error, result=result, may_repeat=may_repeat, complaint=complaint, param=param)
+        return Fault(error=error, result=result)
 
     def _said(self, body: object) -> str:
         """Return a short form of the server's message, without the key."""

@@ -8,7 +8,7 @@ code spells one out. Two groups, told apart by their prefix:
   changelog. The incubating constants of the Python package are deprecated, which is why they stand here.
   OpenInference keys (``openinference.*``, ``input.*``, ``output.*``, ``llm.*``, ``reranker.*``,
   ``embedding.*``) follow that project.
-* **Own names** (``ragtrace.*``): what the conventions lack for retrieval-augmented generation. Stable within a
+* **Own names** (``ragtrace.*``): names that the conventions lack for retrieval. Stable within a
   major version of ragtrace.
 """
 
@@ -116,9 +116,9 @@ KIND_EVALUATOR: Final = "EVALUATOR"
 # -- own attributes: the run --
 
 RUN_OUTCOME: Final = "ragtrace.run.outcome"
-RUN_INTERRUPT: Final = "ragtrace.run.interrupt"  # addition: what an interrupted run waits for (content)
-RUN_LOSSY: Final = "ragtrace.run.lossy"  # addition: JSON of what was cut on the way, by kind
-SPAN_CUT: Final = "ragtrace.span.cut"  # addition: attributes of this span that are cut to its byte budget
+RUN_INTERRUPT: Final = "ragtrace.run.interrupt"  # the question that an interrupted run asks (content)
+RUN_LOSSY: Final = "ragtrace.run.lossy"  # JSON of the sizes before capture cut them, by kind
+SPAN_CUT: Final = "ragtrace.span.cut"  # attributes of this span that are cut to its byte budget
 RUN_TAGS: Final = "ragtrace.run.tags"
 RUN_METADATA_PREFIX: Final = "ragtrace.run.metadata."
 # The lists of ids, scores and ranks are JSON texts, never arrays: docs/decisions/0004.
@@ -179,9 +179,9 @@ REASON: Final = "ragtrace.reason"
 DECISION: Final = "ragtrace.decision"
 DETECTOR: Final = "ragtrace.detector"
 STATE: Final = "ragtrace.state"
-SPOOL: Final = "ragtrace.spool"  # addition: whose accounts, where several processes tell of one spool
-UNIT: Final = "ragtrace.unit"  # addition: of a budget, USD or token
-SITE: Final = "ragtrace.site"  # addition: where in ragtrace something was lost
+SPOOL: Final = "ragtrace.spool"  # identity of a spool that several processes report
+UNIT: Final = "ragtrace.unit"  # of a budget, USD or token
+SITE: Final = "ragtrace.site"  # place in ragtrace at which something was lost
 
 # -- events --
 
@@ -209,9 +209,7 @@ DRIFT_ALARMS: Final = "ragtrace.drift.alarms"
 BASELINE_MEAN: Final = "ragtrace.baseline.mean"
 BASELINE_SD: Final = "ragtrace.baseline.sd"
 BASELINE_N: Final = "ragtrace.baseline.n"
-BASELINE_FROZEN_TIME: Final = (
-    "ragtrace.baseline.frozen.time"  # addition: alerts prefer what a person declared normal
-)
+BASELINE_FROZEN_TIME: Final = "ragtrace.baseline.frozen.time"  # alerts prefer a baseline that a person froze
 COVERAGE_RATIO: Final = "ragtrace.evaluation.coverage.ratio"
 WEIGHT_CAPPED: Final = "ragtrace.weight.capped"
 CANARY_GAP: Final = "ragtrace.canary.gap"
@@ -230,7 +228,7 @@ QUEUE_SIZE: Final = "ragtrace.queue.size"
 QUEUE_CAPACITY: Final = "ragtrace.queue.capacity"
 QUEUE_OLDEST: Final = "ragtrace.queue.oldest"
 EVALUATION_LAST_TIME: Final = "ragtrace.evaluation.last.time"
-INTERNAL_LOSSES: Final = "ragtrace.internal.losses"  # addition: what the guard of the capture room swallowed
+INTERNAL_LOSSES: Final = "ragtrace.internal.losses"  # errors that the guard of the capture room swallowed
 # Of model calls these two are the former names; the conventions replaced them, and they go with the next release.
 CLIENT_OPERATION_DURATION: Final = "gen_ai.client.operation.duration"
 CLIENT_TOKEN_USAGE: Final = "gen_ai.client.token.usage"
@@ -265,7 +263,7 @@ class Instrument:
 
     Attributes:
         name: the OpenTelemetry name.
-        kind: what it is created as.
+        kind: kind of the OpenTelemetry instrument.
         unit: ``s``, an annotation in braces, or ``1`` where the name ends in ``.ratio``.
         description: one sentence, also the HELP text of a scrape.
         boundaries: bucket boundaries of a histogram (advisory), else empty.

@@ -1,4 +1,4 @@
-"""``make dashboards``: writes what is committed below dashboards/ragtrace_dashboards/dist anew."""
+"""``make dashboards``: writes the committed files of dashboards/ragtrace_dashboards/dist anew."""
 
 from __future__ import annotations
 

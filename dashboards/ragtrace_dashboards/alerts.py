@@ -60,7 +60,7 @@ class Alert:
         topic: key of `PANELS`.
         severity: critical = look now, warning = look today, info = know it.
         summary: one line; labels stand in it as ``{{ $labels.x }}``, the value as `VALUE`.
-        description: what it means and what to do first.
+        description: its meaning, and the first thing to do.
         expr: over raw series or recorded ones, for Prometheus.
         raw: the form without recording rules, for Grafana; empty = `expr`.
         printf: format of the value.
@@ -244,7 +244,7 @@ def _drift_blind(config: Config) -> Alert:
     before, today = counted(IDENTITY, at=f"offset {window}"), duration(config.day_window_s)
     total, once = counted(WHOSE), counted(WHOSE, at=f"offset {window}")
     share = f"{config.z + POWER_Z:g} * sqrt({sample.s2} / ({sample.n_eff}))"
-    # A judge that another one has replaced runs out of scores, and nobody waits for them.
+    # A judge that was replaced runs out of scores, which is no gap.
     replaced = f"({before} > 0 unless {counted(IDENTITY, today)} > 0) and {on(MEASURED)} "
     replaced += f"({counted(MEASURED, today)} > 0)"
     few = (

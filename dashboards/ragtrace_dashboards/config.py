@@ -62,7 +62,7 @@ class Config:
         min_n_eff: effective scores a window needs.
         min_baseline_n_eff: effective scores a baseline needs.
         scrape_s: scrape interval; also the rules' evaluation interval from 60 s down.
-        metrics: what drift alerts watch.
+        metrics: watched by drift alerts.
         baseline_memory_s: how long a resting baseline is kept; after it the new level is normal.
         baseline_interval_s: seconds between two readings of the baseline.
         gate_s: how far back the judges that are known are looked for.

@@ -174,8 +174,8 @@ def _baseline(config: Config, offset_s: int) -> Sample:
 def _resting(config: Config, name: str, expr: str) -> dict[str, str]:
     """Return the recording rule of a baseline; it rests from a drift alert on until the incident left its window.
 
-    The last one is held for `baseline_memory_s`. With nothing left of it, it is read once, whatever fires: a series
-    of which the baseline is forgotten would not be watched at all.
+    The last one is held for `baseline_memory_s`. After that, it is read once, even while an alert fires, since a
+    series without a baseline is not watched.
     """
     by = ", ".join(IDENTITY)
     alerts = f'ALERTS{{alertname=~"{"|".join(DRIFT_ALERTS)}",alertstate="firing"}}'

@@ -126,7 +126,7 @@ class Sample:
 
     Attributes:
         window: a duration or a variable.
-        by: labels kept, never fewer than those by default: what they tell apart is not averaged.
+        by: labels kept, never fewer than the default: series that differ in one are not averaged.
         where: label matchers.
         at: ``offset`` and ``@`` behind the range, empty = none.
     """

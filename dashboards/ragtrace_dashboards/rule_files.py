@@ -89,7 +89,7 @@ def dashboard_url(alert: Alert, config: Config) -> str:
 def grafana_files(config: Config) -> dict[str, str]:
     """Return the text of each provisioning file by its path; no notification policy is among them.
 
-    A file of policies would overwrite the whole tree of whoever installs the pack.
+    A file of policies would overwrite the whole tree of the Grafana that loads it.
     """
     return {
         ALERTING: yaml_text(_alerting(config)),

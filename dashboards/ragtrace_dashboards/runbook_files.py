@@ -1,7 +1,7 @@
 """The runbook page of each alert, with its numbers filled in from the configuration it is exported for.
 
-A template in ``runbooks/`` holds what a person wrote; ``{{tolerance}}`` stands for a field of `Config` (times in
-words, in code as PromQL writes them), ``{{panel.z}}`` for a panel of `PANELS`. So no page states a window or a gate
+A template in ``runbooks/`` holds the text; ``{{tolerance}}`` stands for a field of `Config` (times in words, in
+code as PromQL writes them), ``{{panel.z}}`` for a panel of `PANELS`. So no page states a window or a gate
 of another configuration than the rules beside it.
 """
 
@@ -55,7 +55,7 @@ def runbook_files(config: Config) -> dict[str, str]:
     """Return the page of each alert and their index by path.
 
     Raises:
-        KeyError: a template names what is neither a field of the configuration nor a panel.
+        KeyError: a placeholder is neither a field of the configuration nor a panel.
 
     Example:
         >>> page = runbook_files(Config())["runbooks/RagtraceQualityDrift.md"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _log = logging.getLogger("ragtrace")
-_HURRIED_WAIT_S = 0.5  # between attempts while somebody waits in `flush` or `close`
+_HURRIED_WAIT_S = 0.5  # between attempts while `flush` or `close` waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,9 @@ class Attempt:
     Attributes:
         is_delivered: the server has it.
         may_repeat: the same batch may succeed later.
-        may_split: it was refused for what is in it, so that its parts may succeed.
+        may_split: it was refused for its contents, so that its parts may succeed.
         wait_s: the wait that the server asks for before the next attempt.
-        complaint: what a person should read, once; never contents, never a key.
+        complaint: a line for the log, written once; never contents, never a key.
     """
 
     is_delivered: bool = False
@@ -45,9 +45,9 @@ class Attempt:
 class Outbox(Generic[T]):
     """Takes items without waiting, and delivers them in batches from a daemon thread.
 
-    What does not fit is lost and counted, the newest first; so is a batch that failed `attempts` times or was
-    refused, and what is left when `close` runs out of time. The thread starts with the first item. A forked
-    child begins with an empty outbox: the parent delivers what it had.
+    Items beyond the capacity are lost and counted, the newest first. So is a batch that failed `attempts` times or
+    was refused, and the rest when `close` runs out of time. The thread starts with the first item. A forked
+    child begins with an empty outbox, and the parent delivers its own items.
 
     Args:
         deliver: sends one batch; called in the thread; an exception counts as a refusal.
@@ -160,7 +160,7 @@ class Outbox(Generic[T]):
             self._run()
         with self._changed:
             left = self.pending
-            # A delivery that is under way may still arrive; nobody will hear of it, so it counts as lost.
+            # A delivery that is under way may still arrive; it counts as lost, since its outcome comes too late.
             self._is_abandoned = left > 0
             self._waiting.clear()
             self._count(left, "closed")

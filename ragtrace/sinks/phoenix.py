@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # with 20.26.1); with sync=true it answers 404 and takes none of the batch.
 PATH = "/v1/span_annotations?sync=false"
 _NOT_OURS = ("/v1", "/v1/traces", "/v1/span_annotations", "/graphql")
-# Reasons that tell what a trace was given or who was asked, and nothing of the trace itself.
+# Reasons that concern the inputs or the judge, and say nothing of the trace.
 _NO_NEWS = frozenset(
     {
         "no_labels", "no_parts", "no_samples", "no_tokens", "k_not_positive", "insufficient_runs",
@@ -113,11 +113,11 @@ def span_annotations(record: RagRecord, scores: Sequence[Score], *, has_content:
     """Return the annotations of one scored record, as Phoenix's ``POST /v1/span_annotations`` takes them.
 
     A score of state ``na`` or ``error`` has no number: its label is the state and its explanation the reason,
-    and it replaces what an earlier scoring of the same version said. Left out are skipped scores, and ``na`` for
-    want of something that nobody gave, such as a reference or labels: it says nothing of the trace.
+    and it replaces the annotation of an earlier scoring of the same version. Left out are skipped scores, and
+    ``na`` for a missing input such as a reference or labels, which says nothing of the trace.
 
     Args:
-        record: what was scored.
+        record: the scored record.
         scores: its scores.
         has_content: whether explanations may be sent, which may quote the answer.
 

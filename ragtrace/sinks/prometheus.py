@@ -149,7 +149,7 @@ class OpenMetricsEndpoint(HttpServer):
     Args:
         host: address to bind to.
         port: 0 takes any free port; see `port`.
-        reader: what to show; default a new `ScrapeReader`.
+        reader: collects the metrics; default a new `ScrapeReader`.
         replaced: servers that are closed soon; see `ragtrace.http_server.HttpServer`.
 
     Raises:

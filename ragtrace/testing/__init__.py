@@ -1,1 +1,1 @@
-"""Fixtures and conformance suites for people who build on ragtrace; imported by none of its rooms."""
+"""Fixtures and conformance suites for extensions of ragtrace; imported by none of its rooms."""

@@ -61,7 +61,7 @@ CHOICE = ((5, 0.93), (2, 0.71))
 SECRET = "Ada Lovelace"  # noqa: S105 - a name that redaction takes out
 MOST_ATTRIBUTES = 30
 MOST_ATTRIBUTE_BYTES = 300_000  # of all spans of a run
-LATER = 1e12  # seconds on the recorder's clock: whatever is open has been idle too long
+LATER = 1e12  # seconds on the recorder's clock: every open run has been idle too long
 
 __all__ = ["ANSWER", "CHOICE", "Capability", "IntegrationConformance", "Plan", "PlannedFailure"]
 
@@ -70,9 +70,9 @@ class IntegrationConformance:
     """Drives one application through every situation and compares the records; subclass it in a test module.
 
     The application asks its retriever (``plan.found()``), its reranker (``plan.chosen()``), shows the passages to a
-    model in a prompt that holds ``plan.shown(text)`` of each and the question, and returns what the model says
+    model in a prompt that holds ``plan.shown(text)`` of each and the question, and returns the model's answer
     (``plan.said()``, ``plan.asaid()``, ``plan.pieces()``). It is built anew for each plan, records to the recorder
-    that it is given, and says of the request what ``plan.request`` holds.
+    that it is given, and gives the facts of ``plan.request``.
 
     Attributes:
         selection_source: how the integration says that this application's reranker became known.
@@ -98,7 +98,7 @@ class IntegrationConformance:
     ignored: ClassVar[Mapping[str, str]] = {}
     metadata_keys: ClassVar[frozenset[str]] = frozenset()
 
-    # what an author writes
+    # written by an author
 
     def ask(self, plan: Plan, recorder: Recorder) -> str:
         """Build the application, ask it once, and return the answer; errors pass."""
@@ -511,7 +511,7 @@ class IntegrationConformance:
             same("failed spans", [span.name for span in kept.spans if span.status.status_code.name == "ERROR"], [])
             same("the pool's length", len(kept.only.record.pool("retrieved")), 6)
 
-    # what the tests above are made of
+    # parts of the tests above
 
     @contextmanager
     def recording(

@@ -1,4 +1,4 @@
-"""A real OTLP receiver on loopback, over gRPC and HTTP: what was sent is what a test looks at."""
+"""A real OTLP receiver on loopback, over gRPC and HTTP, that keeps what a test looks at."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Request = TypeVar("Request")
 Protocol = Literal["http/protobuf", "grpc"]
 _WAIT_S = 10.0
-_MOST_BYTES = 4 * 1024 * 1024  # what a gRPC receiver takes by default
+_MOST_BYTES = 4 * 1024 * 1024  # the default limit of a gRPC receiver
 
 _SERVICES = {
     "/v1/traces": (trace_service_pb2, "Trace"),

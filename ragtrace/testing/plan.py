@@ -68,16 +68,16 @@ class Plan:
 
     Attributes:
         question: the request's question; no two plans of one batch share it.
-        documents: what the retriever returns, best first, with its scores.
-        choice: what the reranker returns: places among the documents from 0, each with the reranker's own score;
+        documents: the retriever's result, best first, with its scores.
+        choice: the reranker's result: places among the documents from 0, each with the reranker's own score;
             None for an application without a reranker.
-        answer: what the model says.
+        answer: the model's answer.
         model: the model's name.
         usage: tokens of the model's call.
         shown_chars: how much of each passage the prompt shows; None shows the whole.
         history: turns before the question.
         fails: the part that raises `PlannedFailure`; a model that streams does so after two pieces.
-        request: what the request says of itself.
+        request: facts that the request gives.
         gate: where the model waits, when it is called asynchronously.
         source: name of the index.
 
@@ -204,11 +204,11 @@ def without_ids(plan: Plan) -> Plan:
 def expected_record(plan: Plan, selection_source: str) -> RagRecord:
     """Return the record of a run of this plan without failures.
 
-    Identity and times are left out. What a prompt cuts stands under ``used`` as it was shown, with its full
+    Identity and times are left out. A passage that the prompt cuts stands under ``used`` as shown, with its full
     length in `truncated`.
 
     Args:
-        plan: what the application did.
+        plan: the application's plan.
         selection_source: how the integration says that a reranker's choice became known.
 
     Example:

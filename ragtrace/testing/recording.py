@@ -29,7 +29,7 @@ class Recording:
     Nothing is scored and nothing leaves the process. Runs may be recorded from any thread.
 
     Attributes:
-        recorder: what the integration writes to.
+        recorder: takes the calls of the integration.
         runs: finished runs, in the order in which they ended.
         begun: names of the runs begun, in their order.
 

@@ -1,4 +1,4 @@
-"""Prints the versions of what the integrations are tested on: ``python -m ragtrace.testing.versions``."""
+"""Prints the versions of the packages that integrations are tested on: ``python -m ragtrace.testing.versions``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RAG quality overview: is quality all right, since when not, in which slice, at what cost."""
+"""RAG quality overview: means, trends, slices, cost and the scorer's health."""
 
 from __future__ import annotations
 

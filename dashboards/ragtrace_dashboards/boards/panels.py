@@ -29,7 +29,7 @@ class Query:
         shape: ``series`` over the picture's time, ``now`` one value at its right edge, ``table`` the same as
             rows, ``buckets`` a histogram's for a heatmap.
         has_exemplars: whether the points of single traces are drawn too.
-        name: what overrides and transformations call it; empty = A, B, C by place.
+        name: its name in overrides and transformations; empty = A, B, C by place.
     """
 
     expr: str
@@ -83,8 +83,8 @@ class Panel:
     Attributes:
         number: its id on the board, never reused: alerts link to it.
         title: a question or a noun, short.
-        description: what the reader should do about it, 40 characters at least.
-        queries: what it shows.
+        description: advice to the reader, 40 characters at least.
+        queries: the queries whose results it shows.
         kind: Grafana's panel type.
         unit: Grafana's unit id.
         width: columns of 24.
@@ -95,8 +95,8 @@ class Panel:
         states: texts of the numbers 0, 1, 2, ... with a colour each.
         overrides: Grafana's field overrides.
         transformations: Grafana's data transformations.
-        options: what differs from the kind's own options.
-        custom: what differs from the kind's own field options.
+        options: differences from the kind's own options.
+        custom: differences from the kind's own field options.
         repeat: variable for whose every value the panel is drawn once.
         interval: smallest step of a series, as ``15m``; empty = Grafana's.
         decimals: digits shown, None = Grafana's.

@@ -1,4 +1,4 @@
-"""Retrieval and reranking: what the pool allowed, what selection made of it, what harms, and what was empty."""
+"""Retrieval and reranking: the pool, the selection, harm, and empty searches."""
 
 from __future__ import annotations
 

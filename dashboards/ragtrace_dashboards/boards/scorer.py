@@ -1,4 +1,4 @@
-"""Scorer internals and cost: is it alive, is it in time, what did it lose, what does the judge do and cost."""
+"""Scorer internals and cost: life, lag, losses, the judge and its price."""
 
 from __future__ import annotations
 

@@ -38,10 +38,10 @@ _WINDOW_FIELDS = {
     semconv.WINDOW_MEAN: "mean", semconv.WINDOW_LOW: "low", semconv.WINDOW_HIGH: "high",
     semconv.PASS_RATIO: "passed",
 }  # fmt: skip
-_MOST_PRECREATED = 1_000  # label sets; the SDK folds what lies beyond 2,000 an instrument into one
+_MOST_PRECREATED = 1_000  # label sets; the SDK folds those beyond 2,000 an instrument into one
 _MOST_COUNT = 10**12  # of one score: sums beyond 2^63 would end the export of every metric
 _ANY_SCALE = Scale()  # of a score that no chosen metric gives: one that a killed scorer had written
-# Not the empty context: the SDK would then take whatever span is current in the scorer's thread.
+# Not the empty context: the SDK would then take the current span of the scorer's thread.
 _NO_TRACE = trace.set_span_in_context(trace.INVALID_SPAN, Context())
 
 

@@ -44,7 +44,7 @@ def is_endpoint_set(signal: str) -> bool:
 def default_listener(protocol: str) -> Callable[[], bool]:
     """Return a check that the default address of a protocol takes connections; the first failure is a warning.
 
-    The check comes before each export, so that a collector that is started later gets what comes then. It takes
+    The check comes before each export, so that a collector that starts later gets the items from then on. It takes
     about 0.1 ms on loopback.
 
     Args:

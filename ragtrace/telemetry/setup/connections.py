@@ -12,7 +12,7 @@ class OwnConnections(HTTPAdapter):
     """Keeps connections open, and opens others in a forked child.
 
     A child inherits the open ones. When both send, their requests mix, and one may read the reply to the other's:
-    it would count as sent what never arrived.
+    it would count a batch as sent that never arrived.
 
     Example:
         >>> type(own_session().get_adapter("http://localhost")).__name__

@@ -87,8 +87,8 @@ class Delivery:
         """Return whether everything was sent, except items that an earlier call reported missing.
 
         Args:
-            taken: count the first so many items alone, as what came since is still under way. What of that was sent
-                stands for as many of the first.
+            taken: count only the first so many items, since later ones are under way. A later item that was sent
+                stands for an earlier one.
         """
         with self._lock:
             owed = self._taken if taken is None else taken
@@ -134,7 +134,7 @@ class _Counted(Generic[Exporter]):
     Args:
         inner: the exporter.
         delivery: the accounts.
-        listens: asked before each export to an address that nobody configured; None = always export.
+        listens: asked before each export to the default address; None = always export.
         receipts: acknowledges delivered items; None where another exporter does.
     """
 
@@ -214,7 +214,7 @@ class CountedMetrics(_Counted[MetricExporter], MetricExporter):
         delivery: the accounts.
         listens: as of spans and logs.
         receipts: as of spans and logs.
-        is_scraped: whether scrapes tell what arrived where nobody listens.
+        is_scraped: whether scrapes acknowledge instead, where no collector listens.
     """
 
     def __init__(

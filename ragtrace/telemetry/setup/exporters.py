@@ -49,7 +49,7 @@ class OwnProvider(Generic[Provider_co]):
     Attributes:
         provider: makes the signal.
         delivery: its accounts; None where only scrapes read it.
-        exporters: send what it makes.
+        exporters: send its spans, events or metrics.
     """
 
     provider: Provider_co

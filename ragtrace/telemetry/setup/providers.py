@@ -88,11 +88,11 @@ class Providers:
         pipelines every item that did not arrive since the last call makes it False.
         """
         began_ns = time.monotonic_ns()
-        taken = [delivery.taken for delivery in self._deliveries]  # runs go on, and what they leave is under way
+        taken = [delivery.taken for delivery in self._deliveries]  # runs go on, and their spans are under way
         is_flushed = all_within([partial(_flush, provider, timeout_s) for provider in self._all], timeout_s)
         if is_flushed:
             self.receipts.given(began_ns)
-        # Every account is asked, since asking also marks what is missing as reported.
+        # Every account is asked, since asking also marks missing items as reported.
         wholes = [delivery.is_whole(count) for delivery, count in zip(self._deliveries, taken, strict=True)]
         return is_flushed and all(wholes)
 

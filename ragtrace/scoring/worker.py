@@ -56,7 +56,7 @@ class Outcome:
 class Worker:
     """Takes jobs from a queue and handles a bounded number of them at once, in a daemon thread.
 
-    The thread starts with `start` or the first unit. A handler that raises is logged, ends its job as ``failed``
+    The thread starts with `begin` or the first unit. A handler that raises is logged, ends its job as ``failed``
     (in a shared queue it is tried again first), and does not stop the others. A job whose lease was lost is not
     published: another scorer has it. While scores cannot be written (disk full, read-only, locked) the jobs that
     have them wait in memory, with their leases, and are tried again about once a second; no further job is taken.
@@ -119,8 +119,13 @@ class Worker:
         """Scored jobs that could not be written so far, and why."""
         return sum(outcome.retry_in_s is None for _, outcome in list(self._unwritten)), self._unwritten_because
 
-    def start(self) -> None:
-        """Start the thread, once; a stopped worker stays stopped."""
+    def begin(self) -> None:
+        """Start the thread, once, and never raise; a stopped worker stays stopped. Called with every run."""
+        if self._thread is None:
+            self._begin()
+
+    @guarded
+    def _begin(self) -> None:
         with self._lock:
             if self._thread is None and not self._is_stopping:
                 self.turned_at_s = self.moved_at_s = time.monotonic()
@@ -131,30 +136,16 @@ class Worker:
                 thread.start()
                 self._thread = thread
 
-    def begin(self) -> None:
-        """Start the thread if it was never started; never raises. Called with every run."""
-        if self._thread is None:
-            self._begin()
-
-    @guarded
-    def _begin(self) -> None:
-        self.start()
-
     def wake(self) -> None:
         """Tell the thread that there is work; called from any thread, starts it at first."""
-        if self._thread is None:
-            self.start()
-        loop, awake = self._loop, self._awake
-        if loop is not None and awake is not None and not awake.is_set():
-            try:
-                loop.call_soon_threadsafe(awake.set)
-            except RuntimeError:  # the loop has just closed; `stop` accounts for what is left in the queue
-                return
+        self.begin()
+        if self._awake is not None and not self._awake.is_set():
+            self.call_soon(self._awake.set)
 
     def call_soon(self, call: Callable[[], object]) -> None:
         """Have the thread make a call between two jobs; nothing is called while it does not run."""
         if self._loop is not None:
-            with suppress(RuntimeError):  # the loop has just closed
+            with suppress(RuntimeError):  # the loop has just closed; `stop` accounts for what is left in the queue
                 self._loop.call_soon_threadsafe(call)
 
     def stop(self, timeout_s: float, *, drain: bool = True) -> bool:

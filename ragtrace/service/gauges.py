@@ -74,9 +74,11 @@ class ServiceGauges:
             **{name: partial(self._queue_points, field) for name, field in _QUEUE_FIELDS.items()},
             **{name: partial(self._monitor.points, field) for name, field in drift.GAUGES.items()},
             semconv.LEDGER: self._ledger_points,
-            semconv.COVERAGE_RATIO: self._coverage_points,
-            semconv.CANARY_GAP: self._canary_points,
         }
+        if self._settings.scorer == "thread":  # where another process scores, only that one knows its coverage
+            points[semconv.COVERAGE_RATIO] = self._coverage_points
+        if self._canaries is not None:
+            points[semconv.CANARY_GAP] = self._canaries.points
         if self._limiter is not None:
             about = {semconv.JUDGE_MODEL: self._settings.judge}
             points[semconv.BUDGET_REMAINING] = partial(_budget_points, self._limiter, about)
@@ -135,14 +137,8 @@ class ServiceGauges:
         return ledger_points(self._all_accounts())
 
     def _coverage_points(self) -> Points:
-        """Return the coverage; nothing where another process scores, since only it knows."""
-        share = coverage(self._all_accounts()) if self._settings.scorer == "thread" else None
+        share = coverage(self._all_accounts())
         return [] if share is None else [(share, {})]
-
-    def _canary_points(self) -> Points:
-        """Return the canaries' gap; nothing before a round succeeded."""
-        canaries = self._canaries
-        return canaries.points() if canaries else []
 
 
 def ledger_points(accounts: Iterable[Accounts]) -> Points:

@@ -176,7 +176,7 @@ class Budget:
             return Reservation(id=cursor.lastrowid or 0, tokens=tokens)
 
     def settle(self, reservation: Reservation, *, usd: float | None, tokens: int) -> bool:
-        """Write what a call really result to the day on which it was reserved, and give the rest back.
+        """Charge a call to the day on which it was reserved, and give the rest back.
 
         Returns:
             False when the reservation had been released as abandoned; what was taken is written all the same, to

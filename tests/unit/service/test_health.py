@@ -101,7 +101,7 @@ def test_a_real_scorer_is_well_before_and_while_it_runs_and_not_when_its_thread_
     checks = HealthChecks(worker, MemoryQueue())
     later = HealthChecks(worker, MemoryQueue(), clock=lambda: worker.turned_at_s + 10.5)
     assert failed(checks.health) == [], "the thread starts with the first run"
-    worker.start()
+    worker.begin()
     try:
         assert failed(checks.health) == []
         assert failed(later.health) == ["loop: the scorer's loop has not turned for 10 s"]
@@ -151,7 +151,7 @@ def test_a_scorer_that_has_units_and_ends_none_is_not_ready():
     quiet_s = longest_quiet_s(45.0)
     checks = HealthChecks(worker, queue, limiter=limiter, quiet_s=quiet_s, clock=lambda: time.monotonic() + far_s)
     try:
-        worker.start()
+        worker.begin()
         assert failed(checks.ready) == []
         queue.put(Unit(record=RagRecord(id="1")))
         assert begun.wait(30)
@@ -176,7 +176,7 @@ def test_a_queue_that_gives_nothing_out_is_no_progress():
             raise sqlite3.OperationalError("disk I/O error")
 
     worker = Worker(Broken(8, 100_000), scored)
-    worker.start()
+    worker.begin()
     try:
         moved_at_s = worker.moved_at_s
         until(lambda: worker.turned_at_s > moved_at_s + 0.3)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.errors import JudgeIncomplete, JudgeUnsupported
 from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, answer_lacking
@@ -20,9 +19,8 @@ _POINTS = {"full": 1.0, "partial": 0.5, "none": 0.0}
 _OUTPUTS = ("citation_precision", "citation_recall", "citation_f1", "citation_precision_micro")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CitationScores:
-    """Scores of an answer's citations; None where there is no value.
+class CitationScores(NamedTuple):
+    """Scores of an answer's citations, in the order of the outputs; None where there is no value.
 
     Attributes:
         precision: mean over distinct cited ids of the id's mean support.
@@ -100,9 +98,8 @@ async def citations(ctx: EvalContext) -> list[MetricResult]:
         (index, cited) for index, part in enumerate(record.answer_parts) for cited in dict.fromkeys(part.citations)
     ]
     points = await _points(ctx, pairs)
-    found = citation_scores(len(record.answer_parts), points)
-    values = (found.precision, found.recall, found.f1, found.precision_micro)
-    return METRIC.spec.results(values, "no_citations", _facts(record, pairs))
+    scores = citation_scores(len(record.answer_parts), points)
+    return METRIC.spec.results(scores, "no_citations", _facts(record, pairs))
 
 
 async def _points(ctx: EvalContext, pairs: Sequence[Pair]) -> dict[Pair, float]:

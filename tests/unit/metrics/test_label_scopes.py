@@ -67,6 +67,13 @@ async def run(
     return await cases.run(names, made, judge=judge, deep_retriever=shadow, **options)
 
 
+async def shadowed(
+    shadow: DeepRetriever | None, made: RagRecord | None = None, judge: Judge | None = None
+) -> MetricResult:
+    made = made or record(["a 4"], ["a 4"])
+    return (await run(["proc_shadow"], made, judge or LLMJudge(Grading()), shadow))["proc_shadow_at_k"]
+
+
 # -- the cache of a query --
 
 
@@ -153,9 +160,7 @@ async def test_a_shadow_pool_bounds_proc_from_above_and_grades_only_what_is_new(
 async def test_nothing_is_graded_once_k_fives_are_known() -> None:
     chat = Grading()
     shadow = DeepRetriever(lambda _, top_k: [f"s{n} 1" for n in range(top_k)], rate=1.0)
-    found = (await run(["proc_shadow"], record(["a 5", "b 5"], ["a 5"]), LLMJudge(chat), shadow))[
-        "proc_shadow_at_k"
-    ]
+    found = await shadowed(shadow, record(["a 5", "b 5"], ["a 5"]), LLMJudge(chat))
     assert (found.value, found.details["shadow_graded"], chat.calls) == (1.0, 0, 1)
     assert found.details["shadow_new"] == 100
 
@@ -163,10 +168,7 @@ async def test_nothing_is_graded_once_k_fives_are_known() -> None:
 async def test_depth_grows_with_the_pool_and_is_another_series() -> None:
     small, large = record(["a 4"], ["a 4"]), record([f"p{n} 4" for n in range(40)], ["p0 4"])
     shadow = DeepRetriever(lambda _query, _k: ["z 5"], rate=1.0)
-    found = [
-        (await run(["proc_shadow"], made, LLMJudge(Grading()), shadow))["proc_shadow_at_k"]
-        for made in (small, large)
-    ]
+    found = [await shadowed(shadow, made) for made in (small, large)]
     assert [one.details["depth"] for one in found] == [100, 160]
     assert found[0].version != found[1].version
 
@@ -176,10 +178,7 @@ async def test_a_shadow_of_coroutines_and_of_generators() -> None:
         await asyncio.sleep(0)
         return (text for text in ["c 5"])
 
-    found = await run(
-        ["proc_shadow"], record(["a 4"], ["a 4"]), LLMJudge(Grading()), DeepRetriever(retrieve, rate=1.0)
-    )
-    assert found["proc_shadow_at_k"].value == 0.5
+    assert (await shadowed(DeepRetriever(retrieve, rate=1.0))).value == 0.5
 
 
 async def _cancels_itself(_query: str, _top_k: int) -> list[str]:
@@ -214,11 +213,10 @@ async def test_a_shadow_that_fails_is_an_error_of_its_metric_alone(
 async def test_a_shadow_that_hangs_is_left_behind_and_cannot_pile_up() -> None:
     released = threading.Event()
     shadow = DeepRetriever(lambda _query, _k: [str(released.wait(60))], rate=1.0, timeout_s=0.05)
-    made = record(["a 4"], ["a 4"])
     for _ in range(MAX_CALLS):
-        result = (await run(["proc_shadow"], made, LLMJudge(Grading()), shadow))["proc_shadow_at_k"]
+        result = await shadowed(shadow)
         assert (result.state, result.reason) == ("error", "judge_timeout")
-    full = (await run(["proc_shadow"], made, LLMJudge(Grading()), shadow))["proc_shadow_at_k"]
+    full = await shadowed(shadow)
     assert (full.state, full.reason) == ("error", "judge_unavailable")
     assert all(thread.daemon for thread in threading.enumerate() if thread.name == "ragtrace-shadow")
     released.set()
@@ -228,9 +226,7 @@ async def test_a_shadow_is_drawn_for_its_share_and_weighs_for_it() -> None:
     shadow = DeepRetriever(lambda _query, _k: ["z 5"], rate=0.05)
     drawn = [shadow.is_drawn(RagRecord(id=str(n))) for n in range(20_000)]
     assert 0.045 < sum(drawn) / len(drawn) < 0.055
-    ids = [str(n) for n, is_in in enumerate(drawn) if is_in][:1] + [
-        str(n) for n, is_in in enumerate(drawn) if not is_in
-    ][:1]
+    ids = [str(drawn.index(True)), str(drawn.index(False))]
     scorer = Scorer(
         metrics=tuple(select(["proc_shadow", "p_at_k"])),
         judge=LLMJudge(Grading()),
@@ -252,7 +248,7 @@ async def test_a_shadow_is_drawn_for_its_share_and_weighs_for_it() -> None:
 
 async def test_without_a_retriever_there_is_a_hint_and_no_call() -> None:
     chat = ScriptedChat()
-    found = (await run(["proc_shadow"], record(["a 4"], ["a 4"]), LLMJudge(chat)))["proc_shadow_at_k"]
+    found = await shadowed(None, judge=LLMJudge(chat))
     assert (found.state, found.reason, chat.calls) == ("na", "no_labels", 0)
     assert "configure(shadow=" in found.details["hint"]
 
@@ -261,7 +257,7 @@ async def test_a_panel_calls_the_retriever_once_a_record() -> None:
     asked = []
     shadow = DeepRetriever(lambda query, _k: asked.append(query) or ["z 5"], rate=1.0)  # type: ignore[func-returns-value]
     panel = ConsensusPanel([LLMJudge(Grading(name=name)) for name in "ab"], repeats=2)
-    found = (await run(["proc_shadow"], record(["a 4"], ["a 4"]), panel, shadow))["proc_shadow_at_k"]
+    found = await shadowed(shadow, judge=panel)
     assert (found.value, len(asked)) == (0.5, 1)
 
 
@@ -270,7 +266,7 @@ async def test_texts_of_the_shadow_are_redacted_before_they_are_judged() -> None
     shadow = DeepRetriever(
         lambda _query, _k: ["Ada 5"], rate=1.0, redact=lambda text: text.replace("Ada", "[name]")
     )
-    await run(["proc_shadow"], record(["a 4"], ["a 4"]), LLMJudge(chat), shadow)
+    await shadowed(shadow, judge=LLMJudge(chat))
     assert "[name] 5" in chat.prompts[-1].user
     assert all("Ada" not in prompt.user for prompt in chat.prompts)
 

@@ -133,13 +133,6 @@ class GradeLru:
 
     Args:
         max_grades: grades kept, at least 1; 10,000 take about 2 MB.
-
-    Example:
-        >>> import asyncio
-        >>> cache = GradeLru(max_grades=1)
-        >>> asyncio.run(cache.put([CachedGrade(key=key, grade=4, universe="", passage="") for key in "ab"]))
-        >>> asyncio.run(cache.get(["a", "b"])), len(cache)
-        ({'b': 4}, 1)
     """
 
     def __init__(self, max_grades: int = 10_000) -> None:

@@ -41,16 +41,16 @@ class _Encoded:
     of_hypothesis: list[bool]
 
 
-class _Port(Protocol):
+class _OnnxPort(Protocol):
     name: str
     type: str
 
 
-class _Session(Protocol):
+class _OnnxSession(Protocol):
     """The part of `onnxruntime.InferenceSession` that is used."""
 
-    def get_inputs(self) -> Sequence[_Port]: ...
-    def get_outputs(self) -> Sequence[_Port]: ...
+    def get_inputs(self) -> Sequence[_OnnxPort]: ...
+    def get_outputs(self) -> Sequence[_OnnxPort]: ...
     def run(
         self, outputs: list[str], feeds: Mapping[str, NDArray[np.generic]]
     ) -> Sequence[NDArray[np.floating]]: ...
@@ -218,20 +218,20 @@ def _template(config: Mapping[str, object], said: Mapping[str, object]) -> str:
     return template
 
 
-def _session(model: Path, threads: int) -> _Session:
+def _session(model: Path, threads: int) -> _OnnxSession:
     runtime = imported("onnxruntime", EXTRA)
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads  # the default takes every core from the application
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     try:
-        session: _Session = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        session: _OnnxSession = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the package has no common base of its errors
         raise ConfigError(f"pairs: {model} cannot be loaded: {str(error).splitlines()[0]}") from None
     return session
 
 
-def _inputs(session: _Session, model: Path) -> dict[str, str]:
+def _inputs(session: _OnnxSession, model: Path) -> dict[str, str]:
     """Return the model's inputs with the numpy type of each."""
     found = {item.name: item.type.removeprefix("tensor(").removesuffix(")") for item in session.get_inputs()}
     strange = sorted(set(found) - _INPUTS)
@@ -243,7 +243,7 @@ def _inputs(session: _Session, model: Path) -> dict[str, str]:
     return found
 
 
-def _output(session: _Session, said: object) -> str:
+def _output(session: _OnnxSession, said: object) -> str:
     names = [item.name for item in session.get_outputs()]
     wanted = said or ("logits" if "logits" in names else names[0] if len(names) == 1 else None)
     if wanted not in names:

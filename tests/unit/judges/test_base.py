@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
-from ragtrace.errors import JudgeUnsupported
 from ragtrace.judges.base import Audit, Claim, Judge
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
@@ -37,17 +34,7 @@ async def test_a_judge_of_ten_lines_scores_what_it_can() -> None:
     assert results["context_recall"].reason == "unsupported_by_judge"
 
 
-async def test_other_tasks_say_that_they_are_not_supported() -> None:
+def test_each_task_has_a_version() -> None:
     judge = Copied()
     assert isinstance(judge, Judge)
     assert judge.version("audit") != judge.version("facts")
-    asked = record("x")
-    for task in (
-        judge.grades(asked),
-        judge.questions(asked, 1),
-        judge.facts(asked),
-        judge.relevance(asked, with_reference=False),
-    ):
-        with pytest.raises(JudgeUnsupported, match="copied"):
-            await task
-    await judge.aclose()

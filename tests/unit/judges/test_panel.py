@@ -39,9 +39,10 @@ async def score(judge: Any, name: str = "faithfulness_1to5") -> Any:
         await judge.aclose()
 
 
-async def test_each_repeat_sends_a_seed_of_its_own(judge_server: JudgeServer) -> None:
+@pytest.mark.parametrize("limiter", [None, JudgeLimiter(host="here", caps=Caps())], ids=["free", "limited"])
+async def test_each_repeat_sends_a_seed_of_its_own(judge_server: JudgeServer, limiter: JudgeLimiter | None) -> None:
     judge_server.always = graded
-    panel = make_judges("openai:seeds", JudgeParameters(base_url=judge_server.url), repeats=3)
+    panel = make_judges("openai:seeds", JudgeParameters(base_url=judge_server.url, limiter=limiter), repeats=3)
     found = await score(panel)
     assert sorted(request.body["seed"] for request in judge_server.requests) == [42, 43, 44]
     assert sorted(found.details["panel"]["judges"][0]["scores"]) == [3.0, 4.0, 5.0]
@@ -85,14 +86,6 @@ def test_the_seed_is_part_of_nothing_but_the_request() -> None:
         task: judge.version(task) for task in judge.tasks
     }
     assert again.nugget_cache is not judge.nugget_cache
-
-
-async def test_a_seed_passes_a_limiter(judge_server: JudgeServer) -> None:
-    judge_server.always = graded
-    chat = OpenAIChat("limited", base_url=judge_server.url, limiter=JudgeLimiter(host="here", caps=Caps()))
-    found = await score(ConsensusPanel([LLMJudge(chat)], repeats=3))
-    assert sorted(request.body["seed"] for request in judge_server.requests) == [42, 43, 44]
-    assert found.value == 4.0
 
 
 def test_protocols() -> None:

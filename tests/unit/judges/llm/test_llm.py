@@ -424,8 +424,6 @@ def test_versions() -> None:
     assert versions["citations"] == versions["audit"]
     assert len(set(versions.values())) == len(PROMPT_IDS)
     assert LLMJudge(ScriptedChat(name="other")).version("audit") != versions["audit"]
-    assert LLMJudge(ScriptedChat(), batch_size=1).version("grades") != versions["grades"]
-    assert LLMJudge(ScriptedChat(), batch_size=1).version("audit") == versions["audit"]
     assert (judge.name, LLMJudge(ScriptedChat(), "mine").name) == ("openai:scripted", "mine")
 
 

@@ -9,7 +9,7 @@ import pytest
 from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
 from ragtrace.judges.cache.lru import Lru
 from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.nuggets import NOTHING_KNOWN, AssignedNuggets, Nugget, NuggetSet, nugget_key, nuggets_of
+from ragtrace.judges.llm.nuggets import NOTHING_KNOWN, AssignedNuggets, NuggetSet, nugget_key, nuggets_of
 from ragtrace.judges.llm.scripted import ScriptedChat
 from tests.unit.judges.records import data_of, record
 
@@ -195,16 +195,6 @@ async def test_what_failed_is_not_kept() -> None:
     with pytest.raises(JudgeIncomplete):
         await nuggets_of([0]).ask(judge, record("Oslo."))
     assert len(cache) == 0
-
-
-def test_the_cache_forgets_what_was_not_used_for_longest() -> None:
-    cache = Lru[NuggetSet](2)
-    sets = {key: NuggetSet(nuggets=(Nugget(text=key, is_vital=True),)) for key in "abc"}
-    cache.put("a", sets["a"])
-    cache.put("b", sets["b"])
-    assert cache.get("a") == sets["a"]
-    cache.put("c", sets["c"])
-    assert [cache.get(key) for key in "abc"] == [sets["a"], None, sets["c"]]
 
 
 def test_a_key_takes_any_text() -> None:

@@ -69,13 +69,6 @@ async def test_citations_are_a_step_of_their_own_with_a_repair_for_those_left_ou
     assert [part["part"] for part in data_of(chat, 2)["parts"]] == [2]
 
 
-async def test_citations_by_name_where_ids_read_like_numbers() -> None:
-    chat = ScriptedChat([{**CLAIMS, "claims": []}, {"citations": [{"part": 1, "cites": "2", "support": "none"}]}])
-    audit = await LLMJudge(chat, fused=False).audit(record(*TWO, ids=("2", "1"), answer_parts=parts(("2",))))
-    assert data_of(chat, 1)["cited_as"] == {"1": "2", "2": "1"}
-    assert audit.citations[0].support == "none"
-
-
 @pytest.mark.parametrize(
     "wrong", [[], [verdict(1), verdict(2)], [verdict(2)], [verdict(1)] * 2, [verdict(1, sources=(3,))]]
 )

@@ -68,7 +68,7 @@ def test_the_bounds() -> None:
     )
 
 
-@pytest.mark.parametrize("said", [2**63, 2**62, 10**12, -5, 1.5, "9", [9], True], ids=repr)
+@pytest.mark.parametrize("said", [2**63, -5, "9"], ids=repr)
 async def test_budget_and_score_of_a_reply_with_an_impossible_usage(
     judge_server: JudgeServer, tmp_path: Path, said: Any
 ) -> None:
@@ -135,11 +135,11 @@ SPOKEN: list[Any] = [
 
 
 @pytest.mark.parametrize("message", SPOKEN, ids=json.dumps)
-@pytest.mark.parametrize("finish_reason", ["stop", "length", None, 7, ["x"]], ids=repr)
-async def test_a_message_of_another_form_is_the_models_fault(
-    judge_server: JudgeServer, message: Any, finish_reason: Any
-) -> None:
-    judge_server.always = lambda _: Answer(200, {"choices": [{"message": message, "finish_reason": finish_reason}]})
+async def test_a_message_of_another_form_is_the_models_fault(judge_server: JudgeServer, message: Any) -> None:
+    reasons = ["stop", "length", None, 7, ["x"]]
+    judge_server.answers = [
+        Answer(200, {"choices": [{"message": message, "finish_reason": reason}]}) for reason in reasons * 2
+    ]
     limiter = Counting(limiter_of())
     model = chat_of(judge_server, limiter)
     for _ in range(10):

@@ -12,14 +12,13 @@ from ragtrace_dashboards.config import PANELS, Config
 from tests.dashboards import lint
 from tests.dashboards.promql import asked, filled
 
-PROFILES = {"default": Config(), "demo": Config.demo()}
-BOARDS = [(profile, uid) for profile, config in PROFILES.items() for uid in boards(config)]
+BOARDS = {"default": boards(Config()), "demo": boards(Config.demo())}
 
 
-@pytest.mark.parametrize(("profile", "uid"), BOARDS)
+@pytest.mark.parametrize(("profile", "uid"), [(profile, uid) for profile, drawn in BOARDS.items() for uid in drawn])
 @pytest.mark.parametrize("rule", [*lint.UPSTREAM, *lint.OWN], ids=lambda it: it.__name__)
 def test_no_finding(rule, profile, uid):
-    assert list(rule(boards(PROFILES[profile])[uid])) == []
+    assert list(rule(BOARDS[profile][uid])) == []
 
 
 def variable(board, name):
@@ -76,19 +75,19 @@ BREAKS = {
 
 @pytest.mark.parametrize("rule", [*lint.UPSTREAM, *lint.OWN], ids=lambda it: it.__name__)
 def test_each_rule_finds_a_break(rule):
-    board = copy.deepcopy(boards(Config())["ragtrace-overview"])
+    board = copy.deepcopy(BOARDS["default"]["ragtrace-overview"])
     BREAKS[rule](board)
     assert list(rule(board))
 
 
 @pytest.mark.parametrize(("uid", "number"), PANELS.values(), ids=PANELS)
 def test_every_panel_that_alerts_link_to_exists(uid, number):
-    assert number in {it["id"] for it in lint.panels(boards(Config())[uid])}
+    assert number in {it["id"] for it in lint.panels(BOARDS["default"][uid])}
 
 
 def test_every_metric_stands_on_a_board_or_is_left_out_with_a_reason():
     shown = set()
-    for board in boards(Config()).values():
+    for board in BOARDS["default"].values():
         for _, expr in lint.expressions(board):
             shown |= {
                 found.name for name, _, _ in asked(filled(expr)).selectors if (found := lint.instrument(name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 import time
@@ -368,8 +367,3 @@ def test_a_sink_that_raises_or_hangs_holds_nothing_up(quiet) -> None:
     started = time.monotonic()
     assert not ragtrace.shutdown(0.5)
     assert time.monotonic() - started < 4.5
-
-
-def test_annotations_are_plain_json() -> None:
-    rows = span_annotations(RECORD, [score(details={"n": 1, "deep": {"x": 1}})], has_content=True)
-    assert json.loads(json.dumps(rows)) == rows

@@ -14,7 +14,7 @@ from ragtrace.errors import ConfigError
 from ragtrace.model import as_trace_id
 
 if TYPE_CHECKING:
-    from ragtrace.stores.base import Erased, Subject
+    from ragtrace.stores.base import Subject
 
 EPILOG = """\
 The command erases scores, human labels, records, and units that wait in a spool. It then writes the file anew, so
@@ -44,8 +44,9 @@ def command(
             erased += (opened.would_forget if dry_run else opened.forget)(subject, identity)
         for aside in sorted(path.parent.glob(f"{path.name}.corrupt-*")):
             say(f"warning: {aside} was put aside as broken and is not read; erase it yourself")
+    counts = f"{erased.scores} scores, {erased.labels} human labels, {erased.payloads} records"
     verb = "would be erased" if dry_run else "erased"
-    say(f"{subject} {identity}: {_shown(erased)} {verb}")
+    say(f"{subject} {identity}: {counts}, {erased.jobs} waiting units {verb}")
     return 0
 
 
@@ -71,13 +72,3 @@ def _files(store: str | None, given: str | None) -> list[Path]:
         return [Path(spool)]
     path = store_path(store, "forget")
     return [path] if not spool or Path(spool).samefile(path) else [path, Path(spool)]
-
-
-def _shown(erased: Erased) -> str:
-    counts = {
-        "scores": erased.scores,
-        "human labels": erased.labels,
-        "records": erased.payloads,
-        "waiting units": erased.jobs,
-    }
-    return ", ".join(f"{count} {name}" for name, count in counts.items())

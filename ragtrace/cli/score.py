@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import aclosing, suppress
+from contextlib import aclosing, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ragtrace.cli.io.jsonl_writer import ScoredLine
-    from ragtrace.metrics.base import Output
     from ragtrace.model.codec import ScoreJson
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.offline.file import Scores
@@ -119,52 +118,66 @@ def command(
         "k_values": cutoffs(k_values),
     }
     scorer = build_scorer(Settings.resolve(given))
-    outputs: dict[str, Output] = {o.name: o for metric in scorer.metrics for o in metric.spec.outputs}
+    outputs = {output.name: output for metric in scorer.metrics for output in metric.spec.outputs}
     limits = limits_from(fail_under or [], outputs, scorer.options.k_values)
     if resume and out in {None, "-"}:
         raise ConfigError("--resume needs --out: the file to go on with")
     summary = Summary(_asked(scorer) if resume else None)
-    stream = open_lines(file)
     worst = WorstAnswers(outputs)
-    done = done_before(Path(out), _taking(summary, worst, out)) if resume and out is not None else None
-    before = summary.lines
-    lines = ScoredLines(out, is_resumed=resume)
-    is_interrupted = False
-    try:
-        with progress(file, limit=limit, done_before=sum(done.values()) if done else 0) as step:
-            broken = BrokenLines(file)
-            wanted = _wanted(read_lines(stream, file, broken), done, limit)
-
-            def add(line: Line, scores: dict[str, ScoreJson]) -> None:
-                lines.write(line.scored(scores))
-                summary.add(scores)
-                worst.add(line.record, scores, f"{file}:{line.number}")
-                summary.unknown.update(line.unknown)
-                step()
-
-            asyncio.run(score_lines(wanted, scorer, jobs=jobs, add=add))
-            summary.broken = broken.count
-            broken.close()
-    except KeyboardInterrupt:
-        is_interrupted = True
-    except InputError:
-        lines.discard_if_empty()
-        raise
-    finally:
-        lines.close()
+    is_whole = _score(file, out, scorer, summary, worst, jobs=jobs, limit=limit, is_resumed=resume)
+    _report(out, summary, worst, left_out_text(scorer))
     missed = [*summary.missed(limits), *filter(None, [summary.unjudged()])]
-    _report(
-        out,
-        summary,
-        worst,
-        missed,
-        before if resume else None,
-        left_out_text(scorer),
-        is_interrupted=is_interrupted,
-    )
-    if is_interrupted:
+    for line in missed:
+        say(f"ragtrace: {line}", file=sys.stderr)
+    if not is_whole:
+        hint = (
+            "with --out FILE a run can be resumed"
+            if out in {None, "-"}
+            else "the same command with --resume goes on"
+        )
+        say(f"ragtrace: stopped; {summary.lines} lines are written, {hint}", file=sys.stderr)
         return 130
     return 3 if missed else 1 if summary.broken else 0
+
+
+def _score(
+    file: str,
+    out: str | None,
+    scorer: Scorer,
+    summary: Summary,
+    worst: WorstAnswers,
+    *,
+    jobs: int,
+    limit: int | None,
+    is_resumed: bool,
+) -> bool:
+    """Score and write the lines of a file; False when Ctrl-C ended that."""
+    stream, broken = open_lines(file), BrokenLines(file)
+    done: Counter[str] | None = None
+    if is_resumed and out is not None:
+        done = done_before(Path(out), _taking(summary, worst, out))
+        summary.before = summary.lines
+    with closing(ScoredLines(out, is_resumed=is_resumed)) as lines:
+
+        def add(line: Line, scores: dict[str, ScoreJson]) -> None:
+            lines.write(line.scored(scores))
+            summary.add(scores)
+            worst.add(line.record, scores, f"{file}:{line.number}")
+            summary.unknown.update(line.unknown)
+            step()
+
+        try:
+            with progress(file, limit=limit, done_before=done.total() if done else 0) as step:
+                wanted = _wanted(read_lines(stream, file, broken), done, limit)
+                asyncio.run(score_lines(wanted, scorer, jobs=jobs, add=add))
+                summary.broken = broken.count
+                broken.close()
+        except KeyboardInterrupt:
+            return False
+        except InputError:
+            lines.discard_if_empty()
+            raise
+    return True
 
 
 def _asked(scorer: Scorer) -> dict[str, str | None]:
@@ -215,16 +228,7 @@ def _taking(summary: Summary, worst: WorstAnswers, name: str) -> Callable[[Score
     return take
 
 
-def _report(
-    out: str | None,
-    summary: Summary,
-    worst: WorstAnswers,
-    missed: list[str],
-    before: int | None,
-    left_out: str,
-    *,
-    is_interrupted: bool,
-) -> None:
+def _report(out: str | None, summary: Summary, worst: WorstAnswers, left_out: str) -> None:
     from ragtrace.cli.io.console import Shown
 
     to_file = out not in {None, "-"}
@@ -235,12 +239,7 @@ def _report(
     for warning in summary.warnings():
         console.print(f"warning: {warning}")
     where = f" in {out}" if to_file else ""
-    now = where if before is None else f" now{where}, {before} there already"
-    console.print(f"{summary.lines - (before or 0)} scored{now}, {summary.broken} broken")
+    now = where if summary.before is None else f" now{where}, {summary.before} there already"
+    console.print(f"{summary.lines - (summary.before or 0)} scored{now}, {summary.broken} broken")
     for line in worst.lines(console.width, out if to_file else None):
         console.print(line)
-    for line in missed:
-        say(f"ragtrace: {line}", file=sys.stderr)
-    if is_interrupted:
-        hint = "the same command with --resume goes on" if to_file else "with --out FILE a run can be resumed"
-        say(f"ragtrace: stopped; {summary.lines} lines are written, {hint}", file=sys.stderr)

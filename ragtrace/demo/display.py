@@ -31,8 +31,7 @@ class PlainLines:
         self._console = console
         self._progress = progress
         self._steps = 0
-        self._has_told_incident = False
-        self._has_told_alarm = False
+        self._told: set[str] = set()
         self._print(f"ragtrace demo: answers {heading.model}, judge {heading.judge}, seed {heading.seed}")
         if heading.endpoint:
             self._print(f"OpenMetrics endpoint: {heading.endpoint}")
@@ -40,11 +39,11 @@ class PlainLines:
     def update(self) -> None:
         """Print the news since the last call."""
         progress = self._progress()
-        if progress.has_incident and not self._has_told_incident:
-            self._has_told_incident = True
+        if progress.has_incident and "incident" not in self._told:
+            self._told.add("incident")
             self._print(f"question {progress.incident_at}: the incident begins, the answerer now invents facts")
-        if progress.alarm is not None and not self._has_told_alarm:
-            self._has_told_alarm = True
+        if progress.alarm is not None and "alarm" not in self._told:
+            self._told.add("alarm")
             self._print("\n  ".join(("ALARM", *alarm_text(progress.alarm, progress.incident_at))))
         steps = progress.asked * LINES_A_RUN // progress.total
         if steps > self._steps:

@@ -66,7 +66,7 @@ def run_server(name: str, command: Callable[[int], Sequence[str]], log: Path) ->
     Raises:
         ConfigError: it did not become ready within a minute; the message ends with the last line of its log.
     """
-    port = _free_port()
+    port = free_port()
     setpriv = shutil.which("setpriv")
     prefix = [setpriv, "--pdeathsig", "KILL"] if setpriv else []
     with log.open("ab") as output:
@@ -114,7 +114,9 @@ def _last_line(log: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "its log is empty")
 
 
-def _free_port() -> int:
+def free_port(wanted: int = 0) -> int:
+    """Return the wanted port of loopback where it is free, else any free one."""
+    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", wanted)) as probe:
+        return int(probe.getsockname()[1])
     with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-    return port
+        return int(probe.getsockname()[1])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import socket
 import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -19,7 +18,7 @@ from ragtrace.demo.display import PlainLines, print_closing
 from ragtrace.demo.handbook import NAME, shuffled_questions
 from ragtrace.demo.incident import Incident
 from ragtrace.demo.outfile import ScoredFile
-from ragtrace.demo.processes import find_programs
+from ragtrace.demo.processes import find_programs, free_port
 from ragtrace.demo.stack import check_pace, run_beside
 from ragtrace.demo.tally import TAG, Tally
 from ragtrace.demo.view import Heading, frame, save_picture
@@ -136,8 +135,9 @@ class _Session:
 
     def _configure(self) -> str | None:
         options = self._options
-        port = _free_port(options.port)
-        if port != options.port:
+        port = options.port
+        if port and free_port(port) != port:
+            port = 0
             self._console.print(f"Port {options.port} is taken; the OpenMetrics endpoint takes another.")
         is_offline = not costs(options.judge)
         ragtrace.configure(
@@ -264,14 +264,3 @@ def _choose_exporters(url: str | None) -> TracerProvider | None:
         os.environ.update(dict.fromkeys(_EXPORTERS, "none"))
         return SdkTracerProvider(shutdown_on_exit=False)
     return None
-
-
-def _free_port(wanted: int) -> int:
-    """Return the wanted port of 127.0.0.1 when it is free, else 0, which stands for any free one."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", wanted))
-        except OSError:
-            return 0
-    return wanted

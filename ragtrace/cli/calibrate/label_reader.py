@@ -101,7 +101,8 @@ def read_labelled(
         if found[line.number]:
             labelled.ids.add(line.record.id)
     if not labelled.ids:
-        raise ConfigError(f"{name}: no line has a label in {_listed(paths)}{nearest(paths[0], names)}")
+        fields = " or ".join(map(repr, paths))
+        raise ConfigError(f"{name}: no line has a label in {fields}{nearest(paths[0], names)}")
     try:
         form = form_of(found)
     except InputError as error:
@@ -139,7 +140,3 @@ def _with_high_from(form: LabelForm, high_from: float | None) -> LabelForm:
     if not form.low < high_from <= form.high:
         raise ConfigError(f"--high-from {high_from:g} must be above {form.low:g} and at most {form.high:g}")
     return replace(form, high_from=high_from)
-
-
-def _listed(paths: Sequence[str]) -> str:
-    return " or ".join(repr(path) for path in paths)

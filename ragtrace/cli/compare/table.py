@@ -73,15 +73,11 @@ def _side(side: Side) -> list[str]:
     mean = side.mean
     return [
         str(len(side.values)),
-        _total(side.na),
-        _total(side.errors),
+        str(sum(side.na.values()) or ""),
+        str(sum(side.errors.values()) or ""),
         "" if mean.mean is None else f"{mean.mean:.3f}",
         "" if mean.low is None else f"{mean.low:.3f} to {mean.high:.3f}",
     ]
-
-
-def _total(counts: Mapping[str, int]) -> str:
-    return str(sum(counts.values()) or "")
 
 
 def _contrast(line: Compared, contrast: Contrast) -> list[str]:
@@ -112,7 +108,8 @@ def _notes(found: Comparison, letters: list[str]) -> Iterator[str]:
             for line in found.lines:
                 counts: Mapping[str, int] = getattr(line.sides[i], kind)
                 if counts and not line.is_over_runs:
-                    reasons.setdefault(_listed(counts), []).append(line.label)
+                    listed = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+                    reasons.setdefault(listed, []).append(line.label)
             yield from (f"{letter} {kind}: {reason}: {', '.join(names)}" for reason, names in reasons.items())
     yield from _left_out(found, letters)
     has_runs = any(side.values for line in found.lines if line.is_over_runs for side in line.sides)
@@ -141,7 +138,3 @@ def _left_out(found: Comparison, letters: list[str]) -> Iterator[str]:
                 names.setdefault(contrast.other_labels, []).append(line.label)
         for count, labels in names.items():
             yield f"{letter}: {count} pairs left out, as the labels changed between them: {', '.join(labels)}"
-
-
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in counts.items())

@@ -86,6 +86,7 @@ class Summary:
         self.columns: dict[str, dict[Maker, SummaryColumn]] = {}
         self.ratios: dict[str, dict[Maker, Ratio]] = {}
         self.lines = 0
+        self.before: int | None = None  # lines of an earlier run, when one is resumed
         self.broken = 0
         self.unknown: Counter[str] = Counter()  # fields that no metric reads
 

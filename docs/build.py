@@ -1,4 +1,4 @@
-"""``make docs``: gathers the handbook, the decisions and the generated reference, and builds the site.
+"""``make docs``: gathers the handbook, the decisions and the reference, and builds the site.
 
 The handbook's pages live in the demo's corpus, since the demo asks questions about them; here they are only copied.
 """
@@ -100,17 +100,14 @@ def _front_page() -> None:
 
 
 def _reference() -> None:
-    from ragtrace.semconv import METRICS
     from ragtrace.settings import variables
 
     folder = OUT / "reference"
     (folder / "metrics.md").write_text(metrics_page())
+    shutil.copy(ROOT / "docs" / "reference" / "telemetry.md", folder)
     rows = "".join(f"| `{n}` | `{v or 'argument only'}` | `{d!r}` | {doc} |\n" for n, v, d, doc in variables())
     head = "# Settings\n\nArgument of `ragtrace.configure`, else the variable, else `OTEL_*`, else the default.\n\n"
     (folder / "settings.md").write_text(f"{head}| setting | variable | default | what |\n|---|---|---|---|\n{rows}")
-    rows = "".join(f"| `{m.name}` | {m.kind} | `{m.unit}` | {m.description} |\n" for m in METRICS)
-    head = "# Telemetry\n\nThe metrics that leave the process, from `ragtrace.semconv`.\n\n"
-    (folder / "telemetry.md").write_text(f"{head}| name | kind | unit | what |\n|---|---|---|---|\n{rows}")
     (folder / "command-line.md").write_text(command_line())
     (folder / "api.md").write_text("# API\n\n" + "\n".join(f"::: {name}\n" for name in API))
 

@@ -112,7 +112,7 @@ def first_within(items: Sequence[T], size: Callable[[T], int], room: int) -> tup
 
 def _with_texts(pools: tuple[Pool, ...], limit: int, lossy: dict[str, int]) -> tuple[Pool, ...]:
     """Return pools whose lowest ranks have no text; what was delivered goes last, since the judge reads it."""
-    if sum(len(p.text) for pool in pools for p in pool.passages) <= limit:  # each stage counted
+    if sum([len(p.text) for pool in pools for p in pool.passages]) <= limit:  # each stage counted
         return pools
     texts = dict.fromkeys(p.text for pool in reversed(pools) for p in pool.passages)
     kept = {*first_within(list(texts), len, limit), ""}
@@ -127,7 +127,7 @@ def _with_facts(pools: tuple[Pool, ...], limit: int, lossy: dict[str, int]) -> t
     """Return pools whose lowest ranks have no metadata; where ids alone are too much, the lowest ranks go."""
     passages = [p for pool in pools for p in pool.passages]
     # Nearly every run is far below that, which is quick to see.
-    if len(passages) * _MOST_NAMES_CHARS + sum(len(p.metadata) for p in passages) * _MOST_FACT_CHARS <= limit:
+    if len(passages) * _MOST_NAMES_CHARS + sum([len(p.metadata) for p in passages]) * _MOST_FACT_CHARS <= limit:
         return pools
     kept: list[Pool] = []
     for pool in reversed(pools):

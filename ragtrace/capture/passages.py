@@ -252,7 +252,7 @@ def ranked(passages: Sequence[Passage]) -> ReadPassages:
     if type(passages) is ReadPassages:
         return passages
     return ReadPassages(
-        p if p.rank == rank else reranked_passage(p, rank, p.score) for rank, p in enumerate(passages, start=1)
+        [p if p.rank == rank else reranked_passage(p, rank, p.score) for rank, p in enumerate(passages, start=1)]
     )
 
 

@@ -264,10 +264,10 @@ def _clean_sequence(values: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(map(_shown, kept))
 
 
-def within(attributes: dict[str, Any], budget: int) -> dict[str, Any]:
-    """Return the attributes of one span, clean ones, in at most `budget` bytes of names and values.
+def within(attributes: Mapping[str, Any], budget: int) -> dict[str, Any]:
+    """Return the attributes of one span, clean, in at most `budget` bytes of names and values.
 
-    Lists by rank lose their lowest ranks, texts their end, and JSON that cannot be cut is left out.
+    None is left out. Lists by rank lose their lowest ranks, texts their end. JSON that cannot be cut is left out.
     ``ragtrace.span.cut`` then names the attributes that are not whole.
 
     Example:
@@ -275,30 +275,35 @@ def within(attributes: dict[str, Any], budget: int) -> dict[str, Any]:
         >>> found["ragtrace.prompt.ids"], len(found["user.id"]), found["ragtrace.span.cut"]
         ('["a","b","c"]', 505, ('user.id',))
     """
+    clean: dict[str, Any] = {}
     most = 0  # a bound that costs no encoding; a text in ASCII has as many bytes as characters
     for name, value in attributes.items():
-        most += len(name)
-        if isinstance(value, str):
-            most += len(value) * (1 if value.isascii() else _MOST_CHARACTER_BYTES)
-        elif isinstance(value, tuple):
-            most += _value_bytes(value)
-        else:
-            most += _NUMBER_BYTES
-    if most <= budget or _bytes(attributes) <= budget:
-        return attributes
+        if type(value) is str and value.isascii():  # nearly all of them
+            most += len(name) + len(value)
+            clean[name] = value
+        elif value is not None and (cleaned := clean_value(value)) is not None:
+            most += len(name) + _most_bytes(cleaned)
+            clean[name] = cleaned
+    if most <= budget or _bytes(clean) <= budget:
+        return clean
     mark = min(_MOST_MARK_BYTES, budget // _MARK_SHARE)
-    groups = _groups(attributes)
-    sizes = [sum(len(name) + _value_bytes(attributes[name]) for name in group) for group in groups]
+    groups = _groups(clean)
+    sizes = [sum(len(name) + _value_bytes(clean[name]) for name in group) for group in groups]
     room = budget - mark - len(semconv.SPAN_CUT)
     share = share_of(sizes, room)
-    kept = dict(attributes)
     cut: list[str] = []
     for group, size in sorted(zip(groups, sizes, strict=True), key=lambda one: -one[1]):
-        if size > share or _bytes(kept) > room:
-            _shrink(kept, group, share)
+        if size > share or _bytes(clean) > room:
+            _shrink(clean, group, share)
             cut.extend(group)
-    kept[semconv.SPAN_CUT] = first_within(cut, _value_bytes, mark)
-    return kept
+    clean[semconv.SPAN_CUT] = first_within(cut, _value_bytes, mark)
+    return clean
+
+
+def _most_bytes(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value) * _MOST_CHARACTER_BYTES
+    return _value_bytes(value) if isinstance(value, tuple) else _NUMBER_BYTES
 
 
 def _groups(attributes: dict[str, Any]) -> list[tuple[str, ...]]:

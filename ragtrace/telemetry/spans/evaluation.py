@@ -163,7 +163,7 @@ class EvaluationWriter:
             f"{semconv.SPAN_EVALUATION} {clean_value(record.workflow)}",
             context=context,
             kind=SpanKind.INTERNAL,
-            attributes=within(clean_attributes(attributes), self._span_bytes),
+            attributes=within(attributes, self._span_bytes),
             links=[Link(found) for found in links],
             start_time=time_ns,
         )

@@ -14,7 +14,7 @@ from ragtrace.capture import Generation, Rerank, Retrieval
 from ragtrace.telemetry.spans.attributes import StepReader, root_attributes
 from ragtrace.telemetry.spans.documents import DEFAULT_ATTRIBUTES, MAX_ATTRIBUTES, Room
 from ragtrace.telemetry.spans.messages import PassageMarks
-from ragtrace.telemetry.wire import clean_attributes, clean_value, cut_text, within
+from ragtrace.telemetry.wire import clean_value, cut_text, within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,7 +172,7 @@ class SpanWriter:
             self._fail(root.span, captured.failure)
         if record.workflow != root.workflow:
             root.span.update_name(f"{semconv.SPAN_WORKFLOW} {clean_value(record.workflow)}")
-        root.span.set_attributes(within(clean_attributes(attributes), self.max_span_bytes - _OPENING_BYTES))
+        root.span.set_attributes(within(attributes, self.max_span_bytes - _OPENING_BYTES))
 
     def _room(self, span: Span) -> Room:
         documents = int(self.max_span_bytes * _DOCUMENT_SHARE)
@@ -207,7 +207,7 @@ class SpanWriter:
                 f"{name} {clean_value(subject)}" if subject else name,
                 context=contexts.get(step.parent_key or "", root.context),
                 kind=kind,
-                attributes=within(clean_attributes(attributes), self.max_span_bytes),
+                attributes=within(attributes, self.max_span_bytes),
                 start_time=step.started_ns,
             )
             if step.key and step.key not in contexts:

@@ -111,6 +111,8 @@ check: $(READY) ## format, lint, types, layers, spelling
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini
+	$(BIN)/mypy --warn-unused-ignores tests/typing/api.py
+	$(BIN)/pyright tests/typing/api.py
 	$(BIN)/lint-imports
 	$(BIN)/codespell -D- -D docs/words-to-avoid.txt
 

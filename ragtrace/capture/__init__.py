@@ -12,6 +12,7 @@ from ragtrace.capture.guard import (
     record_internal_error,
 )
 from ragtrace.capture.instrumentor import Instrumentor
+from ragtrace.capture.integration_run import IntegrationRun, current_run
 from ragtrace.capture.messages import before_question, prompt_text, spoken
 from ragtrace.capture.model_calls import provider_in, provider_named, read_usage
 from ragtrace.capture.passages import (
@@ -34,7 +35,7 @@ from ragtrace.capture.passages import (
 )
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.recorder import Recorder
-from ragtrace.capture.run import Run, current_run, entered_run, outcome_of
+from ragtrace.capture.run import Run, entered_run, outcome_of
 from ragtrace.capture.run_context import Defaults, describe
 from ragtrace.capture.sanitize import is_equal, shown, tags_of
 from ragtrace.capture.types import (
@@ -64,6 +65,7 @@ __all__ = [
     "FinishedRun",
     "Generation",
     "Instrumentor",
+    "IntegrationRun",
     "Limits",
     "PassageReader",
     "ReadPassages",

@@ -19,21 +19,11 @@ if TYPE_CHECKING:
     from ragtrace.model import AnswerPart, Passage
 
 
-def finished_run(run: EndedRun | WaitingRun) -> FinishedRun | None:
-    """Build the record and the steps of an ended run; None where it turns out to be no question.
-
-    Example:
-        >>> from ragtrace.capture import Recorder
-        >>> run = Recorder().start(query="Where is the lab?")
-        >>> run.answered("In Oslo.")
-        >>> finished_run(run.ended("answered", run.started_ns)).record.answer
-        'In Oslo.'
-    """
-    whole = run.complete() if isinstance(run, WaitingRun) else run
-    return None if whole is None else _finished(whole)
-
-
-def _finished(run: EndedRun) -> FinishedRun:
+def finished_run(ended: EndedRun | WaitingRun) -> FinishedRun | None:
+    """Build the record and the steps of an ended run; None where it turns out to be no question."""
+    run = ended.complete() if isinstance(ended, WaitingRun) else ended
+    if run is None:
+        return None
     lossy = dict(run.truncated)
     stages = _with_texts(run, _stages(run, lossy))
     pools = _pools(run, stages)

@@ -6,16 +6,15 @@ import time
 from typing import TYPE_CHECKING
 
 from ragtrace.capture.guard import guarded, record_internal_error
-from ragtrace.capture.redact import safe
-from ragtrace.capture.run import MAX_NAME_CHARS, Run
-from ragtrace.capture.sanitize import clean_text, shown
+from ragtrace.capture.integration_run import IntegrationRun
+from ragtrace.capture.sanitize import safe_redact
 from ragtrace.capture.suppression import is_own_work
 from ragtrace.capture.types import Limits, RunConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ragtrace.capture.types import EndedRun, RunProcessor, WaitingRun
+    from ragtrace.capture.types import RunProcessor
 
 
 class Recorder:
@@ -54,13 +53,13 @@ class Recorder:
     ) -> None:
         self.config = RunConfig(
             processor=processor,
-            redact=safe(redact),
+            redact=safe_redact(redact),
             workflow=workflow,
             environment=environment,
             span_metadata=tuple(span_metadata),
         )
         self.limits = limits or Limits()
-        self._open: dict[int, Run] = {}  # no lock: each use is one operation of the interpreter
+        self._open: dict[int, IntegrationRun] = {}  # no lock: each use is one operation of the interpreter
 
     @property
     def open_runs(self) -> int:
@@ -79,7 +78,7 @@ class Recorder:
         tags: Iterable[str] = (),
         k: int | None = None,
         started_ns: int | None = None,
-    ) -> Run:
+    ) -> IntegrationRun:
         """Open a run; never raises. One that begins in `own_work` is not kept.
 
         Args:
@@ -93,7 +92,7 @@ class Recorder:
             k: cut-off of @K metrics; default the number of contexts delivered.
             started_ns: Unix ns; default now.
         """
-        run = Run(self.config, self.limits, started_ns or time.time_ns(), self._close)
+        run = IntegrationRun(self.config, self.limits, started_ns or time.time_ns(), self._open)
         self._begin(run, workflow)
         if query is not None:
             run.set_query(query)
@@ -106,27 +105,16 @@ class Recorder:
         return run
 
     @guarded
-    def _begin(self, run: Run, workflow: str | None) -> None:
-        name = clean_text(shown(workflow) or run.config.workflow, MAX_NAME_CHARS)[0]
-        run.attributes["workflow"] = name
-        run.attributes["environment"] = run.config.environment
-        run.processor = None if is_own_work() else run.config.processor
-        if run.processor is not None:
-            run.root_span = run.processor.on_start(name, run.started_ns)
+    def _begin(self, run: IntegrationRun, workflow: str | None) -> None:
+        run.begin(workflow, is_kept=not is_own_work())
         self._open[id(run)] = run
         if len(self._open) > self.limits.open_runs:
             record_internal_error("ragtrace.capture.recorder.open_runs")
             min(list(self._open.values()), key=_last_activity).finish("partial")
 
-    def has_open(self, run: Run) -> bool:
+    def has_open(self, run: IntegrationRun) -> bool:
         """Tell whether this recorder opened the run, and it is still open."""
         return id(run) in self._open
-
-    def _close(self, run: Run, ended: EndedRun | WaitingRun | None) -> None:
-        """Take a run off the list and hand it over; None drops it."""
-        self._open.pop(id(run), None)
-        if ended is not None and run.processor is not None and run.root_span is not None:
-            run.processor.on_end(run.root_span, ended)
 
     @guarded
     def end_all(self) -> None:
@@ -143,7 +131,7 @@ class Recorder:
         limit = (time.monotonic() if now is None else now) - self.limits.run_idle_s
         self._end([run for run in list(self._open.values()) if run.last_activity < limit])
 
-    def _end(self, runs: list[Run]) -> None:
+    def _end(self, runs: list[IntegrationRun]) -> None:
         for run in runs:
             run.finish("partial")
             self._open.pop(id(run), None)  # also where its end failed half-way
@@ -153,5 +141,5 @@ class Recorder:
         self._open = {}
 
 
-def _last_activity(run: Run) -> float:
+def _last_activity(run: IntegrationRun) -> float:
     return run.last_activity

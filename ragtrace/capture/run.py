@@ -1,4 +1,4 @@
-"""One open RAG run: what integrations and people report, collected until it ends."""
+"""An open RAG run: what people report by hand, collected until it ends."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import threading
 import time
 from collections import deque
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from ragtrace.capture.assembly import candidate_pool
-from ragtrace.capture.attribution import found_in
 from ragtrace.capture.guard import guarded, record_internal_error
 from ragtrace.capture.model_calls import clean_usage, read_usage
-from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader, ranked, renamed
+from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader
 from ragtrace.capture.sanitize import (
     MAX_METADATA_ITEMS,
     clean_count,
@@ -26,22 +24,21 @@ from ragtrace.capture.sanitize import (
     tags_of,
 )
 from ragtrace.capture.types import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall, WaitingRun
-from ragtrace.model import AnswerPart, Feedback, Labels, LabelScale, LabelScope, Message, Usage
+from ragtrace.model import AnswerPart, Feedback, Labels, Message, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, MutableMapping
     from contextvars import Token
     from types import TracebackType
+    from typing import Self
 
-    from ragtrace.capture.attribution import TextKind
     from ragtrace.capture.types import Limits, Operation, RunConfig, RunProcessor, Step, TraceRef
-    from ragtrace.model import Outcome, Passage
+    from ragtrace.model import LabelScale, LabelScope, Outcome, Passage
 
 MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `truncated`
 MAX_NAME_CHARS = 256
 MAX_TURNS = 32
 MAX_ITEMS = 10_000  # of any other list; an application's iterator may have no end
-MAX_LATER = 1_024  # calls that wait for the pipeline's thread; then the application's thread makes them
 MAX_REASONS = 64  # why a call ended, one for each of its outputs
 
 
@@ -61,58 +58,54 @@ class Run:
     """
 
     def __init__(
-        self,
-        config: RunConfig,
-        limits: Limits,
-        started_ns: int,
-        close: Callable[[Run, EndedRun | WaitingRun | None], None],
+        self, config: RunConfig, limits: Limits, started_ns: int, open_runs: MutableMapping[int, Any]
     ) -> None:
-        self.config = config  # the one it began with: settings may change while it is open
-        self._close = close
+        self._config = config  # the one it began with: settings may change while it is open
+        self._limits = limits
+        self._started_ns = started_ns
+        self._open_runs = open_runs
         self._lock = threading.RLock()
-        self.attributes: dict[str, Any] = {}
-        self.started_ns = started_ns
-        self.last_activity = time.monotonic()
-        self.steps: list[Step] = []
-        self.prompts: list[str] = []
-        self.passage_labels: dict[str, str] = {}
-        self.selection: tuple[Passage, ...] | None = None
-        self.selection_source: str | None = None
+        self._last_activity = time.monotonic()
+        self._reader = PassageReader(config.redact, limits.passage_chars)
+        self._processor: RunProcessor | None = None
+        self._root_span: TraceRef | None = None
+        self._attributes: dict[str, Any] = {}
+        self._steps: list[Step] = []
+        self._prompts: list[str] = []
+        self._passage_labels: dict[str, str] = {}
+        self._selection: tuple[Passage, ...] | None = None
+        self._selection_source: str | None = None
         self._is_selection_final = False
-        self.texts: dict[str, Passage] = {}
-        self.used_passages: tuple[Passage, ...] | None = None
-        self.used_text: str | None = None
-        self.pool_order: tuple[Passage, ...] | None = None
-        self.fused_keys: set[str] = set()
-        self.given_feedback: list[Feedback] = []
-        self.truncated: dict[str, int] = {}
-        self.failure: Failure | None = None
-        self.processor: RunProcessor | None = None
-        self.root_span: TraceRef | None = None
-        self.is_finished = False
-        self._entered: list[Token[Run | None]] = []
-        self._is_discarded = False
+        self._texts: dict[str, Passage] = {}
+        self._used_passages: tuple[Passage, ...] | None = None
+        self._used_text: str | None = None
+        self._pool_order: tuple[Passage, ...] | None = None
+        self._fused_keys: set[str] = set()
+        self._feedback: list[Feedback] = []
+        self._truncated: dict[str, int] = {}
+        self._failure: Failure | None = None
         self._default_outcome: Outcome | None = None
         self._before_finish: dict[str, Callable[[], None]] = {}
-        self._later: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._later: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
         self._later_chars = 0
-        self.limits = limits
-        self.reader = PassageReader(config.redact, limits.passage_chars)
+        self._entered: list[Token[Run | None]] = []
+        self._is_discarded = False
+        self.is_finished = False
 
     @property
     def trace_id(self) -> str:
         """32 lower-case hex digits; "" when tracing is off."""
-        return self.root_span.trace_id if self.root_span else ""
+        return self._root_span.trace_id if self._root_span else ""
 
     @property
     def span_id(self) -> str:
         """16 lower-case hex digits of the root span; "" when tracing is off."""
-        return self.root_span.span_id if self.root_span else ""
+        return self._root_span.span_id if self._root_span else ""
 
     @guarded
     def set_query(self, query: str) -> None:
         """Set the question, when it was not known at the start."""
-        self._put("query", query, self.limits.text_chars)
+        self._put("query", query, self._limits.text_chars)
 
     @guarded
     def set_attributes(
@@ -143,8 +136,10 @@ class Run:
     @guarded
     def add_tags(self, tags: Iterable[str]) -> None:
         """Add tags; a text is one tag."""
-        new = (clean_text(self._redacted(tag), MAX_NAME_CHARS)[0] for tag in tags_of(tags))
-        self.attributes["tags"] = tuple(dict.fromkeys((*self.attributes.get("tags", ()), *filter(None, new))))[:64]
+        new = (self._text(tag, MAX_NAME_CHARS) for tag in tags_of(tags))
+        self._attributes["tags"] = tuple(dict.fromkeys((*self._attributes.get("tags", ()), *filter(None, new))))[
+            :64
+        ]
 
     @guarded
     def add_metadata(self, metadata: Mapping[str, Any]) -> None:
@@ -153,21 +148,21 @@ class Run:
         Scalars and lists of scalars are kept, redacted and cut to 512 characters. A later value replaces an
         earlier one of the same name.
         """
-        names = self.config.span_metadata
+        names = self._config.span_metadata
         if not names:
             return
         allowed = {name: metadata[name] for name in names if name in metadata}
         if allowed:
             kept = {name: self._metadata_value(value) for name, value in allowed.items()}
-            self.attributes["metadata"] = {**self.attributes.get("metadata", {}), **clean_metadata(kept)}
+            self._attributes["metadata"] = {**self._attributes.get("metadata", {}), **clean_metadata(kept)}
 
     @guarded
     def set_history(self, history: Iterable[Message]) -> None:
         """Set the turns before this question, oldest first."""
         turns = tuple(islice(history, MAX_ITEMS))
-        self.attributes["history"] = tuple(self._message(turn.role, turn.content) for turn in turns[-MAX_TURNS:])
+        self._attributes["history"] = tuple(self._message(turn.role, turn.content) for turn in turns[-MAX_TURNS:])
         if len(turns) > MAX_TURNS:
-            self.truncated["history"] = len(turns) - MAX_TURNS
+            self._truncated["history"] = len(turns) - MAX_TURNS
 
     @guarded
     def retrieved(
@@ -199,22 +194,22 @@ class Run:
             is_fused: the output of a composite retriever whose order is the order of the pool.
         """
         now = time.time_ns()
-        read = self.reader.read(passages, source)
+        read = self._reader.read(passages, source)
         if is_fused and key is None:
-            self.pool_order = read
+            self._pool_order = read
         elif is_fused and key is not None:
-            self.fused_keys.add(key)
+            self._fused_keys.add(key)
         self._add(
             Retrieval(
                 started_ns=started_ns or now,
                 ended_ns=ended_ns or now,
-                query=self._text(query) if query is not None else self.attributes.get("query", ""),
+                query=self._text(query) if query is not None else self._attributes.get("query", ""),
                 passages=read,
-                source=self.reader.source(source),
+                source=self._reader.source(source),
                 top_k=clean_count(top_k),
                 key=key,
                 parent_key=parent_key,
-                failure=self.failure_of(error),
+                failure=self._failure_of(error),
             )
         )
 
@@ -248,8 +243,8 @@ class Run:
             selection_source: explicit, framework, retriever or chain: how it became known.
         """
         now = time.time_ns()
-        chosen = self.reader.read(passages)
-        came_in = self.candidates() if candidates is None else self.reader.read(candidates)
+        chosen = self._reader.read(passages)
+        came_in = self._candidates() if candidates is None else self._reader.read(candidates)
         self._add(
             Rerank(
                 started_ns=started_ns or now,
@@ -260,73 +255,11 @@ class Run:
                 top_n=clean_count(top_n),
                 key=key,
                 parent_key=parent_key,
-                failure=self.failure_of(error),
+                failure=self._failure_of(error),
             )
         )
         if error is None and not self._is_selection_final:
-            self.selection, self.selection_source = chosen, selection_source
-
-    @guarded
-    def selected(self, passages: Iterable[Any], *, selection_source: str, is_final: bool = False) -> None:
-        """Set the selection without a reranker step (a chain that filtered, a helper that marked).
-
-        Args:
-            passages: the selection, in its order.
-            selection_source: explicit, framework, retriever or chain: how it became known.
-            is_final: the application said so itself; choices that are inferred later leave it as it is.
-        """
-        if is_final or not self._is_selection_final:
-            self.selection, self.selection_source = self.reader.read(passages), selection_source
-            self._is_selection_final = is_final
-
-    @guarded
-    def add_selected(self, passages: Iterable[Any]) -> None:
-        """Add passages to the selection that the application itself names; several calls add up.
-
-        What is inferred, before or later, gives way to it.
-        """
-        added = self.reader.read(passages)
-        with self._lock:
-            before = (self.selection or ()) if self._is_selection_final else ()
-            known = {(passage.id, passage.text) for passage in before}
-            new = (passage for passage in added if (passage.id, passage.text) not in known)
-            self.selected(ranked((*before, *new)), selection_source="explicit", is_final=True)
-
-    @guarded
-    def add_text(self, text: str, *, source: str | None = None, kind: TextKind = "tool_output") -> None:
-        """Report a text that stands in place of passages; it counts where it stands in the prompt.
-
-        Where the run has no passages, such texts are its pool, one passage each. Else a tool's texts stand behind
-        the passages among what the model was shown, and are no part of the pool.
-
-        Args:
-            text: the text, as the model is shown it.
-            source: the tool's name, or that of the function.
-            kind: ``tool_output``, or ``context_text`` for contexts that the application joined.
-        """
-        one = self.reader.make(text, 1, None, None, source, {"kind": kind})
-        if one.text.strip() and len(self.texts) < MAX_STEPS:
-            self.texts.setdefault(one.id, one)
-
-    @guarded
-    def set_candidates(self, passages: Iterable[Any]) -> None:
-        """Set a pool that no retriever of this run returned: from a resumed state, or given by the caller."""
-        self.pool_order = self.reader.read(passages)
-
-    @guarded
-    def rename(self, ids: Mapping[tuple[str, str], str]) -> None:
-        """Give passages another id, in all stages and steps: the id that became known after they were met.
-
-        Args:
-            ids: the new id by the old id and the text.
-        """
-        if not ids:
-            return
-        self.selection, self.used_passages, self.pool_order = (
-            None if passages is None else renamed(passages, ids)
-            for passages in (self.selection, self.used_passages, self.pool_order)
-        )
-        self.steps = [_renamed_step(step, ids) for step in self.steps]
+            self._selection, self._selection_source = chosen, selection_source
 
     @guarded
     def used(self, passages: Iterable[Any]) -> None:
@@ -335,13 +268,13 @@ class Run:
         A text is all that went into it: the passages that stand there are found when the run ends, and where none
         does, the text itself is what was used.
         """
-        self.used_text = self._prompt(passages) if isinstance(passages, str) else None
-        self.used_passages = self.reader.read(passages)
+        self._used_text = self._text(passages, self._limits.record_chars) if isinstance(passages, str) else None
+        self._used_passages = self._reader.read(passages)
 
     @guarded
     def label_passages(self, labels: Mapping[str, str]) -> None:
         """Say which passage each label means that the answer may cite: ids of passages by label, such as ``3``."""
-        self.passage_labels.update(
+        self._passage_labels.update(
             (shown(label)[:MAX_ID_CHARS], clean_text(name, MAX_ID_CHARS)[0])
             for label, name in islice(labels.items(), MAX_ITEMS)
         )
@@ -349,14 +282,8 @@ class Run:
     @guarded
     def add_prompt(self, prompt: str) -> None:
         """Report a rendered prompt; the passages that stand in it are found when the run ends."""
-        if len(self.prompts) < MAX_STEPS:
-            self.prompts.append(self._prompt(prompt))
-
-    @guarded
-    def prompt_contains(self, passages: Iterable[Passage], *, since: int = 0) -> bool:
-        """Tell whether a prompt shows one of these passages; those before the prompt `since` are not looked at."""
-        some = tuple(passages)
-        return any(found_in(prompt, some) for prompt in self.prompts[since:])
+        if len(self._prompts) < MAX_STEPS:
+            self._prompts.append(self._text(prompt, self._limits.record_chars))
 
     @guarded
     def generated(
@@ -398,10 +325,10 @@ class Run:
                 is_in_process=is_in_process,
                 key=key,
                 parent_key=parent_key,
-                failure=self.failure_of(error),
+                failure=self._failure_of(error),
             )
         )
-        self.attributes.setdefault("model", _name(model))
+        self._attributes.setdefault("model", _name(model))
 
     @guarded
     def answered(
@@ -420,14 +347,14 @@ class Run:
             usage: its tokens, as `Usage`, or a mapping with the names of a provider: see `read_usage`.
             parts: sentences with citations: `AnswerPart`s, or mappings with text and citations (passage ids).
         """
-        self._put("answer", text, self.limits.text_chars)
-        self.attributes.pop("is_answer_expected", None)  # another integration in the same run found none
+        self._put("answer", text, self._limits.text_chars)
+        self._attributes.pop("is_answer_expected", None)  # another integration in the same run found none
         if model is not None:
             self._put("model", model, MAX_NAME_CHARS)
         if usage is not None:
-            self.attributes["usage"] = clean_usage(usage) if isinstance(usage, Usage) else read_usage(usage)
+            self._attributes["usage"] = clean_usage(usage) if isinstance(usage, Usage) else read_usage(usage)
         if parts is not None:
-            self.attributes["answer_parts"] = tuple(self._part(part) for part in islice(parts, MAX_ITEMS))
+            self._attributes["answer_parts"] = tuple(self._part(part) for part in islice(parts, MAX_ITEMS))
 
     @guarded
     def tool_called(
@@ -470,19 +397,14 @@ class Run:
                 description=None if description is None else self._text(description),
                 key=key,
                 parent_key=parent_key,
-                failure=self.failure_of(error),
+                failure=self._failure_of(error),
             )
         )
 
     @guarded
-    def expects_no_answer(self) -> None:
-        """Mark a run in which no model speaks: a retrieval alone. Metrics over an answer are then ``na``."""
-        self.attributes["is_answer_expected"] = False
-
-    @guarded
     def reference(self, text: str) -> None:
         """Set the reference answer, for metrics that need one."""
-        self._put("reference", text, self.limits.text_chars)
+        self._put("reference", text, self._limits.text_chars)
 
     @guarded
     def labels(
@@ -505,28 +427,7 @@ class Run:
                 record_internal_error("ragtrace.capture.run.labels")
                 return
             cleaned[clean_text(name, MAX_ID_CHARS)[0]] = grade
-        self.attributes["labels"] = Labels(grades=cleaned, label_scope=label_scope, scale=scale, version=version)
-
-    @guarded
-    def set_labels(self, given: Any) -> None:
-        """Set relevance grades as a request hands them over; what is none is counted as a loss.
-
-        Args:
-            given: ``{passage id: grade}``, or that under ``grades`` beside universe, scale and version.
-        """
-        nested = given.get("grades") if isinstance(given, dict) else None
-        options = given if isinstance(nested, dict) else {}
-        grades = nested if isinstance(nested, dict) else given
-        if not isinstance(grades, dict):
-            record_internal_error("ragtrace.capture.run.set_labels")
-            return
-        version = options.get("version")
-        self.labels(
-            {str(name): grade for name, grade in grades.items()},
-            label_scope=cast("LabelScope", _one_of(options.get("universe"), get_args(LabelScope), "gold")),
-            scale=cast("LabelScale", _one_of(options.get("scale"), get_args(LabelScale), "direct5")),
-            version=None if version is None or version == "" else str(version),
-        )
+        self._attributes["labels"] = Labels(grades=cleaned, label_scope=label_scope, scale=scale, version=version)
 
     @guarded
     def set_k(self, k: int) -> None:
@@ -538,7 +439,7 @@ class Run:
         if number is None:
             record_internal_error("ragtrace.capture.run.set_k")
             return
-        self.attributes["k"] = number
+        self._attributes["k"] = number
 
     @guarded
     def feedback(self, value: float, comment: str | None = None, source: str = "human") -> None:
@@ -548,57 +449,12 @@ class Run:
             record_internal_error("ragtrace.capture.run.feedback")
             return
         text = None if comment is None else self._text(comment)
-        self.given_feedback.append(Feedback(value=number, comment=text, source=self._text(source)))
+        self._feedback.append(Feedback(value=number, comment=text, source=self._text(source)))
 
     @guarded
     def failed(self, error: BaseException | Failure) -> None:
         """Note what made the run fail; `finish` then defaults to the outcome ``error``."""
-        self.failure = self.failure_of(error)
-
-    def ends_as(self, outcome: Outcome | None) -> None:
-        """Set the outcome for a `finish` that is given none; None stands for ``answered``."""
-        self._default_outcome = outcome
-
-    @guarded
-    def interrupted(self, payload: object) -> None:
-        """Keep what the run waits for: the payload of an interrupt, shown as text; outcome is set by `finish`."""
-        self._put("interrupt", payload, self.limits.text_chars)
-
-    def before_finish(self, report: Callable[[], None], owner: str = "") -> None:
-        """Have `report` called once, just before the run ends, however it ends.
-
-        A second call of the same owner replaces the first. Two integrations may report into one run.
-
-        An integration reports there what is still open: the pieces of a stream that nobody read to its end,
-        when the recorder's sweep ends the run. It runs in the thread that ends the run; errors are counted.
-        """
-        self._before_finish[owner] = report
-
-    def later(self, function: Callable[..., None], *args: Any, chars: int = 0) -> None:
-        """Call a function that reports to this run, in the pipeline's thread once the run has ended.
-
-        The calls are made in the order of `later`. Where texts are redacted a call is made at once, so that no
-        original text is kept.
-
-        Args:
-            function: reports to this run; its errors are counted.
-            args: what it is called with; the application must not be able to change it.
-            chars: characters of the texts in `args`.
-        """
-        self.last_activity = time.monotonic()
-        if self.processor is None:
-            return
-        self._later.append((function, args))
-        self._later_chars += chars
-        if self.config.redact is not None or len(self._later) >= MAX_LATER:
-            self._make_calls()
-
-    def _make_calls(self) -> None:
-        with self._lock:
-            while self._later:
-                function, args = self._later.popleft()
-                self._report(partial(function, *args))
-            self._later_chars = 0
+        self._failure = self._failure_of(error)
 
     @guarded
     def finish(self, outcome: Outcome | None = None, *, ended_ns: int | None = None) -> None:
@@ -614,111 +470,68 @@ class Run:
             self.is_finished = True
             reports, self._before_finish = self._before_finish, {}
         for report in reports.values():
-            self._report(report)
-        if self._is_discarded:
-            self._close(self, None)
-            return
+            _report(report)
         # The wall clock may have been set back meanwhile: a run takes no negative time.
-        until_ns = max(ended_ns or time.time_ns(), self.started_ns)
-        if self._later:
-            complete = partial(self._complete, outcome, until_ns)
-            self._close(self, WaitingRun(ended_ns=until_ns, size_chars=self._later_chars, complete=complete))
+        until_ns = max(ended_ns or time.time_ns(), self._started_ns)
+        complete = partial(self._complete, outcome, until_ns)
+        if self._is_discarded:
+            self._hand_over(None)
+        elif self._later:
+            self._hand_over(WaitingRun(ended_ns=until_ns, size_chars=self._later_chars, complete=complete))
         else:
-            self._close(self, self.ended(self._decided(outcome), until_ns))
+            self._hand_over(complete())
 
-    def _decided(self, outcome: Outcome | None) -> Outcome:
-        return outcome or ("error" if self.failure else self._default_outcome or "answered")
+    def _hand_over(self, ended: EndedRun | WaitingRun | None) -> None:
+        self._open_runs.pop(id(self), None)
+        if ended is not None and self._processor is not None and self._root_span is not None:
+            self._processor.on_end(self._root_span, ended)
 
     def _complete(self, outcome: Outcome | None, ended_ns: int) -> EndedRun | None:
+        """Make the calls that wait, and copy everything that was reported; later reports change nothing in it."""
         self._make_calls()
-        return None if self._is_discarded else self.ended(self._decided(outcome), ended_ns)
-
-    def ended(self, outcome: Outcome, ended_ns: int) -> EndedRun:
-        """Copy everything that was reported; later reports change nothing in it."""
-        truncated = self.truncated.copy()
-        if self.reader.left_out:
-            truncated["passages"] = self.reader.left_out
+        if self._is_discarded:
+            return None
+        truncated = self._truncated.copy()
+        if self._reader.left_out:
+            truncated["passages"] = self._reader.left_out
         return EndedRun(
             trace_id=self.trace_id,
             span_id=self.span_id,
-            outcome=outcome,
-            started_ns=self.started_ns,
+            outcome=outcome or ("error" if self._failure else self._default_outcome or "answered"),
+            started_ns=self._started_ns,
             ended_ns=ended_ns,
-            attributes=self.attributes.copy(),
-            steps=tuple(self.steps),
-            prompts=tuple(self.prompts),
-            passage_labels=self.passage_labels.copy(),
-            selection=self.selection,
-            selection_source=self.selection_source,
-            texts=tuple(self.texts.values()),
-            used_passages=self.used_passages,
-            used_text=self.used_text,
-            pool_order=self.pool_order,
-            fused_keys=frozenset(self.fused_keys),
-            feedback=tuple(self.given_feedback),
+            attributes=self._attributes.copy(),
+            steps=tuple(self._steps),
+            prompts=tuple(self._prompts),
+            passage_labels=self._passage_labels.copy(),
+            selection=self._selection,
+            selection_source=self._selection_source,
+            texts=tuple(self._texts.values()),
+            used_passages=self._used_passages,
+            used_text=self._used_text,
+            pool_order=self._pool_order,
+            fused_keys=frozenset(self._fused_keys),
+            feedback=tuple(self._feedback),
             truncated=truncated,
-            failure=self.failure,
-            limits=self.limits,
+            failure=self._failure,
+            limits=self._limits,
         )
 
-    def discard(self) -> None:
-        """Drop the run: it was no question. Its root span is never ended, so nothing of it is exported.
-
-        A report of `before_finish` may call it too; a run that has ended stays as it is.
-        """
+    def _make_calls(self) -> None:
         with self._lock:
-            self._is_discarded = True
-            if self.is_finished:
-                return
-            self.is_finished = True
-            self._before_finish = {}
-        self._close(self, None)
+            while self._later:
+                function, args = self._later.popleft()
+                _report(function, *args)
+            self._later_chars = 0
 
-    def retrievals(self) -> list[Retrieval]:
-        """Return the retriever calls reported so far."""
-        return [step for step in self.steps if isinstance(step, Retrieval)]
-
-    def has_generations(self) -> bool:
-        """Tell whether a model call was reported."""
-        return any(isinstance(step, Generation) for step in self.steps)
-
-    def is_mostly_passages(self, text: str) -> bool:
-        """Tell whether a text consists of the run's passages for at least a half: a context, not an answer."""
-        passages = (*self.candidates(), *(self.selection or ()))
-        found = found_in(text, tuple({passage.id: passage for passage in passages}.values()))
-        return bool(found) and 2 * sum(len(passage.text) for passage in found) >= len(text)
-
-    @guarded
-    def _report(self, report: Callable[[], None]) -> None:
-        report()
-
-    def candidates(self) -> tuple[Passage, ...]:
-        """Return the candidate pool: the fused order where one was given, else the leaves' results in turn.
-
-        A passage that several leaves returned stands once, at its first place.
-        """
-        return candidate_pool(self.steps, self.pool_order, self.fused_keys)
-
-    def __enter__(self) -> Run:
+    def __enter__(self) -> Self:
         self._entered.append(_current.set(self))
         return self
 
+    @guarded
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave(error)
-
-    async def __aenter__(self) -> Run:
-        self._entered.append(_current.set(self))
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave(error)
-
-    @guarded
-    def _leave(self, error: BaseException | None) -> None:
         if self._entered:
             try:
                 _current.reset(self._entered.pop())
@@ -730,30 +543,38 @@ class Run:
         self.failed(error)
         self.finish(outcome_of(error))
 
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+    def _candidates(self) -> tuple[Passage, ...]:
+        return candidate_pool(self._steps, self._pool_order, self._fused_keys)
+
     def _add(self, step: Step) -> None:
-        self.last_activity = time.monotonic()
-        if len(self.steps) < MAX_STEPS:
-            self.steps.append(step)
+        self._last_activity = time.monotonic()
+        if len(self._steps) < MAX_STEPS:
+            self._steps.append(step)
         else:
-            self.truncated["steps"] = self.truncated.get("steps", 0) + 1
+            self._truncated["steps"] = self._truncated.get("steps", 0) + 1
 
     def _put(self, name: str, value: object, limit: int) -> None:
-        self.last_activity = time.monotonic()
+        self._last_activity = time.monotonic()
         text, original = clean_text(self._redacted(value), limit)
-        self.attributes[name] = text
+        self._attributes[name] = text
         if original:
-            self.truncated[f"{name}_chars"] = original
+            self._truncated[f"{name}_chars"] = original
 
     def _redacted(self, value: object) -> str:
-        text = value if type(value) is str else clean_text(value, self.limits.record_chars)[0]
-        redact = self.config.redact
+        text = value if type(value) is str else clean_text(value, self._limits.record_chars)[0]
+        redact = self._config.redact
         return text if redact is None else redact(text)
 
-    def _prompt(self, value: object) -> str:
-        return clean_text(self._redacted(value), self.limits.record_chars)[0]
-
-    def _text(self, value: object) -> str:
-        return clean_text(self._redacted(value), self.limits.text_chars)[0]
+    def _text(self, value: object, limit: int | None = None) -> str:
+        return clean_text(self._redacted(value), self._limits.text_chars if limit is None else limit)[0]
 
     def _metadata_value(self, value: object) -> object:
         if isinstance(value, str):
@@ -771,39 +592,28 @@ class Run:
         cited = tuple(clean_text(name, MAX_ID_CHARS)[0] for name in islice(cites, MAX_ITEMS))
         return AnswerPart(text=self._text(text), citations=cited)
 
-    def failure_of(self, error: BaseException | Failure | None) -> Failure | None:
-        """Return the type and message of an error as they are now; None for None."""
+    def _failure_of(self, error: BaseException | Failure | None) -> Failure | None:
         if error is None or isinstance(error, Failure):
             return error
         return Failure(
             kind=clean_text(type(error).__name__, MAX_NAME_CHARS)[0],
-            message=clean_text(self._redacted(error), 1024)[0],
+            message=self._text(error, 1024),
         )
 
 
 _current: ContextVar[Run | None] = ContextVar("ragtrace_current_run", default=None)
 
 
-# The same without looking whether the run is still open: one call in C, for what asks at every step.
+# The run of the enclosing block, open or not: one call in C, for callers that ask at every step.
 entered_run = _current.get
 
 
-def current_run() -> Run | None:
-    """Return the open run of the enclosing ``with ragtrace.query(...)`` block, None outside one.
-
-    Integrations report into it in place of opening a run of their own. It holds for the tasks that are made inside
-    the block, and for threads that are given a copy of the context.
-
-    Example:
-        >>> from ragtrace.capture import Recorder
-        >>> with Recorder().start(query="Where?") as run:
-        ...     current_run() is run
-        True
-        >>> current_run() is None
-        True
-    """
-    run = _current.get()
-    return None if run is None or run.is_finished else run
+def _report(function: Callable[..., object], *args: object) -> None:
+    """Make a call that an integration left; the next is made also when it raises."""
+    try:
+        function(*args)
+    except Exception as error:
+        record_internal_error("ragtrace.capture.run.report", error)
 
 
 def outcome_of(error: BaseException) -> Outcome:
@@ -823,20 +633,6 @@ def outcome_of(error: BaseException) -> Outcome:
 
 def _name(value: object) -> str | None:
     return None if value is None else clean_text(value, MAX_NAME_CHARS)[0]
-
-
-def _renamed_step(step: Step, ids: Mapping[tuple[str, str], str]) -> Step:
-    if isinstance(step, Retrieval):
-        return replace(step, passages=renamed(step.passages, ids))
-    if isinstance(step, Rerank):
-        return replace(step, passages=renamed(step.passages, ids), candidates=renamed(step.candidates, ids))
-    return step
-
-
-def _one_of(value: Any, known: tuple[str, ...], default: str) -> str:
-    if value is not None and value not in known:
-        record_internal_error("ragtrace.capture.run.set_labels")
-    return value if value in known else default
 
 
 def _mapped(part: Any) -> tuple[object, Iterable[object]]:

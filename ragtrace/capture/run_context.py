@@ -11,8 +11,8 @@ from ragtrace.capture.sanitize import shown, tags_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.recorder import Recorder
-    from ragtrace.capture.run import Run
 
 _FACTS = ("session", "user", "corpus", "corpus_version")
 
@@ -40,7 +40,7 @@ class Defaults:
 
 
 @guarded
-def describe(run: Run, defaults: Defaults, said: Mapping[str, Any]) -> None:
+def describe(run: IntegrationRun, defaults: Defaults, said: Mapping[str, Any]) -> None:
     """Write onto a run what its request says, else the defaults; tags add up.
 
     Args:

@@ -98,6 +98,36 @@ def is_equal(one: object, other: object) -> bool:
         return False
 
 
+def safe_redact(redact: Callable[[str], str] | None) -> Callable[[str], str] | None:
+    """Return `redact` so that a failure drops the text and is counted; None stays None.
+
+    A redaction that raises, or returns anything but text, must never let the original through.
+
+    Example:
+        >>> safe_redact(lambda text: text.replace("Ada", "[name]"))("Ada asked")
+        '[name] asked'
+        >>> safe_redact(lambda text: 1 / 0)("Ada asked")
+        ''
+    """
+    if redact is None:
+        return None
+
+    def redacted(text: str) -> str:
+        if not text:
+            return text
+        try:
+            clean = redact(text)
+        except Exception as error:
+            record_internal_error("ragtrace.capture.redact", error)
+            return ""
+        if type(clean) is not str:
+            record_internal_error("ragtrace.capture.redact")
+            return ""
+        return clean
+
+    return redacted
+
+
 def clean_score(value: object) -> float | None:
     """Return a finite float, or None for anything that is not one (NaN, text, None).
 

@@ -6,7 +6,7 @@ import atexit
 from typing import Any
 
 from ragtrace.capture import guarded, record_internal_error
-from ragtrace.capture.redact import safe
+from ragtrace.capture.sanitize import safe_redact
 from ragtrace.service.runtime import current, recorder
 from ragtrace.stores import Label
 
@@ -57,7 +57,7 @@ def feedback(
 def _taken(trace_id: str, value: float, metric: str, texts: dict[str, Any]) -> bool:
     recorder()  # configures at first use
     service = current()
-    redact = safe(service.settings.redact) if service is not None else None
+    redact = safe_redact(service.settings.redact) if service is not None else None
     if redact is not None:
         texts = {name: None if text is None else redact(text) for name, text in texts.items()}
     label = Label(trace_id=trace_id, value=float(value), metric=metric, **texts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.capture.redact import safe
+from ragtrace.capture.sanitize import safe_redact
 from ragtrace.judges.kinds import JudgeParameters
 from ragtrace.judges.registry import costs, make_embedder, make_grade_cache, make_judges, make_pairs
 from ragtrace.metrics.deep_retrieval import DeepRetriever
@@ -99,5 +99,5 @@ def _deep_retriever(settings: Settings) -> DeepRetriever | None:
         settings.shadow,
         rate=settings.shadow_rate,
         timeout_s=settings.shadow_timeout_s,
-        redact=safe(settings.redact),
+        redact=safe_redact(settings.redact),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 from ragtrace.capture import Recorder, guarded
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.capture.guard import renew_lock
-from ragtrace.capture.redact import safe
+from ragtrace.capture.sanitize import safe_redact
 from ragtrace.capture.types import RunConfig
 from ragtrace.errors import ConfigError
 from ragtrace.options import flat
@@ -334,7 +334,7 @@ def _install(
     _discard_inherited()
     _state.recorder.config = RunConfig(
         processor=None if service is None else service.pipeline,
-        redact=safe(settings.redact),
+        redact=safe_redact(settings.redact),
         workflow=settings.workflow,
         environment=settings.environment,
         span_metadata=settings.span_metadata,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from ragtrace.capture import Run
+    from ragtrace.capture import IntegrationRun as Run
     from ragtrace_langchain.documents import Hits
 
 Documents = TypeVar("Documents", bound="Sequence[Any]")

@@ -13,7 +13,7 @@ from ragtrace_langchain.tools import record_context_texts, record_contexts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ragtrace.capture import Run
+    from ragtrace.capture import IntegrationRun as Run
     from ragtrace_langchain.run_state import ModelCall, OpenSpan, RunState
 
 

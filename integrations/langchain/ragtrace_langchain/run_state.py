@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from ragtrace.capture import Recorder, Run
+    from ragtrace.capture import IntegrationRun as Run
+    from ragtrace.capture import Recorder
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Usage
     from ragtrace_langchain.documents import Columns, Hit

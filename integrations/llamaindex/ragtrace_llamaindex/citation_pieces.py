@@ -12,7 +12,7 @@ from ragtrace.model import Passage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ragtrace.capture import Run
+    from ragtrace.capture import IntegrationRun as Run
     from ragtrace_llamaindex.nodes import NodeColumns
     from ragtrace_llamaindex.run_state import RunState
 

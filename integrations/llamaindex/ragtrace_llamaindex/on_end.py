@@ -14,7 +14,8 @@ from ragtrace_llamaindex.selection import settle
 from ragtrace_llamaindex.tools import report_tool_call
 
 if TYPE_CHECKING:
-    from ragtrace.capture import Failure, Run
+    from ragtrace.capture import Failure
+    from ragtrace.capture import IntegrationRun as Run
     from ragtrace.model import Outcome
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 

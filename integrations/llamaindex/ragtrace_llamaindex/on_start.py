@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from inspect import BoundArguments
 
-    from ragtrace.capture import Run
+    from ragtrace.capture import IntegrationRun as Run
     from ragtrace.model import Message
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 

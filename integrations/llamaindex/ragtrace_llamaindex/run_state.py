@@ -13,7 +13,7 @@ from ragtrace_llamaindex.request import said
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ragtrace.capture import Run
+    from ragtrace.capture import IntegrationRun as Run
     from ragtrace.capture.passages import ReadPassages
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Passage, Usage

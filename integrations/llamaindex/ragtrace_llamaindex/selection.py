@@ -19,7 +19,7 @@ from ragtrace_llamaindex.nodes import NodeColumns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.capture import Run
+    from ragtrace.capture import IntegrationRun as Run
     from ragtrace.model import Passage
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 

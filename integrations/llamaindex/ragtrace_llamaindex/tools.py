@@ -13,7 +13,8 @@ from ragtrace_llamaindex.nodes import NodeColumns
 from ragtrace_llamaindex.selection import found_of, record_found
 
 if TYPE_CHECKING:
-    from ragtrace.capture import Failure, Run
+    from ragtrace.capture import Failure
+    from ragtrace.capture import IntegrationRun as Run
     from ragtrace_llamaindex.run_state import ToolSpan
 
 _LONGEST_READ_CHARS = 1_000_000  # of a text that may be JSON

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragtrace.capture import Recorder, internal_errors
-from ragtrace.capture.run import MAX_LATER
+from ragtrace.capture.integration_run import MAX_LATER
 from tests.kept import Keeper
 
 

@@ -101,15 +101,15 @@ def test_a_first_run_beside_the_first_of_another_thread_is_captured(monkeypatch)
         monkeypatch.setenv(name, value)
     ragtrace.shutdown(5)
     monkeypatch.setattr(runtime._state, "is_configured", False)
-    traces, safe = [], runtime.safe
+    traces, safe_redact = [], runtime.safe_redact
     beside = threading.Thread(target=lambda: traces.append(ask()))
 
     def slow(redact):
         beside.start()
         beside.join(0.2)
-        return safe(redact)
+        return safe_redact(redact)
 
-    monkeypatch.setattr(runtime, "safe", slow)
+    monkeypatch.setattr(runtime, "safe_redact", slow)
     traces.append(ask())
     beside.join(30)
     ragtrace.shutdown(5)

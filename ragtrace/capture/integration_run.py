@@ -1,0 +1,312 @@
+"""The run as integrations see it: what they report beside a person's reports, and what they ask."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from ragtrace.capture.attribution import found_in
+from ragtrace.capture.guard import guarded, record_internal_error
+from ragtrace.capture.passages import ranked, renamed
+from ragtrace.capture.run import MAX_NAME_CHARS, MAX_STEPS, Run, entered_run
+from ragtrace.capture.sanitize import clean_text, shown
+from ragtrace.capture.types import Failure, Generation, Rerank, Retrieval
+from ragtrace.model import LabelScale, LabelScope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ragtrace.capture.attribution import TextKind
+    from ragtrace.capture.passages import PassageReader
+    from ragtrace.capture.types import Step
+    from ragtrace.model import Outcome, Passage
+
+MAX_LATER = 1_024  # calls that wait for the pipeline's thread; then the application's thread makes them
+
+
+class IntegrationRun(Run):
+    """A `Run` with the methods that integrations need.
+
+    They report inferred selections and texts in place of passages, leave work to the pipeline, and read the
+    state of a run. `Recorder.start` and `current_run` return it.
+
+    Example:
+        >>> from ragtrace.capture import Recorder
+        >>> run = Recorder().start(query="Where is the lab?")
+        >>> run.later(run.answered, "In Oslo.", chars=8)
+        >>> run.attributes["query"]
+        'Where is the lab?'
+    """
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Facts of the run by their names in a `RagRecord`."""
+        return self._attributes
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Steps in the order in which they ended."""
+        return self._steps
+
+    @property
+    def prompts(self) -> Sequence[str]:
+        """Rendered prompts, the oldest first."""
+        return self._prompts
+
+    @property
+    def selection(self) -> tuple[Passage, ...] | None:
+        """The selection so far; None where none is known."""
+        return self._selection
+
+    @property
+    def selection_source(self) -> str | None:
+        """How the selection became known."""
+        return self._selection_source
+
+    @property
+    def used_passages(self) -> tuple[Passage, ...] | None:
+        """The passages that were reported with `used`."""
+        return self._used_passages
+
+    @property
+    def failure(self) -> Failure | None:
+        """The error that made the run fail."""
+        return self._failure
+
+    @property
+    def reader(self) -> PassageReader:
+        """Reads passages under this run's limits and redaction."""
+        return self._reader
+
+    @property
+    def started_ns(self) -> int:
+        """Unix ns."""
+        return self._started_ns
+
+    @property
+    def last_activity(self) -> float:
+        """Monotonic seconds; an integration sets it while a stream flows."""
+        return self._last_activity
+
+    @last_activity.setter
+    def last_activity(self, now: float) -> None:
+        self._last_activity = now
+
+    @guarded
+    def selected(self, passages: Iterable[Any], *, selection_source: str, is_final: bool = False) -> None:
+        """Set the selection without a reranker step (a chain that filtered, a helper that marked).
+
+        Args:
+            passages: the selection, in its order.
+            selection_source: explicit, framework, retriever or chain: how it became known.
+            is_final: the application said so itself; choices that are inferred later leave it as it is.
+        """
+        if is_final or not self._is_selection_final:
+            self._selection, self._selection_source = self._reader.read(passages), selection_source
+            self._is_selection_final = is_final
+
+    @guarded
+    def add_selected(self, passages: Iterable[Any]) -> None:
+        """Add passages to the selection that the application itself names; several calls add up.
+
+        What is inferred, before or later, gives way to it.
+        """
+        added = self._reader.read(passages)
+        with self._lock:
+            before = (self._selection or ()) if self._is_selection_final else ()
+            known = {(passage.id, passage.text) for passage in before}
+            new = (passage for passage in added if (passage.id, passage.text) not in known)
+            self.selected(ranked((*before, *new)), selection_source="explicit", is_final=True)
+
+    @guarded
+    def add_text(self, text: str, *, source: str | None = None, kind: TextKind = "tool_output") -> None:
+        """Report a text that stands in place of passages; it counts where it stands in the prompt.
+
+        Where the run has no passages, such texts are its pool, one passage each. Else a tool's texts stand behind
+        the passages among what the model was shown, and are no part of the pool.
+
+        Args:
+            text: the text, as the model is shown it.
+            source: the tool's name, or that of the function.
+            kind: ``tool_output``, or ``context_text`` for contexts that the application joined.
+        """
+        one = self._reader.make(text, 1, None, None, source, {"kind": kind})
+        if one.text.strip() and len(self._texts) < MAX_STEPS:
+            self._texts.setdefault(one.id, one)
+
+    @guarded
+    def set_candidates(self, passages: Iterable[Any]) -> None:
+        """Set a pool that no retriever of this run returned: from a resumed state, or given by the caller."""
+        self._pool_order = self._reader.read(passages)
+
+    @guarded
+    def rename(self, ids: Mapping[tuple[str, str], str]) -> None:
+        """Give passages another id, in all stages and steps: the id that became known after they were met.
+
+        Args:
+            ids: the new id by the old id and the text.
+        """
+        if not ids:
+            return
+        self._selection, self._used_passages, self._pool_order = (
+            None if passages is None else renamed(passages, ids)
+            for passages in (self._selection, self._used_passages, self._pool_order)
+        )
+        self._steps = [_renamed_step(step, ids) for step in self._steps]
+
+    @guarded
+    def prompt_contains(self, passages: Iterable[Passage], *, since: int = 0) -> bool:
+        """Tell whether a prompt shows one of these passages; those before the prompt `since` are not looked at."""
+        some = tuple(passages)
+        return any(found_in(prompt, some) for prompt in self._prompts[since:])
+
+    @guarded
+    def expects_no_answer(self) -> None:
+        """Mark a run in which no model speaks: a retrieval alone. Metrics over an answer are then ``na``."""
+        self._attributes["is_answer_expected"] = False
+
+    @guarded
+    def set_labels(self, given: Any) -> None:
+        """Set relevance grades as a request hands them over; what is none is counted as a loss.
+
+        Args:
+            given: ``{passage id: grade}``, or that under ``grades`` beside universe, scale and version.
+        """
+        nested = given.get("grades") if isinstance(given, dict) else None
+        options = given if isinstance(nested, dict) else {}
+        grades = nested if isinstance(nested, dict) else given
+        if not isinstance(grades, dict):
+            record_internal_error("ragtrace.capture.run.set_labels")
+            return
+        version = options.get("version")
+        self.labels(
+            {str(name): grade for name, grade in grades.items()},
+            label_scope=cast("LabelScope", _one_of(options.get("universe"), get_args(LabelScope), "gold")),
+            scale=cast("LabelScale", _one_of(options.get("scale"), get_args(LabelScale), "direct5")),
+            version=None if version is None or version == "" else str(version),
+        )
+
+    def ends_as(self, outcome: Outcome | None) -> None:
+        """Set the outcome for a `finish` that is given none; None stands for ``answered``."""
+        self._default_outcome = outcome
+
+    @guarded
+    def interrupted(self, payload: object) -> None:
+        """Keep what the run waits for: the payload of an interrupt, shown as text; outcome is set by `finish`."""
+        self._put("interrupt", payload, self._limits.text_chars)
+
+    def before_finish(self, report: Callable[[], None], owner: str = "") -> None:
+        """Have `report` called once, just before the run ends, however it ends.
+
+        A second call of the same owner replaces the first. Two integrations may report into one run.
+
+        An integration reports there what is still open: the pieces of a stream that nobody read to its end,
+        when the recorder's sweep ends the run. It runs in the thread that ends the run; errors are counted.
+        """
+        self._before_finish[owner] = report
+
+    def later(self, function: Callable[..., None], *args: Any, chars: int = 0) -> None:
+        """Call a function that reports to this run, in the pipeline's thread once the run has ended.
+
+        The calls are made in the order of `later`. Where texts are redacted a call is made at once, so that no
+        original text is kept.
+
+        Args:
+            function: reports to this run; its errors are counted.
+            args: what it is called with; the application must not be able to change it.
+            chars: characters of the texts in `args`.
+        """
+        self._last_activity = time.monotonic()
+        if self._processor is None:
+            return
+        self._later.append((function, args))
+        self._later_chars += chars
+        if self._config.redact is not None or len(self._later) >= MAX_LATER:
+            self._make_calls()
+
+    def discard(self) -> None:
+        """Drop the run: it was no question. Its root span is never ended, so nothing of it is exported.
+
+        A report of `before_finish` may call it too; a run that has ended stays as it is.
+        """
+        with self._lock:
+            self._is_discarded = True
+            if self.is_finished:
+                return
+            self.is_finished = True
+            self._before_finish = {}
+        self._hand_over(None)
+
+    def retrievals(self) -> list[Retrieval]:
+        """Return the retriever calls reported so far."""
+        return [step for step in self._steps if isinstance(step, Retrieval)]
+
+    def has_generations(self) -> bool:
+        """Tell whether a model call was reported."""
+        return any(isinstance(step, Generation) for step in self._steps)
+
+    def is_mostly_passages(self, text: str) -> bool:
+        """Tell whether a text consists of the run's passages for at least a half: a context, not an answer."""
+        passages = (*self.candidates(), *(self._selection or ()))
+        found = found_in(text, tuple({passage.id: passage for passage in passages}.values()))
+        return bool(found) and 2 * sum(len(passage.text) for passage in found) >= len(text)
+
+    def candidates(self) -> tuple[Passage, ...]:
+        """Return the candidate pool: the fused order where one was given, else the leaves' results in turn.
+
+        A passage that several leaves returned stands once, at its first place.
+        """
+        return self._candidates()
+
+    def failure_of(self, error: BaseException | Failure | None) -> Failure | None:
+        """Return the type and message of an error as they are now; None for None."""
+        return self._failure_of(error)
+
+    def begin(self, workflow: str | None, *, is_kept: bool) -> None:
+        """Name the workflow, and start the root span of a run that is kept.
+
+        Args:
+            workflow: default that of the configuration.
+            is_kept: whether the processor takes the run.
+        """
+        name = clean_text(shown(workflow) or self._config.workflow, MAX_NAME_CHARS)[0]
+        self._attributes["workflow"] = name
+        self._attributes["environment"] = self._config.environment
+        if is_kept and self._config.processor is not None:
+            self._processor = self._config.processor
+            self._root_span = self._processor.on_start(name, self._started_ns)
+
+
+def current_run() -> IntegrationRun | None:
+    """Return the open run of the enclosing ``with ragtrace.query(...)`` block, None outside one.
+
+    Integrations report into it in place of opening a run of their own. It holds for the tasks that are made inside
+    the block, and for threads that are given a copy of the context.
+
+    Example:
+        >>> from ragtrace.capture import Recorder
+        >>> with Recorder().start(query="Where?") as run:
+        ...     current_run() is run
+        True
+        >>> current_run() is None
+        True
+    """
+    run = entered_run()
+    return run if isinstance(run, IntegrationRun) and not run.is_finished else None
+
+
+def _renamed_step(step: Step, ids: Mapping[tuple[str, str], str]) -> Step:
+    if isinstance(step, Retrieval):
+        return replace(step, passages=renamed(step.passages, ids))
+    if isinstance(step, Rerank):
+        return replace(step, passages=renamed(step.passages, ids), candidates=renamed(step.candidates, ids))
+    return step
+
+
+def _one_of(value: object, known: tuple[str, ...], default: str) -> str:
+    if value in known:
+        return str(value)
+    if value is not None:
+        record_internal_error("ragtrace.capture.run.set_labels")
+    return default

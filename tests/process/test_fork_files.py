@@ -14,12 +14,12 @@ import pytest
 
 from ragtrace.judges.cache.grade_cache import CachedGrade, grade_key, text_key, universe_key
 from ragtrace.judges.cache.grade_file import GradeFile
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.queues.spool import Entry, Spool
 from ragtrace.scoring.limits.budget import Budget, Caps
 from ragtrace.sqlite_file import SharedFile
 from ragtrace.stores.sqlite import SqliteStore
 from tests.process.observing import forked
+from tests.scored import numbered, score_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")]
 
@@ -29,9 +29,8 @@ def spooled(spool, n):
 
 
 def stored(store, n):
-    key = ScoreKey(trace_id=str(n), span_id="s", metric="mrr", version="v")
-    result = MetricResult(name="mrr", state="ok", value=0.5, version="v")
-    store.emit(RagRecord(id=str(n), trace_id=str(n), span_id="s"), [Score(key=key, result=result)])
+    record = numbered(n, trace_id=str(n))
+    store.emit(record, [score_of(record)])
 
 
 def graded(grades, n):

@@ -8,7 +8,6 @@ import urllib.request
 import pytest
 
 import ragtrace
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.service import current, score_outbox
 from ragtrace.stores.base import OutboxEntry
 from ragtrace.stores.outbox import COUNT, EVENT
@@ -16,6 +15,7 @@ from ragtrace.stores.owner import Owner
 from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
 from tests.process.observing import QUIET, ask, closed_port, forked, providers, until
+from tests.scored import numbered, score_of
 
 pytestmark = pytest.mark.slow
 
@@ -134,11 +134,9 @@ def test_what_a_service_could_not_send_the_next_one_sends_once(start, receiver, 
 def test_of_what_is_half_delivered_the_other_half_is_sent(start, receiver, tmp_path):
     store, dead, entries = SqliteStore(tmp_path / "store"), Owner(process="another-boot pid:[1] 7 7"), []
     for n in (1, 2):
-        record = RagRecord(id=str(n), trace_id=f"{n:032x}", span_id=f"{n:016x}", workflow="support")
-        key = ScoreKey(trace_id=record.trace_id, span_id=record.span_id, metric="faithfulness", version="v")
-        result = MetricResult(name="faithfulness", state="ok", value=0.5, version="v")
+        record = numbered(n, workflow="support")
         entries.append(OutboxEntry(seq=n))
-        store.emit(record, [Score(key=key, result=result, scored_at=1.7e9)], owner=dead, entry=entries[-1])
+        store.emit(record, [score_of(record, "faithfulness", at=1.7e9)], owner=dead, entry=entries[-1])
     store.exported(list(entries[0].marks.values()), EVENT)
     store.exported([], owner=dead, upto=[(COUNT, 1, 2)])
     store.close()

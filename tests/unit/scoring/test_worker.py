@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.capture.guard import internal_errors
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
+from ragtrace.model import RagRecord
 from ragtrace.queues import Job, MemoryQueue, Unit
 from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.scoring import Ledger, Outcome, Worker
 from ragtrace.scoring.worker import FAILED_S
 from ragtrace.stores import sqlite
 from ragtrace.stores.sqlite import SqliteStore
+from tests.scored import numbered, score_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -198,10 +199,9 @@ def scoring_into(store: SqliteStore, handled: list[str], published: list[str]) -
     async def handle(job: Job) -> Outcome:
         name = job.unit.record.id
         handled.append(name)
-        record = RagRecord(id=name, trace_id=name, span_id="s")
-        key = ScoreKey(trace_id=name, span_id="s", metric="mrr", version="v")
-        score = Score(key=key, result=MetricResult(name="mrr", state="ok", value=0.5, version="v"), scored_at=1e9)
-        return Outcome(write=lambda: store.emit(record, [score]), then=lambda: published.append(name))
+        record = numbered(trace_id=name)
+        scores = [score_of(record, at=1e9)]
+        return Outcome(write=lambda: store.emit(record, scores), then=lambda: published.append(name))
 
     return handle
 

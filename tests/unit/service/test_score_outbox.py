@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.queues.spool import Entry, Spool
 from ragtrace.service.score_outbox import ScoreOutbox
 from ragtrace.service.storing import Storing
@@ -15,17 +14,17 @@ from ragtrace.settings import Settings
 from ragtrace.stores import sqlite
 from ragtrace.stores.base import OutboxEntry
 from ragtrace.telemetry.setup.receipts import Receipts
+from tests.scored import numbered, score_of
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 def record(n=1):
-    return RagRecord(id=str(n), trace_id=TRACE, span_id=f"{n:016x}")
+    return numbered(n, trace_id=TRACE)
 
 
 def score(n=1):
-    key = ScoreKey(trace_id=TRACE, span_id=f"{n:016x}", metric="mrr", version="v")
-    return Score(key=key, result=MetricResult(name="mrr", state="ok", value=0.5, version="v"), scored_at=1.7e9)
+    return score_of(record(n), at=1.7e9)
 
 
 @pytest.fixture

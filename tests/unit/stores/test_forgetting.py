@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.stores import Label, Policy
 from ragtrace.stores.sqlite import SqliteStore
+from tests.scored import numbered, score_of
 
 ADA, BOB = "ada-4711", "bob-0815"
 
@@ -20,23 +20,14 @@ def store(tmp_path):
     made.close()
 
 
-def record(n, user):
-    return RagRecord(id=str(n), trace_id=f"{n:032x}", span_id=f"{n:016x}", user=user)
-
-
-def score(r):
-    key = ScoreKey(trace_id=r.trace_id, span_id=r.span_id, metric="mrr", version="v")
-    return Score(key=key, result=MetricResult(name="mrr", state="ok", value=0.5, version="v"))
-
-
 def content(store):
     return store.path.read_bytes() + Path(f"{store.path}-wal").read_bytes()
 
 
 def test_a_user_is_forgotten_as_a_rater_too(store):
-    hers, his = record(1, ADA), record(2, BOB)
+    hers, his = numbered(1, user=ADA), numbered(2, user=BOB)
     for r in (hers, his):
-        store.emit(r, [score(r)])
+        store.emit(r, [score_of(r)])
     store.rate(
         [
             Label(trace_id=hers.trace_id, value=1.0, rater=ADA),
@@ -80,9 +71,9 @@ def test_whom_a_trace_is_of_may_be_known_with_its_second_label_alone(store):
 
 
 def test_a_series_that_others_use_stays(store):
-    hers, his = record(1, ADA), record(2, BOB)
+    hers, his = numbered(1, user=ADA), numbered(2, user=BOB)
     for r in (hers, his):
-        store.emit(r, [score(r)])
+        store.emit(r, [score_of(r)])
     store.forget("user", ADA)
-    store.emit(hers, [score(hers)])
+    store.emit(hers, [score_of(hers)])
     assert [row["metric"] for row in store.rows()] == ["mrr", "mrr"]

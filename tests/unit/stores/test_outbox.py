@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.stores.base import OutboxEntry
 from ragtrace.stores.owner import Owner, is_over, this_process
 from ragtrace.stores.sqlite import SqliteStore
 from tests.process.observing import until
+from tests.scored import numbered, score_of
 from tests.unit.stores.conftest import NOW, marks
 
 N = 60
@@ -31,13 +31,9 @@ def stores(tmp_path, wall):
         store.close()
 
 
-def write(store, n, owner, *metrics):
-    r = RagRecord(id=str(n), trace_id=f"{n:032x}", span_id=f"{n:016x}")
-    made = []
-    for metric in metrics or ("mrr", "faithfulness"):
-        key = ScoreKey(trace_id=r.trace_id, span_id=r.span_id, metric=metric, version="v")
-        result = MetricResult(name=metric, state="ok", value=0.5, version="v")
-        made.append(Score(key=key, result=result, scored_at=NOW))
+def write(store, n, owner):
+    r = numbered(n)
+    made = [score_of(r, metric, at=NOW) for metric in ("mrr", "faithfulness")]
     store.emit(r, made, owner=owner, entry=OutboxEntry(seq=n))
 
 

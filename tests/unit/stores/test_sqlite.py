@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ragtrace import sqlite_file
 from ragtrace.capture.guard import internal_errors
 from ragtrace.errors import StoreError
-from ragtrace.model import JudgeInfo, MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
+from ragtrace.model import JudgeInfo, Passage, Pool
 from ragtrace.queues.spool import Entry, Spool
 from ragtrace.sqlite_file import used_bytes
 from ragtrace.stores import Label, Policy
@@ -25,6 +25,7 @@ from ragtrace.stores.outbox import COUNT, EVENT
 from ragtrace.stores.owner import Owner
 from ragtrace.stores.sqlite import SqliteStore
 from tests.broken_file import JUNK, break_file
+from tests.scored import numbered, score_of
 from tests.unit.stores.conftest import NOW, age_until, marks, unpublished
 
 ENDED = "another-boot pid:[1] 7 7"  # a process
@@ -40,28 +41,12 @@ def store(tmp_path, wall):
 
 
 def record(n=1, **more):
-    given = {"trace_id": f"{n:032x}", "span_id": f"{n:016x}", "query": "Where?", "answer": "Oslo."} | more
-    return RagRecord(id=str(n), **given)
+    return numbered(n, **{"query": "Where?", "answer": "Oslo."} | more)
 
 
-def score(r, metric="faithfulness", value=0.9, *, version="v1", at=NOW, passed=True, judge="overlap", **more):
-    result = MetricResult(
-        name=metric,
-        state="ok",
-        value=value,
-        passed=passed,
-        version=version,
-        judge=JudgeInfo(model=judge, prompt_hash="0a1b2c3d"),
-        details=more.pop("details", {}),
-    )
-    key = ScoreKey(trace_id=r.trace_id, span_id=r.span_id, metric=metric, version=version)
-    return Score(key=key, result=result, scored_at=at, **more)
-
-
-def failed(r, metric="faithfulness", reason="judge_timeout", version="v1"):
-    key = ScoreKey(trace_id=r.trace_id, span_id=r.span_id, metric=metric, version=version)
-    result = MetricResult(name=metric, state="error", reason=reason, version=version)
-    return Score(key=key, result=result, scored_at=NOW)
+def score(r, metric="faithfulness", value=0.9, *, judge="overlap", **more):
+    judged = JudgeInfo(model=judge, prompt_hash="0a1b2c3d")
+    return score_of(r, metric, value, **{"version": "v1", "at": NOW, "passed": True, "judge": judged} | more)
 
 
 def shown(store, *columns, **wanted):
@@ -274,7 +259,7 @@ def test_records_are_kept_for_a_reason_and_with_its_probability(tmp_path, wall):
     for n in range(1, total + 1):
         store.emit(record(n), [score(record(n))])
     for n, scores in {
-        1001: [failed(record(1001))],
+        1001: [score(record(1001), value=None, state="error", reason="judge_timeout", passed=None)],
         1002: [score(record(1002), passed=False)],
         1003: [score(record(1003), stratum="forced")],
     }.items():

@@ -17,27 +17,24 @@ from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.metrics.base import MetricSpec, Output
 from ragtrace.metrics.eval_context import MetricOptions
 from ragtrace.metrics.registry import select
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
+from ragtrace.model import MetricResult
 from ragtrace.scoring import Scorer
 from ragtrace.scoring.limits import Caps, JudgeLimiter
 from ragtrace.scoring.offline.rescore import Rescoring
 from ragtrace.stores import Policy
 from ragtrace.stores.sqlite import SqliteStore
+from tests.scored import numbered, score_of
 from tests.unit.scoring.limits.clocks import NOON, HandClock
 
 QUESTIONS = {"questions": [{"question": f"Where is Oslo, {n}?", "noncommittal": False} for n in range(3)]}
 
 
 def record(n):
-    return RagRecord(
-        id=str(n), trace_id=f"{n:032x}", span_id=f"{n:016x}", query="Where is Oslo?", answer="In Oslo."
-    )
+    return numbered(n, query="Where is Oslo?", answer="In Oslo.")
 
 
 def score(r, value, *, name="faithfulness", weight=20.0, stratum="random"):
-    result = MetricResult(name=name, state="ok", value=value, passed=value >= 0.5, version="old")
-    key = ScoreKey(trace_id=r.trace_id, span_id=r.span_id, metric=name, version="old")
-    return Score(key=key, result=result, weight=weight, stratum=stratum)
+    return score_of(r, name, value, version="old", passed=value >= 0.5, weight=weight, stratum=stratum)
 
 
 @pytest.fixture

@@ -308,7 +308,7 @@ class PairSignals:
     Attributes:
         consistency: in [0, 1], higher is better: how surely the premise supports the hypothesis.
         contradiction: in [0, 1], lower is better; None when the model has no such label. It is a signal of its own:
-            what a premise does not mention is unsupported, but contradicts nothing.
+            a claim that a premise does not mention is unsupported and not contradicted.
     """
 
     consistency: float
@@ -320,7 +320,7 @@ class PairScorer(Protocol):
 
     Higher is more consistent. It may be a plain function, which is called in a thread, several at once, or a
     coroutine function. It gets at most 32 pairs a call. The attributes ``name`` and ``version``, where it has
-    them, stand on every score. What it raises is ``error judge_error``; a list of another length, or a number
+    them, stand on every score. An exception becomes ``error judge_error``; a list of another length, or a number
     outside [0, 1], ``error judge_invalid_output``. A window it does not tell of is not known: it gets all
     contexts as one premise.
 

@@ -54,7 +54,7 @@ def make_judge(spec: str, parameters: JudgeParameters = _DEFAULTS) -> Judge:
 
     Raises:
         ConfigError: unknown name, no model, neither key nor base URL, or a form of judging that only ``openai``
-            has; one line that says what to do.
+            has; the message says how to mend it.
         MissingExtra: the package openai is not installed.
 
     Example:
@@ -100,7 +100,7 @@ def make_grade_cache(
         return GradeLru() if spec == "memory" else "off"
     if not spec.strip():
         raise ConfigError("grade_cache is memory, off, or the path of a file")
-    from ragtrace.judges.cache.grade_file import GradeFile  # noqa: PLC0415 -- only who wants it loads sqlite3
+    from ragtrace.judges.cache.grade_file import GradeFile  # noqa: PLC0415 -- sqlite3 is loaded for a file alone
 
     return GradeFile(spec, max_bytes=max_bytes, frozen=frozen)
 
@@ -147,7 +147,7 @@ def make_judges(
     judges = [make_judge(name, parameters) for name in names]
     if len(judges) == 1 and repeats == 1:
         return judges[0]
-    from ragtrace.judges.panel import ConsensusPanel  # noqa: PLC0415 -- only who wants one pays for it
+    from ragtrace.judges.panel import ConsensusPanel  # noqa: PLC0415 -- a single judge needs no panel
 
     return ConsensusPanel(judges, repeats=repeats, consensus=consensus)
 
@@ -191,7 +191,7 @@ def make_pairs(spec: str) -> PairModel:
         raise ConfigError(f"unknown pair scorer {name!r}{nearest(name, ('onnx',))}")
     if not folder:
         raise ConfigError(f"pairs {spec!r} needs a folder: write onnx:FOLDER, for example onnx:models/nli")
-    from ragtrace.judges.nli.onnx import OnnxPairScorer  # noqa: PLC0415 -- only who wants it pays for it
+    from ragtrace.judges.nli.onnx import OnnxPairScorer  # noqa: PLC0415 -- no other judge needs it
 
     return OnnxPairScorer(folder)
 

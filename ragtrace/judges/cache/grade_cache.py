@@ -1,6 +1,6 @@
 """Grades in memory, and the contract of a cache.
 
-What is kept is a hash and a number, never a text. Two forms: `GradeLru` in memory, and `GradeFile` (SQLite), which
+A cache keeps hashes and numbers, never a text. Two forms: `GradeLru` in memory, and `GradeFile` (SQLite), which
 several processes share and which knows all that was ever graded for a query: the universe ``cache``.
 """
 
@@ -70,7 +70,7 @@ class GradeCache(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Release what is held."""
+        """Release files and connections."""
         ...
 
 
@@ -98,8 +98,8 @@ class PassageGrader(Protocol):
         """Return grades by passage id; blank passages get none. Raises JudgeError.
 
         Args:
-            record: whose query counts.
-            passages: what to grade.
+            record: the record with the query.
+            passages: the passages to grade.
             enough_fives: stop once so many have a 5.
             may_repair: False where the evaluation that this goes on with has had its one repair.
         """
@@ -188,7 +188,7 @@ def universe_key(query: str, corpus: str, rubric: str, judge: str) -> str:
 
     Args:
         query: the query.
-        corpus: name and version of the index: what another index holds is no part of this one's universe.
+        corpus: name and version of the index; each index has labels of its own.
         rubric: as for `grade_key`.
         judge: as for `grade_key`.
     """

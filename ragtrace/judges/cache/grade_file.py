@@ -48,7 +48,7 @@ class GradeFile:
     """A cache of grades in a SQLite file (WAL, mode 0600).
 
     The file is made when it is missing. It holds hashes, grades and times; no query and no passage can be read
-    from it. Many processes of one host may use it at once; a network file system is no place for it. A grade
+    from it. Many processes of one host may use it at once; on a network file system SQLite locks fail. A grade
     once kept stays as it is. When the file has grown to its bound, the queries whose labels grew longest ago go
     first, as a whole: a version of a set is never another set. Coroutine-safe and thread-safe; the work is done
     in a thread.

@@ -38,7 +38,7 @@ class AnswerGrade:
 
     Attributes:
         grade: 1 (worst) to 5.
-        reason: what the judge says of it.
+        reason: the judge's words.
         attempted: False for an answer that only declines; True where the prompt does not ask.
     """
 
@@ -61,7 +61,7 @@ def answer_grade(
 
     Args:
         prompt_id: a 1-to-5 prompt.
-        data: what goes inside the fence.
+        data: the content of the fence.
         form: of the reply.
         length_debias: False asks the prompt without its paragraph on length.
 

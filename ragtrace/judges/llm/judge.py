@@ -56,7 +56,7 @@ class LLMJudge(Judge):
     carries ``usage``. Coroutine-safe; not thread-safe, as little as its model.
 
     Args:
-        model: who replies.
+        model: the language model.
         name: stands on every score; ``openai:MODEL`` when left out.
         batch_size: passages graded in one call, 1 to 10.
         max_output_tokens: limit of one reply; generous, as reasoning models count their thoughts in it.
@@ -173,8 +173,8 @@ class LLMJudge(Judge):
         """Grade any passages against the record's query, as `grades` does.
 
         Args:
-            record: whose query counts.
-            passages: what to grade.
+            record: the record with the query.
+            passages: the passages to grade.
             enough_fives: stop once so many have a 5; passages are then asked for in the order given.
             may_repair: False where the evaluation that this goes on with has had its one repair.
         """

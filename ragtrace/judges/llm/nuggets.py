@@ -24,7 +24,7 @@ MAX_NUGGETS = 30  # made of one record; as many as AutoNuggetizer makes
 BATCH = 10  # nuggets labelled or looked up in one call
 WINDOW = 10  # passages read in one call
 NOTHING_KNOWN = "not enough information"
-# What the answer is asked for in its place: a sentence that an abstaining answer states.
+# The nugget looked up in its place: a sentence that an abstaining answer states.
 _ABSTENTION = "There is not enough information to answer the query"
 
 NuggetSupport = Literal["support", "partial_support", "not_support"]
@@ -189,7 +189,7 @@ async def _made(session: JudgeSession, query: str, texts: Sequence[str]) -> Nugg
         listed = _distinct((await session.ask(data, NuggetsReply)).nuggets)
         found, truncated = listed[:MAX_NUGGETS], len(listed) > MAX_NUGGETS
     if [text for text in found if _is_nothing_known(text)] == found:
-        # Nothing to weigh: whoever says so answers as well as can be.
+        # Nothing to weigh: an answer that says so is as good as can be.
         return NuggetSet(nuggets=tuple(Nugget(text=NOTHING_KNOWN, is_vital=True) for _ in found[:1]))
     kept = [text for text in found if not _is_nothing_known(text)]
     rows = await _in_batches(session.over(LABEL), {"query": query}, kept, LabelsReply, lambda reply: reply.labels)

@@ -228,7 +228,7 @@ async def asked_rows(
 
     Args:
         session: the evaluation, with the prompt to ask.
-        data: what goes inside the fence.
+        data: the content of the fence.
         keys: where in `data` the items stand, each a mapping of number to text; the numbers run through all of
             them from 1 without a gap.
         form: the form of the reply.

@@ -30,8 +30,8 @@ class ScriptedChat:
     server counts as gone: JudgeUnavailable.
 
     Args:
-        replies: what to give, in order.
-        always: what to give when `replies` are used up.
+        replies: the replies, in order.
+        always: the reply when `replies` are used up.
         name: the model's name.
         input_tokens: tokens that each reply reports.
         output_tokens: the same for the output.

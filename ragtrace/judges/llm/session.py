@@ -88,7 +88,7 @@ class JudgeSession:
         A reply of another form is repaired once.
 
         Args:
-            data: what goes inside the fence.
+            data: the content of the fence.
             form: the form of the reply.
             extra: one sentence of ours after the reminder; never holds data.
 

@@ -49,11 +49,11 @@ def reading_of(config: Mapping[str, object], shape: Sequence[int], overrides: Ma
     Args:
         config: the model's config.json.
         shape: of the output for a batch: (batch,), (batch, labels) or (batch, tokens, labels).
-        overrides: what a person said: ``kind``, ``consistent``, ``contradiction``, ``hallucinated`` (a label's
-            name or its number).
+        overrides: keys of ``ragtrace.json``: ``kind``, ``consistent``, ``contradiction``, ``hallucinated`` (a
+            label's name or its number).
 
     Raises:
-        ConfigError: the meaning cannot be told from shape and labels; the line says what to write.
+        ConfigError: the meaning cannot be told from shape and labels; the message says how to mend it.
 
     Example:
         >>> labels = {"0": "contradiction", "1": "entailment", "2": "neutral"}

@@ -298,7 +298,7 @@ def _looks_foreign(sample: str, said: list[str], ours: float) -> bool:
 def is_readable(answer: str, contexts: list[str]) -> bool:
     """Return whether answer and contexts are probably English.
 
-    Of contexts in several languages the English ones must be at least half of what tells its language.
+    Of contexts in several languages the English ones must be at least half of the text with a known language.
 
     Example:
         >>> is_readable("It costs twelve euros.", ["Der Tisch kostet zwölf Euro und ist aus Holz."])

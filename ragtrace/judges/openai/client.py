@@ -48,7 +48,7 @@ class OpenAIChat:
         api_key: never logged and never part of an error; None for servers without keys.
         timeout_s: limit of one attempt, in seconds.
         retry: when a request is tried again; three attempts when None.
-        limiter: what every attempt passes, probes too; None lets all pass.
+        limiter: admits every attempt, probes too; None admits all.
 
     Raises:
         ragtrace.errors.MissingExtra: the package openai is not installed.

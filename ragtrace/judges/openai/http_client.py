@@ -140,7 +140,7 @@ def client_of(address: JudgeAddress, api_key: str, *, timeout_s: float, max_byte
     Proxies are those of the environment, as in every client of httpx.
 
     Args:
-        address: where the server is, and what its URL holds of credentials.
+        address: the server's address with the credentials in its URL.
         api_key: its key; a login in the URL goes before it, as httpx has it.
         timeout_s: of each wait on the connection.
         max_bytes: a longer body is cut one byte behind it, so that the cut shows.

@@ -22,7 +22,7 @@ SEED = 42
 
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|\bschema\b|\bformat\b")
 _OPTIONAL = ("temperature", "top_p", "seed")
-# These refuse what was sent, not how: another format would be refused as well.
+# These refuse the content, not the form: another format would be refused as well.
 _FINAL = re.compile(
     r"context.?length|context.?window|maximum context|too (?:long|large)|content.?(?:filter|policy|management)"
     r"|model.?not.?found|does not exist|billing|quota|credit"
@@ -80,7 +80,7 @@ class Dialect:
         None when the refusal names nothing.
 
         Args:
-            complaint: what the server said.
+            complaint: the server's message.
             param: the parameter at fault, where the server named it apart.
 
         Example:
@@ -113,7 +113,7 @@ class Ladder:
     Many calls use it at once, on any event loop.
 
     Attributes:
-        current: what the next call uses.
+        current: the dialect of the next call.
         is_settled: whether a call succeeded with it.
     """
 

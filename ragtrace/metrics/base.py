@@ -44,9 +44,9 @@ class MetricSpec:
         summary: one sentence.
         needs: inputs that it reads, in the order in which their absence is reported. ``runs`` are several records
             of one query (`ragtrace.metrics.consistency.runs`), so a metric with it has no value for one record.
-        required: the needs whose absence alone makes it ``na``; None means all of `needs`.
+        required: the needs without which it is ``na``; None means all of `needs`.
         task: the judge task it always asks; None when it asks none or only sometimes.
-        abilities: parts of the task that some judges cannot do, and without which there is no value.
+        abilities: parts of the task that it needs and that some judges cannot do.
         offline_version: the version of the offline reading, which it uses under any judge; "" = none.
         prompts: ids of the metric's own prompts, which it always asks.
         options: fields of `ragtrace.metrics.eval_context.MetricOptions` that change its numbers and version.

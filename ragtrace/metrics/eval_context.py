@@ -86,7 +86,7 @@ class MetricOptions:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """Pass thresholds by output that a person chose: those that are not the defaults."""
+        """Pass thresholds by output, as far as a person changed them."""
         chosen: dict[str, float] = {}
         if self.hallucination_threshold != _HALLUCINATION:
             chosen |= dict.fromkeys(("hallucination", "hallucination_min"), self.hallucination_threshold)

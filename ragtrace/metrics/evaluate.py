@@ -143,7 +143,7 @@ def _identity(spec: MetricSpec, ctx: EvalContext) -> tuple[JudgeInfo | None, str
 
 
 def _tasks_of(judge: Judge) -> frozenset[Task]:
-    """Return the tasks of a judge; those that any member of a panel does."""
+    """Return the tasks of a judge, or of all members of a panel."""
     if isinstance(judge, JudgePanel):
         return frozenset().union(*(member.tasks for member in judge.members))
     return judge.tasks
@@ -155,9 +155,9 @@ def threshold_of(output: Output, options: MetricOptions, judge: Judge | None) ->
     An output without a threshold gets none by either.
 
     Args:
-        output: of what.
-        options: with what a person chose.
-        judge: who gives the verdict, None where no judge does.
+        output: the exported number.
+        options: with the thresholds that a person chose.
+        judge: of the verdict; None without a judge.
     """
     if output.threshold is None:
         return None

@@ -37,8 +37,8 @@ class Graded:
 
     Attributes:
         grades: grade by passage id, over all that was labelled.
-        label_scope: which set was labelled; ``pool`` for a judge's grades.
-        judge: who graded, with the scale; ``labels`` for grades that came with the record.
+        label_scope: the set that was labelled; ``pool`` for a judge's grades.
+        judge: the grader and its scale; ``labels`` for grades that came with the record.
         delivered: ids of the delivered contexts (the last stage seen), best first, copies included.
         pool: ids of the candidate pool (the first stage seen).
         stage: the stage that `delivered` is.
@@ -46,7 +46,7 @@ class Graded:
         cached: number of a judge's grades that were known before; None for labels.
         strata: the parts of the corpus behind a stratified scope.
         label_facts: further details about the labels.
-        series: what separates these numbers from others of the same judge and metric; "" for nothing.
+        series: separates these numbers from others of the same judge and metric; "" for one series.
     """
 
     grades: Mapping[str, int]

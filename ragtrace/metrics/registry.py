@@ -1,6 +1,6 @@
 """Every metric by name: our own, those a program registered, and those of installed packages.
 
-Modules are imported when a metric of theirs is wanted. The entry-point group ``ragtrace.metrics`` is read only on a
+A module is imported when its metric is wanted. The entry-point group ``ragtrace.metrics`` is read only on a
 name that is not known otherwise, as a scan of all installed packages takes 29 ms.
 """
 
@@ -50,8 +50,8 @@ def select(names: Iterable[str]) -> list[Metric]:
     """Return metrics by name, alias or output name, each once, in the order asked for.
 
     Args:
-        names: what a person wrote; ``all`` stands for every metric of a single record, and so not for those that
-            need several runs. An ``@K`` behind a name is ignored.
+        names: as a person wrote them; ``all`` stands for every metric of a single record, so metrics over several
+            runs are left out. An ``@K`` behind a name is ignored.
 
     Raises:
         ConfigError: a name is unknown (one line with the nearest name), or there is none.

@@ -172,9 +172,10 @@ def own_logger_provider(resource: Resource, receipts: Receipts) -> OwnProvider[L
         return OwnProvider(provider=NoOpLoggerProvider())
     delivery = Delivery("events")
     provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
-    told = _told(names, receipts)
+    receipts_of = _acknowledging(names, receipts)
     exporters = [
-        CountedLogs(_exporter("LOGS", name), delivery, _listens("LOGS", name), told.get(name)) for name in names
+        CountedLogs(_exporter("LOGS", name), delivery, _listens("LOGS", name), receipts_of.get(name))
+        for name in names
     ]
     provider.add_log_record_processor(TakenLogs(delivery))
     for exporter in exporters:
@@ -193,13 +194,13 @@ def own_meter_provider(
     if is_disabled() or not (names or readers):
         return OwnProvider(provider=NoOpMeterProvider())
     delivery = Delivery("metrics")
-    told = _told(names, receipts)
+    receipts_of = _acknowledging(names, receipts)
     exporters = [
         CountedMetrics(
             _exporter("METRICS", name),
             delivery,
             _listens("METRICS", name),
-            told.get(name),
+            receipts_of.get(name),
             is_scraped=bool(readers),
         )
         for name in names
@@ -216,7 +217,7 @@ def read_by(resource: Resource, readers: Sequence[MetricReader]) -> MeterProvide
     return MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
 
 
-def _told(names: Sequence[str], receipts: Receipts) -> dict[str, Receipts]:
+def _acknowledging(names: Sequence[str], receipts: Receipts) -> dict[str, Receipts]:
     """Return the exporter that acknowledges; a console does only when it is alone."""
     return {"otlp" if "otlp" in names else names[0]: receipts} if names else {}
 

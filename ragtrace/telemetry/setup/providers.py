@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer, TracerProvider
 
     from ragtrace.telemetry.setup.delivery import CountedLogs, CountedMetrics, CountedSpans
-    from ragtrace.telemetry.setup.receipts import Told
+    from ragtrace.telemetry.setup.receipts import Source
 
 Given = TypeVar("Given")
 _STOP_S = 0.2  # for a late exporter to give up its retries
@@ -183,13 +183,13 @@ def providers(
         own_loggers = own_logger_provider(resource, receipts)
         loggers = own_loggers.provider
         own.append(own_loggers)
-        receipts.events = _teller(loggers)
+        receipts.events = _source_of(loggers)
     all_meters: list[MeterProvider]
     if meters is None:
         own_meters = own_meter_provider(resource, readers, receipts)
         all_meters = [own_meters.provider]
         own.append(own_meters)
-        receipts.counts = _teller(own_meters.provider)
+        receipts.counts = _source_of(own_meters.provider)
         for reader in readers:
             reader.answered = receipts.reported  # type: ignore[attr-defined]
     elif readers and not is_disabled():
@@ -201,7 +201,7 @@ def providers(
     return Providers(tracers, all_meters, loggers, own=own, receipts=receipts)
 
 
-def _teller(own: object) -> Told:
+def _source_of(own: object) -> Source:
     return "nobody" if type(own).__name__.startswith("NoOp") else "exporter"
 
 

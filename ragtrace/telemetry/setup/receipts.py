@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricsData
 
     Mark = tuple[int, int, int]
-    Told = Literal["exporter", "time", "nobody"]
+    Source = Literal["exporter", "time", "nobody"]
 
 GIVEN_S = 60.0  # after it, a provider of the application counts as having delivered
 _MOST_STEPS = 4_096
@@ -47,8 +47,8 @@ class Receipt:
 class Receipts:
     """Passes acknowledgements to a listener; without one nothing is kept. Thread-safe.
 
-    Events are told by their marks. Counters are told by time: a report that was delivered holds all that was
-    counted before its collection began. The entries of a listener have places, 1, 2, ..., in the order in which
+    Events are acknowledged by their marks, and counts by time: a delivered report holds all that was counted
+    before its collection began. The entries of a listener have places, 1, 2, ..., in the order in which
     they are written; an entry that is written and not yet published holds back those behind it.
 
     Attributes:
@@ -68,8 +68,8 @@ class Receipts:
     """
 
     def __init__(self) -> None:
-        self.events: Told = "nobody"
-        self.counts: Told = "nobody"
+        self.events: Source = "nobody"
+        self.counts: Source = "nobody"
         self.reset_after_fork()
 
     def reset_after_fork(self) -> None:
@@ -144,15 +144,15 @@ class Receipts:
 
     # -- inside --
 
-    def _step(self, told: Told, steps: deque[tuple[int, int]], step: tuple[int, int]) -> int:
+    def _step(self, source: Source, steps: deque[tuple[int, int]], step: tuple[int, int]) -> int:
         """Note the place that publication reached; return it where nobody acknowledges."""
-        if told == "nobody":
+        if source == "nobody":
             return step[1]
         if len(steps) >= _MOST_STEPS:  # nothing was delivered for long: less exact places do
             kept = list(steps)[1::2]
             steps.clear()
             steps.extend(kept)
-        if told == "time" or steps is self._counts:
+        if source == "time" or steps is self._counts:
             steps.append(step)
         return 0
 

@@ -197,6 +197,7 @@ class RunConfig:
         redact: applied to every text before it is kept.
         workflow: name of runs that give none.
         environment: deployment name written on every record.
+        corpus: name of the index, of runs that give none.
         span_metadata: names of request metadata that `Run.add_metadata` keeps.
     """
 
@@ -204,4 +205,5 @@ class RunConfig:
     redact: Callable[[str], str] | None = None
     workflow: str = "rag"
     environment: str | None = None
+    corpus: str | None = None
     span_metadata: tuple[str, ...] = ()

@@ -337,6 +337,7 @@ def _install(
         redact=safe_redact(settings.redact),
         workflow=settings.workflow,
         environment=settings.environment,
+        corpus=settings.corpus,
         span_metadata=settings.span_metadata,
     )
     _state.is_configured = True  # last, as others then take the recorder as it is

@@ -93,7 +93,7 @@ class SqliteQueue:
         self._is_producer = is_producer
         self._buffer = MemoryQueue(capacity, capacity_bytes, ended=ended)
         self._is_closed = False
-        self._spool: Spool | None = None  # the scorer's connection
+        self._spool: Spool | None = None  # the one connection of this process
         self._counters: Counters | None = None
         self._said = ""
         self._inode = 0  # of the file, as of the last look

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LOADER_OPTIONS = frozenset({"skip_dep_check", "raise_exception_on_conflict"})  # of opentelemetry-instrument
 _PROVIDERS = ("tracer_provider", "meter_provider", "logger_provider")
 
 
-class Instrumentor(ABC):
+class Instrumentor:
     """Instrumentor for OpenTelemetry's auto-instrumentation.
 
     ``opentelemetry-instrument python app.py`` finds a subclass by its entry point. It has the methods of
@@ -17,30 +19,29 @@ class Instrumentor(ABC):
 
     Attributes:
         dependencies: the framework's package and the versions that are supported.
+        configure: ``ragtrace.configure``.
+        capture: the integration's ``instrument``.
+        release: the integration's ``uninstrument``.
+        is_capturing: the integration's ``is_instrumented``.
 
     Example:
         >>> class Mine(Instrumentor):
         ...     dependencies = ("mine >= 1.0",)
-        ...     is_instrumented_by_opentelemetry = False
-        ...
-        ...     def _configure(self, **providers):
-        ...         print("configure", providers)
-        ...
-        ...     def _instrument(self, **options):
-        ...         print("instrument", options)
-        ...
-        ...     def _uninstrument(self):
-        ...         print("uninstrument")
+        ...     capture = staticmethod(lambda **options: print("instrument", options))
         >>> Mine().instrument(workflow="support", skip_dep_check=True)
         instrument {'workflow': 'support'}
     """
 
     dependencies: ClassVar[tuple[str, ...]]
+    configure: ClassVar[Callable[..., object]]
+    capture: ClassVar[Callable[..., None]]
+    release: ClassVar[Callable[[], None]]
+    is_capturing: ClassVar[Callable[[], bool]]
 
     @property
-    @abstractmethod
     def is_instrumented_by_opentelemetry(self) -> bool:
         """True while calls are captured."""
+        return type(self).is_capturing()
 
     def instrumentation_dependencies(self) -> tuple[str, ...]:
         """Return the framework's package and the versions that are supported."""
@@ -60,18 +61,9 @@ class Instrumentor(ABC):
         own = {name: option for name, option in options.items() if name not in _LOADER_OPTIONS}
         providers = {name: own.pop(name) for name in _PROVIDERS if name in own}
         if providers:
-            self._configure(**providers)
-        self._instrument(**own)
+            type(self).configure(**providers)
+        type(self).capture(**own)
 
     def uninstrument(self, **_options: object) -> None:
         """Stop capturing; runs that are open go on to their end."""
-        self._uninstrument()
-
-    @abstractmethod
-    def _configure(self, **providers: Any) -> None: ...
-
-    @abstractmethod
-    def _instrument(self, **options: Any) -> None: ...
-
-    @abstractmethod
-    def _uninstrument(self) -> None: ...
+        type(self).release()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.documents import BaseDocumentCompressor, Document
 
@@ -82,7 +82,11 @@ def _enclosing(callbacks: object) -> list[OpenSpan]:
 
 @guarded
 def _took(
-    spans: list[OpenSpan] | None, base: object, given: Sequence[Any], chosen: Sequence[Any], started_ns: int
+    spans: list[OpenSpan] | None,
+    base: object,
+    given: Sequence[Document],
+    chosen: Sequence[Document],
+    started_ns: int,
 ) -> None:
     now_ns = time.time_ns()
     for span in spans or ():

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _RERANKERS_OWN = len(RERANK_SCORE_KEYS) - len(SCORE_KEYS)  # names, which stand before the others
 
 # A document as it was when it was met: the passage, and a copy of its metadata, which a reranker may change later.
-Hit = tuple["Passage", "Mapping[str, Any]"]
+Hit = tuple["Passage", "Mapping[str, object]"]
 
 
 _LISTS = (list, tuple)  # a union is made anew for each question
@@ -49,7 +49,7 @@ class Hits(NamedTuple):
 
     keys: list[str]
     passages: ReadPassages
-    facts: list[dict[str, Any]]
+    facts: list[dict[str, object]]
 
     def by_key(self) -> dict[str, Hit]:
         """Return each document once, as it stood first."""
@@ -66,23 +66,23 @@ class Hits(NamedTuple):
 class ReadDocument:
     """A document as it was at one event: the application may change the document itself later."""
 
-    id: Any
-    page_content: Any
-    metadata: Any
+    id: object
+    page_content: object
+    metadata: dict[str, object]
     document: object
 
 
 class Columns(NamedTuple):
     """Documents with their ids, texts and metadata as they were at one event, and the texts' characters."""
 
-    documents: Sequence[Any]
-    ids: list[Any]
-    texts: list[Any]
-    metadata: list[dict[str, Any]]
+    documents: Sequence[Document]
+    ids: list[object]
+    texts: list[object]
+    metadata: list[dict[str, object]]
     chars: int
 
 
-def columns_of(documents: Sequence[Any]) -> Columns:
+def columns_of(documents: Sequence[Document]) -> Columns:
     """Return documents with their ids, texts and copies of their metadata as they are now; a loop in C for each.
 
     Items that are no documents are left out.
@@ -104,7 +104,7 @@ def columns_of(documents: Sequence[Any]) -> Columns:
         return Columns(found, ids, texts, [dict(one.metadata) for one in found], chars)
 
 
-def as_left(outputs: Any) -> Any:
+def as_left(outputs: object) -> object:
     """Return a step's output as it is now: lists, a state's lists and messages copied."""
     if isinstance(outputs, list):
         return list(outputs)
@@ -153,7 +153,7 @@ def as_given(inputs: object) -> tuple[object, list[Document] | None]:
     return given, documents or None
 
 
-def fields_of(value: Any) -> dict[Any, Any] | None:
+def fields_of(value: Any) -> dict[object, object] | None:
     """Return the fields of a chain's state: of a dict, a dataclass, a Pydantic model, a Command's update.
 
     None for what has none, and for LangChain's own messages and prompts. No property of the application is called.
@@ -248,7 +248,7 @@ def new_documents(outputs: object, inputs: object, name: str = "") -> list[Docum
     return documents_in(made, name) if given is None else _new_in(made, given)
 
 
-def _new_in(outputs: dict[Any, object], inputs: dict[Any, object]) -> list[Document] | None:
+def _new_in(outputs: Mapping[object, object], inputs: Mapping[object, object]) -> list[Document] | None:
     found: list[Document] | None = None
     for key, part in outputs.items():
         given = inputs.get(key)
@@ -315,7 +315,7 @@ def _is_pair(parts: object) -> bool:
     return isinstance(document, Document) and not isinstance(score, Document) and number_of(score) is not None
 
 
-def _scored(pairs: Sequence[Sequence[Any]]) -> list[Document]:
+def _scored(pairs: Sequence[tuple[Document, object]]) -> list[Document]:
     """Return the documents of pairs, scored where their numbers fall: those that rise are distances."""
     numbers = [number_of(score) or 0.0 for _, score in pairs]
     documents = [document for document, _ in pairs]
@@ -366,7 +366,7 @@ class KnownDocuments:
     __slots__ = ("_as_read", "_by_text", "_clashes", "_key_by_id", "_nameless", "_text_by_id", "_unread", "renamed")
 
     def __init__(self) -> None:
-        self._as_read: dict[int, ReadDocument] = {}
+        self._as_read: dict[int, Document] = {}
         self._by_text: dict[str, tuple[str | None, str]] = {}
         self._clashes: dict[tuple[str, str], str] = {}  # keys of passages under an id that another one has
         self._key_by_id: dict[str, str] = {}
@@ -377,10 +377,10 @@ class KnownDocuments:
 
     def take(self, columns: Columns) -> None:
         """Keep documents as they were at an event; `as_read` returns them so from now on."""
-        read = map(ReadDocument, columns.ids, columns.texts, columns.metadata, columns.documents)
+        read: Iterable[Any] = map(ReadDocument, columns.ids, columns.texts, columns.metadata, columns.documents)
         self._as_read.update(zip(map(id, columns.documents), read, strict=True))
 
-    def as_read(self, documents: Sequence[Any]) -> Sequence[Any]:
+    def as_read(self, documents: Sequence[Document]) -> Sequence[Document]:
         """Return documents as they were at the last event that showed them."""
         known = self._as_read
         return [known.get(id(document), document) for document in documents] if known else documents
@@ -562,7 +562,7 @@ def read_documents(
     """
     texts, facts = _texts(documents), _facts(documents)
     scores = [fact.get("score") for fact in facts]
-    rest: list[dict[str, Any]] | None = facts
+    rest: list[dict[str, object]] | None = facts
     if set(map(type, scores)) != {float}:
         scores = [score_of(fact) for fact in facts]
     elif max(map(len, facts)) == 1:
@@ -583,7 +583,7 @@ def _texts(documents: Sequence[Document]) -> list[str]:
     return texts if set(map(type, texts)) == {str} else list(map(text_of, documents))
 
 
-def _facts(documents: Sequence[Document]) -> list[dict[str, Any]]:
+def _facts(documents: Sequence[Document]) -> list[dict[str, object]]:
     """Return copies of the documents' metadata; {} for what is no mapping."""
     try:
         return list(map(dict.copy, map(_METADATA, documents)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
-from ragtrace.capture import Defaults, current_run, entered_run, guarded, guarded_constructor, outcome_of
+from ragtrace.capture import Defaults, current_run, entered_run, guarded, guarded_constructor, outcome_of, shown
 from ragtrace_langchain.documents import PLAIN, as_given, as_left, new_documents
 from ragtrace_langchain.langgraph import is_control_flow, is_interrupt
 from ragtrace_langchain.messages import as_said, piece_text, turns_in
@@ -135,13 +135,13 @@ class RagtraceHandler(BaseCallbackHandler):
     @guarded
     def on_chain_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: dict[str, object] | None,
         inputs: object,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
+        metadata: dict[str, object] | None = None,
         **kwargs: object,
     ) -> None:
         """Open a run for a top-level chain, or note a chain inside one."""
@@ -194,14 +194,14 @@ class RagtraceHandler(BaseCallbackHandler):
     @guarded
     def on_tool_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: dict[str, object] | None,
         input_str: str,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        inputs: dict[str, Any] | None = None,
+        metadata: dict[str, object] | None = None,
+        inputs: dict[str, object] | None = None,
         **kwargs: object,
     ) -> None:
         """Note a tool call: a retriever inside it belongs to the run."""
@@ -214,7 +214,7 @@ class RagtraceHandler(BaseCallbackHandler):
             span.arguments = arguments_text(given)
             call_id = kwargs.get("tool_call_id")
             span.call_id = call_id if isinstance(call_id, str) else None
-            span.description = serialized.get("description") or None if serialized else None
+            span.description = shown(serialized.get("description")) or None if serialized else None
             _note_inputs(span, given)
 
     on_tool_end = on_chain_end  # type: ignore[assignment]  # its output has another name, and comes by place
@@ -223,13 +223,13 @@ class RagtraceHandler(BaseCallbackHandler):
     @guarded
     def on_retriever_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: dict[str, object] | None,
         query: str,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
+        metadata: dict[str, object] | None = None,
         **kwargs: object,
     ) -> None:
         """Note a retriever call, or open a run for a top-level one."""
@@ -247,7 +247,7 @@ class RagtraceHandler(BaseCallbackHandler):
             self._runs.enter_retriever(run_id)
 
     @guarded
-    def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **_kwargs: object) -> None:
+    def on_retriever_end(self, documents: Sequence[object], *, run_id: UUID, **_kwargs: object) -> None:
         """Take what a retriever returned."""
         span = self._runs.pop(run_id)
         if span is None:
@@ -270,13 +270,13 @@ class RagtraceHandler(BaseCallbackHandler):
     @guarded
     def on_chat_model_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: dict[str, object] | None,
         messages: list[list[BaseMessage]],
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
+        metadata: dict[str, object] | None = None,
         **kwargs: object,
     ) -> None:
         """Take the rendered prompt of a chat model call."""
@@ -287,13 +287,13 @@ class RagtraceHandler(BaseCallbackHandler):
     @guarded
     def on_llm_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: dict[str, object] | None,
         prompts: list[str],
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
+        metadata: dict[str, object] | None = None,
         **kwargs: object,
     ) -> None:
         """Take the rendered prompt of a text model call."""
@@ -331,7 +331,7 @@ class RagtraceHandler(BaseCallbackHandler):
             record_chain_answer(span, span.state.last_text, None)
 
     @guarded
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """Report a model call that failed, with what it had said by then."""
         span = self._runs.pop(run_id)
         if isinstance(span, ModelCall):
@@ -354,7 +354,7 @@ class RagtraceHandler(BaseCallbackHandler):
         run_id: UUID,
         parent_run_id: UUID | None,
         tags: list[str] | None,
-        metadata: dict[str, Any] | None,
+        metadata: dict[str, object] | None,
     ) -> OpenSpan | None:
         """Put an event on the map; None for one that is there already or belongs to a run that has ended."""
         runs = self._runs
@@ -431,7 +431,7 @@ class RagtraceHandler(BaseCallbackHandler):
         """
         return root.state.is_left or any(span.is_in(root) for span in self._runs.opened(root.state))
 
-    def _failed(self, span: OpenSpan, error: BaseException, kwargs: dict[str, Any], run_id: UUID) -> None:
+    def _failed(self, span: OpenSpan, error: BaseException, kwargs: dict[str, object], run_id: UUID) -> None:
         state = span.state
         if is_interrupt(error):
             record_interrupt(state, error)
@@ -500,9 +500,9 @@ def _note_inputs(span: OpenSpan, inputs: object) -> None:
 def _note_prompt(
     span: ModelCall,
     prompt: Sequence[object],
-    serialized: Mapping[str, Any] | None,
-    metadata: Mapping[str, Any] | None,
-    kwargs: Mapping[str, Any],
+    serialized: Mapping[str, object] | None,
+    metadata: Mapping[str, object] | None,
+    kwargs: Mapping[str, object],
 ) -> None:
     span.messages = turns_in(prompt, is_prompt=True)
     span.state.record(record_prompt, span, tuple(prompt), serialized, metadata, kwargs.get("invocation_params"))

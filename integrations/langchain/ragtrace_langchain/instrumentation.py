@@ -115,17 +115,7 @@ class LangChainInstrumentor(Instrumentor):
     """
 
     dependencies = ("langchain-core >= 1.0",)
-
-    @property
-    def is_instrumented_by_opentelemetry(self) -> bool:
-        """True while calls are captured."""
-        return is_instrumented()
-
-    def _configure(self, **providers: Any) -> None:
-        ragtrace.configure(**providers)
-
-    def _instrument(self, **options: Any) -> None:
-        instrument(**options)
-
-    def _uninstrument(self) -> None:
-        uninstrument()
+    configure = staticmethod(ragtrace.configure)
+    capture = staticmethod(instrument)
+    release = staticmethod(uninstrument)
+    is_capturing = staticmethod(is_instrumented)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Protocol, TypeGuard
 
 _ERRORS = "langgraph.errors"
 _TYPES = "langgraph.types"
@@ -32,7 +33,14 @@ def is_interrupt(error: BaseException) -> bool:
     return _is_a(error, _ERRORS, "GraphInterrupt")
 
 
-def is_command(value: object) -> bool:
+class Command(Protocol):
+    """LangGraph's ``Command``."""
+
+    goto: object
+    update: object
+
+
+def is_command(value: object) -> TypeGuard[Command]:
     """Tell whether a value is LangGraph's ``Command``: where to go, and an update of the state.
 
     Example:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ragtrace.capture import RERANK_SCORE_KEYS, current_run, guarded, ranked, reranked_passage, score_in
 from ragtrace_langchain.documents import KnownDocuments, as_documents, read_documents
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ragtrace.capture import IntegrationRun as Run
     from ragtrace_langchain.documents import Hits
 
-Documents = TypeVar("Documents", bound="Sequence[Any]")
+Documents = TypeVar("Documents", bound="Sequence[object]")
 
 
 def mark_retrieved(documents: Documents, source: str | None = None) -> Documents:

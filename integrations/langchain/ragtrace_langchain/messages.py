@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from langchain_core.load import Serializable
 from langchain_core.messages import BaseMessage
@@ -15,7 +16,7 @@ from ragtrace_langchain.content_blocks import block_text, is_text_block, prompt_
 from ragtrace_langchain.documents import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from langchain_core.outputs import LLMResult
 
@@ -62,7 +63,7 @@ def question_in(inputs: object) -> str:
     return asked[-1] if asked else ""
 
 
-def _question_under_keys(inputs: dict[Any, object]) -> str:
+def _question_under_keys(inputs: Mapping[object, object]) -> str:
     for key in (*QUESTION_KEYS, "messages"):
         value = inputs.get(key)
         if value is not None and not isinstance(value, dict) and (found := question_in(value)):
@@ -129,7 +130,7 @@ def turns_in(value: object, *, is_prompt: bool = False) -> tuple[Message, ...]:
     return () if one is None else (one,)
 
 
-def turn_of(value: Any, *, is_prompt: bool = False) -> Message | None:
+def turn_of(value: object, *, is_prompt: bool = False) -> Message | None:
     """Return one message with its role in words of the API (user, assistant, system, tool), else None.
 
     Example:
@@ -145,9 +146,8 @@ def turn_of(value: Any, *, is_prompt: bool = False) -> Message | None:
     return None
 
 
-def _is_pair(value: Any) -> bool:
-    is_two = isinstance(value, tuple) and len(value) == 2
-    return is_two and isinstance(value[0], str) and isinstance(value[1], str)
+def _is_pair(value: object) -> TypeGuard[tuple[str, str]]:
+    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(part, str) for part in value)
 
 
 def _role(of: object) -> str:
@@ -263,18 +263,19 @@ def called_in(outputs: object, called: Mapping[str, object] | None) -> str | Non
     return answer_in(next(found, None), 1)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Serializable):
         raise TypeError
     fields = fields_of(value)
     return str(value) if fields is None else fields
 
 
-def _answer_under_keys(outputs: dict[Any, Any], depth: int) -> str | None:
+def _answer_under_keys(outputs: dict[object, object], depth: int) -> str | None:
     for key in ANSWER_KEYS:
         if key in outputs and (found := answer_in(outputs[key], depth + 1)) is not None:
             return found
-    return _last_said(outputs.get("messages") or ())
+    messages = outputs.get("messages")
+    return _last_said(messages if isinstance(messages, Iterable) else ())
 
 
 def _last_said(parts: Iterable[object]) -> str | None:
@@ -300,7 +301,7 @@ class Reply:
     """Reply of a model call: `text` of the first choice, and `called`, the arguments of its first tool call."""
 
     text: str = ""
-    called: Mapping[str, Any] | None = None
+    called: Mapping[str, object] | None = None
     outputs: tuple[Message, ...] = ()
     usage: Usage | None = None
     finish_reasons: tuple[str, ...] = ()
@@ -351,17 +352,17 @@ class Said(NamedTuple):
 
     text: str | None
     message: BaseMessage | None
-    generation_info: dict[str, Any] | None
+    generation_info: dict[str, object] | None
 
 
 class Response(NamedTuple):
     """A model's reply as it was when the call ended; the application may change its messages later."""
 
     generations: list[list[Said]]
-    llm_output: dict[str, Any] | None
+    llm_output: dict[str, object] | None
 
 
-def as_said(response: LLMResult | None) -> Response:
+def as_said(response: object) -> Response:
     """Return a model's reply as it is now.
 
     Example:

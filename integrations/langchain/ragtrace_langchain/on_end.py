@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.messages import ToolMessage
 
@@ -54,7 +54,7 @@ def record_model_call(span: ModelCall, response: Response | None, failure: Failu
 
 @guarded
 def record_tool_call(
-    span: OpenToolCall, documents: list[Document] | None, result: Any, failure: Failure | None, ended_ns: int
+    span: OpenToolCall, documents: list[Document] | None, result: object, failure: Failure | None, ended_ns: int
 ) -> None:
     """Report a tool call that has ended; one that found documents is a search."""
     if documents:
@@ -74,12 +74,12 @@ def record_tool_call(
     )
 
 
-def arguments_text(given: object) -> Any:
+def arguments_text(given: object) -> object:
     """Return a tool's arguments as JSON; a text as it is."""
     return json.dumps(given, default=str, ensure_ascii=False) if isinstance(given, dict) else given
 
 
-def tool_result(output: object) -> Any:
+def tool_result(output: object) -> object:
     """Return what a tool gave out, as the model is shown it."""
     if isinstance(output, ToolMessage):
         return content_text(output.content, is_prompt=True)
@@ -393,6 +393,6 @@ def _plain_question(span: OpenSpan) -> str:
     return question_in({key: given[key] for key in _ASKED_KEYS if key in given})
 
 
-def _is_replied(messages: object, given: Any) -> bool:
+def _is_replied(messages: object, given: object) -> bool:
     last = messages[-1] if isinstance(messages, list) and messages else None
-    return getattr(last, "type", None) == "ai" and last not in (given or ())
+    return getattr(last, "type", None) == "ai" and not (isinstance(given, list | tuple) and last in given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace.capture import Defaults, describe, guarded, prompt_text, shown, tags_of
 from ragtrace_langchain.documents import documents_in
@@ -109,7 +109,7 @@ def workflow_of(defaults: Defaults, metadata: Mapping[str, object], name: str) -
     return shown(metadata.get(f"{PREFIX}workflow")) or defaults.workflow or given
 
 
-def said_in(defaults: Defaults, metadata: Mapping[str, object]) -> dict[str, Any]:
+def said_in(defaults: Defaults, metadata: Mapping[str, object]) -> dict[str, object]:
     """Return what a request's metadata say: under our own keys, and under common ones what is else unknown.
 
     Example:
@@ -162,9 +162,9 @@ def describe_joined(
 def record_prompt(
     span: ModelCall,
     prompt: Sequence[object],
-    serialized: Mapping[str, Any] | None,
-    metadata: Mapping[str, Any] | None,
-    invocation: Mapping[str, Any] | None,
+    serialized: Mapping[str, object] | None,
+    metadata: Mapping[str, object] | None,
+    invocation: Mapping[str, object] | None,
 ) -> None:
     """Take the rendered prompt of a model call."""
     span.facts = model_facts(serialized, metadata, invocation, span.name)

@@ -6,7 +6,7 @@ import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from langchain_core.runnables.config import var_child_runnable_config
@@ -89,7 +89,7 @@ class RunState:
     taken_back: dict[str, Hit] = field(default_factory=dict)  # results of chains that failed later
     waiting: Choice | None = None  # counts as a choice if a prompt follows, else as citations
     last_text: str = ""
-    last_called: Mapping[str, Any] | None = None  # arguments of the last model's first tool call
+    last_called: Mapping[str, object] | None = None  # arguments of the last model's first tool call
     last_model: str | None = None
     usage: Usage | None = None
     # Records an event: in the pipeline's thread, or at once in a run that the application opened.
@@ -160,7 +160,7 @@ class OpenSpan:
     query: str = ""
     source: str = ""
     top_k: int | None = None
-    inputs: Any = None
+    inputs: object = None
     given: list[Document] | None = None  # the documents in `inputs`
     found: dict[str, Hit] = field(default_factory=dict)  # documents delivered inside, less those dropped
     found_ns: int = 0
@@ -360,7 +360,7 @@ class RunMap:
                 self._states[name] = state
 
 
-def current_call() -> tuple[UUID | None, Mapping[str, Any]]:
+def current_call() -> tuple[UUID | None, Mapping[str, object]]:
     """Return the id and the ``configurable`` of the LangChain run whose code is executing.
 
     ``with_fallbacks`` gives its alternatives the caller's callbacks instead of its own (langchain-core 1.7.2), as

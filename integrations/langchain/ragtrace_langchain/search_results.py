@@ -110,15 +110,16 @@ def _is_long(text: str) -> bool:
     return len(text) >= _SHORTEST_CONTEXT_CHARS and " " in text
 
 
-def results_met(value: Any, seen: Mapping[str, object]) -> list[Document] | None:
+def results_met(value: object, seen: Mapping[str, object]) -> list[Document] | None:
     """Return a list of texts that were all met before as passages, as a function hands them on; None for others.
 
     Example:
         >>> results_met(["Oslo."], {"Oslo.": ()}), results_met(["Rome."], {"Oslo.": ()})
         ([SearchResult(metadata={}, page_content='Oslo.')], None)
     """
-    is_met = isinstance(value, list) and bool(value) and all(isinstance(one, str) and one in seen for one in value)
-    return [SearchResult(page_content=text) for text in value] if is_met else None
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) and one in seen for one in value):
+        return None
+    return [SearchResult(page_content=text) for text in value]
 
 
 def document_of(fields: Mapping[Any, object], *, is_named: bool = True) -> SearchResult | None:
@@ -141,7 +142,7 @@ def document_of(fields: Mapping[Any, object], *, is_named: bool = True) -> Searc
     return SearchResult(page_content=text, metadata=metadata)
 
 
-def value_of_text(text: str) -> Any:
+def value_of_text(text: str) -> object:
     """Return the value that a tool's text writes out: JSON, or the ``repr`` of documents and mappings; else None.
 
     LangChain makes such a text of a tool's list.
@@ -166,7 +167,7 @@ def value_of_text(text: str) -> Any:
         return None
 
 
-def _literal(node: ast.expr) -> Any:
+def _literal(node: ast.expr) -> object:
     """Return the value of a literal in which calls of ``Document`` may stand."""
     if isinstance(node, ast.List | ast.Tuple):
         return [_literal(part) for part in node.elts]
@@ -178,11 +179,12 @@ def _literal(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
-def _texts(parts: Sequence[Any]) -> list[Document]:
+def _texts(parts: Sequence[object]) -> list[Document]:
     """Return texts as documents, [] where they are names or addresses: no text of theirs has two words."""
-    if not all(isinstance(part, str) for part in parts) or not any(len(part.split(None, 1)) > 1 for part in parts):
+    texts = [part for part in parts if isinstance(part, str)]
+    if len(texts) < len(parts) or not any(len(text.split(None, 1)) > 1 for text in texts):
         return []
-    return [SearchResult(page_content=part) for part in parts if part.strip()]
+    return [SearchResult(page_content=text) for text in texts if text.strip()]
 
 
 def _fields(part: object) -> Mapping[Any, Any] | None:

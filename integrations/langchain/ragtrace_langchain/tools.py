@@ -53,11 +53,11 @@ def _is_no_question(message: object) -> bool:
     return getattr(message, "type", None) != "human"
 
 
-def _content_of(message: ToolMessage) -> Any:
+def _content_of(message: ToolMessage) -> object:
     return None if message.status == "error" else message.content
 
 
-def _messages_in(outputs: Any) -> Iterator[ToolMessage]:
+def _messages_in(outputs: object) -> Iterator[ToolMessage]:
     """Yield the messages that a tool gave out itself or in a command; none of a command that also steers.
 
     A hand-off to another agent or a note in the state is not what a tool found.
@@ -66,8 +66,9 @@ def _messages_in(outputs: Any) -> Iterator[ToolMessage]:
         yield outputs
     elif is_command(outputs):
         update = fields_of(outputs) or {}
-        if not outputs.goto and update.keys() == {"messages"}:
-            yield from (part for part in update["messages"] if isinstance(part, ToolMessage))
+        messages = update.get("messages")
+        if not outputs.goto and update.keys() == {"messages"} and isinstance(messages, list | tuple):
+            yield from (part for part in messages if isinstance(part, ToolMessage))
     elif isinstance(outputs, list):
         yield from (part for part in outputs if isinstance(part, ToolMessage))
 
@@ -98,8 +99,9 @@ def _texts_of(value: object) -> list[str]:
     """Return a tool's texts: of a list of texts or blocks, each one, also where LangChain made JSON of it."""
     if isinstance(value, str):
         parts = value_of_text(value)
-        is_list = isinstance(parts, list) and bool(parts) and all(isinstance(part, str) for part in parts)
-        return [part for part in parts if part.strip()] if is_list else [value]
+        if isinstance(parts, list) and parts and all(isinstance(part, str) for part in parts):
+            return [part for part in parts if part.strip()]
+        return [value]
     if isinstance(value, list | tuple):
         return [text for part in value if (text := content_text([part], is_prompt=True))]
     return [] if value is None else [str(value)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from inspect import BoundArguments
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 MAX_KNOWN = 1_024  # classes, which an application may make at run time
 
 
-def first_of(owner: object, names: tuple[str, ...]) -> Any:
+def first_of(owner: object, names: tuple[str, ...]) -> object:
     """Return the first of these attributes that is there and not None; None where there is none.
 
     Example:
@@ -39,7 +39,7 @@ def _names_on(kind: type, names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(name for name in names if name in known or any(name in base.__dict__ for base in kind.__mro__))
 
 
-def argument(bound: BoundArguments, *names: str) -> Any:
+def argument(bound: BoundArguments, *names: str) -> object:
     """Return the first positional argument of a call, else the first of these keyword arguments.
 
     Looks into ``*args`` and ``**kwargs``, since LlamaIndex wraps what it decorates.

@@ -14,6 +14,7 @@ from llama_index.core.instrumentation.events.llm import (
     LLMPredictStartEvent,
 )
 from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
+from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 
 from ragtrace.capture import guarded, record_internal_error
@@ -34,7 +35,7 @@ after_fork_in_child(tracer.reset_after_fork)
 _taker_of = tracer.takers.get
 
 
-class RagtraceSpanHandler(BaseSpanHandler[Any]):
+class RagtraceSpanHandler(BaseSpanHandler[BaseSpan]):
     """Passes spans to the tracer.
 
     It overrides enter, exit and drop whole: LlamaIndex's own versions keep spans in dicts under a lock.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llama_index_instrumentation import get_dispatcher
 
@@ -212,17 +212,7 @@ class LlamaIndexInstrumentor(Instrumentor):
     """
 
     dependencies = ("llama-index-core >= 0.14",)
-
-    @property
-    def is_instrumented_by_opentelemetry(self) -> bool:
-        """True while calls are captured."""
-        return is_instrumented()
-
-    def _configure(self, **providers: Any) -> None:
-        ragtrace.configure(**providers)
-
-    def _instrument(self, **options: Any) -> None:
-        instrument(**options)
-
-    def _uninstrument(self) -> None:
-        uninstrument()
+    configure = staticmethod(ragtrace.configure)
+    capture = staticmethod(instrument)
+    release = staticmethod(uninstrument)
+    is_capturing = staticmethod(is_instrumented)

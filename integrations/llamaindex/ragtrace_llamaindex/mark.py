@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from llama_index.core.instrumentation.span import active_span_id
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ragtrace_llamaindex.run_state import OpenSpan
 
-Documents = TypeVar("Documents", bound="Sequence[Any]")
+Documents = TypeVar("Documents", bound="Sequence[object]")
 Nodes = TypeVar("Nodes", bound="Sequence[NodeWithScore]")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
 from llama_index.core.base.response.schema import PydanticResponse, Response
@@ -291,7 +291,7 @@ def is_in_process(owner: type) -> bool:
     return any(word in name and "api" not in name for name in names for word in _IN_PROCESS)
 
 
-def asked_of(bound: BoundArguments) -> Any:
+def asked_of(bound: BoundArguments) -> object:
     """Return what a model was called with: the prompt or the messages, as the application gave it."""
     return argument(bound, "messages", "prompt")
 
@@ -308,7 +308,7 @@ def messages_of(asked: object) -> tuple[Message, ...]:
     return turns_in(asked if isinstance(asked, list | tuple) else _listed(asked))
 
 
-def _listed(asked: object) -> Sequence[Any]:
+def _listed(asked: object) -> Sequence[object]:
     return list(asked) if hasattr(asked, "__len__") and hasattr(asked, "__iter__") else ()
 
 
@@ -360,7 +360,7 @@ def usage_in(response: object) -> Usage | None:
     return found or read_usage(getattr(response, "additional_kwargs", None))
 
 
-def _field(value: object, name: str) -> Any:
+def _field(value: object, name: str) -> object:
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llama_index.core.schema import TextNode
 
@@ -98,7 +98,7 @@ def id_of(node: object) -> str:
     return name if type(name) is str else shown(name)
 
 
-def text_of(node: object) -> Any:
+def text_of(node: object) -> object:
     """Return a node's own text; of a node of another kind its content, of anything else the thing itself.
 
     Example:
@@ -116,6 +116,6 @@ def text_of(node: object) -> Any:
         return None
 
 
-def _metadata_of(node: object) -> dict[Any, Any]:
+def _metadata_of(node: object) -> dict[object, object]:
     metadata = getattr(node, "metadata", None)
     return metadata if isinstance(metadata, dict) else {}

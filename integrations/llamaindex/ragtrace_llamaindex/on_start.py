@@ -163,7 +163,7 @@ def _arguments_of(arguments: Mapping[str, Any]) -> str:
     """Return the arguments of a call as JSON, less what is the framework's own, such as a workflow's context."""
     given = {name: value for name, value in arguments.items() if name not in {"args", "kwargs"}}
     given.update(arguments.get("kwargs") or {})
-    plain: Any = {name: value for name, value in given.items() if isinstance(value, _PLAIN)}
+    plain: object = {name: value for name, value in given.items() if isinstance(value, _PLAIN)}
     positional = [value for value in arguments.get("args") or () if isinstance(value, _PLAIN)]
     if positional:
         plain = [*positional, plain] if plain else positional

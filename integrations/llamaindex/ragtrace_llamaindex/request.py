@@ -78,7 +78,7 @@ def request(
         _asked.reset(token)
 
 
-def _merged(facts: dict[str, object]) -> dict[str, Any]:
+def _merged(facts: dict[str, object]) -> dict[str, object]:
     outer = _asked.get() or {}
     new = {name: value for name, value in facts.items() if value is not None and name != "tags"}
     if "metadata" in new:
@@ -86,11 +86,11 @@ def _merged(facts: dict[str, object]) -> dict[str, Any]:
     return {**outer, **new, "tags": (*outer.get("tags", ()), *tags_of(facts["tags"]))}
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def said() -> dict[str, Any]:
+def said() -> dict[str, object]:
     """Return what the blocks around the caller say, also LlamaIndex's ``instrument_tags``; empty outside them.
 
     Example:
@@ -105,7 +105,7 @@ def said() -> dict[str, Any]:
     return _with_instrument_tags(_asked.get() or {}, given) if given else _asked.get() or {}
 
 
-def _with_instrument_tags(asked: dict[str, Any], given: object) -> dict[str, Any]:
+def _with_instrument_tags(asked: dict[str, Any], given: object) -> dict[str, object]:
     """Return what a request says, behind the framework's own tags, whose names and values are metadata."""
     if not isinstance(given, dict):
         return asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import ragtrace
 from ragtrace.capture import Defaults, current_run, describe
@@ -41,7 +41,7 @@ class RunState:
     ids: list[str] = field(default_factory=list)  # of ended spans too, since tasks may outlive them
     open: set[OpenSpan] = field(default_factory=set)
     streams: set[Stream] = field(default_factory=set)
-    raw: dict[Any, Any] = field(default_factory=dict)  # text of each node by id, as first seen
+    raw: dict[object, object] = field(default_factory=dict)  # text of each node by id, as first seen
     seen: dict[str, Passage] = field(default_factory=dict)
     pieces: dict[str, tuple[Passage, str]] = field(default_factory=dict)  # passage and text by citation number
     stands_for: dict[str, dict[str, Passage]] = field(default_factory=dict)  # passages behind an engine's answer
@@ -168,7 +168,7 @@ class Stream:
     is_done: bool = False
     is_fed: bool = False  # a model streams into it now
     feeds: tuple[Stream, int] | None = None  # the answer that a reply is read through, and its length before
-    pieces: list[Any] = field(default_factory=list)
+    pieces: list[object] = field(default_factory=list)
     watch: object = None
 
     @property

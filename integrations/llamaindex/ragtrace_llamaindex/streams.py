@@ -267,7 +267,7 @@ class OpenStreams:
                 report_model_call(inner.span, None, error, time.time_ns())
 
 
-def _watcher_of(response: object, source: object) -> Callable[[Any, StreamWatch], Any] | None:
+def _watcher_of(response: object, source: object) -> type[WatchedStream | WatchedAsyncStream] | None:
     """Return the class that reads an answer's stream as its response does; None for no iterator.
 
     A proxy of another instrumentation may have both protocols, so the response's type decides.

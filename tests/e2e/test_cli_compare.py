@@ -249,7 +249,6 @@ def test_a_file_without_a_good_line_is_one_line_with_its_number(tmp_path: Path, 
         (["good.jsonl", "--json", "no/such/a.json"], "--json no/such/a.json: cannot be written there"),
         (["good.jsonl", "--plot", "a.pdf"], "--plot a.pdf: the name must end with .png or .svg"),
         (["-", "-"], "standard input, which can be read once"),
-        (["good.jsonl", "--seed", "-1"], "'--seed': Input should be"),
     ],
 )
 def test_usage_errors_are_one_line(tmp_path: Path, monkeypatch, args: list[str], said: str) -> None:

@@ -86,7 +86,6 @@ def test_a_panel_from_the_environment(path: Path, server: JudgeServer, monkeypat
         (["--judge", "openai:kind,openai:kind"], "holds openai:kind twice"),
         (["--judge-repeats", "3"], "'overlap' never changes its mind"),
         (["--judge", "openai:kind", "--judge-repeats", "21"], "judge_repeats=21 must lie between 1 and 20"),
-        (["--judge", "openai:kind", "--judge-repeats", "two"], "should be a valid integer"),
         (["--judge", "openai:kind", "--consensus", "median"], "taken over several judges"),
         (["--judge", "openai:kind", "--consensus", "vote"], "consensus='vote' is not valid"),
     ],
@@ -95,12 +94,8 @@ def test_bad_input_is_one_clear_line(
     path: Path, args: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["score", str(path), "--base-url", "http://127.0.0.1:9/v1", *args]
-    try:
-        status: Any = main(command)
-    except SystemExit as stopped:
-        status = stopped.code
+    assert main(command) == 2
     shown = capsys.readouterr()
-    assert status == 2
     assert said in shown.err
     assert len(shown.err.strip().splitlines()) == 1
     assert shown.out == ""

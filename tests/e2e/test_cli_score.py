@@ -229,8 +229,6 @@ def test_a_damaged_gzip_file_is_scored_up_to_the_damage(tmp_path: Path, damage: 
         (["--judge", "openai:m"], "OPENAI_API_KEY"),
         (["--judge", "openai"], "openai:MODEL"),
         (["--embedder", "overlp"], "did you mean 'overlap'"),
-        (["--metrcs", "faithfulness"], "Possible options: --metrics"),
-        (["--jobs", "0"], "--jobs"),
         (["--k-values", "3,x"], "--k-values"),
         (["--fail-under", "fathfulness=.8"], "did you mean 'faithfulness'"),
         (["--fail-under", "faithfulness=nan"], "METRIC=NUMBER"),
@@ -251,7 +249,6 @@ def test_usage_errors_are_one_line_exit_2_and_no_work(tmp_path: Path, args: list
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["scor"], "Did you mean 'score'"),
         (["--versio"], "--version"),
         (["score"], "file"),
         (["score", "no-such-file.jsonl"], "no-such-file.jsonl: No such file or directory"),

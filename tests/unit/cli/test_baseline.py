@@ -183,8 +183,6 @@ def test_unequal_weights_make_fewer_effective_scores(tmp_path, capsys):
         (["freeze", "--workflow", "sales"], "the store has no such scores"),
         (["accept", "--least", "2000"], "no series has 2000 scores; faithfulness of support (version v) has 5"),
         (["accept", "--scores", "0"], "greater than or equal to 1"),
-        (["accept", "--least", "many"], "should be a valid integer"),
-        (["forget"], "forget"),
         ([], "Missing command"),
     ],
 )
@@ -197,17 +195,6 @@ def test_bad_input_is_one_line_status_2_and_loses_nothing(path, capsys, args, sa
     assert len(printed.err.strip().splitlines()) == 1
     assert printed.out == ""
     assert shown(path, capsys) == before
-
-
-def test_no_store_a_wrong_path_and_a_file_that_is_none(tmp_path, capsys):
-    assert main(["baseline", "show"]) == 2
-    assert "there is no store: give --store PATH" in capsys.readouterr().err
-    assert run(tmp_path / "none", "show") == 2
-    assert "there is no file" in capsys.readouterr().err
-    (tmp_path / "text").write_text("not a store, but long enough to look at")
-    assert run(tmp_path / "text", "freeze") == 2
-    assert "is not an SQLite file" in capsys.readouterr().err
-    assert (tmp_path / "text").read_text().startswith("not a store")
 
 
 def test_a_running_scorer_drops_its_alarm_when_the_new_normal_is_accepted(path, monkeypatch, capsys):

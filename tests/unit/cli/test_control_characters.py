@@ -195,12 +195,10 @@ def test_escapes_of_json_stay_json():
     assert UNSAFE.sub("", one_line("\x7f\x85\x9b")) == one_line("\x7f\x85\x9b")
 
 
-@pytest.mark.parametrize(
-    "before", ["", " ", "\ufeff", "\x00", "\u200b", "\t", "\r", "\u00a0", "\u3000", "\u2060", "\ufe0f"]
-)
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\ufe66", "\u2212"])
-def test_no_cell_is_a_formula(before, sign):
-    assert cell(f"{before}{sign}1+1") == f"'{before}{sign}1+1"
+def test_no_cell_is_a_formula(sign):
+    for before in ("", " ", "\ufeff", "\x00", "\u200b", "\t", "\r", "\u00a0", "\u3000", "\u2060", "\ufe0f"):
+        assert cell(f"{before}{sign}1+1") == f"'{before}{sign}1+1"
 
 
 @pytest.mark.parametrize("text", ["", " ", "a=1", "1-2", "'", "包裹", "\ufeffa", "\u200b"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
@@ -11,6 +11,9 @@ from rich.console import Console
 from ragtrace.cli.io.summary import Limit, Summary, limits_from
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.base import Output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 OUTPUTS = {
     "faithfulness": Output(name="faithfulness"),
@@ -33,15 +36,22 @@ def shown(summary: Summary, width: int) -> str:
     return console.file.getvalue()
 
 
+def summed(lines: Iterable[Any]) -> Summary:
+    summary = Summary()
+    for line in lines:
+        summary.add(line)
+    return summary
+
+
 @pytest.fixture
 def summary() -> Summary:
-    summary = Summary()
-    for value in (1.0, 0.5, 0.9, 1.0):
-        summary.add({"faithfulness": ok(value), "harm_at_k": ok(0.1)})
-    for _ in range(3):
-        summary.add({"faithfulness": failed("na", "no_claims"), "harm_at_k": failed("error", "judge_timeout")})
-    summary.add({"faithfulness": failed("error", "judge_unavailable"), "harm_at_k": failed("na", "no_labels")})
-    return summary
+    return summed(
+        [
+            *({"faithfulness": ok(value), "harm_at_k": ok(0.1)} for value in (1.0, 0.5, 0.9, 1.0)),
+            *[{"faithfulness": failed("na", "no_claims"), "harm_at_k": failed("error", "judge_timeout")}] * 3,
+            {"faithfulness": failed("error", "judge_unavailable"), "harm_at_k": failed("na", "no_labels")},
+        ]
+    )
 
 
 @pytest.mark.parametrize("width", [200, 80])
@@ -97,16 +107,13 @@ def test_thresholds_follow_the_metrics_direction(summary: Summary, limit: Limit,
     ],
 )
 def test_a_metric_that_the_judge_never_answered_is_told(lines: list[Any], said: str | None) -> None:
-    summary = Summary()
-    for line in lines:
-        summary.add({"answered": line, "citation_f1": failed("na", "no_citations")})
-    assert summary.unjudged() == said
+    assert (
+        summed({"answered": line, "citation_f1": failed("na", "no_citations")} for line in lines).unjudged() == said
+    )
 
 
 def test_a_mean_equal_to_its_threshold_in_exact_arithmetic_meets_it() -> None:
-    summary = Summary()
-    for _ in range(10):
-        summary.add({"faithfulness": ok(0.1)})
+    summary = summed([{"faithfulness": ok(0.1)}] * 10)
     assert summary.missed([Limit("faithfulness", 0.1, is_up=True)]) == []
 
 
@@ -136,17 +143,11 @@ def test_wrong_limits_are_refused_in_one_line(text: str, said: str) -> None:
 
 
 def test_the_ratio_of_means_stands_beside_the_mean_of_ratios() -> None:
-    summary = Summary()
-    for ra, proc in ((0.2, 0.4), (0.9, 0.9)):
-        summary.add(
-            {
-                "ra_nwg_at_k": ok(ra),
-                "proc_at_k": ok(proc),
-                "pct_proc_at_k": ok(ra / proc),
-                "ra_nwg_at_k@10": ok(0.5),
-                "proc_at_k@10": ok(1.0),
-            }
-        )
+    second = {"ra_nwg_at_k@10": ok(0.5), "proc_at_k@10": ok(1.0)}
+    summary = summed(
+        {"ra_nwg_at_k": ok(ra), "proc_at_k": ok(proc), "pct_proc_at_k": ok(ra / proc), **second}
+        for ra, proc in ((0.2, 0.4), (0.9, 0.9))
+    )
     summary.add({"ra_nwg_at_k": failed("na", "zero_oracle"), "proc_at_k": failed("na", "zero_oracle")})
     rows = {line.split()[0]: line.split()[1:3] for line in shown(summary, 200).splitlines() if line.strip()}
     assert rows["pct_proc_at_k"] == ["2", "0.750"]
@@ -155,26 +156,24 @@ def test_the_ratio_of_means_stands_beside_the_mean_of_ratios() -> None:
 
 
 def test_a_ratio_over_nothing_has_no_number() -> None:
-    summary = Summary()
-    summary.add({"ra_nwg_at_k": ok(0.0), "proc_at_k": ok(0.0)})
+    summary = summed([{"ra_nwg_at_k": ok(0.0), "proc_at_k": ok(0.0)}])
     assert shown(summary, 200).splitlines()[-1].split() == ["pct_proc_micro", "1"]
 
 
 def test_values_over_several_universes_in_one_mean_are_warned_of() -> None:
-    summary = Summary()
-    summary.add({"ra_nwg_at_k": ok(0.5, universe="gold")})
-    summary.add({"ra_nwg_at_k": ok(0.5, universe="cache")})
+    summary = summed({"ra_nwg_at_k": ok(0.5, universe=scope)} for scope in ("gold", "cache"))
     assert "over cache" in summary.warnings()[0]
 
 
 def mixed() -> Summary:
-    summary = Summary()
-    for n in range(6):
-        k = 10 if n % 3 else 2
-        summary.add({"p_at_k": ok(0.2 if n % 3 else 1.0, k=k), "mrr": ok(1.0)})
-    summary.add({"p_at_k": failed("error", "judge_timeout"), "mrr": failed("na", "no_labels")})
-    summary.add({"p_at_k": {**failed("na", "unlabelled_topk"), "k": 10}, "mrr": failed("na", "no_labels")})
-    return summary
+    unlabelled = failed("na", "no_labels")
+    return summed(
+        [
+            *({"p_at_k": ok(0.2, k=10) if n % 3 else ok(1.0, k=2), "mrr": ok(1.0)} for n in range(6)),
+            {"p_at_k": failed("error", "judge_timeout"), "mrr": unlabelled},
+            {"p_at_k": {**failed("na", "unlabelled_topk"), "k": 10}, "mrr": unlabelled},
+        ]
+    )
 
 
 def test_a_mean_is_of_one_k() -> None:
@@ -190,21 +189,17 @@ def test_a_mean_is_of_one_k() -> None:
 
 
 def test_a_mean_is_of_one_label_scale() -> None:
-    summary = Summary()
-    for scale, value in (("direct5", 1.0), ("umbrela_mapped", 0.5)):
-        summary.add({"p_at_k": ok(value, k=3, label_scale=scale)})
-    text = shown(summary, 200)
-    assert ["p_at_k", "(direct5)", "1", "1.000"] in [line.split()[:4] for line in text.splitlines()]
-    assert ["p_at_k", "(umbrela_mapped)", "1", "0.500"] in [line.split()[:4] for line in text.splitlines()]
+    scales = {"direct5": 1.0, "umbrela_mapped": 0.5}
+    summary = summed({"p_at_k": ok(value, k=3, label_scale=scale)} for scale, value in scales.items())
+    rows = [line.split()[:4] for line in shown(summary, 200).splitlines()]
+    assert rows[1:] == [["p_at_k", "(direct5)", "1", "1.000"], ["p_at_k", "(umbrela_mapped)", "1", "0.500"]]
 
 
 def test_a_threshold_over_several_kinds_of_scores_is_refused_in_one_line() -> None:
     assert mixed().missed([Limit("p_at_k", 0.1, is_up=True), Limit("mrr", 0.1, is_up=True)]) == [
         "p_at_k: no mean to hold against 0.1: K goes from 2 to 10; choose one with --k-values"
     ]
-    summary = Summary()
-    for scale in ("direct5", "umbrela_mapped"):
-        summary.add({"mrr": ok(1.0, label_scale=scale)})
+    summary = summed({"mrr": ok(1.0, label_scale=scale)} for scale in ("direct5", "umbrela_mapped"))
     said = (
         "no mean to hold against 0.1: the label scales are direct5, umbrela_mapped; score each in a file of its own"
     )
@@ -212,17 +207,13 @@ def test_a_threshold_over_several_kinds_of_scores_is_refused_in_one_line() -> No
 
 
 def test_the_ratio_of_means_is_of_one_k() -> None:
-    summary = Summary()
-    for k, ra in ((2, 0.5), (3, 0.25), (3, 0.25)):
-        summary.add({"ra_nwg_at_k": ok(ra, k=k), "proc_at_k": ok(1.0, k=k)})
+    given = ((2, 0.5), (3, 0.25), (3, 0.25))
+    summary = summed({"ra_nwg_at_k": ok(ra, k=k), "proc_at_k": ok(1.0, k=k)} for k, ra in given)
     lines = [line.split() for line in shown(summary, 200).splitlines()]
     found = {" ".join(line[:3]): line[3:5] for line in lines if line[0] == "pct_proc_micro"}
     assert found == {"pct_proc_micro (K 2)": ["1", "0.500"], "pct_proc_micro (K 3)": ["2", "0.250"]}
 
 
 def test_labels_with_a_version_a_query_are_no_judges() -> None:
-    summary = Summary()
-    for n in range(3):
-        details = {"labels_version": f"{n}"}
-        summary.add({"mrr": ok(1.0, judge="labels", details=details)})
-    assert summary.warnings() == []
+    details = [{"labels_version": f"{n}"} for n in range(3)]
+    assert summed({"mrr": ok(1.0, judge="labels", details=one)} for one in details).warnings() == []

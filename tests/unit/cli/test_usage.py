@@ -43,12 +43,9 @@ def test_every_option_has_a_help_text_of_whole_sentences(name):
     ("args", "words"),
     [
         (("demo", "--questions", "abc"), "'--questions': Input should be a valid integer"),
-        (("demo", "--questions", "0"), "should be greater than or equal to 1"),
         (("demo", "--rate", "fast"), "'--rate': Input should be a valid number"),
-        (("demo", "--rate", "0"), "should be greater than"),
         (("demo", "--rate", "nan"), "'--rate': Input should be"),
         (("demo", "--port", "65536"), "'--port': Input should be less than or equal to 65535"),
-        (("worker", "--metrics-port", "-1"), "'--metrics-port': Input should be greater than or equal to 0"),
     ],
 )
 def test_a_wrong_number_is_refused(capsys, args, words):

@@ -97,7 +97,7 @@ def test_a_file_with_labels_on_some_lines(tmp_path: Path, capsys: pytest.Capture
     assert 0.6 < figures["auroc"]["low"] < figures["auroc"]["value"] < 1.0
     assert figures["auroc"]["n"] == 80
     assert report["threshold"] == 0.57
-    assert figures["quadratic_kappa"]["reason"] == "the labels are no whole grades from 1 to 5"
+    assert figures["quadratic_kappa"]["reason"] == "the labels are not whole grades from 1 to 5"
     assert figures["alpha_raters"]["reason"] == "one rater"
     mean = report["label_mean"]
     alone = mean["labels_alone"]

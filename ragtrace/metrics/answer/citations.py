@@ -143,7 +143,7 @@ def _mean(values: Sequence[float]) -> float:
 METRIC = CoroutineMetric(
     MetricSpec(
         name="citations",
-        summary="Does what the answer cites support what it says.",
+        summary="Share of citations that support their sentence, and of sentences with such a citation.",
         needs=("answer", "contexts", "judge"),
         required=(),
         task="audit",

@@ -69,7 +69,7 @@ METRIC = CoroutineMetric(
     MetricSpec(
         name="context_precision",
         aliases=("context_utilization",),
-        summary="Do the contexts that helped stand before those that did not.",
+        summary="How early the contexts that helped stand among those delivered.",
         needs=("query", "answer", "contexts", "reference", "judge"),
         required=(),
         task="relevance",

@@ -88,7 +88,7 @@ def ra_nwg(params: SetParams = PUBLISHED, *, has_bounds: bool = False) -> AtKMet
 
     spec = MetricSpec(
         name="ra_nwg_monotone" if params.monotone else "ra_nwg",
-        summary="Rarity-weighted gain of the contexts against the best of a labelled universe, and its parts.",
+        summary="Rarity-weighted gain of the contexts against the best labelled passages, and its parts.",
         needs=("contexts", "pool", "labels"),
         required=(),
         outputs=tuple(Output(name=name) for name in quantities),

@@ -317,10 +317,10 @@ class _Study:
         n = len(self._rated)
         medians = [median_low([r for r in row.ratings if r is not None]) for row in self._rated]
         if self._form.name != "1-5" or not set(medians) <= set(GRADES):
-            return Figure(n=n, reason="the labels are no whole grades from 1 to 5")
+            return Figure(n=n, reason="the labels are not whole grades from 1 to 5")
         judged = [_grade(value, self._output) for value in self.scores]
         if not set(judged) <= set(GRADES):
-            return Figure(n=n, reason="the scores are no whole grades from 1 to 5")
+            return Figure(n=n, reason="the scores are not whole grades from 1 to 5")
         return [int(grade) for grade in medians], [int(grade) for grade in judged if grade is not None]
 
     def _alpha_of_raters(self) -> Figure:

@@ -56,7 +56,7 @@ def test_grades_beside_grades_have_a_kappa() -> None:
 
 def test_a_mean_of_repeats_is_no_grade() -> None:
     made = report(graded(80, shift=0.01), output=ONE_TO_FIVE, form=GRADES).figures["quadratic_kappa"]
-    assert made.reason == "the scores are no whole grades from 1 to 5"
+    assert made.reason == "the scores are not whole grades from 1 to 5"
 
 
 @pytest.mark.parametrize(

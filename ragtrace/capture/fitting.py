@@ -42,17 +42,18 @@ def fitted(record: RagRecord, *, text_chars: int, passage_chars: int, fact_chars
     pools = _with_texts(_with_facts(record.pools, fact_chars, lossy), passage_chars, lossy)
     if pools is not record.pools:
         changed["pools"] = pools
-    newest = first_within(record.history[::-1], _turn_chars, text_chars)
-    for name, kept in (
-        ("history", newest[::-1]),
-        ("answer_parts", first_within(record.answer_parts, _part_chars, 2 * text_chars)),
-        ("feedback", first_within(record.feedback, _feedback_chars, 2 * text_chars)),
-    ):
-        if gone := len(getattr(record, name)) - len(kept):
-            changed[name], lossy[name] = kept, gone
-    grades = record.labels.grades if record.labels is not None else ()
-    if sum(map(len, grades)) + ENVELOPE_CHARS * len(grades) > fact_chars:
-        changed["labels"], lossy["labels"] = None, len(grades)
+    parts: list[tuple[str, Sequence[Any], Callable[[Any], int], int]] = [
+        ("history", record.history[::-1], _turn_chars, text_chars),
+        ("answer_parts", record.answer_parts, _part_chars, 2 * text_chars),
+        ("feedback", record.feedback, _feedback_chars, 2 * text_chars),
+    ]
+    for name, items, size, room in parts:
+        if items and (gone := len(items) - len(kept := first_within(items, size, room))):
+            changed[name], lossy[name] = kept[::-1] if name == "history" else kept, gone
+    if record.labels is not None:
+        grades = record.labels.grades
+        if sum(map(len, grades)) + ENVELOPE_CHARS * len(grades) > fact_chars:
+            changed["labels"], lossy["labels"] = None, len(grades)
     if not changed:
         return record
     counted = {name: record.lossy.get(name, 0) + gone for name, gone in lossy.items()}

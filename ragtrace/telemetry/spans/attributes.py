@@ -32,7 +32,7 @@ StepSpan = tuple[str, object, SpanKind, dict[str, Any]]
 _NO_USAGE = Usage()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class StepReader:
     """Reads the steps of one trace; not thread-safe, one for each run.
 

@@ -94,7 +94,7 @@ class IntegrationRun(Run):
         self._last_activity = now
 
     @guarded
-    def selected(self, passages: Iterable[Any], *, selection_source: str, is_final: bool = False) -> None:
+    def selected(self, passages: Iterable[object], *, selection_source: str, is_final: bool = False) -> None:
         """Set the selection without a reranker step (a chain that filtered, a helper that marked).
 
         Args:
@@ -107,7 +107,7 @@ class IntegrationRun(Run):
             self._is_selection_final = is_final
 
     @guarded
-    def add_selected(self, passages: Iterable[Any]) -> None:
+    def add_selected(self, passages: Iterable[object]) -> None:
         """Add passages to the selection that the application itself names; several calls add up.
 
         What is inferred, before or later, gives way to it.
@@ -136,7 +136,7 @@ class IntegrationRun(Run):
             self._texts.setdefault(one.id, one)
 
     @guarded
-    def set_candidates(self, passages: Iterable[Any]) -> None:
+    def set_candidates(self, passages: Iterable[object]) -> None:
         """Set a pool that no retriever of this run returned: from a resumed state, or given by the caller."""
         self._pool_order = self._reader.read(passages)
 
@@ -167,18 +167,17 @@ class IntegrationRun(Run):
         self._attributes["is_answer_expected"] = False
 
     @guarded
-    def set_labels(self, given: Any) -> None:
+    def set_labels(self, given: object) -> None:
         """Set relevance grades as a request hands them over; what is none is counted as a loss.
 
         Args:
             given: ``{passage id: grade}``, or that under ``grades`` beside universe, scale and version.
         """
-        nested = given.get("grades") if isinstance(given, dict) else None
-        options = given if isinstance(nested, dict) else {}
-        grades = nested if isinstance(nested, dict) else given
-        if not isinstance(grades, dict):
+        if not isinstance(given, dict):
             record_internal_error("ragtrace.capture.run.set_labels")
             return
+        nested = given.get("grades")
+        options, grades = (given, nested) if isinstance(nested, dict) else ({}, given)
         version = options.get("version")
         self.labels(
             {str(name): grade for name, grade in grades.items()},
@@ -206,7 +205,7 @@ class IntegrationRun(Run):
         """
         self._before_finish[owner] = report
 
-    def later(self, function: Callable[..., None], *args: Any, chars: int = 0) -> None:
+    def later(self, function: Callable[..., None], *args: object, chars: int = 0) -> None:
         """Call a function that reports to this run, in the pipeline's thread once the run has ended.
 
         The calls are made in the order of `later`. Where texts are redacted a call is made at once, so that no

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
 
 from ragtrace.capture.sanitize import clean_count
 from ragtrace.model import Usage
@@ -59,7 +58,7 @@ _IN_NAMES = {  # a word in the name of a class or module, the more particular fi
 }
 
 
-def read_usage(counts: Any) -> Usage | None:
+def read_usage(counts: object) -> Usage | None:
     """Return the tokens of a mapping or object; None where it holds neither input nor output.
 
     LangChain's ``usage_metadata``, the raw usage of OpenAI (both APIs), Anthropic, Bedrock and Gemini, and
@@ -104,12 +103,12 @@ def clean_usage(usage: Usage | None) -> Usage | None:
     return replace(usage, **wrong) if wrong else usage
 
 
-def _cached(counts: Any) -> int | None:
+def _cached(counts: object) -> int | None:
     found = _detail(counts, _INPUT_DETAILS, ("cache_read", "cached_tokens"))
     return _known(found, _first(counts, (_CACHED,)))
 
 
-def _stored(counts: Any) -> int | None:
+def _stored(counts: object) -> int | None:
     """Return the tokens written to a cache; LangChain gives Anthropic's by their lifetime, and then no total."""
     total = _detail(counts, _INPUT_DETAILS, ("cache_creation",))
     parts = [part for name in _EPHEMERAL if (part := _detail(counts, _INPUT_DETAILS, (name,))) is not None]
@@ -120,21 +119,20 @@ def _known(one: int | None, other: int | None) -> int | None:
     return other if one is None else one
 
 
-def _detail(counts: Any, groups: tuple[str, ...], names: tuple[str, ...]) -> int | None:
+def _detail(counts: object, groups: tuple[str, ...], names: tuple[str, ...]) -> int | None:
     group = next((found for name in groups if (found := _field(counts, name)) is not None), None)
     return None if group is None else _first(group, names)
 
 
-def _first(counts: Any, names: tuple[str, ...]) -> int | None:
-    is_mapping = isinstance(counts, dict)
+def _first(counts: object, names: tuple[str, ...]) -> int | None:
     for name in names:
-        value = counts.get(name) if is_mapping else getattr(counts, name, None)
+        value = counts.get(name) if isinstance(counts, dict) else getattr(counts, name, None)
         if type(value) is int and (count := clean_count(value)) is not None:
             return count
     return None
 
 
-def _field(value: Any, name: str) -> Any:
+def _field(value: object, name: str) -> object:
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 

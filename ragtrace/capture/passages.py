@@ -8,7 +8,7 @@ from hashlib import blake2b
 from itertools import islice
 from math import isfinite
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragtrace.capture.sanitize import clean_metadata, clean_score, clean_text, shown
 from ragtrace.model import Passage, content_id
@@ -74,13 +74,14 @@ _INNER_KEYS = ("metadata", "payload", "_source", "fields", "properties", "node",
 _ITEMS = (str, bytes, Mapping, Passage)
 _SALT = token_bytes(32)
 _LISTS = (list, tuple)
+T = TypeVar("T")
 _new = object.__new__
 _set_id, _set_text, _set_rank, _set_score, _set_source, _set_metadata, _set_truncated = (
     Passage.__dict__[slot].__set__ for slot in ("id", "text", "rank", "score", "source", "metadata", "truncated")
 )
 
 
-def text_key(mapping: Mapping[Any, Any]) -> str | None:
+def text_key(mapping: Mapping[Any, object]) -> str | None:
     """Return the name under which a mapping keeps its text, None where no name is known.
 
     Example:
@@ -115,7 +116,7 @@ def read_mapping(mapping: Mapping[Any, Any]) -> tuple[str | None, dict[Any, Any]
     return text, facts
 
 
-def id_in(facts: Mapping[Any, Any]) -> str | None:
+def id_in(facts: Mapping[Any, object]) -> str | None:
     """Return a passage's id out of its facts, None where no name of an id has one.
 
     Example:
@@ -125,7 +126,7 @@ def id_in(facts: Mapping[Any, Any]) -> str | None:
     return next((name for key in ID_KEYS if (name := shown(facts.get(key)))), None)
 
 
-def score_in(facts: Mapping[Any, Any], keys: Iterable[str] = SCORE_KEYS) -> float | None:
+def score_in(facts: Mapping[Any, object], keys: Iterable[str] = SCORE_KEYS) -> float | None:
     """Return a passage's score out of its facts, by the names in turn; None where none has a number.
 
     Example:
@@ -175,7 +176,7 @@ def salted_id(text: str) -> str:
     return f"salted:{blake2b(text.encode('utf-8', 'surrogatepass'), key=_SALT, digest_size=8).hexdigest()}"
 
 
-def first_passages(items: Iterable[Any]) -> tuple[Sequence[Any], int]:
+def first_passages(items: Iterable[T]) -> tuple[Sequence[T], int]:
     """Return at most 10,000 items, and how many were left out: 1 where an iterator has more and no length.
 
     An application's iterator may have no end.
@@ -207,7 +208,7 @@ def passage_of(
     rank: int,
     score: float | None,
     source: str | None,
-    metadata: Mapping[str, Any],
+    metadata: Mapping[str, object],
     truncated: int,
 ) -> Passage:
     """Build a `Passage` of clean values by its slots: 0.6 us against 1.6 us of a frozen dataclass's constructor.
@@ -329,7 +330,7 @@ class PassageReader:
         self._sources: dict[str, str] = {}
         self.left_out = 0
 
-    def first(self, items: Iterable[Any]) -> Sequence[Any]:
+    def first(self, items: Iterable[T]) -> Sequence[T]:
         """Return at most 10,000 items, and count the others.
 
         Example:
@@ -341,7 +342,7 @@ class PassageReader:
         self.left_out += left_out
         return found
 
-    def read(self, items: Iterable[Any] | None, source: str | None = None) -> ReadPassages:
+    def read(self, items: Iterable[object] | None, source: str | None = None) -> ReadPassages:
         """Return passages ranked from 1 in the order given.
 
         An item is a `Passage`, a text, or a mapping with a text and optionally an id, a score and metadata, under
@@ -362,10 +363,10 @@ class PassageReader:
 
     def columns(
         self,
-        texts: Sequence[Any],
-        ids: Sequence[Any],
-        scores: Sequence[Any],
-        metadata: Sequence[Any] | None = None,
+        texts: Sequence[object],
+        ids: Sequence[object],
+        scores: Sequence[object],
+        metadata: Sequence[Mapping[Any, object] | None] | None = None,
         source: str | None = None,
     ) -> ReadPassages:
         """Return passages ranked from 1 out of columns of one length; the way of the integrations.
@@ -386,7 +387,7 @@ class PassageReader:
             )
         made = [_new(Passage) for _ in texts]
         n = len(made)
-        facts: list[dict[str, Any]] = [{} for _ in made]
+        facts: list[dict[str, object]] = [{} for _ in made]
         if metadata is not None:
             facts = [
                 self._metadata(given) if given and not _repeats(given, score) else {}
@@ -420,7 +421,7 @@ class PassageReader:
             clean = self._sources[raw] = clean_text(clean, _MAX_SOURCE_CHARS)[0]
         return clean
 
-    def _one(self, item: Any, rank: int, source: str | None) -> Passage:
+    def _one(self, item: object, rank: int, source: str | None) -> Passage:
         if isinstance(item, Passage):  # a person's: nothing says that it is clean
             return self.make(item.text, rank, item.id, item.score, item.source or source, item.metadata)
         if isinstance(item, Mapping):
@@ -445,7 +446,7 @@ class PassageReader:
         given_id: object = None,
         score: object = None,
         source: str | None = None,
-        metadata: Mapping[Any, Any] | None = None,
+        metadata: Mapping[Any, object] | None = None,
     ) -> Passage:
         """Return one passage; `given_id` None or "" gives it an id made of its original text."""
         raw = text if type(text) is str else shown(text)
@@ -468,7 +469,7 @@ class PassageReader:
             return clean_text(raw, self._limit)
         return clean_text(self._redact(raw), self._limit)
 
-    def _metadata(self, metadata: Mapping[Any, Any]) -> dict[str, Any]:
+    def _metadata(self, metadata: Mapping[Any, object]) -> dict[str, object]:
         return clean_metadata(metadata, self._redact)
 
 
@@ -494,5 +495,5 @@ def _are_clean(texts: Sequence[Any], ids: Sequence[Any], scores: Sequence[Any], 
     return True
 
 
-def _repeats(metadata: Mapping[Any, Any], score: object) -> bool:
+def _repeats(metadata: Mapping[Any, object], score: object) -> bool:
     return score is not None and type(metadata) is dict and len(metadata) == 1 and metadata.get("score") is score

@@ -142,7 +142,7 @@ class Run:
         ]
 
     @guarded
-    def add_metadata(self, metadata: Mapping[str, Any]) -> None:
+    def add_metadata(self, metadata: Mapping[str, object]) -> None:
         """Keep the request metadata that the setting `span_metadata` names.
 
         Scalars and lists of scalars are kept, redacted and cut to 512 characters. A later value replaces an
@@ -167,7 +167,7 @@ class Run:
     @guarded
     def retrieved(
         self,
-        passages: Iterable[Any] | None,
+        passages: Iterable[object] | None,
         *,
         source: str | None = None,
         query: str | None = None,
@@ -216,9 +216,9 @@ class Run:
     @guarded
     def reranked(
         self,
-        passages: Iterable[Any] | None,
+        passages: Iterable[object] | None,
         *,
-        candidates: Iterable[Any] | None = None,
+        candidates: Iterable[object] | None = None,
         model: str | None = None,
         top_n: int | None = None,
         started_ns: int | None = None,
@@ -262,7 +262,7 @@ class Run:
             self._selection, self._selection_source = chosen, selection_source
 
     @guarded
-    def used(self, passages: Iterable[Any]) -> None:
+    def used(self, passages: Iterable[object]) -> None:
         """Report the passages that really went into the prompt, in its order.
 
         A text is all that went into it: the passages that stand there are found when the run ends, and where none
@@ -336,8 +336,8 @@ class Run:
         text: str,
         *,
         model: str | None = None,
-        usage: Usage | Mapping[str, Any] | None = None,
-        parts: Iterable[Any] | None = None,
+        usage: Usage | Mapping[str, object] | None = None,
+        parts: Iterable[object] | None = None,
     ) -> None:
         """Set the answer.
 
@@ -587,7 +587,7 @@ class Run:
     def _message(self, role: str, content: object) -> Message:
         return Message(role=clean_text(role, 32)[0], content=self._text(content))
 
-    def _part(self, part: Any) -> AnswerPart:
+    def _part(self, part: object) -> AnswerPart:
         text, cites = (part.text, part.citations) if isinstance(part, AnswerPart) else _mapped(part)
         cited = tuple(clean_text(name, MAX_ID_CHARS)[0] for name in islice(cites, MAX_ITEMS))
         return AnswerPart(text=self._text(text), citations=cited)
@@ -635,6 +635,6 @@ def _name(value: object) -> str | None:
     return None if value is None else clean_text(value, MAX_NAME_CHARS)[0]
 
 
-def _mapped(part: Any) -> tuple[object, Iterable[object]]:
+def _mapped(part: object) -> tuple[object, Iterable[object]]:
     mapping = cast("Mapping[str, Any]", part)
     return mapping.get("text", ""), mapping.get("citations", ())

@@ -14,6 +14,7 @@ from ragtrace.judges.base import Audit, Claim, Judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from sqlite3 import Connection
 
     from ragtrace.model import End
     from ragtrace.queues.base import Job, Queue, QueueStats, Unit
@@ -137,7 +138,7 @@ class Nowhere:
     def lease(self, limit: int) -> list[Job]:
         return []
 
-    def ack(self, job: Job, state: End, reason: str = "", also: Callable[[object], None] | None = None) -> bool:
+    def ack(self, job: Job, state: End, reason: str = "", also: Callable[[Connection], None] | None = None) -> bool:
         return False
 
     def nack(self, job: Job, delay_s: float = 0.0, reason: str = "", *, is_attempt: bool = True) -> bool:

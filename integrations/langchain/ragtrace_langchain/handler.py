@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
 
+    from langchain_core.documents import Document
     from langchain_core.messages import BaseMessage
     from langchain_core.outputs import LLMResult
 
@@ -247,7 +248,7 @@ class RagtraceHandler(BaseCallbackHandler):
             self._runs.enter_retriever(run_id)
 
     @guarded
-    def on_retriever_end(self, documents: Sequence[object], *, run_id: UUID, **_kwargs: object) -> None:
+    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **_kwargs: object) -> None:
         """Take what a retriever returned."""
         span = self._runs.pop(run_id)
         if span is None:

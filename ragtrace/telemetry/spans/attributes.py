@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opentelemetry.trace import SpanKind
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.spans.documents import Room
     from ragtrace.telemetry.spans.messages import PassageMarks
 
-StepSpan = tuple[str, object, SpanKind, dict[str, Any]]
+StepSpan = tuple[str, object, SpanKind, dict[str, object]]
 """First word of a span's name, its subject where one is known, its kind, and attributes; None is left out."""
 _NO_USAGE = Usage()
 
@@ -68,7 +68,7 @@ class StepReader:
         truncated = documents.truncated
         if flattened:
             truncated += _cut_texts(step.passages, flattened, self.room.limit_chars)
-        attributes: dict[str, Any] = {
+        attributes: dict[str, object] = {
             semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_RETRIEVAL,
             semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_RETRIEVER,
             semconv.GEN_AI_DATA_SOURCE_ID: step.source,
@@ -86,7 +86,7 @@ class StepReader:
         return semconv.SPAN_RETRIEVAL, step.source, SpanKind.CLIENT, flattened | attributes
 
     def _rerank(self, step: Rerank) -> StepSpan:
-        attributes: dict[str, Any] = {
+        attributes: dict[str, object] = {
             semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_RERANK,
             semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_RERANKER,
             semconv.RERANK_CANDIDATE_COUNT: len(step.candidates),
@@ -108,7 +108,7 @@ class StepReader:
 
     def _flattened(
         self, passages: Sequence[Passage], prefix: str, *, taken: int = 0, has_content: bool = True
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         return flattened_documents(
             passages,
             prefix,
@@ -120,7 +120,7 @@ class StepReader:
 
     def _tool_call(self, step: ToolCall) -> StepSpan:
         arguments, result = self._text(step.arguments), self._text(step.result)
-        attributes: dict[str, Any] = {
+        attributes: dict[str, object] = {
             semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EXECUTE_TOOL,
             semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_TOOL,
             semconv.GEN_AI_TOOL_NAME: step.name,
@@ -141,7 +141,7 @@ class StepReader:
     def _generation(self, step: Generation) -> StepSpan:
         is_embedding = step.operation == "embeddings"
         usage = step.usage or _NO_USAGE
-        attributes: dict[str, Any] = {
+        attributes: dict[str, object] = {
             semconv.GEN_AI_OPERATION_NAME: step.operation,
             semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EMBEDDING if is_embedding else semconv.KIND_LLM,
         }
@@ -176,7 +176,7 @@ class StepReader:
         kind = SpanKind.INTERNAL if step.is_in_process else SpanKind.CLIENT
         return step.operation, step.model, kind, attributes
 
-    def _messages(self, step: Generation) -> dict[str, Any]:
+    def _messages(self, step: Generation) -> dict[str, object]:
         """Return prompt and reply in one dialect: each text is on the wire once."""
         keys = (semconv.GEN_AI_INPUT_MESSAGES, semconv.GEN_AI_OUTPUT_MESSAGES)
         if not self.is_genai:
@@ -192,20 +192,20 @@ class StepReader:
     def _text(self, text: str) -> str | None:
         if not self.has_content:
             return None
-        kept: str = clean_value(cut_text(text, self.room.text_bytes // 8))
+        kept = clean_value(cut_text(text, self.room.text_bytes // 8))
         copies = 2 if self.is_genai and self.is_openinference else 1
         self.room.text_bytes -= copies * size_bytes(kept)
         return kept
 
 
-def _cut_texts(passages: Sequence[Passage], flattened: dict[str, Any], limit_chars: int | None) -> int:
+def _cut_texts(passages: Sequence[Passage], flattened: dict[str, object], limit_chars: int | None) -> int:
     """Return how many of the flattened texts were cut when they were captured, or will be by the SDK."""
     key = f"{semconv.RETRIEVAL_DOCUMENTS}.%d.{semconv.DOCUMENT_CONTENT}"
     kept = [passage for place, passage in enumerate(passages) if key % place in flattened]
     return sum(p.truncated > 0 or (limit_chars is not None and len(p.text) > limit_chars) for p in kept)
 
 
-def root_attributes(captured: FinishedRun, room: Room, *, has_content: bool, dialect: str) -> dict[str, Any]:
+def root_attributes(captured: FinishedRun, room: Room, *, has_content: bool, dialect: str) -> dict[str, object]:
     """Return the attributes of a run's root span; None values are to be left out.
 
     Question and answer take at most a quarter of the room for texts each.
@@ -213,7 +213,7 @@ def root_attributes(captured: FinishedRun, room: Room, *, has_content: bool, dia
     record = captured.record
     prompt_ids = captured.prompt_ids
     is_openinference = dialect != "genai"
-    attributes: dict[str, Any] = {
+    attributes: dict[str, object] = {
         semconv.GEN_AI_WORKFLOW_NAME: record.workflow,
         semconv.USER_ID: record.user,
         semconv.RUN_OUTCOME: record.outcome,
@@ -242,7 +242,7 @@ def root_attributes(captured: FinishedRun, room: Room, *, has_content: bool, dia
     return attributes
 
 
-def _ranked(record: RagRecord, room: Room) -> dict[str, Any]:
+def _ranked(record: RagRecord, room: Room) -> dict[str, object]:
     """Return pool and selection by id, score and rank; nothing for a stage that was not seen.
 
     Each list is one JSON text: as arrays the lists of 50 candidates cost 0.3 ms of CPU a run in the SDK and its
@@ -256,7 +256,7 @@ def _ranked(record: RagRecord, room: Room) -> dict[str, Any]:
     pool = stages.get("retrieved")
     selected = stages.get("reranked", record.contexts)
     scores = room.scores_of(selected)
-    attributes: dict[str, Any] = {
+    attributes: dict[str, object] = {
         semconv.SELECTED_IDS: texts_json([p.id for p in selected], limit),
         semconv.SELECTED_SCORES: None if scores is None else array_json(scores, limit),
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragtrace import semconv
 from ragtrace.capture.sanitize import clean_score
@@ -238,7 +238,7 @@ def flattened_documents(
     limit: int,
     has_content: bool,
     may_repeat: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return ``{prefix}.{i}.document.id``, ``.score``, ``.content`` and ``.metadata`` of the best passages.
 
     A document is written whole or not at all, as long as attributes and bytes last. Texts are taken from the room
@@ -259,7 +259,7 @@ def flattened_documents(
         >>> flattened_documents(pool, "retrieval.documents", room, limit=2, has_content=False)
         {'retrieval.documents.0.document.id': 'a', 'retrieval.documents.0.document.score': 0.5}
     """
-    written: dict[str, Any] = {}
+    written: dict[str, object] = {}
     for place, passage in enumerate(passages):
         is_new = may_repeat or passage.text not in room.sent
         fields = _fields(passage, room.limit_chars, has_content=has_content and is_new)
@@ -276,8 +276,8 @@ def flattened_documents(
     return written
 
 
-def _fields(passage: Passage, limit_chars: int | None, *, has_content: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {semconv.DOCUMENT_ID: passage.id}
+def _fields(passage: Passage, limit_chars: int | None, *, has_content: bool) -> dict[str, object]:
+    fields: dict[str, object] = {semconv.DOCUMENT_ID: passage.id}
     if passage.score is not None:
         fields[semconv.DOCUMENT_SCORE] = passage.score
     if has_content and passage.text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from opentelemetry._logs import SeverityNumber
 from opentelemetry.context import Context
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from opentelemetry._logs import Logger
     from opentelemetry.trace import Tracer
+    from opentelemetry.util.types import AnyValue
 
     from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
     from ragtrace.settings import ContentMode
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 MOST_EXPLANATION_BYTES = 4_096
 MAX_SCORE_ATTRIBUTES = 80  # 100 a span, less what is not a score
 _NS = 1e9
-_NO_MARKS: Mapping[ScoreKey, Any] = MappingProxyType({})
+_NO_MARKS: Mapping[ScoreKey, tuple[int, int, int]] = MappingProxyType({})
 _MOST_KEY_CHARS = 256
 _DETAILS_SHARE = 2  # details take at most half of the span's byte budget
 _EVENTS_SHARE = 4  # explanations on its events take a quarter of as much beside
@@ -86,7 +87,7 @@ class EvaluationWriter:
         root: Root | None = None,
         reason: str | None = None,
         cost_usd: float | None = None,
-        marks: Mapping[ScoreKey, Any] = _NO_MARKS,
+        marks: Mapping[ScoreKey, tuple[int, int, int]] = _NO_MARKS,
     ) -> None:
         """Write the scores of one record.
 
@@ -106,13 +107,13 @@ class EvaluationWriter:
             marks: identify log events to a listener of `ragtrace.telemetry.setup.receipts`.
         """
         if is_root_sampled:
-            sampling = {
+            sampling: dict[str, object] = {
                 semconv.SAMPLING_DECISION: decision,
                 semconv.SAMPLING_REASON: reason,
                 semconv.SAMPLING_PROBABILITY: probability,
                 semconv.EVALUATION_COST: cost_usd,
             }
-            times = {
+            times: dict[str, object] = {
                 semconv.EVALUATION_START_TIME: started_ns / _NS,
                 semconv.EVALUATION_END_TIME: ended_ns / _NS,
             }
@@ -122,7 +123,12 @@ class EvaluationWriter:
         self._write_logs(record, scores, root, ended_ns, marks, is_sampled=is_root_sampled)
 
     def resend(
-        self, record: RagRecord, scores: Sequence[Score], *, ended_ns: int, marks: Mapping[ScoreKey, Any]
+        self,
+        record: RagRecord,
+        scores: Sequence[Score],
+        *,
+        ended_ns: int,
+        marks: Mapping[ScoreKey, tuple[int, int, int]],
     ) -> None:
         """Write the log events of scores again that did not arrive, and nothing else."""
         self._write_logs(record, scores, None, ended_ns, marks, is_sampled=True)
@@ -131,7 +137,7 @@ class EvaluationWriter:
         self,
         record: RagRecord,
         scores: Sequence[Score],
-        job: dict[str, Any],
+        job: dict[str, object],
         root: Root | None,
         time_ns: int,
     ) -> None:
@@ -180,7 +186,7 @@ class EvaluationWriter:
         scores: Sequence[Score],
         root: Root | None,
         ended_ns: int,
-        marks: Mapping[ScoreKey, Any],
+        marks: Mapping[ScoreKey, tuple[int, int, int]],
         *,
         is_sampled: bool,
     ) -> None:
@@ -200,7 +206,7 @@ class EvaluationWriter:
 
     def _event(
         self, record: RagRecord, score: Score, root: Root | None, most_bytes: int = MOST_EXPLANATION_BYTES
-    ) -> dict[str, Any]:
+    ) -> dict[str, AnyValue]:
         result = score.result
         label = None if result.passed is None else "pass" if result.passed else "fail"
         is_ok = result.state == "ok"
@@ -233,7 +239,7 @@ def event_key(record: RagRecord, key: ScoreKey) -> str:
     return text if len(text) <= _MOST_KEY_CHARS else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def score_attributes(scores: Iterable[Score]) -> dict[str, Any]:
+def score_attributes(scores: Iterable[Score]) -> dict[str, object]:
     """Return ``ragtrace.score.<key>`` of each score, or its ``.state`` and ``.reason``: at most 80 attributes.
 
     Example:
@@ -243,7 +249,7 @@ def score_attributes(scores: Iterable[Score]) -> dict[str, Any]:
         >>> score_attributes([Score(key=key, result=result)])
         {'ragtrace.score.mrr.state': 'na', 'ragtrace.score.mrr.reason': 'no_labels'}
     """
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, object] = {}
     for score in scores:
         result = score.result
         if len(attributes) + 2 > MAX_SCORE_ATTRIBUTES:
@@ -272,7 +278,7 @@ def input_digest(record: RagRecord) -> str:
     return digest.hexdigest()[:16]
 
 
-def _totals(results: Sequence[MetricResult]) -> dict[str, Any]:
+def _totals(results: Sequence[MetricResult]) -> dict[str, object]:
     judges = [result.judge for result in results if result.judge is not None]
     # Labels, embedders and pair models stand with their metrics in the details; here is who judged.
     beside = ("labels", "embedder:", "pairs:")
@@ -302,7 +308,7 @@ def details_json(scores: Sequence[Score], budget_bytes: int, *, has_content: boo
         >>> details_json([score], 1_000, has_content=False)
         '{"mrr":{"version":"0a1b2c3d","k":3,"details":{"rank":1}}}'
     """
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, object]] = {}
     for result in [score.result for score in scores]:
         judge = result.judge
         known = {

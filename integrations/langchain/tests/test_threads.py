@@ -56,13 +56,15 @@ def test_an_abandoned_stream_that_is_collected_while_its_run_takes_documents(kee
     assert set(ids(keeper.only, "retrieved")) >= {f"d{i}" for i in range(6)}
 
 
-def test_tokens_of_parallel_calls_add_up(keeper, config, monkeypatch):
+def test_tokens_of_parallel_calls_add_up(keeper, recorder, config, monkeypatch):
+    """In a run that the application opened, their threads report at once."""
     add_slowly(on_end, monkeypatch)
     usage = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
     models = {
         name: GenericFakeChatModel(messages=iter([AIMessage(ANSWER, usage_metadata=usage)])) for name in "abcd"
     }
-    (RunnableParallel(models) | RunnableLambda(lambda said: said["a"].content)).invoke("Where?", config)
+    with recorder.start(query="Where?"):
+        (RunnableParallel(models) | RunnableLambda(lambda said: said["a"].content)).invoke("Where?", config)
     assert keeper.only.record.usage == Usage(input_tokens=28, output_tokens=20)
 
 

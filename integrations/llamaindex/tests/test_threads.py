@@ -117,14 +117,16 @@ def test_parallel_first_steps_of_a_function_begin_one_run(keeper):
     assert sorted(ids(run, "retrieved")) == ["x0", "x1", "y0", "y1"]
 
 
-def test_tokens_of_parallel_calls_add_up(keeper, monkeypatch):
+def test_tokens_of_parallel_calls_add_up(keeper, recorder, monkeypatch):
+    """In a run that the application opened, their threads report at once."""
     add_slowly(on_end, monkeypatch)
 
     @get_dispatcher("tests.app").span
     def answer(question):
         return in_threads(*[lambda: Llm().complete(question).text] * 4)[0]
 
-    answer("Where?")
+    with recorder.start(query="Where?"):
+        answer("Where?")
     assert keeper.only.record.usage == Usage(input_tokens=28, output_tokens=20)
 
 

@@ -11,6 +11,9 @@ from types import ModuleType
 
 import pytest
 
+from ragtrace.capture import Recorder
+from tests.kept import Waiting
+
 GUIDE = Path(__file__).parents[2] / "docs/how-to/integration.md"
 
 
@@ -30,3 +33,15 @@ SUITE = example(2, "test_mine").TestMine
 def test_the_guide_s_integration(test):
     with suppress(unittest.SkipTest):  # the guide says what its framework lacks
         getattr(SUITE(), test)()
+
+
+def test_the_guide_s_search_that_is_read_later():
+    keeper = Waiting()
+    hook = example(1, "later").LaterHook(Recorder(keeper))
+    hits = [{"id": "faq-7", "text": "The lab is in Oslo.", "score": 0.9}]
+    hook.on_request("Where?")
+    hook.on_search("faq", hits)
+    hook.on_end()
+    hits[0]["text"] = "changed"
+    keeper.process()
+    assert [passage.text for passage in keeper.only.record.pool("retrieved")] == ["The lab is in Oslo."]

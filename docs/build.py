@@ -21,6 +21,8 @@ API = (
     "ragtrace.capture",
     "ragtrace.metrics.base",
     "ragtrace.judges.base",
+    "ragtrace.sinks.base",
+    "ragtrace.queues.base",
     "ragtrace.errors",
 )
 

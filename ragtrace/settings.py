@@ -211,7 +211,7 @@ class Settings:
     console: bool = _setting(False, "True prints each scored run to standard error, with its worst claim.")
     sinks: tuple[object, ...] = _setting(
         (),
-        "Further sinks, as NAME or NAME:TEXT, for example lines:/tmp/scores.txt; in code also objects.",
+        "Further sinks where scores are made, as NAME or NAME:TEXT (see ragtrace.sinks.base).",
         kind=object,
         named=True,
     )

@@ -213,7 +213,7 @@ def passage_of(
 ) -> Passage:
     """Build a `Passage` of clean values by its slots: 0.6 us against 1.6 us of a frozen dataclass's constructor.
 
-    A pool of 50 is made in the application's thread.
+    Capture by hand makes a pool of 50 in the application's thread.
     """
     made = _new(Passage)
     _set_id(made, name)

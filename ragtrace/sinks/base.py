@@ -37,6 +37,7 @@ class Sink(Protocol):
 
         PLUGIN = LinesSink
 
+    - Process: sinks run where scoring runs. With ``scorer=worker`` set ``RAGTRACE_SINKS`` for ``ragtrace worker``.
     - Texts: the record holds its texts, after redaction, whatever ``content`` says. `MetricResult.shown_details`
       leaves texts out of a score's details.
     - Forks: a forked child gets the sinks of its parent, as they are. Open files and threads in `emit`.

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ragtrace.judges.offline.tables import table
+
 README = Path(__file__).parents[2] / "README.md"
 
 
@@ -64,3 +66,9 @@ with ragtrace.query("Where?") as run:
         [sys.executable, "own.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
     assert "words_in_answer 4.00" in done.stderr
+
+
+def test_the_number_of_languages_of_refusals_is_that_of_the_table() -> None:
+    names = [name for name in table("refusals.txt") if name != "whole answers"]
+    languages = sum(len(name.split(" and ")) for name in names)
+    assert f"in any of {languages} languages" in README.read_text()

@@ -19,7 +19,7 @@ _EDGES = " .!?\"'\u3002\uff01\u0964"
 async def no_answer(ctx: EvalContext) -> list[MetricResult]:
     """1.0 for an attempt, right or wrong; 0.0 for an answer that declines or is blank.
 
-    Higher is better. A blank answer and a known phrase, in any of 20 languages, are decided without a call. A run
+    Higher is better. A blank answer and a known phrase, in any of 28 languages, are decided without a call. A run
     that did not end as ``answered`` is ``na partial_run``, a line of a record file without an answer ``na
     missing_input:answer``.
 
